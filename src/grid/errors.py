@@ -1,0 +1,117 @@
+"""The whole exception tree of Grid.
+
+Every error a caller may see descends from GridError. Messages say what happened, where, and what to do
+next; they never hold a capability, a secret or a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class GridError(Exception):
+    """Something Grid was asked to do did not happen; the message says what and why."""
+
+
+class FormatError(GridError):
+    """These bytes cannot be what they are said to be."""
+
+
+class UnknownVersionError(FormatError):
+    """The bytes are of a version this code does not know: unusable, but not corrupt."""
+
+
+class IntegrityError(GridError):
+    """A proof failed: the bytes are not those the capability vouches for."""
+
+
+class CapError(GridError):
+    """The capability cannot serve this purpose: malformed, unknown, or without the authority."""
+
+
+class AuthorityError(CapError):
+    """The capability is sound but does not carry the authority that the operation needs."""
+
+
+class PeerError(GridError):
+    """A server refused, failed, timed out or misbehaved."""
+
+
+class PeerTimeoutError(PeerError):
+    """A server did not answer within its deadline."""
+
+
+class PeerGoneError(PeerError):
+    """A server could not be reached, or the connection to it was lost."""
+
+
+class PeerRefusedError(PeerError):
+    """A server answered with an error of its own.
+
+    kind: the remote error's class name as the protocol carries it, without any module path (such as
+    "NoSpace"); remote text is hostile and is kept out of the message's control characters by the wire.
+    """
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class ShareError(GridError):
+    """A share of a file is unusable, and whose it is."""
+
+    def __init__(self, server: str, share_number: int, cause: GridError) -> None:
+        super().__init__(f"share {share_number} on server {server}: {cause}")
+        self.server = server
+        self.share_number = share_number
+        self.cause = cause
+
+
+class NotEnoughSharesError(GridError):
+    """Fewer usable shares were found than the file needs."""
+
+    def __init__(self, message: str, *, found: int, needed: int, causes: Sequence[GridError] = ()) -> None:
+        super().__init__(message)
+        self.found = found
+        self.needed = needed
+        self.causes = tuple(causes)
+
+
+class NoServersError(GridError):
+    """There is no server to ask, or none could be reached."""
+
+
+class NotHappyError(GridError):
+    """Too few distinct servers hold or would take shares; what was uploaded so far was aborted."""
+
+    def __init__(self, message: str, *, causes: Sequence[GridError] = ()) -> None:
+        super().__init__(message)
+        self.causes = tuple(causes)
+
+
+class ConflictError(GridError):
+    """Somebody else changed the same thing; read it again and retry."""
+
+
+class ConflictingWriteError(ConflictError):
+    """A write to an unfinished immutable share differs from bytes already written there."""
+
+
+class BadWriteEnablerError(ConflictError):
+    """The write enabler does not match the one recorded with the mutable slot."""
+
+
+class DataTooLargeError(GridError):
+    """A write goes past the allocated or the permitted size of a share."""
+
+
+class NoSpaceError(GridError):
+    """The disk, or the space a server may use, is full."""
+
+
+class ConfigError(GridError):
+    """A node's configuration cannot be used; the message names the file, the section and the key."""
+
+
+class CancelledError(GridError):
+    """The caller gave the operation up before it ended."""

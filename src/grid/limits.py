@@ -1,0 +1,42 @@
+"""Every bound on what a peer may make us allocate or loop over, each with its reason."""
+
+from __future__ import annotations
+
+MAX_SHARES = 256
+"""Share numbers are 0..255: the erasure code has 256 points. [spec immutable 6]"""
+
+MAX_CAP_LENGTH = 65536
+"""Caps are short; only a LIT cap grows, and 55 octets is the most an uploader writes."""
+
+MAX_FILE_SIZE = 2**63
+"""No file is larger; bounds the arithmetic on sizes taken from capabilities."""
+
+MAX_SEGMENT_SIZE = 256 * 2**20
+"""A UEB may name any segment size; one segment must fit in memory several times over."""
+
+MAX_UEB_SIZE = 2000
+"""What 1.20's verifier accepts; a real UEB has some 320 octets. [spec immutable 10]"""
+
+READ_CALL_BYTES = 32 * 2**20
+"""Octets one batched read may ask for, so that neither side holds more than that per call."""
+
+READ_CALL_RANGES = 8192
+"""Ranges in one batched read: 256 shares with a path of hash nodes each."""
+
+WRITE_CALL_BYTES = 32 * 2**20
+"""Octets one batched write may carry."""
+
+MAX_SLOT_SIZE = 69105 * 10**12
+"""The largest mutable share. [spec storage-server 7]"""
+
+MAX_ADVISORY_LENGTH = 32765
+"""UTF-8 octets in a corruption report's reason. [spec wire 15]"""
+
+MAX_ANNOUNCEMENT_SIZE = 64 * 1024
+"""Octets in one signed announcement; a real one has about 1 kB."""
+
+MAX_ANNOUNCEMENTS = 10_000
+"""Announcements one introducer may make us hold."""
+
+MAX_FURL_LENGTH = 4096
+"""A furl with some dozens of hints."""
