@@ -12,12 +12,18 @@ from typing import Literal, NewType, Protocol, TypeVar
 
 from attrs import field, frozen, validators
 
-StorageIndex = NewType("StorageIndex", bytes)
-"""16 octets naming a file on the servers."""
+from grid.caps import StorageIndex
+
 ServerId = NewType("ServerId", str)
 """Names a server for its whole life: `v0-` and 52 base32 characters if introduced, any text if static."""
 ShareNumber = NewType("ShareNumber", int)
 """0 <= number < 256."""
+
+__all__ = [
+    "Allocation", "Buffer", "Clock", "CpuPool", "Entropy", "Event", "LeaseSecrets", "Observer", "Range", "Runtime",
+    "ServerId", "ServerIdentity", "ServerVersion", "ShareKind", "ShareNumber", "ShareWrite", "Sink", "SlotAnswer",
+    "SlotSecrets", "Source", "StorageIndex", "StorageServer", "TestWrite", "Timer", "Upload", "ignore_events",
+]  # fmt: skip
 
 Buffer = bytes | bytearray | memoryview
 Range = tuple[int, int]
