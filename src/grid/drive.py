@@ -1,0 +1,225 @@
+"""The one loop that runs every plan: it carries requests out, feeds answers back, and decides nothing.
+
+A plan is resumed only in a later turn of the event loop, never from inside a finishing answer: a Deferred
+fires its callbacks synchronously, and a plan resumed there would be entered twice. All answers that have come
+by then are fed in one turn, so that a plan sees the whole picture before it asks for more.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from grid.errors import GridError, PeerError
+from grid.ports import Clock, Event, Observer, Runtime, ServerId, Timer, ignore_events
+from grid.runtime import Tasks, is_cancellation
+
+LINGER_S = 2.0
+"""How long a finished plan's parting words (corruption reports, aborts) may take before they are given up."""
+
+log = Logger()
+
+
+@define(kw_only=True, eq=False)
+class Request:
+    """One thing that a plan wants done; subclasses say what.
+
+    server_id: whose answer it is, None for work done here. parting: still carried out (for LINGER_S) when the
+    plan has ended. size: octets moved, for observers.
+    """
+
+    server_id: ServerId | None = None
+    parting: bool = False
+    size: int = 0
+    share_numbers: tuple[int, ...] = ()
+    index: int = field(default=-1, init=False)
+
+
+R_contra = TypeVar("R_contra", bound=Request)
+R = TypeVar("R", bound=Request)
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class Plan(Protocol[R, T_co]):
+    """A synchronous object that decides; it never waits, never calls out and never looks at a clock."""
+
+    def advance(self, now: float) -> Sequence[R]:
+        """The requests that it wants carried out now, each returned once. Also called when a wake-up is due."""
+
+    def answer(self, request: R, answer: Any, now: float) -> None:
+        """A request's answer."""
+
+    def fail(self, request: R, error: GridError, now: float) -> None:
+        """A request's failure."""
+
+    def withdrawn(self) -> Sequence[R]:
+        """Requests which it no longer wants, each returned once; nothing more is heard of them."""
+
+    def wake_at(self) -> float | None:
+        """When to call advance next although nothing was answered."""
+
+    def take_events(self) -> Sequence[Event]:
+        """What observers should hear, each returned once."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether result() may be called."""
+
+    def result(self) -> T_co:
+        """What the plan has come to, or its error raised."""
+
+
+Perform = Callable[[R], Awaitable[Any]]
+
+
+async def drive(plan: Plan[R, T], perform: Perform[R], runtime: Runtime, observer: Observer = ignore_events) -> T:
+    """Run a plan to its end and return its result.
+
+    perform: carries one request out; its GridErrors go to the plan. Any other error of a request that a server
+    answers becomes a PeerError (a peer may provoke anything); of a local one it ends the run, as a defect of ours.
+    """
+    return await _Loop(plan, perform, runtime.clock, observer).run()
+
+
+class _Loop(Generic[R, T]):
+    def __init__(self, plan: Plan[R, T], perform: Perform[R], clock: Clock, observer: Observer) -> None:
+        self._plan = plan
+        self._perform = perform
+        self._clock = clock
+        self._observer = observer
+        self._outstanding: dict[R, Deferred[None]] = {}
+        self._tasks = Tasks()
+        self._inbox: deque[tuple[R, object, BaseException | None]] = deque()
+        self._waiter: Deferred[None] | None = None
+        self._waking: Timer | None = None
+        self._request_count = 0
+
+    async def run(self) -> T:
+        try:
+            while not self._turn():
+                await self._wait()
+            await self._linger()
+        finally:
+            self._tasks.cancel()
+        return self._plan.result()
+
+    def _turn(self) -> bool:
+        """Feed all answers, send what the plan wants; whether the plan is finished."""
+        now = self._clock.now()
+        while self._inbox:
+            request, answer, error = self._inbox.popleft()
+            if self._outstanding.pop(request, None) is not None:
+                self._feed(request, answer, error, now)
+        for request in self._plan.advance(now):
+            self._send(request, now)
+        for request in self._plan.withdrawn():
+            self._withdraw(request, now)
+        for event in self._plan.take_events():
+            self._observer(event)
+        return self._plan.finished
+
+    def _feed(self, request: R, answer: object, error: BaseException | None, now: float) -> None:
+        if error is None:
+            self._tell("answer", request, now)
+            self._plan.answer(request, answer, now)
+            return
+        if not isinstance(error, GridError):
+            if request.server_id is None or not isinstance(error, Exception):
+                raise error
+            log.warn("unexpected {kind} from a server: {error}", kind=type(error).__name__, error=str(error)[:500])
+            error = PeerError(f"server {request.server_id} answered out of order ({type(error).__name__})")
+        self._tell("fail", request, now, type(error).__name__)
+        self._plan.fail(request, error, now)
+
+    def _send(self, request: R, now: float) -> None:
+        request.index = self._request_count
+        self._request_count += 1
+        self._tell("send", request, now)
+
+        async def body() -> Any:
+            return await self._perform(request)
+
+        placeholder: Deferred[None] = Deferred()
+        self._outstanding[request] = placeholder
+        task = self._tasks.start(
+            body(),
+            lambda answer: self._arrived(request, answer, None),
+            lambda error: None if is_cancellation(error) else self._arrived(request, None, error),
+        )
+        self._outstanding[request] = task
+
+    def _withdraw(self, request: R, now: float) -> None:
+        task = self._outstanding.pop(request, None)
+        if task is not None:
+            self._tell("cancel", request, now)
+            task.cancel()
+
+    def _arrived(self, request: R, answer: object, error: BaseException | None) -> None:
+        self._inbox.append((request, answer, error))
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and self._waking is None:
+            self._waking = self._clock.call_later(0, self._resume)
+
+    def _resume(self) -> None:
+        waiter, self._waiter, self._waking = self._waiter, None, None
+        if waiter is not None:
+            waiter.callback(None)
+
+    async def _wait(self) -> None:
+        self._waiter = Deferred()
+        wake_at = self._plan.wake_at()
+        alarm: Timer | None = None
+        if self._inbox:
+            self._wake()
+        elif wake_at is not None:
+            alarm = self._clock.call_later(max(0.0, wake_at - self._clock.now()), self._wake)
+        elif not self._outstanding:
+            raise RuntimeError(f"{type(self._plan).__name__} waits for nothing and is not finished")
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            for timer in (alarm, self._waking):
+                if timer is not None:
+                    timer.cancel()
+            self._waking = None
+
+    async def _linger(self) -> None:
+        """Let parting requests end, within LINGER_S; all others are cancelled."""
+        parting: list[Deferred[None]] = []
+        for request, task in self._outstanding.items():
+            if request.parting:
+                parting.append(task)
+            else:
+                task.cancel()
+        self._outstanding.clear()
+        if not any(not task.called for task in parting):
+            return
+        alarm = self._clock.call_later(LINGER_S, self._tasks.cancel)
+        try:
+            await self._tasks.wait()
+        finally:
+            alarm.cancel()
+
+    def _tell(self, what: str, request: R, now: float, detail: str = "") -> None:
+        self._observer(
+            Event(
+                at=now,
+                what=what,
+                detail=detail or type(request).__name__,
+                server_id=request.server_id,
+                share_numbers=request.share_numbers,
+                count=request.size,
+                request_index=request.index,
+            )
+        )
+
+

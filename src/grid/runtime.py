@@ -1,0 +1,187 @@
+"""The real clock, processor pool and entropy, and tasks that have owners.
+
+It owns the threads. It takes the reactor as an argument and never imports one; tests hand in theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+from attrs import define, frozen
+from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.internet.interfaces import IReactorFromThreads, IReactorTime
+from twisted.internet.threads import deferToThreadPool
+from twisted.python.failure import Failure
+from twisted.python.threadpool import ThreadPool
+
+from grid.ports import Clock, CpuPool, Entropy, Timer
+
+T = TypeVar("T")
+
+
+class Reactor(IReactorTime, IReactorFromThreads, Protocol):  # type: ignore[misc]
+    """What this module needs of a reactor."""
+
+
+@define
+class _ReactorTimer:
+    _call: Any
+
+    def cancel(self) -> None:
+        if self._call.active():
+            self._call.cancel()
+
+
+@frozen
+class ReactorClock:
+    """Monotonic and Unix time, with calls made by a reactor."""
+
+    _reactor: Any
+
+    def now(self) -> float:
+        """Monotonic seconds."""
+        return time.monotonic()
+
+    def unix_time(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def call_later(self, delay_s: float, function: Callable[[], None]) -> Timer:
+        """Call the function in a later turn of the reactor."""
+        return _ReactorTimer(self._reactor.callLater(max(0.0, delay_s), function))
+
+    async def sleep(self, delay_s: float) -> None:
+        """Return after delay_s seconds; cancelling the task that waits cancels the timer."""
+        await _pause(self, delay_s)
+
+
+def _pause(clock: Clock, delay_s: float) -> Deferred[None]:
+    timer: list[Timer] = []
+    pause: Deferred[None] = Deferred(lambda _: timer[0].cancel())
+    timer.append(clock.call_later(delay_s, lambda: pause.callback(None)))
+    return pause
+
+
+class ThreadCpuPool:
+    """A pool of its own threads, apart from the reactor's, started with the first call."""
+
+    def __init__(self, reactor: Any, width: int | None = None) -> None:
+        """width: threads; as many as there are processors, at least 2 so that a wait for a disk blocks no hash."""
+        self._reactor = reactor
+        self._width = width or max(2, os.cpu_count() or 1)
+        self._pool: ThreadPool | None = None
+
+    @property
+    def width(self) -> int:
+        """How many calls run at once."""
+        return self._width
+
+    def run(self, function: Callable[..., T], *arguments: object) -> Awaitable[T]:
+        """Call the function on a pool thread. A call that waits in the queue is not taken back by a cancellation."""
+        if self._pool is None:
+            self._pool = ThreadPool(minthreads=0, maxthreads=self._width, name="grid-cpu")
+            self._pool.start()
+        return deferToThreadPool(self._reactor, self._pool, function, *arguments)
+
+    def stop(self) -> None:
+        """End the threads once their present calls are done; the next call would start new ones."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.stop()
+
+
+class SystemEntropy:
+    """The operating system's entropy."""
+
+    def octets(self, count: int) -> bytes:
+        """That many unpredictable octets."""
+        return os.urandom(count)
+
+
+@frozen(kw_only=True)
+class RealRuntime:
+    """Clock, processor pool and entropy of one process."""
+
+    clock: Clock
+    cpu: CpuPool
+    entropy: Entropy
+
+
+def make_runtime(reactor: Any, width: int | None = None) -> RealRuntime:
+    """The runtime of a process that runs this reactor; its pool ends with the reactor."""
+    pool = ThreadCpuPool(reactor, width)
+    reactor.addSystemEventTrigger("during", "shutdown", pool.stop)
+    return RealRuntime(clock=ReactorClock(reactor), cpu=pool, entropy=SystemEntropy())
+
+
+class Tasks:
+    """The tasks of one owner, which awaits or cancels them all."""
+
+    def __init__(self) -> None:
+        self._running: set[Deferred[None]] = set()
+
+    @property
+    def count(self) -> int:
+        """Tasks still running."""
+        return len(self._running)
+
+    def start(
+        self,
+        coroutine: Coroutine[Any, Any, T],
+        on_result: Callable[[T], None] = lambda _: None,
+        on_error: Callable[[BaseException], None] = lambda _: None,
+    ) -> Deferred[None]:
+        """Start the task now; one of the two is called when it ends, on_error with CancelledError when cancelled."""
+        task: Deferred[None] = Deferred.fromCoroutine(coroutine).addCallback(on_result)
+        self._running.add(task)
+
+        def ended(outcome: object) -> None:
+            self._running.discard(task)
+            if isinstance(outcome, Failure):
+                on_error(outcome.value)  # type: ignore[arg-type]
+
+        task.addBoth(ended)
+        return task
+
+    def cancel(self) -> None:
+        """Cancel them all; each one's on_error hears CancelledError if it does not end otherwise."""
+        for task in list(self._running):
+            task.cancel()
+
+    async def wait(self) -> None:
+        """Return when all that run now have ended; never raises what they raised."""
+        await DeferredList(list(self._running))
+
+
+def is_cancellation(error: BaseException) -> bool:
+    """Whether a task ended because its owner cancelled it."""
+    return isinstance(error, CancelledError)
+
+
+async def with_deadline(clock: Clock, awaitable: Awaitable[T], seconds: float, error: Callable[[], Exception]) -> T:
+    """The awaitable's result, or error() raised and the awaitable cancelled when it takes longer."""
+
+    async def body() -> T:
+        return await awaitable
+
+    task = Deferred.fromCoroutine(body())
+    late: list[bool] = []
+
+    def expire() -> None:
+        late.append(True)
+        task.cancel()
+
+    timer = clock.call_later(seconds, expire)
+    try:
+        return await task
+    except CancelledError:
+        if late:
+            raise error() from None
+        raise
+    finally:
+        timer.cancel()
+
+
