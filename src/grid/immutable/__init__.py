@@ -1,0 +1,1 @@
+"""Immutable files: their sizes, shares and proofs, and putting, getting, checking and repairing them."""
