@@ -40,3 +40,6 @@ MAX_ANNOUNCEMENTS = 10_000
 
 MAX_FURL_LENGTH = 4096
 """A furl with some dozens of hints."""
+
+MAX_LOCATION_HINTS = 64
+"""Location hints in one furl: each costs a connection attempt."""

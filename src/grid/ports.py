@@ -116,8 +116,8 @@ class Upload(Protocol):
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
         """Return when every share named is finished, visible and as durable as the server is set to make it."""
 
-    async def abort(self) -> None:
-        """Give up all shares not closed yet; repeated calls and calls after close do nothing."""
+    async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
+        """Give up those shares (None: all) as far as not closed yet; repeated calls and calls after close do nothing."""
 
 
 @frozen(kw_only=True)

@@ -1,0 +1,1 @@
+"""Transports: how the ports of this project travel between processes."""

@@ -1,0 +1,1 @@
+"""The Foolscap transport: storage servers and their clients. [spec wire A]"""
