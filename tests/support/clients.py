@@ -1,0 +1,191 @@
+"""Clients of a grid of processes, driven from outside as a user drives them: command lines and a web gateway."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from tests.support.grid_process import NodeProcess, child_environment, wait_until
+from tests.support.node_directory import grid_executable, tahoe_executable
+
+COMMAND_S = 300.0
+"""No command of a test takes longer."""
+
+COPY_BYTES = 1 << 20
+
+
+class CommandError(Exception):
+    """A command line ended with another status than 0."""
+
+    def __init__(self, command: list[str], status: int, stderr: str) -> None:
+        super().__init__(f"{' '.join(command)}: status {status}: {stderr[-2000:]}")
+        self.status = status
+        self.stderr = stderr
+
+
+def run_command(command: list[str], data: bytes | None = None) -> bytes:
+    """What the command prints on stdout; CommandError if it fails."""
+    done = subprocess.run(
+        command, input=data, capture_output=True, timeout=COMMAND_S, env=child_environment(), check=False
+    )
+    if done.returncode != 0:
+        raise CommandError(command, done.returncode, done.stderr.decode(errors="replace"))
+    return done.stdout
+
+
+class Client(Protocol):
+    """What a test asks of either program's client."""
+
+    @property
+    def directory(self) -> Path:
+        """Its node directory."""
+
+    def put(self, path: Path) -> str:
+        """Upload an immutable file; its cap."""
+
+    def get(self, cap: str, path: Path) -> None:
+        """Download to a file."""
+
+    def check(self, cap: str, *, verify: bool = True) -> dict[str, Any]:
+        """The RESULTS object of [spec webapi 6.2]."""
+
+    def repair(self, cap: str) -> None:
+        """Repair, and raise unless the file is healthy then."""
+
+
+class TahoeClient:
+    """A running Tahoe-LAFS 1.20 client node, through its web gateway, or (`cli_*`) through its command line."""
+
+    def __init__(self, node: NodeProcess) -> None:
+        self.node = node
+
+    @property
+    def directory(self) -> Path:
+        """Its node directory."""
+        return self.node.directory
+
+    @property
+    def url(self) -> str:
+        """Of the gateway, with a slash at the end."""
+        return (self.directory / "node.url").read_text().strip()
+
+    def connected_count(self) -> int:
+        """Storage servers that the node has a connection to; 0 while the gateway does not answer yet."""
+        try:
+            with urllib.request.urlopen(self.url + "?t=json", timeout=10) as answer:
+                servers = json.load(answer)["servers"]
+        except (OSError, ValueError):
+            return 0
+        return sum(server["connection_status"].lower().startswith("connected") for server in servers)
+
+    def wait_connected(self, count: int) -> None:
+        """Return when it has connections to that many servers."""
+        self.node.wait_for(lambda: self.connected_count() >= count, f"connections to {count} servers")
+
+    def put(self, path: Path) -> str:
+        """Upload an immutable file; its cap."""
+        with path.open("rb") as body, self._request("PUT", "uri", body, path.stat().st_size) as answer:
+            return answer.read().decode("ascii").strip()
+
+    def get(self, cap: str, path: Path) -> None:
+        """Download to a file."""
+        with self._request("GET", f"uri/{urllib.parse.quote(cap, safe='')}") as answer, path.open("wb") as target:
+            expected = int(answer.headers["Content-Length"])
+            while piece := answer.read(COPY_BYTES):
+                target.write(piece)
+                expected -= len(piece)
+        if expected:
+            raise RuntimeError(f"the gateway's answer is {expected} octets short")
+
+    def check(self, cap: str, *, verify: bool = True) -> dict[str, Any]:
+        """The RESULTS object of [spec webapi 6.2]."""
+        query = f"uri/{urllib.parse.quote(cap, safe='')}?t=check&output=json&verify={'true' if verify else 'false'}"
+        with self._request("POST", query) as answer:
+            results: dict[str, Any] = json.load(answer)["results"]
+        return results
+
+    def repair(self, cap: str) -> None:
+        """Repair, and raise unless the file is healthy then."""
+        query = f"uri/{urllib.parse.quote(cap, safe='')}?t=check&output=json&verify=true&repair=true"
+        with self._request("POST", query) as answer:
+            done = json.load(answer)
+        if not done["post-repair-results"]["results"]["healthy"]:
+            raise RuntimeError(f"the repair did not succeed: {done['post-repair-results']['results']}")
+
+    def cli_put(self, path: Path) -> str:
+        """`tahoe put`."""
+        return self._cli("put", str(path)).decode("ascii").strip()
+
+    def cli_get(self, cap: str, path: Path) -> None:
+        """`tahoe get`."""
+        self._cli("get", cap, str(path))
+
+    def cli_check(self, cap: str) -> dict[str, Any]:
+        """`tahoe check --verify --raw`, its RESULTS object."""
+        results: dict[str, Any] = json.loads(self._cli("check", "--verify", "--raw", cap))["results"]
+        return results
+
+    def _cli(self, *arguments: str) -> bytes:
+        return run_command([tahoe_executable(), "-d", str(self.directory), *arguments])
+
+    @contextmanager
+    def _request(self, method: str, path: str, body: Any = None, size: int = 0) -> Iterator[http.client.HTTPResponse]:
+        base = urllib.parse.urlsplit(self.url)
+        assert base.hostname is not None
+        connection = http.client.HTTPConnection(base.hostname, base.port, timeout=COMMAND_S, blocksize=COPY_BYTES)
+        try:
+            connection.request(method, "/" + path, body=body, headers={"Content-Length": str(size)} if body else {})
+            answer = connection.getresponse()
+            if answer.status not in (200, 201):
+                raise RuntimeError(f"{method} answered {answer.status}: {answer.read()[:2000]!r}")
+            yield answer
+        finally:
+            connection.close()
+
+
+class GridClient:
+    """A client directory of Grid, through the command line; no process runs between commands."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def wait_connected(self, count: int) -> None:
+        """Return when a command finds that many servers."""
+        wait_until(lambda: self.connected_count() >= count, f"{count} servers seen by grid status")
+
+    def connected_count(self) -> int:
+        """Storage servers that `grid status` reaches; 0 while there is no introducer to ask."""
+        try:
+            status = json.loads(self.run("status", "--json"))
+        except (CommandError, ValueError):
+            return 0
+        return sum(server["connection_status"].lower().startswith("connected") for server in status["servers"])
+
+    def put(self, path: Path) -> str:
+        """`grid put`; the cap."""
+        return self.run("put", str(path)).decode("ascii").strip()
+
+    def get(self, cap: str, path: Path) -> None:
+        """`grid get`."""
+        self.run("get", cap, str(path))
+
+    def check(self, cap: str, *, verify: bool = True) -> dict[str, Any]:
+        """`grid check`, its RESULTS object."""
+        options = ["--verify"] if verify else []
+        results: dict[str, Any] = json.loads(self.run("check", *options, "--json", cap))["results"]
+        return results
+
+    def repair(self, cap: str) -> None:
+        """`grid repair`, which fails unless the file is healthy then."""
+        self.run("repair", cap)
+
+    def run(self, *arguments: str, data: bytes | None = None) -> bytes:
+        """What `grid -d DIRECTORY ARGUMENTS` prints on stdout; CommandError if it fails."""
+        return run_command([grid_executable(), "-d", str(self.directory), *arguments], data)

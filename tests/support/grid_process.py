@@ -1,0 +1,166 @@
+"""One node of a real grid as an operating system process: started, watched, stopped and killed by its pid.
+
+It knows nothing of what the node is; tests.support.node_directory writes what a node runs from.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+START_S = 60.0
+"""A node of ten takes 3 to 5 s to be ready on two idle cores; this is for a machine that is busy."""
+
+STOP_S = 20.0
+"""After this a node that ignores SIGTERM is killed."""
+
+POLL_S = 0.05
+
+_PORTS = range(12000, 32000)
+"""Below Linux's ephemeral ports, so that no outgoing connection takes a port between its choice and its use."""
+
+
+def free_ports(count: int) -> list[int]:
+    """That many different ports on which nothing listens now, on loopback."""
+    chosen: list[int] = []
+    held: list[socket.socket] = []
+    try:
+        while len(chosen) < count:
+            port = random.choice(_PORTS)
+            probe = socket.socket()
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                probe.close()
+                continue
+            held.append(probe)
+            chosen.append(port)
+    finally:
+        for probe in held:
+            probe.close()
+    return chosen
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = START_S) -> None:
+    """Return as soon as the condition holds; TimeoutError naming `what` if it does not in time."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"after {timeout_s:.0f} s still waiting: {what}")
+        time.sleep(POLL_S)
+
+
+def child_environment() -> dict[str, str]:
+    """Our environment without what changes how another Python, or a node, behaves."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COV_", "GRID_"))}
+
+
+class NodeProcess:
+    """A node's process, with its output in `run.log` of its directory."""
+
+    def __init__(self, directory: Path, command: Sequence[str]) -> None:
+        """command: runs the node in the foreground until SIGTERM."""
+        self.directory = directory
+        self._command = list(command)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def name(self) -> str:
+        """The directory's last part."""
+        return self.directory.name
+
+    @property
+    def pid(self) -> int:
+        """Of the running process; RuntimeError if it was never started."""
+        if self._process is None:
+            raise RuntimeError(f"{self.name} was not started")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def log(self) -> str:
+        """All that it printed so far, of every run."""
+        path = self.directory / "run.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def start(self) -> None:
+        """Start the process; it is ready some time later."""
+        if self.running:
+            raise RuntimeError(f"{self.name} runs already")
+        with (self.directory / "run.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=child_environment()
+            )
+
+    def expect_running(self) -> None:
+        """RuntimeError with the end of its log if it has ended."""
+        if not self.running:
+            raise RuntimeError(f"{self.name} ended: ...{self.log[-2000:]}")
+
+    def wait_for(self, condition: Callable[[], bool], what: str) -> None:
+        """Return as soon as the condition holds; RuntimeError if the process ends, TimeoutError if it takes too long."""
+
+        def holds() -> bool:
+            self.expect_running()
+            return condition()
+
+        wait_until(holds, f"{self.name}: {what}")
+
+    def terminate(self) -> None:
+        """Ask it to end; wait() waits for that."""
+        if self.running:
+            self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once, as a power failure would."""
+        if self.running:
+            self._signal(signal.SIGKILL)
+            self._reap()
+
+    def freeze(self) -> None:
+        """Stop its clock: its connections stay open and it answers nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def wait(self, timeout_s: float = STOP_S) -> int:
+        """Its exit status (negative: the signal); killed first if it does not end in time."""
+        if self._process is None:
+            return 0
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self._reap()
+
+    def stop(self) -> int:
+        """Ask it to end, and its exit status."""
+        self.terminate()
+        return self.wait()
+
+    def _signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def _reap(self) -> int:
+        assert self._process is not None
+        return self._process.wait()
+
+
+def stop_all(nodes: Sequence[NodeProcess]) -> None:
+    """Ask all of them to end, then wait for each."""
+    for node in nodes:
+        node.terminate()
+    for node in nodes:
+        node.wait()

@@ -1,0 +1,158 @@
+"""Real grids of processes on loopback, composed of Tahoe-LAFS 1.20's nodes and of Grid's in any mixture.
+
+    with ProcessGrid(root, introducer="tahoe", storage=["tahoe"] * 5 + ["grid"] * 5) as grid:
+        client = grid.add_client(ClientSettings(kind="tahoe"))
+
+The `tahoe` is the one that the environment variable GRID_TAHOE names.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from attrs import evolve, frozen
+
+from tests.support.clients import Client, GridClient, TahoeClient
+from tests.support.grid_process import NodeProcess, free_ports, stop_all
+from tests.support.node_directory import Kind, NodeSettings, make_node
+
+
+@frozen(kw_only=True)
+class ClientSettings:
+    """What a client encodes with; segment_size in octets, None for the usual 1 MiB."""
+
+    kind: Kind
+    needed: int = 3
+    happy: int = 7
+    total: int = 10
+    segment_size: int | None = None
+
+
+class ProcessGrid:
+    """A grid that runs inside a `with`; every node is stopped and every file removed at its end."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        introducer: Kind,
+        storage: Sequence[Kind],
+        force_foolscap: bool = True,
+        reserved_space: str = "1M",
+        convergence: bytes | None = None,
+        lease_master: bytes | None = None,
+    ) -> None:
+        """root: a directory to make. convergence, lease_master: 32 octets that all clients share, or each its own."""
+        self.root = root
+        self.introducer_furl = ""
+        self.storage: list[NodeProcess] = []
+        self.clients: list[Client] = []
+        self._introducer_kind: Kind = introducer
+        self._storage_kinds = list(storage)
+        self._force_foolscap = force_foolscap
+        self._reserved_space = reserved_space
+        self._convergence = convergence
+        self._lease_master = lease_master
+        self._introducer: NodeProcess | None = None
+        self._gateways: list[NodeProcess] = []
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+        if error is None:
+            shutil.rmtree(self.root)
+
+    @property
+    def nodes(self) -> list[NodeProcess]:
+        """Every process of the grid, clients' gateways included."""
+        return [*self._gateways, *self.storage, *([self._introducer] if self._introducer else [])]
+
+    def stop(self) -> None:
+        """End every process; the files stay."""
+        stop_all(self.nodes)
+
+    def add_client(self, settings: ClientSettings) -> Client:
+        """A client that reaches every storage node, started and connected."""
+        client = self.start_client(settings)
+        self.wait_connected(client)
+        return client
+
+    def start_client(self, settings: ClientSettings) -> Client:
+        """The same without the wait; several start together so."""
+        directory = self.root / f"client{len(self.clients)}"
+        node = make_node(
+            directory,
+            NodeSettings(
+                kind=settings.kind,
+                role="client",
+                introducer_furl=self.introducer_furl,
+                needed=settings.needed,
+                happy=settings.happy,
+                total=settings.total,
+                segment_size=settings.segment_size,
+                force_foolscap=self._force_foolscap,
+                convergence=self._convergence,
+                lease_master=self._lease_master,
+            ),
+        )
+        client: Client
+        if settings.kind == "tahoe":
+            node.start()
+            self._gateways.append(node)
+            client = TahoeClient(node)
+        else:
+            client = GridClient(directory)
+        self.clients.append(client)
+        return client
+
+    def wait_connected(self, client: Client) -> None:
+        """Return when the client reaches every storage node that runs."""
+        assert isinstance(client, TahoeClient | GridClient)
+        if isinstance(client, TahoeClient):
+            client.node.wait_for((client.directory / "node.url").exists, "its gateway")
+        client.wait_connected(sum(node.running for node in self.storage))
+
+    def shares(self, storage_index: str) -> dict[int, list[Path]]:
+        """The share files of a file (storage index in base32) by share number, over all storage nodes."""
+        found: dict[int, list[Path]] = {}
+        for node in self.storage:
+            bucket = node.directory / "storage" / "shares" / storage_index[:2] / storage_index
+            for path in bucket.glob("*"):
+                found.setdefault(int(path.name), []).append(path)
+        return found
+
+    def incoming(self) -> list[Path]:
+        """Every share file still being uploaded, over all storage nodes."""
+        roots = [node.directory / "storage" / "shares" / "incoming" for node in self.storage]
+        return [path for root in roots for path in root.rglob("*") if path.is_file()]
+
+    def _start(self) -> None:
+        self.root.mkdir(parents=True)
+        ports = free_ports(1 + len(self._storage_kinds))
+        base = NodeSettings(
+            kind=self._introducer_kind,
+            role="introducer",
+            force_foolscap=self._force_foolscap,
+            reserved_space=self._reserved_space,
+        )
+        self._introducer = make_node(self.root / "introducer", evolve(base, port=ports[0]))
+        self._introducer.start()
+        furl = self._introducer.directory / "private" / "introducer.furl"
+        self._introducer.wait_for(lambda: furl.exists() and bool(furl.read_text().strip()), "its FURL")
+        self.introducer_furl = furl.read_text().strip()
+        for index, (kind, port) in enumerate(zip(self._storage_kinds, ports[1:], strict=True)):
+            settings = evolve(base, kind=kind, role="storage", port=port, introducer_furl=self.introducer_furl)
+            node = make_node(self.root / f"storage{index}", settings)
+            node.start()
+            self.storage.append(node)
