@@ -229,6 +229,8 @@ def test_guess_of_a_file_written_with_the_default_segment_size_is_exact(drawn: G
 def test_guess_for_an_older_writer_differs_by_its_segment_size_only_in_the_trees() -> None:
     new, old = guess(10**7, 3, 10), guess(10**7, 3, 10, 131072)
     assert old.layout == evolve(
-        plan_layout(old.geometry), data_offset=new.layout.data_offset, plaintext_tree_offset=new.layout.crypttext_tree_offset - new.geometry.tree_size
+        plan_layout(old.geometry),
+        data_offset=new.layout.data_offset,
+        plaintext_tree_offset=new.layout.crypttext_tree_offset - new.geometry.tree_size,
     )
     assert old.geometry.segment_count > new.geometry.segment_count

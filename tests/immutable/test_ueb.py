@@ -124,7 +124,9 @@ def test_trailing_junk_is_refused(junk: bytes) -> None:
         parse_ueb(PACKED + junk)
 
 
-@pytest.mark.parametrize("value", [b"", b"-3", b"+57", b"057", b" 57", b"57\n", b"5_7", b"57.0", "٥٧".encode(), b"9" * 21])
+@pytest.mark.parametrize(
+    "value", [b"", b"-3", b"+57", b"057", b" 57", b"57\n", b"5_7", b"57.0", "٥٧".encode(), b"9" * 21]
+)
 @pytest.mark.parametrize("key", [b"segment_size", b"size", b"needed_shares", b"total_shares", b"num_segments"])
 def test_number_that_is_not_plain_decimal_is_refused(key: bytes, value: bytes) -> None:
     with pytest.raises(FormatError):
