@@ -1,0 +1,43 @@
+"""The secrets that a client shows to a server: for its leases, and to write to a mutable slot.
+
+Owns their derivation. None of them is ever logged, and each server gets its own. [spec storage-server 5]
+"""
+
+from __future__ import annotations
+
+from attrs import field, frozen, validators
+
+from grid.caps import StorageIndex
+from grid.crypto.hashing import tagged_hash, tagged_pair_hash
+from grid.ports import LeaseSecrets
+
+_CLIENT_RENEWAL = b"allmydata_client_renewal_secret_v1"
+_CLIENT_CANCEL = b"allmydata_client_cancel_secret_v1"
+_FILE_RENEWAL_TAG = b"allmydata_file_renewal_secret_v1"
+_FILE_CANCEL_TAG = b"allmydata_file_cancel_secret_v1"
+_SERVER_RENEWAL_TAG = b"allmydata_bucket_renewal_secret_v1"
+_SERVER_CANCEL_TAG = b"allmydata_bucket_cancel_secret_v1"
+_ENABLER_MASTER_TAG = b"allmydata_mutable_writekey_to_write_enabler_master_v1"
+_ENABLER_TAG = b"allmydata_mutable_write_enabler_master_and_nodeid_to_write_enabler_v1"
+
+
+@frozen
+class LeaseMaster:
+    """A node's lease secret, 32 octets, that the secrets of all its leases are derived from."""
+
+    master: bytes = field(repr=False, validator=[validators.min_len(32), validators.max_len(32)])
+
+    def secrets_for(self, storage_index: StorageIndex, lease_seed: bytes) -> LeaseSecrets:
+        """The secrets of this node's leases on the file at the server; lease_seed: that of its identity."""
+        # The master is the tag here, and the constant is the value.
+        renewal = tagged_pair_hash(_FILE_RENEWAL_TAG, tagged_hash(self.master, _CLIENT_RENEWAL), storage_index)
+        cancel = tagged_pair_hash(_FILE_CANCEL_TAG, tagged_hash(self.master, _CLIENT_CANCEL), storage_index)
+        return LeaseSecrets(
+            renew=tagged_pair_hash(_SERVER_RENEWAL_TAG, renewal, lease_seed),
+            cancel=tagged_pair_hash(_SERVER_CANCEL_TAG, cancel, lease_seed),
+        )
+
+
+def write_enabler(write_key: bytes, lease_seed: bytes) -> bytes:
+    """The 32 octets that let the holder of a 16-octet write key write to the slot at one server."""
+    return tagged_pair_hash(_ENABLER_TAG, tagged_hash(_ENABLER_MASTER_TAG, write_key), lease_seed)
