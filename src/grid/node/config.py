@@ -1,0 +1,264 @@
+"""A node's configuration: the text of grid.cfg or tahoe.cfg into frozen settings. Pure.
+
+The keys are those of 1.20. A value that cannot be used is a ConfigError naming file, section and key, and never the
+value (it may be a secret); a key nobody knows is a warning, so that a newer program's file still works.
+[spec cli 6] [spec storage-server 10.1]
+"""
+
+from __future__ import annotations
+
+import configparser
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeVar
+
+from attrs import field, frozen
+
+from grid.errors import ConfigError
+from grid.limits import MAX_SEGMENT_SIZE, MAX_SHARES
+from grid.node.known_keys import unknown_keys
+from grid.node.quantities import parse_boolean, parse_day, parse_duration, parse_size, parse_whole
+
+T = TypeVar("T")
+Durability = Literal["full", "none"]
+
+DEFAULT_SEGMENT_SIZE = 2**20
+
+
+@frozen(kw_only=True)
+class ExpirySettings:
+    """When leases end. override_s: seconds that replace a lease's own; cutoff: Unix time. [spec storage-server 10.2]"""
+
+    enabled: bool = False
+    mode: Literal["age", "cutoff-date"] = "age"
+    override_s: int | None = None
+    cutoff: int | None = None
+    immutable: bool = True
+    mutable: bool = True
+
+
+@frozen(kw_only=True)
+class StorageSettings:
+    """The storage server of a node. directory: as written, relative to the node's; reserved_space: octets."""
+
+    enabled: bool = True
+    readonly: bool = False
+    anonymous: bool = True
+    reserved_space: int = 0
+    directory: str = "storage"
+    durability: Durability = "full"
+    force_foolscap: bool = False
+    grid_management: bool = False
+    expire: ExpirySettings = ExpirySettings()
+
+
+@frozen(kw_only=True)
+class ClientSettings:
+    """How a node puts files. preferred: ids of the servers asked first; introducer_furl: the legacy key, if set."""
+
+    needed: int = 3
+    happy: int = 7
+    total: int = 10
+    max_segment_size: int = DEFAULT_SEGMENT_SIZE
+    preferred: frozenset[str] = frozenset()
+    force_foolscap: bool = False
+    mutable_format: Literal["SDMF", "MDMF"] = "SDMF"
+    introducer_furl: str | None = field(default=None, repr=False)
+
+
+@frozen(kw_only=True)
+class NodeSettings:
+    """Everything a configuration file says.
+
+    tub_port: endpoint descriptions; () if none was given, None if disabled. tub_location: hints, may hold `AUTO`; None
+    if disabled. tcp_handler: what may open TCP connections. warnings: one line each for what was not understood.
+    """
+
+    nickname: str = "<unspecified>"
+    tub_port: tuple[str, ...] | None = ()
+    tub_location: tuple[str, ...] | None = ("AUTO",)
+    web_port: str | None = None
+    web_static: str = "public_html"
+    temporary_directory: str = "tmp"
+    keepalive_s: int | None = None
+    disconnect_s: int | None = None
+    tcp_handler: str = "tcp"
+    client: ClientSettings = ClientSettings()
+    storage: StorageSettings = StorageSettings()
+    warnings: tuple[str, ...] = ()
+
+
+@frozen
+class _Section:
+    """One section of one file: values by key, and errors that say where they were."""
+
+    file_name: str
+    name: str
+    values: Mapping[str, str]
+
+    def error(self, key: str, problem: str) -> ConfigError:
+        return ConfigError(f"{self.file_name}: section [{self.name}], key {key}: {problem}")
+
+    def read(self, key: str, parse: Callable[[str], T], default: T) -> T:
+        """The parsed value of the key; the default if it is absent or empty."""
+        text = self.values.get(key, "")
+        if not text.strip():
+            return default
+        try:
+            return parse(text)
+        except ValueError as problem:
+            raise self.error(key, str(problem)) from None
+
+    def text(self, key: str) -> str | None:
+        """The value with its blanks cut off; None if it is absent or empty."""
+        return self.values.get(key, "").strip() or None
+
+
+def parse_config(text: str, file_name: str) -> NodeSettings:
+    """The settings in a configuration file's text; ConfigError, naming file_name, if they cannot be used."""
+    sections = _read_sections(text, file_name)
+
+    def section(name: str) -> _Section:
+        return _Section(file_name, name, sections.get(name, {}))
+
+    node = section("node")
+    port, location = _read_listening(node)
+    return NodeSettings(
+        nickname=node.text("nickname") or "<unspecified>",
+        tub_port=port,
+        tub_location=location,
+        web_port=node.text("web.port"),
+        web_static=node.text("web.static") or "public_html",
+        temporary_directory=node.text("tempdir") or "tmp",
+        keepalive_s=node.read("timeout.keepalive", parse_whole, None),
+        disconnect_s=node.read("timeout.disconnect", parse_whole, None),
+        tcp_handler=_read_choice(section("connections"), "tcp", ("tcp", "tor", "disabled"), "tcp"),
+        client=_read_client(section("client")),
+        storage=_read_storage(section("storage")),
+        warnings=tuple(_find_unknown(sections, file_name)),
+    )
+
+
+def _read_sections(text: str, file_name: str) -> dict[str, dict[str, str]]:
+    parser = configparser.ConfigParser(
+        strict=False, comment_prefixes=("#", ";"), inline_comment_prefixes=None, default_section="\0none"
+    )
+    try:
+        parser.read_string(text.removeprefix("\ufeff"), file_name)
+        return {name: dict(parser.items(name)) for name in parser.sections()}
+    except configparser.InterpolationError as problem:
+        raise ConfigError(
+            f"{file_name}: section [{problem.section}], key {problem.option}: write %% for a percent sign"
+        ) from None
+    except configparser.MissingSectionHeaderError as problem:
+        raise ConfigError(f"{file_name}: line {problem.lineno}: expected a [section] line first") from None
+    except configparser.ParsingError as problem:
+        lines = ", ".join(str(line) for line, _ in problem.errors) or "1"
+        raise ConfigError(f"{file_name}: line {lines}: expected [section] or key = value") from None
+    except configparser.Error:
+        raise ConfigError(f"{file_name}: expected [section] lines and key = value lines") from None
+
+
+def _find_unknown(sections: Mapping[str, Mapping[str, str]], file_name: str) -> list[str]:
+    warnings = []
+    for name, values in sections.items():
+        unknown = unknown_keys(name, values)
+        if unknown is None:
+            warnings.append(f"{file_name}: section [{name}]: unknown, ignored")
+        else:
+            warnings += [f"{file_name}: section [{name}], key {key}: unknown, ignored" for key in unknown]
+    return warnings
+
+
+def _read_choice(section: _Section, key: str, choices: tuple[str, ...], default: str) -> str:
+    value = section.text(key)
+    if value is None:
+        return default
+    for choice in choices:
+        if value.lower() == choice.lower():
+            return choice
+    raise section.error(key, f"expected one of {', '.join(choices)}")
+
+
+def _read_list(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def _read_listening(node: _Section) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Where to listen, and what to announce: both disabled, or neither. [spec wire 1]"""
+    ports = _read_list(node.values.get("tub.port", ""))
+    hints = _read_list(node.values.get("tub.location", "AUTO"))
+    if "tub.port" in node.values and not ports:
+        raise node.error("tub.port", "must not be empty; say disabled, or leave the line out")
+    if not hints:
+        raise node.error("tub.location", "must not be empty; say disabled, or leave the line out")
+    for port in ports:
+        if port in ("0", "tcp:0") or port.startswith("tcp:0:"):
+            raise node.error("tub.port", "port 0 cannot be kept from one start to the next; name a port")
+    if (ports == ("disabled",)) != (hints == ("disabled",)):
+        raise node.error("tub.port", "tub.port and tub.location must both be disabled, or neither")
+    if ports == ("disabled",):
+        return None, None
+    return tuple(f"tcp:{port}" if port.isascii() and port.isdigit() else port for port in ports), hints
+
+
+def _read_client(section: _Section) -> ClientSettings:
+    def share_count(text: str) -> int:
+        return parse_whole(text, least=1, most=MAX_SHARES)
+
+    needed = section.read("shares.needed", share_count, 3)
+    happy = section.read("shares.happy", share_count, 7)
+    total = section.read("shares.total", share_count, 10)
+    if needed > total:
+        raise section.error("shares.needed", f"{needed} is more than shares.total, {total}")
+    if happy > total:
+        raise section.error("shares.happy", f"{happy} is more than shares.total, {total}: nothing could be stored")
+    furl = section.text("introducer.furl")
+    if furl == "None":
+        raise section.error("introducer.furl", "None is no longer a value; leave the line out")
+    mutable_format = _read_choice(section, "mutable.format", ("SDMF", "MDMF"), "SDMF")
+    return ClientSettings(
+        needed=needed,
+        happy=happy,
+        total=total,
+        max_segment_size=section.read(
+            "shares._max_immutable_segment_size_for_testing",
+            lambda text: parse_whole(text, least=1, most=MAX_SEGMENT_SIZE),
+            DEFAULT_SEGMENT_SIZE,
+        ),
+        preferred=frozenset(_read_list(section.values.get("peers.preferred", ""))),
+        force_foolscap=section.read("force_foolscap", parse_boolean, False),
+        mutable_format="MDMF" if mutable_format == "MDMF" else "SDMF",
+        introducer_furl=furl,
+    )
+
+
+def _read_storage(section: _Section) -> StorageSettings:
+    return StorageSettings(
+        enabled=section.read("enabled", parse_boolean, True),
+        readonly=section.read("readonly", parse_boolean, False),
+        anonymous=section.read("anonymous", parse_boolean, True),
+        reserved_space=section.read("reserved_space", parse_size, 0),
+        directory=section.text("storage_dir") or "storage",
+        durability="none" if _read_choice(section, "durability", ("full", "none"), "full") == "none" else "full",
+        force_foolscap=section.read("force_foolscap", parse_boolean, False),
+        grid_management=section.read("grid_management", parse_boolean, False),
+        expire=_read_expiry(section),
+    )
+
+
+def _read_expiry(section: _Section) -> ExpirySettings:
+    enabled = section.read("expire.enabled", parse_boolean, False)
+    mode = _read_choice(section, "expire.mode", ("age", "cutoff-date"), "age")
+    cutoff = section.read("expire.cutoff_date", parse_day, None)
+    if enabled and section.text("expire.mode") is None:
+        raise section.error("expire.mode", "must be age or cutoff-date when expire.enabled is true")
+    if enabled and mode == "cutoff-date" and cutoff is None:
+        raise section.error("expire.cutoff_date", "must be given when expire.mode is cutoff-date")
+    return ExpirySettings(
+        enabled=enabled,
+        mode="cutoff-date" if mode == "cutoff-date" else "age",
+        override_s=section.read("expire.override_lease_duration", parse_duration, None),
+        cutoff=cutoff,
+        immutable=section.read("expire.immutable", parse_boolean, True),
+        mutable=section.read("expire.mutable", parse_boolean, True),
+    )

@@ -1,0 +1,45 @@
+"""The sections and keys that a configuration file of 1.20 may have, and Grid's own beside them. Pure. [spec cli 6]"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+_TABLE = """
+node: nickname reveal-ip-address web.port web.static tub.port tub.location tempdir timeout.keepalive
+node: timeout.disconnect log_gatherer.furl ssh.port ssh.authorized_keys_file
+client: helper.furl introducer.furl key_generator.furl mutable.format peers.preferred force_foolscap shares.needed
+client: shares.happy shares.total shares._max_immutable_segment_size_for_testing storage.plugins stats_gatherer.furl
+storage: enabled anonymous readonly reserved_space storage_dir durability force_foolscap grid_management debug_discard
+storage: plugins expire.enabled expire.mode expire.override_lease_duration expire.cutoff_date expire.immutable
+storage: expire.mutable
+connections: tcp
+helper: enabled
+tor: enabled socks.port control.port launch tor.executable onion onion.local_port onion.external_port
+tor: onion.private_key_file
+i2p: enabled sam.port launch i2p.configdir i2p.executable dest dest.port dest.private_key_file
+sftpd: enabled port host_pubkey_file host_privkey_file accounts.file
+"""
+_FREE_SECTIONS = ("grid_managers", "grid_manager_certificates")
+_FREE_PREFIXES = ("storageclient.plugins.", "storageserver.plugins.")
+
+
+def _read_table() -> dict[str, frozenset[str]]:
+    table: dict[str, frozenset[str]] = {}
+    for line in _TABLE.split("\n"):
+        name, _, keys = line.partition(":")
+        table[name] = table.get(name, frozenset()) | set(keys.split())
+    del table[""]
+    return table
+
+
+_KNOWN = _read_table()
+
+
+def unknown_keys(section: str, keys: Collection[str]) -> list[str] | None:
+    """Those of the lower-case keys that the section does not have; None if the section itself is unknown."""
+    known = _KNOWN.get(section)
+    if known is not None:
+        return [key for key in keys if key not in known]
+    if section in _FREE_SECTIONS or section.startswith(_FREE_PREFIXES):
+        return []
+    return None

@@ -1,0 +1,72 @@
+"""The values that a configuration file may hold: sizes, durations, days, yes and no. Pure.
+
+Each function takes the text as it stands in the file and raises ValueError, with what was expected and without
+the text, for anything else; the caller knows the file, the section and the key. [spec storage-server 10.1] [spec cli 6]
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+_SIZE = re.compile(r"([0-9]{1,20})\s*([KMGTPE]?)(I?)B?", re.ASCII | re.IGNORECASE)
+_DURATION = re.compile(r"([0-9]{1,9})\s*(s|seconds?|days?|mo|months?|years?)", re.ASCII | re.IGNORECASE)
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
+# 1.20's `--join` wrote numbers as the text of a Python bytes object. [spec cli 4.4]
+_QUOTED_WHOLE = re.compile(r"b'([0-9]{1,20})'", re.ASCII)
+
+_EXPONENT = {unit: index for index, unit in enumerate(("", "k", "m", "g", "t", "p", "e"))}
+_DAY_S = 86400
+_UNIT_S = {"s": 1, "second": 1, "day": _DAY_S, "mo": 31 * _DAY_S, "month": 31 * _DAY_S, "year": 365 * _DAY_S}
+_TRUE = frozenset({"1", "yes", "true", "on"})
+_FALSE = frozenset({"0", "no", "false", "off"})
+
+
+def parse_boolean(text: str) -> bool:
+    """Yes or no."""
+    word = text.strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise ValueError("expected true or false")
+
+
+def parse_whole(text: str, *, least: int = 0, most: int = 2**63) -> int:
+    """A whole number from `least` to `most`."""
+    word = text.strip()
+    quoted = _QUOTED_WHOLE.fullmatch(word)
+    word = quoted[1] if quoted else word
+    if _WHOLE.fullmatch(word) is None or not least <= int(word) <= most:
+        raise ValueError(f"expected a whole number from {least} to {most}")
+    return int(word)
+
+
+def parse_size(text: str) -> int:
+    """Octets in a size such as `1G` (powers of 1000) or `1GiB` (powers of 1024)."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("expected a size such as 500M, 1G or 1GiB")
+    base = 1024 if match[3] else 1000
+    return int(int(match[1]) * base ** _EXPONENT[match[2].lower()])
+
+
+def parse_duration(text: str) -> int:
+    """Seconds in a duration such as `31 days`, `2 months` (of 31 days) or `1 year` (of 365 days)."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("expected a duration such as 60 days, 2 months or 1 year")
+    unit = match[2].lower()
+    return int(match[1]) * _UNIT_S[unit if unit in _UNIT_S else unit.removesuffix("s")]
+
+
+def parse_day(text: str) -> int:
+    """The Unix time, in seconds, at which a UTC day written YYYY-MM-DD begins."""
+    word = text.strip()
+    if _DAY.fullmatch(word) is None:
+        raise ValueError("expected a day as YYYY-MM-DD")
+    try:
+        return int(datetime.strptime(word, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
+    except ValueError:
+        raise ValueError("expected a day of the calendar, as YYYY-MM-DD") from None

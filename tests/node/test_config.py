@@ -1,0 +1,141 @@
+"""Configuration text into settings."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.errors import ConfigError
+from grid.node.config import NodeSettings, parse_config
+
+STORAGE_OF_1_20 = """\
+# -*- mode: conf; coding: utf-8 -*-
+[node]
+nickname = s0
+reveal-IP-address = true
+web.port =
+web.static = public_html
+tub.port = tcp:39412:interface=127.0.0.1
+tub.location = tcp:127.0.0.1:39412
+
+#log_gatherer.furl =
+[client]
+helper.furl =
+shares.needed = 2
+shares.happy = 3
+shares.total = 4
+[storage]
+enabled = true
+reserved_space = 1G
+#expire.enabled =
+[helper]
+enabled = false
+"""
+
+
+def test_storage_configuration_of_1_20_is_read_without_a_warning() -> None:
+    settings = parse_config(STORAGE_OF_1_20, "tahoe.cfg")
+    assert settings.warnings == ()
+    assert settings.nickname == "s0"
+    assert settings.web_port is None
+    assert settings.tub_port == ("tcp:39412:interface=127.0.0.1",)
+    assert settings.tub_location == ("tcp:127.0.0.1:39412",)
+    assert (settings.client.needed, settings.client.happy, settings.client.total) == (2, 3, 4)
+    assert settings.storage.enabled
+    assert settings.storage.reserved_space == 10**9
+
+
+def test_empty_text_gives_the_defaults() -> None:
+    assert parse_config("", "grid.cfg") == NodeSettings()
+    assert parse_config("\ufeff[node]\n", "grid.cfg") == NodeSettings()
+
+
+def test_last_of_equal_keys_wins() -> None:
+    assert parse_config("[node]\nnickname = a\nNICKNAME: b\n[node]\nnickname = c\n", "x").nickname == "c"
+
+
+def test_disabled_tub_is_none() -> None:
+    settings = parse_config("[node]\ntub.port = disabled\ntub.location = disabled\n", "x")
+    assert settings.tub_port is None
+    assert settings.tub_location is None
+
+
+def test_bare_port_is_a_tcp_port_and_several_may_be_given() -> None:
+    settings = parse_config("[node]\ntub.port = 4000, tcp:4001:interface=::1\ntub.location=a:1,AUTO\n", "x")
+    assert settings.tub_port == ("tcp:4000", "tcp:4001:interface=::1")
+    assert settings.tub_location == ("a:1", "AUTO")
+
+
+def test_unknown_key_and_section_are_warnings_that_name_them() -> None:
+    settings = parse_config("[node]\nnicname = a\n[strorage]\nx=1\n[grid_managers]\nany = pub-v0-x\n", "grid.cfg")
+    assert settings.warnings == (
+        "grid.cfg: section [node], key nicname: unknown, ignored",
+        "grid.cfg: section [strorage]: unknown, ignored",
+    )
+
+
+def test_expiry_is_read_as_seconds_and_unix_time() -> None:
+    settings = parse_config(
+        "[storage]\nexpire.enabled=yes\nexpire.mode=cutoff-date\nexpire.cutoff_date=1970-01-02\n"
+        "expire.override_lease_duration = 1 day\nexpire.mutable = no\ndurability = none\n",
+        "x",
+    )
+    expire = settings.storage.expire
+    assert (expire.enabled, expire.mode, expire.cutoff, expire.override_s) == (True, "cutoff-date", 86400, 86400)
+    assert (expire.immutable, expire.mutable) == (True, False)
+    assert settings.storage.durability == "none"
+
+
+def test_percent_sign_is_written_twice() -> None:
+    assert parse_config("[node]\nnickname = 50%% off\n", "x").nickname == "50% off"
+
+
+@pytest.mark.parametrize(
+    ("text", "section", "key"),
+    [
+        ("[client]\nshares.needed = 5\nshares.total = 4\nshares.happy=1\n", "client", "shares.needed"),
+        ("[client]\nshares.happy = 11\n", "client", "shares.happy"),
+        ("[client]\nshares.total = 257\n", "client", "shares.total"),
+        ("[client]\nshares.needed = 0\n", "client", "shares.needed"),
+        ("[client]\nshares.needed = three\n", "client", "shares.needed"),
+        ("[client]\nintroducer.furl = None\n", "client", "introducer.furl"),
+        ("[client]\nmutable.format = XDMF\n", "client", "mutable.format"),
+        ("[storage]\nreserved_space = plenty\n", "storage", "reserved_space"),
+        ("[storage]\nenabled = maybe\n", "storage", "enabled"),
+        ("[storage]\ndurability = some\n", "storage", "durability"),
+        ("[storage]\nexpire.enabled = true\n", "storage", "expire.mode"),
+        ("[storage]\nexpire.enabled = true\nexpire.mode = cutoff-date\n", "storage", "expire.cutoff_date"),
+        ("[node]\ntub.port = 0\n", "node", "tub.port"),
+        ("[node]\ntub.port = tcp:0:interface=127.0.0.1\n", "node", "tub.port"),
+        ("[node]\ntub.port =\n", "node", "tub.port"),
+        ("[node]\ntub.location =\n", "node", "tub.location"),
+        ("[node]\ntub.port = disabled\n", "node", "tub.port"),
+        ("[node]\nnickname = 50% off\n", "node", "nickname"),
+        ("[connections]\ntcp = pigeon\n", "connections", "tcp"),
+    ],
+)
+def test_unusable_value_is_an_error_naming_file_section_and_key(text: str, section: str, key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text, "dir/grid.cfg")
+    assert str(caught.value).startswith(f"dir/grid.cfg: section [{section}], key {key}: ")
+
+
+@pytest.mark.parametrize("text", ["nickname = a\n", "[node\n", "[node]\njunk\n"])
+def test_text_that_is_no_configuration_is_a_config_error(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^grid\.cfg: "):
+        parse_config(text, "grid.cfg")
+
+
+@given(st.text(alphabet="[]node\n=:%()#; ashrclipu.k0\ufeff", max_size=60))
+def test_any_text_gives_settings_or_a_config_error(text: str) -> None:
+    try:
+        assert isinstance(parse_config(text, "f"), NodeSettings)
+    except ConfigError as problem:
+        assert str(problem).startswith("f: ")
+
+
+def test_settings_do_not_show_the_introducer_in_their_repr() -> None:
+    settings = parse_config("[client]\nintroducer.furl = pb://aaaa@tcp:h:1/secretname\n", "x")
+    assert settings.client.introducer_furl == "pb://aaaa@tcp:h:1/secretname"
+    assert "secretname" not in repr(settings)
