@@ -1,0 +1,108 @@
+"""How every test runs: asynchronous tests under a deadline, leftovers refused, Hypothesis profiles.
+
+A test written as `async def` simply works: it runs inside the reactor that pytest-twisted drives, and fails by
+itself, with the others going on, if it has not ended after ASYNC_TEST_S seconds.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+import pytest_twisted
+from hypothesis import HealthCheck, settings
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
+from twisted.internet.task import deferLater
+from twisted.logger import LogEvent, globalLogPublisher
+
+ASYNC_TEST_S = 120.0
+"""Far more than any test takes on a slow machine; it only turns a hang into a failure."""
+
+SETTLE_S = 2.0
+"""How long timers that a test leaves behind may take to fire or to be cancelled."""
+
+settings.register_profile(
+    "dev",
+    max_examples=40,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+# The same examples at every run: a change turns red because of itself, never because of the day's luck.
+settings.register_profile("ci", parent=settings.get_profile("dev"), max_examples=80, derandomize=True, database=None)
+# By hand, for hours: HYPOTHESIS_PROFILE=search. A failing example is printed and is the whole reproduction.
+settings.register_profile("search", parent=settings.get_profile("dev"), max_examples=5000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put every asynchronous test under its deadline, those that Hypothesis drives included."""
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            continue
+        hypothesis = getattr(item.obj, "hypothesis", None)
+        if hypothesis is not None:
+            if inspect.iscoroutinefunction(hypothesis.inner_test):
+                hypothesis.inner_test = _bounded(hypothesis.inner_test)
+        elif inspect.iscoroutinefunction(item.obj):
+            item.obj = _bounded(item.obj)
+
+
+def _bounded(test: Callable[..., Coroutine[Deferred[Any], Any, object]]) -> Callable[..., Deferred[object]]:
+    @functools.wraps(test)
+    def run(*args: object, **kwargs: object) -> Deferred[object]:
+        from twisted.internet import reactor
+
+        return Deferred.fromCoroutine(test(*args, **kwargs)).addTimeout(ASYNC_TEST_S, reactor)  # type: ignore[arg-type]
+
+    run.__dict__.pop("_pytest_twisted_mark", None)  # It would have the Deferred taken for a coroutine.
+    return run
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that leaves a timer running, or a failed Deferred that nobody looked at."""
+    from twisted.internet import reactor
+
+    unhandled: list[str] = []
+
+    def watch(event: LogEvent) -> None:
+        if "log_failure" in event and event["log_namespace"] == "twisted.internet.defer":
+            unhandled.append(event["log_failure"].getTraceback())
+
+    before = set(reactor.getDelayedCalls())  # type: ignore[attr-defined]
+    globalLogPublisher.addObserver(watch)
+    try:
+        yield
+        left = _left_running(before)
+        if left and request.node.get_closest_marker("background") is None:
+            pytest_twisted.blockon(_settle(before))
+            left = _left_running(before)
+            for call in left:
+                call.cancel()
+            assert not left, f"timers left running: {left}"
+    finally:
+        globalLogPublisher.removeObserver(watch)
+    assert not unhandled, "a Deferred failed and nobody looked:\n" + "\n".join(unhandled)
+
+
+def _left_running(before: set[IDelayedCall]) -> list[IDelayedCall]:
+    from twisted.internet import reactor
+
+    return [call for call in reactor.getDelayedCalls() if call not in before]  # type: ignore[attr-defined]
+
+
+def _settle(before: set[IDelayedCall]) -> Deferred[None]:
+    async def wait() -> None:
+        from twisted.internet import reactor
+
+        deadline = reactor.seconds() + SETTLE_S  # type: ignore[attr-defined]
+        while _left_running(before) and reactor.seconds() < deadline:  # type: ignore[attr-defined]
+            await deferLater(reactor, 0.02)  # type: ignore[arg-type]
+
+    return Deferred.fromCoroutine(wait())
