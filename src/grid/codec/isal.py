@@ -1,0 +1,96 @@
+"""Intel's ISA-L through its C interface: products of a matrix with blocks, over GF(2^8).
+
+Owns the search for the library, the declarations of the two functions used, and the lifetime of what they
+point to. Knows nothing of codes: matrices come from outside. The calls release the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import cffi  # type: ignore[import-untyped]
+from attrs import field, frozen
+
+from grid.crypto.buffer import Buffer
+
+_TABLE_SIZE = 32
+_LONGEST_CALL = 2**31 - 65536
+"""Lengths are C ints."""
+
+_ffi = cffi.FFI()
+_ffi.cdef(
+    """
+    void ec_init_tables(int k, int rows, unsigned char *a, unsigned char *gftbls);
+    void ec_encode_data(int len, int k, int rows, unsigned char *gftbls, unsigned char **data, unsigned char **coding);
+    """
+)
+
+
+@frozen
+class MatrixTables:
+    """A matrix of row_count rows and column_count columns, as the library wants it."""
+
+    row_count: int
+    column_count: int
+    _tables: object = field(repr=False, eq=False)
+
+
+class IsalLibrary:
+    """One loaded libisal."""
+
+    def __init__(self, path: str) -> None:
+        """OSError or AttributeError if there is no libisal at the path."""
+        self.path = path
+        self._library = _ffi.dlopen(path)
+        self._init_tables = self._library.ec_init_tables
+        self._encode_data = self._library.ec_encode_data
+
+    def make_tables(self, rows: Sequence[bytes]) -> MatrixTables:
+        """What `multiply` needs for this matrix: at least one row, all of one length."""
+        row_count, column_count = len(rows), len(rows[0])
+        tables = _ffi.new("unsigned char[]", _TABLE_SIZE * row_count * column_count)
+        matrix = _ffi.from_buffer("unsigned char[]", b"".join(rows))
+        self._init_tables(column_count, row_count, matrix, tables)
+        return MatrixTables(row_count, column_count, tables)
+
+    def multiply(
+        self, size: int, matrix: MatrixTables, sources: Sequence[Buffer], targets: Sequence[memoryview]
+    ) -> None:
+        """Fill the targets with the matrix times the sources, octet by octet; all have `size` > 0 octets.
+
+        sources: column_count of them; targets: row_count of them, writable and apart from the sources. The caller
+        has checked counts and sizes; ValueError or BufferError if a target cannot be written.
+        """
+        if not 0 < size <= _LONGEST_CALL or (len(targets), len(sources)) != (matrix.row_count, matrix.column_count):
+            raise ValueError(f"{len(sources)} blocks of {size} octets do not fit the matrix")
+        # These objects keep the buffers where they are until the call is done.
+        inputs = [_ffi.from_buffer("unsigned char[]", source) for source in sources]
+        outputs = [_ffi.from_buffer("unsigned char[]", target, require_writable=True) for target in targets]
+        self._encode_data(
+            size,
+            matrix.column_count,
+            matrix.row_count,
+            matrix._tables,
+            _ffi.new("unsigned char *[]", inputs),
+            _ffi.new("unsigned char *[]", outputs),
+        )
+
+
+def load_isal() -> Iterator[IsalLibrary]:
+    """The libraries that can be loaded, best first: the one that comes with pyeclib, then the system's."""
+    for path in (*_bundled_paths(), "libisal.so.2", "libisal.2.dylib"):
+        try:
+            yield IsalLibrary(path)
+        except (OSError, AttributeError):
+            continue
+
+
+def _bundled_paths() -> list[str]:
+    spec = find_spec("pyeclib")
+    if spec is None or spec.origin is None:
+        return []
+    package = Path(spec.origin).parent
+    found = [*package.parent.glob("pyeclib.libs/libisal*"), *package.glob(".dylibs/libisal*")]
+    return sorted(str(path) for path in found)

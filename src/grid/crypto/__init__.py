@@ -1,0 +1,1 @@
+"""Hashes, ciphers and signatures: thin, typed, without policy."""
