@@ -10,7 +10,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import pytest_twisted
@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import deferLater
-from twisted.logger import LogEvent, globalLogPublisher
+from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
 
 ASYNC_TEST_S = 120.0
 """Far more than any test takes on a slow machine; it only turns a hang into a failure."""
@@ -58,7 +58,7 @@ def _bounded(test: Callable[..., Coroutine[Deferred[Any], Any, object]]) -> Call
     def run(*args: object, **kwargs: object) -> Deferred[object]:
         from twisted.internet import reactor
 
-        return Deferred.fromCoroutine(test(*args, **kwargs)).addTimeout(ASYNC_TEST_S, reactor)  # type: ignore[arg-type]
+        return Deferred.fromCoroutine(test(*args, **kwargs)).addTimeout(ASYNC_TEST_S, reactor)
 
     run.__dict__.pop("_pytest_twisted_mark", None)  # It would have the Deferred taken for a coroutine.
     return run
@@ -75,8 +75,9 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
         if "log_failure" in event and event["log_namespace"] == "twisted.internet.defer":
             unhandled.append(event["log_failure"].getTraceback())
 
-    before = set(reactor.getDelayedCalls())  # type: ignore[attr-defined]
-    globalLogPublisher.addObserver(watch)
+    before = set(reactor.getDelayedCalls())
+    observer = cast(ILogObserver, watch)  # Any function of one event is one, which only zope.interface sees.
+    globalLogPublisher.addObserver(observer)
     try:
         yield
         left = _left_running(before)
@@ -87,22 +88,22 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
                 call.cancel()
             assert not left, f"timers left running: {left}"
     finally:
-        globalLogPublisher.removeObserver(watch)
+        globalLogPublisher.removeObserver(observer)
     assert not unhandled, "a Deferred failed and nobody looked:\n" + "\n".join(unhandled)
 
 
 def _left_running(before: set[IDelayedCall]) -> list[IDelayedCall]:
     from twisted.internet import reactor
 
-    return [call for call in reactor.getDelayedCalls() if call not in before]  # type: ignore[attr-defined]
+    return [call for call in reactor.getDelayedCalls() if call not in before]
 
 
 def _settle(before: set[IDelayedCall]) -> Deferred[None]:
     async def wait() -> None:
         from twisted.internet import reactor
 
-        deadline = reactor.seconds() + SETTLE_S  # type: ignore[attr-defined]
-        while _left_running(before) and reactor.seconds() < deadline:  # type: ignore[attr-defined]
-            await deferLater(reactor, 0.02)  # type: ignore[arg-type]
+        deadline = reactor.seconds() + SETTLE_S
+        while _left_running(before) and reactor.seconds() < deadline:
+            await deferLater(reactor, 0.02)
 
     return Deferred.fromCoroutine(wait())
