@@ -43,3 +43,21 @@ MAX_FURL_LENGTH = 4096
 
 MAX_LOCATION_HINTS = 64
 """Location hints in one furl: each costs a connection attempt."""
+
+MAX_SLOT_WRITE = 256 * 2**20
+"""Octets in one write to a mutable share: a 1.20 client sends a whole SDMF share at once."""
+
+MAX_WIRE_MESSAGE = MAX_SLOT_WRITE + 2**20
+"""Octets in one Foolscap message, whatever is in it: what one connection can make us buffer."""
+
+MAX_VERSION_TEXT = 1000
+"""Octets kept of a server's application version."""
+
+CONNECT_DEADLINE_S = 15.0
+"""Seconds until a server that does not finish connecting counts as unreachable; loopback takes 20 ms."""
+
+MAX_RECONNECT_DELAY_S = 30.0
+"""Seconds between attempts to reach a server that is away, at most: a restarted one is soon found again."""
+
+CACHED_READER_SETS = 64
+"""Files per server whose remote readers are kept between calls; each costs the server a little memory too."""

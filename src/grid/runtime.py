@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from attrs import define, frozen
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
-from twisted.internet.interfaces import IReactorFromThreads, IReactorTime
 from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
@@ -20,10 +19,6 @@ from twisted.python.threadpool import ThreadPool
 from grid.ports import Clock, CpuPool, Entropy, Timer
 
 T = TypeVar("T")
-
-
-class Reactor(IReactorTime, IReactorFromThreads, Protocol):  # type: ignore[misc]
-    """What this module needs of a reactor."""
 
 
 @define

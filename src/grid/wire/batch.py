@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from grid.errors import FormatError
 from grid.limits import MAX_SHARES, READ_CALL_BYTES, READ_CALL_RANGES
@@ -98,7 +98,7 @@ def parse_answer(data: bytes) -> dict[ShareNumber, list[memoryview]]:
         if share_number in answer:
             raise FormatError(f"a batched answer with share {share_number} twice")
         ends = list(accumulate(lengths, initial=position))
-        answer[share_number] = [view[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+        answer[share_number] = [view[start:end] for start, end in pairwise(ends)]
         position = ends[-1]
     return answer
 

@@ -1,0 +1,92 @@
+"""The calls of our servers' extension: whole batches in one message. [grid.wire.batch]"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from grid.errors import FormatError, PeerError, PeerGoneError
+from grid.ports import Allocation, Buffer, Range, ShareNumber, ShareWrite, StorageIndex
+from grid.wire import batch
+from grid.wire.foolscap.calls import call, check_pieces, check_share_numbers, misbehaved
+from grid.wire.foolscap.link import Session
+from grid.wire.foolscap.schema import RIShareUpload, RIStorageServer
+
+
+async def find_shares(
+    session: Session, where: str, storage_index: StorageIndex, ranges: Sequence[Range]
+) -> Mapping[ShareNumber, Sequence[Buffer]]:
+    """Every share with those ranges; no data where the server left it out because the answer grew too long."""
+    packed = batch.pack_ranges(ranges)
+    answer = await call(session.reference, RIStorageServer, where, "grid_find_shares", storage_index, packed)
+    found = _parse(answer, where)
+    for pieces in found.values():
+        if pieces:
+            check_pieces(pieces, ranges, where)
+    return found
+
+
+async def read_shares(
+    session: Session, where: str, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
+) -> Mapping[ShareNumber, Sequence[Buffer]]:
+    """The ranges, in views of one message."""
+    packed = batch.pack_wants(wants)
+    answer = await call(session.reference, RIStorageServer, where, "grid_read_shares", storage_index, packed)
+    found = _parse(answer, where)
+    for number, pieces in found.items():
+        check_pieces(pieces, wants.get(number, ()), where)
+    return found
+
+
+def _parse(answer: bytes, where: str) -> dict[ShareNumber, list[memoryview]]:
+    try:
+        return batch.parse_answer(answer)
+    except FormatError as error:
+        raise misbehaved(error, where) from error
+
+
+async def allocate(session: Session, where: str, *arguments: Any) -> Allocation:
+    """Room for new shares, to be written through one object. arguments: as of grid_allocate."""
+    already, allocated, upload = await call(session.reference, RIStorageServer, where, "grid_allocate", *arguments)
+    check_share_numbers([*already, *allocated], where)
+    asked, canary = arguments[3], arguments[5]
+    if not allocated <= asked:
+        raise PeerError(f"{where} allocated shares that it was not asked for")
+    return Allocation(already=frozenset(already), upload=BatchedUpload(upload, where, frozenset(allocated), canary))
+
+
+class BatchedUpload:
+    """The upload of all shares that one of our servers took; it ends with the connection."""
+
+    def __init__(self, reference: Any, where: str, share_numbers: frozenset[ShareNumber], canary: Any) -> None:
+        self._reference = reference
+        self._where = where
+        self._share_numbers = share_numbers
+        self._open = set(share_numbers)
+        self._canary = canary
+
+    @property
+    def share_numbers(self) -> frozenset[ShareNumber]:
+        """The shares allocated."""
+        return self._share_numbers
+
+    async def write(self, writes: Sequence[ShareWrite]) -> None:
+        """Store all of the writes: one message."""
+        records, data = batch.pack_writes(writes)
+        await call(self._reference, RIShareUpload, self._where, "write", records, data)
+
+    async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
+        """Finish these shares: one message."""
+        numbers = set(share_numbers)
+        await call(self._reference, RIShareUpload, self._where, "close", numbers)
+        self._open -= numbers
+
+    async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
+        """Give up what is open of these; if the connection is gone, the server has done so already."""
+        numbers = self._open & set(self._open if share_numbers is None else share_numbers)
+        self._open -= numbers
+        if numbers:
+            try:
+                await call(self._reference, RIShareUpload, self._where, "abort", numbers)
+            except PeerGoneError:
+                return

@@ -1,0 +1,76 @@
+"""Remote calls whose answers are checked against our schema, whatever interface the peer claims to have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred, DeferredList
+
+from grid.errors import FormatError, PeerError
+from grid.limits import MAX_SHARES
+from grid.ports import Range, ShareNumber
+from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, from_remote
+
+
+async def call(reference: Any, interface: Any, where: str, method: str, *arguments: Any, result: Any = None) -> Any:
+    """The method's answer; errors are those of our tree. result: a constraint tighter than the schema's."""
+    try:
+        return await send(reference, interface, method, *arguments, result=result)
+    except REMOTE_ERRORS as error:
+        raise from_remote(error, where) from None
+
+
+def send(reference: Any, interface: Any, method: str, *arguments: Any, result: Any = None) -> Deferred[Any]:
+    """Send the call now; what it raises later is one of REMOTE_ERRORS."""
+    schema = interface[method]
+    options = {} if result is None else {"_resultConstraint": result}
+
+    def check(value: Any) -> Any:
+        # Tokens were checked as they came; references back into the message were not.
+        (result or schema.getResponseConstraint()).checkObject(value, True)
+        return value
+
+    sent: Deferred[Any] = reference.callRemote(method, *arguments, _methodConstraint=schema, **options)
+    return sent.addCallback(check)
+
+
+async def all_answers(sent: Sequence[Deferred[Any]], where: str) -> list[Any]:
+    """Every answer, in order; the first failure is raised when all have ended. Cancelling cancels them all."""
+    outcomes = await DeferredList(sent, consumeErrors=True)
+    for succeeded, outcome in outcomes:
+        if not succeeded:
+            error = outcome.value
+            if isinstance(error, REMOTE_ERRORS):
+                raise from_remote(error, where) from None
+            raise error
+    return [outcome for _, outcome in outcomes]
+
+
+def check_share_numbers(numbers: Sequence[int], where: str) -> None:
+    """PeerError if a number is that of no share."""
+    if not all(0 <= number < MAX_SHARES for number in numbers):
+        raise PeerError(f"{where} answered about a share whose number no share has")
+
+
+def check_pieces(pieces: Sequence[Any], ranges: Sequence[Range], where: str) -> None:
+    """PeerError unless there is one piece per range, none longer than its range."""
+    if len(pieces) != len(ranges) or any(
+        len(piece) > length for piece, (_, length) in zip(pieces, ranges, strict=False)
+    ):
+        raise PeerError(f"{where} answered with other ranges than it was asked for")
+
+
+def misbehaved(error: FormatError, where: str) -> PeerError:
+    """The error for an answer that cannot be read."""
+    return PeerError(f"{where} answered nonsense: {error}")
+
+
+def checked_shares(
+    shares: dict[int, list[bytes]], ranges: Sequence[Range], where: str
+) -> dict[ShareNumber, list[bytes]]:
+    """The data per share of an answer that has those ranges of each; PeerError if it has others."""
+    check_share_numbers(list(shares), where)
+    for pieces in shares.values():
+        check_pieces(pieces, ranges, where)
+    return {ShareNumber(number): pieces for number, pieces in shares.items()}

@@ -1,0 +1,128 @@
+"""Errors as they travel: class names that a 1.20 client knows, and the way back. [spec storage-server 12, wire 5]
+
+Outward only errors of our own tree keep their text: any other exception is a defect, is logged here, and the
+peer learns that there was one, not what it said. Inward all text is hostile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from foolscap.api import DeadReferenceError, Violation
+from foolscap.ipb import InvalidHintError
+from foolscap.tokens import (
+    BananaError,
+    NegotiationError,
+    NoLocationHintsError,
+    RemoteException,
+    RemoteNegotiationError,
+    WrongTubIdError,
+)
+from OpenSSL.SSL import Error as TlsError
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectError, ConnectingCancelledError, ConnectionClosed, DNSLookupError
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from grid.errors import (
+    BadWriteEnablerError,
+    ConflictingWriteError,
+    DataTooLargeError,
+    GridError,
+    NoSpaceError,
+    PeerError,
+    PeerGoneError,
+    PeerRefusedError,
+    UnknownVersionError,
+)
+
+MAX_REMOTE_TEXT = 300
+
+T = TypeVar("T")
+
+log = Logger()
+
+
+def answer(work: Coroutine[Any, Any, T]) -> Deferred[T]:
+    """The work as Foolscap wants it: a Deferred whose failures are those a remote caller may see."""
+    return Deferred.fromCoroutine(work).addErrback(to_remote)
+
+
+def _named(qualified_name: str) -> type[Exception]:
+    module, _, name = qualified_name.rpartition(".")
+    return type(name, (Exception,), {"__module__": module, "__doc__": "What a remote caller sees of our error."})
+
+
+_OUTWARD: tuple[tuple[type[GridError], type[Exception]], ...] = (
+    (ConflictingWriteError, _named("allmydata.interfaces.ConflictingWriteError")),
+    (DataTooLargeError, _named("allmydata.interfaces.DataTooLargeError")),
+    (NoSpaceError, _named("allmydata.interfaces.NoSpace")),
+    (BadWriteEnablerError, _named("allmydata.interfaces.BadWriteEnablerError")),
+    (UnknownVersionError, _named("allmydata.storage.common.UnknownContainerVersionError")),
+)
+_DEFECT = _named("grid.errors.InternalError")
+
+_INWARD: dict[str, type[GridError]] = {
+    "ConflictingWriteError": ConflictingWriteError,
+    "DataTooLargeError": DataTooLargeError,
+    "NoSpace": NoSpaceError,
+    "BadWriteEnablerError": BadWriteEnablerError,
+}
+
+_LOST: tuple[type[Exception], ...] = (
+    DeadReferenceError,
+    ConnectionClosed,
+    ConnectError,
+    ConnectingCancelledError,
+    DNSLookupError,
+    TlsError,
+)
+_UNREACHABLE: tuple[type[Exception], ...] = (
+    NegotiationError,
+    RemoteNegotiationError,
+    NoLocationHintsError,
+    InvalidHintError,
+    WrongTubIdError,
+    BananaError,
+)
+REMOTE_ERRORS = (RemoteException, Violation, *_LOST, *_UNREACHABLE)
+"""What a remote call or an attempt to connect raises; from_remote translates each."""
+
+
+def to_remote(failure: Failure) -> Failure:
+    """The failure to send to a remote caller in place of this one."""
+    error = failure.value
+    for ours, theirs in _OUTWARD:
+        if isinstance(error, ours):
+            return Failure(theirs(str(error)))
+    if isinstance(error, GridError | Violation):
+        return failure
+    log.failure("a remote call failed on a defect", failure=failure)
+    return Failure(_DEFECT("the server failed; its log says more"))
+
+
+def from_remote(error: Exception, where: str) -> GridError:
+    """The error of our tree for one of REMOTE_ERRORS; where: the peer, for the message."""
+    if isinstance(error, RemoteException):
+        return _refusal(error.failure, where)
+    if isinstance(error, Violation):
+        return PeerError(f"{where} broke the protocol: {printable(str(error))}")
+    if isinstance(error, _LOST):
+        return PeerGoneError(f"the connection to {where} was lost or refused ({type(error).__name__})")
+    return PeerGoneError(f"{where} cannot be reached ({type(error).__name__}: {printable(str(error))})")
+
+
+def _refusal(failure: Any, where: str) -> GridError:
+    parents = getattr(failure, "parents", None) or ["unknown"]
+    kind = printable(str(parents[0]).rpartition(".")[2])[:100]
+    text = printable(str(failure.value))
+    ours = _INWARD.get(kind)
+    if ours is not None:
+        return ours(f"{where}: {text}")
+    return PeerRefusedError(f"{where} refused: {kind}: {text}", kind=kind)
+
+
+def printable(text: str) -> str:
+    """Hostile text for a message: cut, and without control characters."""
+    return "".join(character if character.isprintable() else " " for character in text[:MAX_REMOTE_TEXT])

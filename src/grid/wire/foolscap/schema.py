@@ -1,0 +1,120 @@
+"""The remote interfaces of storage, by the names and types that 1.20 has on the wire. [spec wire 2-4]
+
+Foolscap checks every message against these while it arrives, so that nothing larger than they allow is ever
+buffered; what they cannot say (signs, share numbers, sums) the server checks itself. The methods whose names
+begin with `grid_` and RIShareUpload are extensions, called only where the version dictionary offers them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foolscap.api import RemoteInterface
+from foolscap.constraint import Any as Anything
+from foolscap.constraint import ByteStringConstraint, IntegerConstraint
+from foolscap.referenceable import Referenceable
+from foolscap.remoteinterface import RemoteMethodSchema
+from foolscap.schema import ChoiceOf, DictOf, ListOf, SetOf, TupleOf
+from foolscap.slicers.none import Nothing
+
+from grid.limits import MAX_ADVISORY_LENGTH, MAX_SHARES, MAX_SLOT_WRITE, READ_CALL_RANGES, WRITE_CALL_BYTES
+from grid.wire.batch import MAX_ANSWER_SIZE, MAX_REQUEST_SIZE
+
+
+def octets(maximum: int | None, minimum: int = 0) -> Any:
+    """The constraint for a byte string of so many octets."""
+    return ByteStringConstraint(maxLength=maximum, minLength=minimum)
+
+
+STORAGE_INDEX = octets(16, 16)
+SECRET = octets(32, 32)
+NUMBER = IntegerConstraint(8)
+SHARE_DATA = octets(MAX_SLOT_WRITE)
+NOTHING = Nothing()
+ANYTHING = Anything()
+SHARE_NUMBERS = SetOf(NUMBER, MAX_SHARES)
+RANGES = ListOf(TupleOf(NUMBER, NUMBER), READ_CALL_RANGES)
+SHARE_RANGES = DictOf(NUMBER, ListOf(SHARE_DATA, READ_CALL_RANGES), MAX_SHARES)
+TEST_WRITE = TupleOf(
+    ListOf(TupleOf(NUMBER, NUMBER, octets(16), SHARE_DATA), READ_CALL_RANGES),
+    ListOf(TupleOf(NUMBER, SHARE_DATA), READ_CALL_RANGES),
+    ChoiceOf(NOTHING, NUMBER),
+)
+
+
+class RIBucketWriter(RemoteInterface):
+    """One immutable share being written."""
+
+    write = RemoteMethodSchema(_response=NOTHING, offset=NUMBER, data=SHARE_DATA)
+    close = RemoteMethodSchema(_response=NOTHING)
+    abort = RemoteMethodSchema(_response=NOTHING)
+
+
+class RIBucketReader(RemoteInterface):
+    """One finished immutable share."""
+
+    read = RemoteMethodSchema(_response=SHARE_DATA, offset=NUMBER, length=NUMBER)
+    advise_corrupt_share = RemoteMethodSchema(_response=NOTHING, reason=octets(MAX_ADVISORY_LENGTH))
+
+
+class RIShareUpload(RemoteInterface):
+    """All shares of one allocation, written in batches (extension). [grid.wire.batch]"""
+
+    __remote_name__ = "RIShareUpload.grid-storage"
+
+    write = RemoteMethodSchema(_response=NOTHING, records=octets(MAX_REQUEST_SIZE), data=octets(WRITE_CALL_BYTES))
+    close = RemoteMethodSchema(_response=NOTHING, sharenums=SHARE_NUMBERS)
+    abort = RemoteMethodSchema(_response=NOTHING, sharenums=SHARE_NUMBERS)
+
+
+class RIStorageServer(RemoteInterface):
+    """A storage server. [spec wire 4]"""
+
+    __remote_name__ = "RIStorageServer.tahoe.allmydata.com"
+
+    get_version = RemoteMethodSchema(_response=DictOf(octets(200), ANYTHING, 20))
+    allocate_buckets = RemoteMethodSchema(
+        _response=TupleOf(SHARE_NUMBERS, DictOf(NUMBER, RIBucketWriter, MAX_SHARES)),
+        storage_index=STORAGE_INDEX,
+        renew_secret=SECRET,
+        cancel_secret=SECRET,
+        sharenums=SHARE_NUMBERS,
+        allocated_size=NUMBER,
+        canary=Referenceable,
+    )
+    add_lease = RemoteMethodSchema(
+        _response=ANYTHING, storage_index=STORAGE_INDEX, renew_secret=SECRET, cancel_secret=SECRET
+    )
+    get_buckets = RemoteMethodSchema(_response=DictOf(NUMBER, RIBucketReader, MAX_SHARES), storage_index=STORAGE_INDEX)
+    slot_readv = RemoteMethodSchema(
+        _response=SHARE_RANGES, storage_index=STORAGE_INDEX, shares=ListOf(NUMBER, MAX_SHARES), readv=RANGES
+    )
+    slot_testv_and_readv_and_writev = RemoteMethodSchema(
+        _response=TupleOf(bool, SHARE_RANGES),
+        storage_index=STORAGE_INDEX,
+        secrets=TupleOf(SECRET, SECRET, SECRET),
+        tw_vectors=DictOf(NUMBER, TEST_WRITE, MAX_SHARES),
+        r_vector=RANGES,
+    )
+    advise_corrupt_share = RemoteMethodSchema(
+        _response=NOTHING,
+        share_type=octets(16),
+        storage_index=STORAGE_INDEX,
+        shnum=NUMBER,
+        reason=octets(MAX_ADVISORY_LENGTH),
+    )
+    grid_find_shares = RemoteMethodSchema(
+        _response=octets(MAX_ANSWER_SIZE), storage_index=STORAGE_INDEX, ranges=octets(MAX_REQUEST_SIZE)
+    )
+    grid_read_shares = RemoteMethodSchema(
+        _response=octets(MAX_ANSWER_SIZE), storage_index=STORAGE_INDEX, wants=octets(MAX_REQUEST_SIZE)
+    )
+    grid_allocate = RemoteMethodSchema(
+        _response=TupleOf(SHARE_NUMBERS, SHARE_NUMBERS, RIShareUpload),
+        storage_index=STORAGE_INDEX,
+        renew_secret=SECRET,
+        cancel_secret=SECRET,
+        sharenums=SHARE_NUMBERS,
+        allocated_size=NUMBER,
+        canary=Referenceable,
+    )

@@ -1,0 +1,211 @@
+"""Any StorageServer offered to Foolscap clients, 1.20's and ours.
+
+Referenceables that translate, check what the schema cannot say, and decide nothing: the rules of storage are
+the StorageServer's. Share numbers, offsets, lengths and sums are checked before anything is allocated for them.
+Every upload belongs to its client's connection: when that is lost before the shares are closed, they are
+given up. [spec wire 4, storage-server 8, 9]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foolscap.api import Referenceable
+from twisted.internet.defer import Deferred
+from zope.interface import implementer
+
+from grid.errors import FormatError
+from grid.limits import MAX_FILE_SIZE, MAX_SEGMENT_SIZE, READ_CALL_BYTES
+from grid.ports import Buffer, LeaseSecrets, Range, ShareKind, ShareNumber, SlotSecrets, StorageIndex, StorageServer
+from grid.wire import batch
+from grid.wire.foolscap.remote_errors import answer
+from grid.wire.foolscap.schema import RIBucketReader, RIStorageServer
+from grid.wire.foolscap.uploads import RemoteUpload, UploadSession, share_writers
+from grid.wire.foolscap.values import (
+    as_bytes,
+    check_ranges,
+    natural,
+    pack_shares,
+    pack_version,
+    parse_test_write,
+    share_number,
+    within_limits,
+)
+
+
+@implementer(RIStorageServer)  # type: ignore[misc]
+class RemoteStorageServer(Referenceable):
+    """A StorageServer as the remote object that a storage FURL names."""
+
+    def __init__(self, server: StorageServer) -> None:
+        self._server = server
+
+    def remote_get_version(self) -> Deferred[dict[bytes, object]]:
+        """The version dictionary, with the extensions offered."""
+        return answer(self._get_version())
+
+    async def _get_version(self) -> dict[bytes, object]:
+        return pack_version(await self._server.get_version())
+
+    def remote_allocate_buckets(
+        self,
+        storage_index: bytes,
+        renew_secret: bytes,
+        cancel_secret: bytes,
+        sharenums: set[int],
+        allocated_size: int,
+        canary: Any,
+    ) -> Deferred[Any]:
+        """Room for new shares: the shares held already, and one writer for each one taken."""
+        secrets = LeaseSecrets(renew=renew_secret, cancel=cancel_secret)
+        return answer(self._allocate_buckets(storage_index, secrets, sharenums, allocated_size, canary))
+
+    async def _allocate_buckets(
+        self, storage_index: bytes, secrets: LeaseSecrets, sharenums: set[int], size: int, canary: Any
+    ) -> tuple[set[int], dict[int, Referenceable]]:
+        already, session = await self._allocate(storage_index, secrets, sharenums, size, canary)
+        return already, share_writers(session)
+
+    def remote_grid_allocate(
+        self,
+        storage_index: bytes,
+        renew_secret: bytes,
+        cancel_secret: bytes,
+        sharenums: set[int],
+        allocated_size: int,
+        canary: Any,
+    ) -> Deferred[Any]:
+        """As allocate_buckets, with one object that writes all the shares in batches."""
+        secrets = LeaseSecrets(renew=renew_secret, cancel=cancel_secret)
+        return answer(self._allocate_batched(storage_index, secrets, sharenums, allocated_size, canary))
+
+    async def _allocate_batched(
+        self, storage_index: bytes, secrets: LeaseSecrets, sharenums: set[int], size: int, canary: Any
+    ) -> tuple[set[int], set[int], Referenceable]:
+        already, session = await self._allocate(storage_index, secrets, sharenums, size, canary)
+        return already, set(session.share_numbers), RemoteUpload(session)
+
+    async def _allocate(
+        self, storage_index: bytes, secrets: LeaseSecrets, sharenums: set[int], size: int, canary: Any
+    ) -> tuple[set[int], UploadSession]:
+        numbers = frozenset(share_number(number) for number in sharenums)
+        allocation = await self._server.allocate(
+            StorageIndex(storage_index), secrets, numbers, natural(size, MAX_FILE_SIZE)
+        )
+        return set(allocation.already), UploadSession(allocation.upload, canary)
+
+    def remote_add_lease(self, storage_index: bytes, renew_secret: bytes, cancel_secret: bytes) -> Deferred[None]:
+        """A lease on every share held."""
+        secrets = LeaseSecrets(renew=renew_secret, cancel=cancel_secret)
+        return answer(self._server.add_lease(StorageIndex(storage_index), secrets))
+
+    def remote_get_buckets(self, storage_index: bytes) -> Deferred[dict[int, Referenceable]]:
+        """One reader per finished share."""
+        return answer(self._get_buckets(StorageIndex(storage_index)))
+
+    async def _get_buckets(self, storage_index: StorageIndex) -> dict[int, Referenceable]:
+        found = await self._server.find_shares(storage_index)
+        return {number: RemoteReader(self._server, storage_index, number) for number in found}
+
+    def remote_slot_readv(
+        self, storage_index: bytes, shares: list[int], readv: list[Range]
+    ) -> Deferred[dict[int, list[bytes]]]:
+        """Ranges of mutable shares; no shares named: all."""
+        return answer(self._slot_readv(StorageIndex(storage_index), shares, readv))
+
+    async def _slot_readv(
+        self, storage_index: StorageIndex, shares: list[int], readv: list[Range]
+    ) -> dict[int, list[bytes]]:
+        numbers = frozenset(share_number(number) for number in shares)
+        return pack_shares(await self._server.read_slot(storage_index, numbers, check_ranges(readv)))
+
+    def remote_slot_testv_and_readv_and_writev(
+        self,
+        storage_index: bytes,
+        secrets: tuple[bytes, bytes, bytes],
+        tw_vectors: dict[int, tuple[Any, Any, Any]],
+        r_vector: list[Range],
+    ) -> Deferred[tuple[bool, dict[int, list[bytes]]]]:
+        """Test, and write if every test holds."""
+        write_enabler, renew, cancel = secrets
+        slot_secrets = SlotSecrets(write_enabler=write_enabler, lease=LeaseSecrets(renew=renew, cancel=cancel))
+        return answer(self._test_and_write(StorageIndex(storage_index), slot_secrets, tw_vectors, r_vector))
+
+    async def _test_and_write(
+        self,
+        storage_index: StorageIndex,
+        secrets: SlotSecrets,
+        tw_vectors: dict[int, tuple[Any, Any, Any]],
+        r_vector: list[Range],
+    ) -> tuple[bool, dict[int, list[bytes]]]:
+        writes = {share_number(number): parse_test_write(*vector) for number, vector in tw_vectors.items()}
+        result = await self._server.test_and_write(storage_index, secrets, writes, check_ranges(r_vector))
+        return bool(result.passed), pack_shares(result.data)
+
+    def remote_advise_corrupt_share(
+        self, share_type: bytes, storage_index: bytes, shnum: int, reason: bytes
+    ) -> Deferred[None]:
+        """A client's word that a share is bad."""
+        return answer(self._advise(share_type, StorageIndex(storage_index), shnum, reason))
+
+    async def _advise(self, share_type: bytes, storage_index: StorageIndex, shnum: int, reason: bytes) -> None:
+        kinds: dict[bytes, ShareKind] = {b"immutable": "immutable", b"mutable": "mutable"}
+        if share_type not in kinds:
+            raise FormatError("a corruption report about neither an immutable nor a mutable share")
+        text = reason.decode("utf-8", "backslashreplace")
+        await self._server.advise_corrupt(kinds[share_type], storage_index, share_number(shnum), text)
+
+    def remote_grid_find_shares(self, storage_index: bytes, ranges: bytes) -> Deferred[bytes]:
+        """All shares held with those ranges of each, packed. [grid.wire.batch]"""
+        return answer(self._find_shares(StorageIndex(storage_index), ranges))
+
+    async def _find_shares(self, storage_index: StorageIndex, ranges: bytes) -> bytes:
+        found = await self._server.find_shares(storage_index, batch.parse_ranges(ranges))
+        return batch.pack_answer(within_limits(found))
+
+    def remote_grid_read_shares(self, storage_index: bytes, wants: bytes) -> Deferred[bytes]:
+        """Ranges of several shares, packed. [grid.wire.batch]"""
+        return answer(self._read_shares(StorageIndex(storage_index), wants))
+
+    async def _read_shares(self, storage_index: StorageIndex, wants: bytes) -> bytes:
+        found = await self._server.read_shares(storage_index, batch.parse_wants(wants))
+        return batch.pack_answer(found)
+
+
+@implementer(RIBucketReader)  # type: ignore[misc]
+class RemoteReader(Referenceable):
+    """One finished immutable share."""
+
+    def __init__(self, server: StorageServer, storage_index: StorageIndex, number: ShareNumber) -> None:
+        self._server = server
+        self._storage_index = storage_index
+        self._number = number
+
+    def remote_read(self, offset: int, length: int) -> Deferred[bytes]:
+        """That range, cut short at the end of the share."""
+        return answer(self._read(offset, length))
+
+    async def _read(self, offset: int, length: int) -> bytes:
+        position, remaining = natural(offset), natural(length)
+        pieces: list[Buffer] = []
+        size = 0
+        while remaining:
+            asked = min(remaining, READ_CALL_BYTES)
+            found = await self._server.read_shares(self._storage_index, {self._number: [(position, asked)]})
+            if self._number not in found:
+                raise FormatError("this share is not here any more")
+            (piece,) = found[self._number]
+            pieces.append(piece)
+            size += len(piece)
+            if len(piece) < asked:
+                break
+            if size > MAX_SEGMENT_SIZE:
+                raise FormatError(f"a read of more than {MAX_SEGMENT_SIZE} octets at once")
+            position += asked
+            remaining -= asked
+        return as_bytes(pieces)
+
+    def remote_advise_corrupt_share(self, reason: bytes) -> Deferred[None]:
+        """A client's word that this share is bad."""
+        text = reason.decode("utf-8", "backslashreplace")
+        return answer(self._server.advise_corrupt("immutable", self._storage_index, self._number, text))

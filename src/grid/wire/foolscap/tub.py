@@ -1,0 +1,171 @@
+"""Tubs: Foolscap's ends of connections, with the options that 1.20 sets; certificates and FURL files.
+
+A server's Tub keeps its certificate, and so its TubID, in `private/node.pem`. A client's Tub has a throw-away
+certificate, so that two processes of one user never take each other's connections. [spec wire 1]
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from foolscap.api import Referenceable, Tub, fireEventually
+from foolscap.crypto import createCertificate, loadCertificate
+from OpenSSL.SSL import Error as TlsError
+from twisted.internet.defer import Deferred
+from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IStreamServerEndpoint
+from zope.interface import implementer
+
+from grid.errors import ConfigError, FormatError
+from grid.limits import CONNECT_DEADLINE_S, MAX_FURL_LENGTH
+from grid.wire.foolscap.broker import BoundedBroker
+from grid.wire.locators import Furl, parse_furl
+
+COMMON_NAME = "newpb_thingy"
+MAX_CERTIFICATE_FILE = 64 * 1024
+
+
+def node_certificate(path: Path) -> bytes:
+    """The PEM certificate and key of a node, made and stored (mode 0600) if the file is missing; ConfigError if bad."""
+    try:
+        with path.open("rb") as file:
+            pem = file.read(MAX_CERTIFICATE_FILE)
+    except FileNotFoundError:
+        pem = bytes(createCertificate().dumpPEM())
+        write_private(path, pem)
+    try:
+        loadCertificate(pem)
+    except (TlsError, ValueError) as error:
+        raise ConfigError(f"{path} does not hold a PEM certificate and its key: restore it or remove it") from error
+    return pem
+
+
+def throwaway_certificate() -> bytes:
+    """A new PEM certificate and key on a curve: thousands of times cheaper to make than the RSA one of a node."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, COMMON_NAME)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=365))
+        .sign(key, SHA256())
+    )
+    return certificate.public_bytes(Encoding.PEM) + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def start_tub(
+    certificate: bytes | None = None,
+    *,
+    keepalive_s: int = 60,
+    disconnect_s: int | None = 600,
+    connect_deadline_s: float = CONNECT_DEADLINE_S,
+) -> Any:
+    """A running Tub with that certificate (None: a throw-away one); stop_tub ends it.
+
+    keepalive_s: idle time after which the peer is pinged. disconnect_s: silence after which it is given up.
+    """
+    tub = Tub(certData=certificate or throwaway_certificate(), _test_options={"connect_timeout": connect_deadline_s})
+    tub.brokerClass = BoundedBroker
+    tub.unsafeTracebacks = False
+    tub.setOption("expose-remote-exception-types", False)
+    tub.setOption("accept-gifts", False)
+    tub.setOption("keepaliveTimeout", keepalive_s)
+    if disconnect_s is not None:
+        tub.setOption("disconnectTimeout", disconnect_s)
+    tub.startService()
+    return tub
+
+
+async def stop_tub(tub: Any) -> None:
+    """Close all connections and ports of the Tub, and return when they are closed."""
+    if tub.running:
+        await tub.stopService()
+    await fireEventually()
+
+
+@implementer(IStreamServerEndpoint)
+class _WatchedEndpoint:
+    """An endpoint whose outcome somebody waits for; Foolscap itself would drop a failure to listen."""
+
+    def __init__(self, endpoint: Any) -> None:
+        self._endpoint = endpoint
+        self.outcome: Deferred[Any] = Deferred()
+
+    def listen(self, factory: Any) -> Deferred[Any]:
+        quiet: Deferred[Any] = Deferred()
+
+        def started(port: Any) -> None:
+            quiet.callback(port)
+            self.outcome.callback(port)
+
+        self._endpoint.listen(factory).addCallbacks(started, self.outcome.errback)
+        return quiet
+
+
+async def listen(tub: Any, endpoint: Any) -> int:
+    """Listen there and return the port number; ConfigError if that is not possible."""
+    watched = _WatchedEndpoint(endpoint)
+    tub.listenOn(watched)
+    try:
+        port = await watched.outcome
+    except (CannotListenError, OSError) as error:
+        raise ConfigError(f"cannot listen: {error}") from error
+    return int(port.getHost().port)
+
+
+def set_location(tub: Any, hints: tuple[str, ...]) -> None:
+    """Say where the Tub can be reached; before anything is registered, and once."""
+    tub.setLocation(*hints)
+
+
+def register(tub: Any, referenceable: Referenceable, furl_file: Path) -> Furl:
+    """Offer the object under the name in the file, or a new name stored there (mode 0600), and return its FURL.
+
+    ConfigError if the file's FURL is of another node or is none. [spec wire 1]
+    """
+    kept = _kept_furl(furl_file)
+    if kept is not None and kept.tub_id != tub.tubID:
+        raise ConfigError(f"{furl_file} belongs to another node than this one: restore private/node.pem or remove it")
+    text = tub.registerReference(referenceable, name=None if kept is None else kept.swissnum)
+    write_private(furl_file, text.encode() + b"\n")
+    return parse_furl(text)
+
+
+def _kept_furl(furl_file: Path) -> Furl | None:
+    try:
+        with furl_file.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(MAX_FURL_LENGTH).strip()
+    except FileNotFoundError:
+        return None
+    if not text:
+        return None
+    try:
+        return parse_furl(text)
+    except FormatError as error:
+        raise ConfigError(f"{furl_file} does not hold a FURL: {error}") from error
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Put the data in a file of mode 0600, whole or not at all."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,28 @@
+"""What can be said of the connection to a server, whatever the transport. Pure."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import frozen
+
+from grid.ports import ServerVersion
+
+
+class ConnectionState(Enum):
+    """Where a connection stands. IDLE: not asked for yet. WAITING: lost or refused, the next attempt comes later."""
+
+    IDLE = "idle"
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    WAITING = "waiting"
+
+
+@frozen(kw_only=True)
+class ConnectionStatus:
+    """state, since Unix time `since`; detail: the last failure's message, if any; version: the server's last word."""
+
+    state: ConnectionState
+    since: float
+    detail: str = ""
+    version: ServerVersion | None = None
