@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from grid.errors import FormatError
 from grid.immutable.geometry import Geometry
 from grid.limits import MAX_FILE_SIZE, MAX_SEGMENT_SIZE
-from hypothesis import given
-from hypothesis import strategies as st
 
 SEGMENT = 1200
 SIZES = [1, SEGMENT - 1, SEGMENT, SEGMENT + 1, 3 * SEGMENT, 7 * SEGMENT + 5]

@@ -6,6 +6,9 @@ import struct
 
 import pytest
 from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
 from grid.errors import FormatError, UnknownVersionError
 from grid.immutable.geometry import Geometry
 from grid.immutable.layout import (
@@ -24,8 +27,6 @@ from grid.immutable.layout import (
     share_size,
 )
 from grid.immutable.ueb import ueb_size
-from hypothesis import given
-from hypothesis import strategies as st
 
 KNOWN_HEADER = bytes.fromhex("000000010000001300000013000000240000003700000057000000770000009700000141")
 LARGE = Geometry.of_file(12875464372, 3, 10)

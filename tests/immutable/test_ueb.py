@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
 from grid.codec.netstring import pack_netstring
 from grid.errors import FormatError
 from grid.immutable.geometry import Geometry
@@ -16,8 +21,6 @@ from grid.immutable.ueb import (
     ueb_hash,
     ueb_size,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 GEOMETRY = Geometry.of_file(56, 3, 10)
 UEB = describe_file(GEOMETRY, crypttext_hash=b"c" * 32, crypttext_root_hash=b"r" * 32, share_root_hash=b"s" * 32)
@@ -163,7 +166,7 @@ def test_block_that_is_too_long_is_refused() -> None:
         {"segment_size": 3 * 2**40},
     ],
 )
-def test_block_that_disagrees_with_the_cap_is_refused(change: dict[str, int | bytes]) -> None:
+def test_block_that_disagrees_with_the_cap_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(FormatError):
         check_ueb(evolve(UEB, **change), 56, 3, 10)
 

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from grid.placement.assign import assign
 from grid.placement.happiness import happiness
 from grid.ports import ServerId, ShareNumber
-from hypothesis import given
-from hypothesis import strategies as st
 
 Holdings = dict[ServerId, set[ShareNumber]]
 

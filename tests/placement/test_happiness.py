@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from grid.placement.happiness import happiness, match_servers
-from grid.ports import ServerId, ShareNumber
 from hypothesis import given
 from hypothesis import strategies as st
+
+from grid.placement.happiness import happiness, match_servers
+from grid.ports import ServerId, ShareNumber
 
 MASKS = st.lists(st.integers(0, 63), max_size=7)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from grid.caps import StorageIndex
 from grid.placement.leases import LeaseMaster, write_enabler
 

@@ -7,13 +7,14 @@ from typing import cast
 
 import pytest
 from attrs import frozen
+from hypothesis import given
+from hypothesis import strategies as st
+
 from grid.caps import StorageIndex
 from grid.codec.base32 import encode
 from grid.errors import FormatError
 from grid.placement.order import permutation_key, permutation_seed, permute
 from grid.ports import ServerId, ServerIdentity, StorageServer
-from hypothesis import given
-from hypothesis import strategies as st
 
 STORAGE_INDEX = StorageIndex(bytes(range(16)))
 INTRODUCED = ServerId("v0-" + encode(bytes(range(32))))

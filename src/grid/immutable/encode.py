@@ -12,7 +12,6 @@ as one block tree more per trailer while it is sent. [spec immutable 4-11]
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 from attrs import field, frozen
@@ -22,7 +21,7 @@ from grid.codec.erasure import erasure
 from grid.codec.merkle import build_tree, prove_leaf, tree_root
 from grid.codec.netstring import pack_netstring
 from grid.crypto.aes import CtrCipher
-from grid.crypto.hashing import TaggedHasher
+from grid.crypto.hashing import BLOCK_TAG, TaggedHasher
 from grid.errors import FormatError, IntegrityError
 from grid.immutable.geometry import HASH_SIZE, Geometry
 from grid.immutable.layout import (
@@ -39,7 +38,6 @@ from grid.immutable.layout import (
 from grid.immutable.ueb import check_ueb, describe_file, pack_ueb, parse_ueb, ueb_hash, ueb_size
 from grid.ports import Buffer
 
-BLOCK_TAG = b"allmydata_encoded_subshare_v1"
 CRYPTTEXT_SEGMENT_TAG = b"allmydata_crypttext_segment_v1"
 CRYPTTEXT_TAG = b"allmydata_crypttext_v1"
 CONVERGENT_KEY_TAG = b"allmydata_immutable_content_to_key_with_added_secret_v1+"
@@ -223,11 +221,11 @@ class Encoder:
             if cipher is not None:
                 cipher.crypt_into(source[start : start + len(unpadded)], unpadded)
             leaf = slice(position * HASH_SIZE, (position + 1) * HASH_SIZE)
-            crypttext_leaves[leaf] = _digest(self._segment_hasher, unpadded)
+            crypttext_leaves[leaf] = self._segment_hasher.hash_of(unpadded)
             blocks = self._code_segment(segment, parity, position * geometry.block_size, run_size)
             for share_number, block in enumerate(blocks):
                 row = share_number * count + position
-                block_leaves[row * HASH_SIZE : (row + 1) * HASH_SIZE] = _digest(self._block_hasher, block)
+                block_leaves[row * HASH_SIZE : (row + 1) * HASH_SIZE] = self._block_hasher.hash_of(block)
         return EncodedBatch(
             geometry=geometry,
             first_segment=first_segment,
@@ -332,9 +330,3 @@ def tree_nodes(tree: Buffer) -> list[bytes]:
     """The hashes of a flat tree by node number."""
     view = memoryview(tree)
     return [bytes(view[start : start + HASH_SIZE]) for start in range(0, len(view), HASH_SIZE)]
-
-
-def _digest(hasher: TaggedHasher, data: Buffer) -> bytes:
-    copy = hasher.copy()
-    copy.update(data)
-    return copy.digest()
