@@ -1,0 +1,37 @@
+# Each target sets up all that it needs: Python 3.11 or newer with its venv module is all that must be there.
+# PYTHON=/path/to/python3 chooses one.
+
+.PHONY: demo test lint types tests interop perf-smoke format clean help
+
+help:
+	@echo "make demo    ten nodes, a file put, seven nodes stopped, the file back again"
+	@echo "make test    everything: lint, types, perf-smoke, interop, tests (one at a time: make lint, ...)"
+	@echo "make format  lay the sources out"
+	@echo "make clean   remove all that these have set up"
+
+demo: .venv/installed
+	.venv/bin/python scripts/demo.py
+
+.venv/installed: setup.cfg pyproject.toml $(shell find src/grid -name '*.py')
+	sh scripts/make_venv.sh .venv
+	.venv/bin/python -m pip install --quiet .
+	touch $@
+
+# The fastest to fail comes first, the test runner's closing lines last.
+test: .tox/bootstrap/installed
+	.tox/bootstrap/bin/tox run -e lint,types,perf-smoke,interop,tests
+
+lint types tests interop perf-smoke: .tox/bootstrap/installed
+	.tox/bootstrap/bin/tox run -e $@
+
+format: .tox/bootstrap/installed
+	.tox/bootstrap/bin/tox exec -e lint -- ruff format .
+	.tox/bootstrap/bin/tox exec -e lint -- ruff check --fix .
+
+.tox/bootstrap/installed: constraints.txt
+	sh scripts/make_venv.sh .tox/bootstrap
+	.tox/bootstrap/bin/python -m pip install --quiet --constraint constraints.txt tox
+	touch $@
+
+clean:
+	rm -rf .venv .tox build

@@ -1,0 +1,53 @@
+"""Install the real Tahoe-LAFS 1.20 from PyPI into a virtual environment of its own: make_tahoe_peer.py FOLDER.
+
+It is a peer to interoperate with and to be measured against, run as a program only: Grid imports nothing of it.
+Nothing is done where FOLDER holds a working one already.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+VERSION = "1.20.0"
+
+EXPECTED = f"tahoe-lafs: {VERSION}"
+
+
+def main(arguments: list[str]) -> int:
+    """Exit status 0 if FOLDER/bin/tahoe runs in the end."""
+    if len(arguments) != 1:
+        print(__doc__, file=sys.stderr)
+        return 2
+    folder = Path(arguments[0]).absolute()
+    if not works(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        venv.create(folder, with_pip=True)
+        # pkg_resources, which some of its dependencies still import, left setuptools with version 81.
+        packages = [f"tahoe-lafs=={VERSION}", "setuptools<81"]
+        subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *packages], check=True)
+    if not works(folder):
+        print(f"{folder}/bin/tahoe does not run as Tahoe-LAFS {VERSION}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def works(folder: Path) -> bool:
+    """Whether the folder's tahoe says that it is the version wanted."""
+    tahoe = folder / "bin" / "tahoe"
+    if not tahoe.exists():
+        return False
+    answer = subprocess.run([tahoe, "--version"], capture_output=True, text=True, check=False, env=_plain_environment())
+    return answer.returncode == 0 and EXPECTED in answer.stdout
+
+
+def _plain_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
