@@ -1,0 +1,79 @@
+"""What a record must say of the machine and the software, so that its numbers can be believed or doubted later."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("grid-storage", "Twisted", "foolscap", "zfec", "pyeclib", "cryptography", "pycryptodome", "treq")
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def capture(work_directory: Path) -> dict[str, Any]:
+    """The environment now; what cannot be found out is None.
+
+    work_directory: where the grids keep their data.
+    """
+    return {
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "commit": _output("git", "-C", str(ROOT), "rev-parse", "HEAD"),
+        "modified": bool(_output("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no")),
+        "cpu": _cpu_model(),
+        "cpu_count": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": f"{platform.system()} {platform.release()}",
+        "filesystem": _output("stat", "-f", "-c", "%T", str(work_directory)),
+        "load": os.getloadavg()[0],
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "packages": {name: _version(name) for name in PACKAGES},
+        "codec": _codec(),
+        "tahoe": _output(os.environ["GRID_TAHOE"], "--version") if os.environ.get("GRID_TAHOE") else None,
+    }
+
+
+def describe(environment: dict[str, Any]) -> str:
+    """One paragraph for a report."""
+    commit = (environment.get("commit") or "unknown")[:10] + (" (modified)" if environment.get("modified") else "")
+    memory = (environment.get("memory_bytes") or 0) / 2**30
+    return (
+        f"{environment.get('date')}, commit {commit}. {environment.get('cpu_count')} cores ({environment.get('cpu')}), "
+        f"{memory:.0f} GiB, {environment.get('filesystem')}, {environment.get('system')}, load "
+        f"{environment.get('load', 0):.1f} at the start. {environment.get('python')}, codec {environment.get('codec')}, "
+        f"peer {environment.get('tahoe')}."
+    )
+
+
+def _cpu_model() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _codec() -> str | None:
+    try:
+        name = importlib.import_module("grid.codec.erasure").codec_name()
+    except (ImportError, AttributeError):
+        return None
+    return str(name)
+
+
+def _output(*command: str) -> str | None:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,190 @@
+"""Reports in Markdown: one record by itself, and one record against another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from attrs import frozen
+
+from perf.environment import describe
+from perf.records import Record, Sample
+from perf.statistics import Estimate, Interval, estimate, median, paired_ratio, unpaired_ratio
+
+MB = 1e6
+MIB = 2**20
+
+
+@frozen(order=True)
+class Work:
+    """What was done, whoever did it: the key of a row."""
+
+    scenario: str
+    client: str
+    factors: tuple[tuple[str, str], ...]
+    size: int
+
+    def __str__(self) -> str:
+        factors = dict(self.factors)
+        return f"{self.scenario} {self.size / MB:g} MB, {factors.get('k')}-of-{factors.get('n')}, {self.client}"
+
+
+def report(record: Record) -> str:
+    """Throughput, ratios and cost of one record."""
+    lines = [f"# {record.header.campaign}", "", describe(dict(record.header.environment)), ""]
+    lines += _throughput(record)
+    lines += ["", *_costs(record)]
+    failures = record.failures()
+    lines += ["", f"Failed operations: {len(failures)} of {len(record.samples)}."]
+    lines += [f"- {sample.system}, {_work(sample)}: {sample.error}" for sample in failures]
+    return "\n".join(lines) + "\n"
+
+
+def compare(before: Record, after: Record) -> str:
+    """How much faster the second record is, work by work and system by system.
+
+    The two were taken at different times: only what exceeds the change of an unchanged system means anything.
+    """
+    lines = [
+        f"# {before.header.campaign}: before and after",
+        "",
+        f"Before: {describe(dict(before.header.environment))}",
+        "",
+        f"After: {describe(dict(after.header.environment))}",
+        "",
+        "| work | system | before, MB/s | after, MB/s | after / before [95 %] | verdict |",
+        "|---|---|---|---|---|---|",
+    ]
+    for work in works(before):
+        for system in before.header.systems:
+            old, new = (_times(record, system, work) for record in (before, after))
+            if old and new:
+                ratio, interval = unpaired_ratio(old, new)
+                lines.append(
+                    f"| {work} | {system} | {_rate(work, median(old))} | {_rate(work, median(new))} "
+                    f"| {ratio:.2f} {_bounds(interval)} | {verdict(interval)} |"
+                )
+    return "\n".join(lines) + "\n"
+
+
+def works(record: Record) -> list[Work]:
+    """Every kind of work in the record, in order."""
+    return sorted({_work(sample) for sample in record.measured()})
+
+
+def speedups(record: Record, subject: str, other: str, *, level: float = 0.95) -> dict[Work, Estimate]:
+    """How many times as fast the subject is as the other, paired within each run, for all work that both did."""
+    found = {}
+    for work in works(record):
+        ratio = paired_ratio(_by_run(record, other, work), _by_run(record, subject, work), level=level)
+        if ratio is not None:
+            found[work] = ratio
+    return found
+
+
+def same(record: Record) -> bool:
+    """Whether an A/A record shows no difference, as it must: the check of the instrument itself.
+
+    Each interval is widened for the number of comparisons, so that all together are wrong once in twenty times.
+    """
+    subject, other = record.header.systems
+    level = 1 - 0.05 / max(1, len(works(record)))
+    return all(ratio.interval.contains(1.0) for ratio in speedups(record, subject, other, level=level).values())
+
+
+def verdict(interval: Interval) -> str:
+    """What an interval of a speed ratio allows to say."""
+    if interval.contains(1.0):
+        return "no difference"
+    return "faster" if interval.low > 1.0 else "slower"
+
+
+def _throughput(record: Record) -> list[str]:
+    systems = record.header.systems
+    subject, others = systems[0], systems[1:]
+    titles = ["work", *(f"{name}, MB/s [95 %], n" for name in systems), *(f"{subject} / {name}" for name in others)]
+    ratios = {name: speedups(record, subject, name) for name in others}
+    rows = []
+    for work in works(record):
+        cells = [str(work), *(_speed(work, _times(record, name, work)) for name in systems)]
+        cells += [_ratio(ratios[name].get(work)) for name in others]
+        rows.append(cells)
+    note = (
+        "Medians of the raw samples with bootstrap intervals. Ratios are paired within each run: their median, its "
+        "interval, and the least and the greatest of all runs."
+    )
+    return [*_table(titles, rows), "", note]
+
+
+def _costs(record: Record) -> list[str]:
+    titles = ["work", "system", "client CPU, s", "servers' CPU, s", "client peak (above idle), MiB", "server peak, MiB"]
+    rows = []
+    for work in works(record):
+        for system in record.header.systems:
+            samples = [item for item in record.measured() if item.system == system and _work(item) == work]
+            if samples:
+                rows.append([str(work), system, *_cost_cells(samples)])
+    return _table(titles, rows)
+
+
+def _cost_cells(samples: Sequence[Sample]) -> list[str]:
+    def cell(value: Callable[[Sample], float | int | None], unit: float, digits: int, pick: Pick = median) -> str:
+        values = [found / unit for found in map(value, samples) if found is not None]
+        return f"{pick(values):.{digits}f}" if values else "-"
+
+    peak = cell(lambda sample: sample.client_peak_rss, MIB, 0, max)
+    above = cell(lambda sample: (sample.client_peak_rss or 0) - (sample.client_idle_rss or 0), MIB, 0, max)
+    return [
+        cell(lambda sample: sample.client_cpu_s, 1, 2),
+        cell(lambda sample: sample.server_cpu_s, 1, 2),
+        f"{peak} ({above})",
+        cell(lambda sample: sample.server_peak_rss, MIB, 0, max),
+    ]
+
+
+Pick = Callable[[Sequence[float]], float]
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (titles, ["---"] * len(titles), *rows)]
+
+
+def _work(sample: Sample) -> Work:
+    factors = tuple(sorted((name, str(value)) for name, value in sample.factors.items()))
+    return Work(sample.scenario, sample.client, factors, sample.size)
+
+
+def _times(record: Record, system: str, work: Work) -> list[float]:
+    return [time for times in _by_run(record, system, work).values() for time in times]
+
+
+def _by_run(record: Record, system: str, work: Work) -> dict[int, list[float]]:
+    times: dict[int, list[float]] = {}
+    for sample in record.measured():
+        if sample.system == system and _work(sample) == work and sample.seconds is not None:
+            times.setdefault(sample.run, []).append(sample.seconds)
+    return times
+
+
+def _speed(work: Work, times: Sequence[float]) -> str:
+    if not times:
+        return "null"
+    found = estimate([work.size / MB / time for time in times])
+    return f"{_short(found.median)} {_bounds(found.interval)}, {found.count}"
+
+
+def _ratio(ratio: Estimate | None) -> str:
+    if ratio is None:
+        return "null"
+    return f"{ratio.median:.2f} {_bounds(ratio.interval)} ({ratio.least:.2f}-{ratio.greatest:.2f})"
+
+
+def _bounds(interval: Interval) -> str:
+    return f"[{_short(interval.low)}, {_short(interval.high)}]"
+
+
+def _rate(work: Work, seconds: float) -> str:
+    return _short(work.size / MB / seconds)
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
