@@ -1,0 +1,116 @@
+"""Makes node directories: grid.cfg, the marker of the node's kind, and the private directory.
+
+Keys and secrets are made when the node first starts. An existing node is never touched. [spec cli 4.1]
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from attrs import field, frozen
+
+from grid.errors import ConfigError, FormatError
+from grid.node.config import parse_config
+from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
+from grid.wire.locators import parse_furl
+
+_HEADER = """\
+# Configuration of a Grid node, read when it starts. The keys are those of Tahoe-LAFS 1.20.
+# Write a percent sign twice: %%.
+"""
+
+
+@frozen(kw_only=True)
+class Listening:
+    """Where a new node listens, and what it announces; texts as in [node] tub.port and tub.location."""
+
+    port: str
+    location: str
+
+
+@frozen(kw_only=True)
+class NewClient:
+    """What a new client directory is to have. introducer_furl: empty for none yet."""
+
+    nickname: str = ""
+    introducer_furl: str = field(default="", repr=False)
+    needed: int = 3
+    happy: int = 7
+    total: int = 10
+
+
+@frozen(kw_only=True)
+class NewStorage:
+    """What a new storage node's directory is to have; reserved_space and directory as written in the file."""
+
+    listening: Listening
+    nickname: str = ""
+    introducer_furl: str = field(default="", repr=False)
+    reserved_space: str = "1G"
+    directory: str = ""
+    durability: str = "full"
+
+
+def create_introducer(path: Path, listening: Listening, nickname: str = "") -> None:
+    """Make an introducer's directory; ConfigError if the place is taken or a value cannot be used."""
+    _create(path, "introducer", _node_section(nickname, listening), introducer_furl="")
+
+
+def create_storage(path: Path, new: NewStorage) -> None:
+    """Make a storage node's directory; ConfigError if the place is taken or a value cannot be used."""
+    lines = [*_node_section(new.nickname, new.listening), "", "[storage]", "enabled = true"]
+    lines += [f"reserved_space = {_escape(new.reserved_space)}", f"durability = {_escape(new.durability)}"]
+    if new.directory:
+        lines.append(f"storage_dir = {_escape(new.directory)}")
+    _create(path, "client", lines, new.introducer_furl)
+
+
+def create_client(path: Path, new: NewClient) -> None:
+    """Make a client's directory; ConfigError if the place is taken or a value cannot be used."""
+    if not 1 <= new.needed <= new.happy <= new.total <= 256:
+        raise ConfigError("the numbers of shares must obey 1 <= needed <= happy <= total <= 256")
+    lines = _node_section(new.nickname, Listening(port="disabled", location="disabled"))
+    lines += ["", "[client]", f"shares.needed = {new.needed}", f"shares.happy = {new.happy}"]
+    lines += [f"shares.total = {new.total}", "", "[storage]", "enabled = false"]
+    _create(path, "client", lines, new.introducer_furl)
+
+
+def _node_section(nickname: str, listening: Listening) -> list[str]:
+    return [
+        "[node]",
+        f"nickname = {_escape(nickname)}",
+        f"tub.port = {_escape(listening.port)}",
+        f"tub.location = {_escape(listening.location)}",
+    ]
+
+
+def _escape(value: str) -> str:
+    if any(ord(character) < 32 for character in value):
+        raise ConfigError("a value for the configuration file has a line break or another control character")
+    return value.replace("%", "%%")
+
+
+def _create(path: Path, kind: str, lines: list[str], introducer_furl: str) -> None:
+    path = path.expanduser().absolute()
+    text = _HEADER + "\n".join(lines) + "\n"
+    parse_config(text, str(path / "grid.cfg"))
+    if introducer_furl:
+        try:
+            parse_furl(introducer_furl)
+        except FormatError as problem:
+            raise ConfigError(f"the introducer cannot be used: {problem}") from None
+    try:
+        make_private_directory(path)
+        if os.listdir(path):
+            raise ConfigError(f"{path} is not empty: name a new directory, or an empty one")
+        (path / "private").mkdir(mode=0o700)
+        if introducer_furl:
+            entry = f"introducers:\n  default:\n    furl: {introducer_furl}\n"
+            write_atomically(path / "private" / "introducers.yaml", entry.encode())
+        write_atomically(
+            path / f"grid-{kind}.tac", b"# The name of this file says what kind of node this is.\n", PUBLIC_MODE
+        )
+        write_atomically(path / "grid.cfg", text.encode("utf-8"), PUBLIC_MODE)
+    except OSError as problem:
+        raise ConfigError(f"{path}: cannot be made: {problem.strerror}") from None

@@ -1,0 +1,110 @@
+"""A node's directory: what kind of node lives there, its configuration, and the secrets it keeps.
+
+`grid.cfg` is read if it is there, else 1.20's `tahoe.cfg`; the file names and their contents are those of 1.20.
+Secrets are made when they are first needed. [spec cli 5] [spec wire 1, 7, 10]
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from pathlib import Path
+
+from attrs import field, frozen
+
+from grid.codec import base32
+from grid.errors import ConfigError, FormatError
+from grid.node.config import NodeSettings, parse_config
+from grid.node.files import PUBLIC_MODE, make_private_directory, read_or_create, read_text, write_atomically
+
+CONFIG_NAMES = ("grid.cfg", "tahoe.cfg")
+_SECRET_SIZE = 32
+
+
+class NodeKind(Enum):
+    """What a directory is the directory of; a storage node is a client that stores as well."""
+
+    CLIENT = "client"
+    INTRODUCER = "introducer"
+
+
+@frozen(kw_only=True)
+class NodeDirectory:
+    """An existing node directory: its absolute path, the kind of node, and its settings."""
+
+    path: Path
+    kind: NodeKind
+    config_file: Path
+    settings: NodeSettings = field(repr=False)
+
+    @property
+    def private(self) -> Path:
+        """Where the secrets are."""
+        return self.path / "private"
+
+    @property
+    def storage_path(self) -> Path:
+        """Where the shares are: the base of [spec storage-server 2]."""
+        return self.path / Path(self.settings.storage.directory).expanduser()
+
+    @property
+    def temporary_path(self) -> Path:
+        """Where uploads are spooled."""
+        return self.path / Path(self.settings.temporary_directory).expanduser()
+
+    def lease_master(self) -> bytes:
+        """The 32 octets that all lease secrets come from. [spec storage-server 5]"""
+        secret = self._secret("secret")
+        if len(secret) != _SECRET_SIZE:
+            raise ConfigError(f"{self.private / 'secret'}: must hold {_SECRET_SIZE} octets in base32")
+        return secret
+
+    def convergence_secret(self) -> bytes:
+        """What the keys of convergent files are mixed with; usually 32 octets, none at all is legal. [spec cli 5]"""
+        return self._secret("convergence")
+
+    def _secret(self, name: str) -> bytes:
+        make_private_directory(self.private)
+        file = self.private / name
+        text = read_or_create(file, lambda: base32.encode(os.urandom(_SECRET_SIZE)) + "\n")
+        try:
+            return base32.decode_lax(text.strip())
+        except FormatError:
+            raise ConfigError(f"{file}: not base32; restore it from a backup, or remove it to get a new one") from None
+
+    def next_sequence_number(self) -> int:
+        """The number of the next announcement, stored before it is used. [spec wire 7]"""
+        file = self.path / "announcement-seqnum"
+        text = (read_text(file) or "0").strip()
+        if not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise ConfigError(f"{file}: must hold a whole number")
+        write_atomically(file, f"{int(text) + 1}\n".encode(), PUBLIC_MODE)
+        return int(text) + 1
+
+
+def open_directory(path: Path) -> NodeDirectory:
+    """The node directory at the path; ConfigError saying what is wrong with it, and what to do, if it is none."""
+    path = path.expanduser().absolute()
+    if not path.is_dir():
+        raise ConfigError(f"{path} is not a directory; `grid create` makes node directories")
+    kind = _find_kind(path)
+    for name in CONFIG_NAMES:
+        file = path / name
+        text = read_text(file)
+        if text is not None:
+            break
+    else:
+        if kind is None:
+            raise ConfigError(f"{path} is not a node directory: it has neither grid.cfg nor tahoe.cfg")
+        file, text = path / CONFIG_NAMES[0], ""
+    return NodeDirectory(
+        path=path, kind=kind or NodeKind.CLIENT, config_file=file, settings=parse_config(text, str(file))
+    )
+
+
+def _find_kind(path: Path) -> NodeKind | None:
+    """As 1.20 does: the name of the .tac file tells; what is in it does not matter. [spec cli 4.2]"""
+    names = {name for name in os.listdir(path) if name.endswith(".tac")}
+    if any("introducer" in name for name in names):
+        return NodeKind.INTRODUCER
+    return NodeKind.CLIENT if names else None

@@ -1,0 +1,104 @@
+"""Files of a node directory: written whole or not at all, secrets for their owner alone.
+
+Owns the atomic write and the reading of short text files. It never puts a file's content into an error.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from grid.errors import ConfigError
+
+SECRET_MODE = 0o600
+PUBLIC_MODE = 0o644
+
+MAX_TEXT = 1024 * 1024
+"""Octets in a file that a node reads whole; a bigger one is none of ours."""
+
+
+def write_atomically(path: Path, data: bytes, mode: int = SECRET_MODE) -> None:
+    """Put the data at the path: after a crash either the old content is there or all of the new. OSError."""
+    temporary = _write_beside(path, data, mode)
+    try:
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def write_if_missing(path: Path, data: bytes, mode: int = SECRET_MODE) -> bool:
+    """Put the data at the path unless something is there; whether it was put. Two processes never both win."""
+    temporary = _write_beside(path, data, mode)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)
+    return True
+
+
+def read_text(path: Path) -> str | None:
+    """The text of a short UTF-8 file, None if there is no such file; ConfigError if it cannot be read as that."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_TEXT + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        raise ConfigError(f"{path}: {problem.strerror}") from None
+    if len(data) > MAX_TEXT:
+        raise ConfigError(f"{path}: too large to be read")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text") from None
+
+
+def read_or_create(path: Path, make: Callable[[], str], mode: int = SECRET_MODE) -> str:
+    """The text of the file; if there is none, what make() gives is stored there first."""
+    text = read_text(path)
+    if text is None:
+        write_if_missing(path, make().encode("utf-8"), mode)
+        text = read_text(path)
+    if text is None:
+        raise ConfigError(f"{path}: removed while it was being read")
+    return text
+
+
+def make_private_directory(path: Path) -> None:
+    """Make the directory, and those above it; mode 0700 for the last one if it is new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_beside(path: Path, data: bytes, mode: int) -> Path:
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary

@@ -1,0 +1,134 @@
+"""Which process runs a node: the file `running.process`, as 1.20 has it.
+
+It holds the pid, a space, and the time at which that process was created; both must fit a living process, for pids are
+used again. The file is read and written under a lock on `running.process.lock`, the same that 1.20 takes.
+[spec cli 4.2]
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+from attrs import frozen
+
+from grid.errors import ConfigError, GridError
+from grid.node.files import PUBLIC_MODE, read_text, write_atomically
+
+FILE_NAME = "running.process"
+_SAME_S = 1.5
+"""Clocks that are set while a process runs move its creation time a little; no pid returns within this time."""
+
+
+@frozen
+class RunningProcess:
+    """A process: its pid, and when it was created, in Unix time."""
+
+    pid: int
+    created_at: float
+
+    def is_alive(self) -> bool:
+        """Whether that very process still runs."""
+        try:
+            process = psutil.Process(self.pid)
+            same = abs(process.create_time() - self.created_at) < _SAME_S
+            return bool(same and process.status() != psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return False
+        except psutil.AccessDenied:
+            return True
+
+
+def find_running(directory: Path) -> RunningProcess | None:
+    """The living process that runs the node there, if any."""
+    try:
+        text = read_text(directory / FILE_NAME) or ""
+    except ConfigError:
+        return None
+    process = _parse(text)
+    return process if process is not None and process.is_alive() else None
+
+
+@contextmanager
+def claim(directory: Path) -> Iterator[RunningProcess]:
+    """Be the process that runs the node while the block runs; ConfigError if another one does."""
+    with _locked(directory):
+        other = find_running(directory)
+        if other is not None:
+            raise ConfigError(f"{directory}: a process is already running this node, with pid {other.pid}")
+        own = RunningProcess(os.getpid(), psutil.Process().create_time())
+        write_atomically(directory / FILE_NAME, f"{own.pid} {own.created_at}\n".encode(), PUBLIC_MODE)
+    try:
+        yield own
+    finally:
+        with _locked(directory):
+            if _parse(read_text(directory / FILE_NAME) or "") == own:
+                (directory / FILE_NAME).unlink(missing_ok=True)
+
+
+def stop(directory: Path, *, patience_s: float = 20.0) -> bool:
+    """End the process that runs the node there: SIGTERM, then SIGKILL; False if none runs. GridError if it stays."""
+    process = find_running(directory)
+    if process is None:
+        return False
+    for number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 5.0)):
+        _send(process, number)
+        deadline = time.monotonic() + wait_s
+        while time.monotonic() < deadline:
+            if not process.is_alive():
+                return True
+            time.sleep(0.02)
+    raise GridError(f"{directory}: process {process.pid} does not end")
+
+
+def ask_to_stop(directory: Path) -> RunningProcess | None:
+    """Send SIGTERM to the process that runs the node there, and return it; None if none runs."""
+    process = find_running(directory)
+    if process is not None:
+        _send(process, signal.SIGTERM)
+    return process
+
+
+def _send(process: RunningProcess, number: signal.Signals) -> None:
+    try:
+        # is_alive() just before: a pid that was used again is never signalled.
+        if process.is_alive():
+            os.kill(process.pid, number)
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        raise GridError(f"process {process.pid} belongs to another user, who can stop it") from None
+
+
+def _parse(text: str) -> RunningProcess | None:
+    words = text.split()
+    try:
+        pid, created_at = int(words[0]), float(words[1])
+    except (IndexError, ValueError):
+        return None
+    return RunningProcess(pid, created_at) if 0 < pid < 2**31 else None
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    path = directory / f"{FILE_NAME}.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        deadline = time.monotonic() + 10.0
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise ConfigError(f"{path}: another process keeps it locked") from None
+                time.sleep(0.02)
+        yield
+    finally:
+        os.close(descriptor)

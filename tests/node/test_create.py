@@ -1,0 +1,80 @@
+"""New node directories."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from grid.errors import ConfigError
+from grid.node.create import Listening, NewClient, NewStorage, create_client, create_introducer, create_storage
+from grid.node.directory import NodeKind, open_directory
+
+FURL = "pb://l2rdxsw4e5nqqud4h4cj7uuaz2s6is2e@tcp:127.0.0.1:39411/ln3ddyjdlt3cxe5uujeubs3ho2cl4jht"
+LISTENING = Listening(port="tcp:4000:interface=127.0.0.1", location="tcp:127.0.0.1:4000")
+
+
+def test_new_storage_node_opens_with_what_was_asked_for(tmp_path: Path) -> None:
+    new = NewStorage(
+        listening=LISTENING, nickname="50% full", introducer_furl=FURL, reserved_space="2M", directory="/s"
+    )
+    create_storage(tmp_path / "deep" / "s", new)
+    node = open_directory(tmp_path / "deep" / "s")
+    assert node.kind is NodeKind.CLIENT
+    assert node.settings.warnings == ()
+    assert node.settings.nickname == "50% full"
+    assert node.settings.tub_port == (LISTENING.port,)
+    assert node.settings.tub_location == (LISTENING.location,)
+    assert node.settings.storage.enabled
+    assert node.settings.storage.reserved_space == 2 * 10**6
+    assert node.storage_path == Path("/s")
+    assert FURL in (node.private / "introducers.yaml").read_text()
+
+
+def test_new_client_neither_listens_nor_stores(tmp_path: Path) -> None:
+    create_client(tmp_path / "c", NewClient(introducer_furl=FURL, needed=2, happy=3, total=4))
+    node = open_directory(tmp_path / "c")
+    assert node.settings.tub_port is None
+    assert not node.settings.storage.enabled
+    assert (node.settings.client.needed, node.settings.client.happy, node.settings.client.total) == (2, 3, 4)
+
+
+def test_new_introducer_is_one(tmp_path: Path) -> None:
+    create_introducer(tmp_path / "i", LISTENING)
+    assert open_directory(tmp_path / "i").kind is NodeKind.INTRODUCER
+
+
+def test_new_node_is_closed_to_others(tmp_path: Path) -> None:
+    create_client(tmp_path / "c", NewClient(introducer_furl=FURL))
+    assert stat.S_IMODE((tmp_path / "c").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "c" / "private").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "c" / "private" / "introducers.yaml").stat().st_mode) == 0o600
+
+
+def test_place_that_is_taken_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(ConfigError, match="not empty"):
+        create_client(tmp_path, NewClient())
+    with pytest.raises(ConfigError, match="mine"):
+        create_client(tmp_path / "mine", NewClient())
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(("needed", "happy", "total"), [(0, 1, 1), (3, 2, 4), (1, 5, 4), (1, 1, 257), (5, 5, 4)])
+def test_client_with_impossible_share_numbers_is_refused(tmp_path: Path, needed: int, happy: int, total: int) -> None:
+    with pytest.raises(ConfigError, match="needed <= happy <= total"):
+        create_client(tmp_path / "c", NewClient(needed=needed, happy=happy, total=total))
+    assert not (tmp_path / "c").exists()
+
+
+def test_furl_that_is_none_is_refused_and_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="introducer") as caught:
+        create_client(tmp_path / "c", NewClient(introducer_furl="pb://short@tcp:h:1/sekrit"))
+    assert "sekrit" not in str(caught.value)
+    assert not (tmp_path / "c").exists()
+
+
+def test_value_with_a_line_break_cannot_add_a_key(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="line break"):
+        create_introducer(tmp_path / "i", LISTENING, nickname="a\ntub.port = 1")

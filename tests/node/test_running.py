@@ -1,0 +1,87 @@
+"""The file that says which process runs a node."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from grid.errors import ConfigError
+from grid.node.running import RunningProcess, ask_to_stop, claim, find_running, stop
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def _record(directory: Path, pid: int, shift: float = 0.0) -> None:
+    created = psutil.Process(pid).create_time() + shift
+    (directory / "running.process").write_text(f"{pid} {created}\n")
+
+
+def test_claimed_node_is_running_until_the_block_ends(tmp_path: Path) -> None:
+    with claim(tmp_path) as own:
+        assert own.pid == os.getpid()
+        assert find_running(tmp_path) == own
+        pid, created = (tmp_path / "running.process").read_text().split()
+        assert int(pid) == os.getpid()
+        assert float(created) == psutil.Process().create_time()
+    assert find_running(tmp_path) is None
+    assert not (tmp_path / "running.process").exists()
+
+
+def test_claim_of_a_running_node_is_refused(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    _record(tmp_path, sleeper.pid)
+    with pytest.raises(ConfigError, match=f"already running.*{sleeper.pid}"), claim(tmp_path):
+        pass
+    assert (tmp_path / "running.process").exists()
+
+
+def test_pid_used_again_by_another_process_is_not_the_node(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    _record(tmp_path, sleeper.pid, shift=-100.0)
+    assert find_running(tmp_path) is None
+    assert not stop(tmp_path)
+    assert ask_to_stop(tmp_path) is None
+    assert sleeper.poll() is None
+    with claim(tmp_path) as own:
+        assert find_running(tmp_path) == own
+
+
+@pytest.mark.parametrize("text", ["", "x y\n", "12\n", "-1 5.0\n", "0 0\n", "99999999999 1.0\n", "1 nan\n", "\0"])
+def test_damaged_file_means_not_running(tmp_path: Path, text: str) -> None:
+    (tmp_path / "running.process").write_text(text)
+    assert find_running(tmp_path) is None
+    with claim(tmp_path):
+        pass
+
+
+def test_stop_ends_the_process(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    _record(tmp_path, sleeper.pid)
+    assert stop(tmp_path)
+    assert sleeper.wait() == -15
+
+
+def test_stop_kills_a_process_that_ignores_the_request(tmp_path: Path) -> None:
+    code = "import signal,time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        _record(tmp_path, process.pid)
+        assert stop(tmp_path, patience_s=0.1)
+        assert process.wait() == -9
+
+
+def test_ended_process_is_not_alive() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    created = psutil.Process(process.pid).create_time()
+    process.wait()
+    assert not RunningProcess(process.pid, created).is_alive()
