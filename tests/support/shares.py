@@ -60,8 +60,8 @@ def collect_shares(
     finished = encoder.finish(original_ueb)
     for share_number, share in enumerate(shares):
         assert len(share) == finished.trailer_offset
-        for piece in finished.trailer(share_number):
-            share += piece
+        for part in finished.trailer(share_number):
+            share += part
     return EncodedFile(cap=finished.read_cap(key), finished=finished, shares=tuple(map(bytes, shares)))
 
 
