@@ -1,0 +1,68 @@
+"""What a report says of samples whose answer is known."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from perf.records import Record
+from perf.report import compare, report, same, speedups, verdict
+from perf.statistics import Interval
+from tests.perf.samples import record, sample
+
+TWICE = {"grid": [[1.0, 1.1, 0.9], [4.0, 4.4, 3.6], [2.0]], "tahoe": [[2.0, 2.2, 1.8], [8.0, 8.8, 7.2], [4.0]]}
+
+
+def row(text: str, start: str) -> list[str]:
+    """The cells of the one row that starts so."""
+    (found,) = [line for line in text.splitlines() if line.startswith(start)]
+    return [cell.strip() for cell in found.strip("|").split("|")]
+
+
+def test_report_of_a_system_twice_as_fast_says_two() -> None:
+    cells = row(report(record(TWICE)), "| put 100 MB, 3-of-10, warm | 5")
+    assert cells[1].endswith(", 7")
+    assert cells[3] == "2.00 [2, 2] (2.00-2.00)"
+
+
+def test_report_gives_cost_and_memory_above_idle() -> None:
+    cells = row(report(record(TWICE)), "| put 100 MB, 3-of-10, warm | tahoe")
+    assert cells[2:] == ["0.25", "0.12", "80 (30)", "60"]
+
+
+def test_report_keeps_failures_as_null() -> None:
+    good = record({"grid": [[1.0]], "tahoe": []})
+    failed = evolve(sample("tahoe"), seconds=None, error="RuntimeError: no")
+    text = report(Record(good.header, (*good.samples, failed)))
+    assert row(text, "| put 100 MB, 3-of-10, warm | 100")[2:] == ["null", "null"]
+    assert "Failed operations: 1 of 2." in text
+    assert "- tahoe, put 100 MB, 3-of-10, warm: RuntimeError: no" in text
+
+
+def test_report_ignores_warmups() -> None:
+    plain = record(TWICE)
+    warm = Record(plain.header, (*plain.samples, evolve(sample(seconds=1e-6), warmup=True)))
+    assert speedups(warm, "grid", "tahoe") == speedups(plain, "grid", "tahoe")
+
+
+def test_same_when_equals_differ_by_noise_is_true() -> None:
+    noisy = {"grid": [[1.0], [1.1], [0.9], [1.0]], "grid#2": [[1.05], [1.0], [0.95], [1.02]]}
+    assert same(record(noisy))
+
+
+def test_same_when_one_is_always_slower_is_false() -> None:
+    assert not same(record({"grid": [[1.0], [1.1], [0.9]], "grid#2": [[1.3], [1.4], [1.2]]}))
+
+
+def test_compare_of_a_halved_time_says_faster() -> None:
+    before = record({"grid": [[2.0, 2.1], [2.0, 1.9]], "tahoe": [[3.0, 3.1], [3.0, 2.9]]})
+    after = record({"grid": [[1.0, 1.05], [1.0, 0.95]], "tahoe": [[3.0, 3.1], [3.0, 2.9]]})
+    text = compare(before, after)
+    assert row(text, "| put 100 MB, 3-of-10, warm | grid")[4].startswith("2.00 [")
+    assert row(text, "| put 100 MB, 3-of-10, warm | grid")[5] == "faster"
+    assert row(text, "| put 100 MB, 3-of-10, warm | tahoe")[5] == "no difference"
+
+
+def test_verdict_follows_the_interval() -> None:
+    assert verdict(Interval(1.2, 1.5)) == "faster"
+    assert verdict(Interval(0.5, 0.9)) == "slower"
+    assert verdict(Interval(0.9, 1.1)) == "no difference"
