@@ -132,7 +132,7 @@ class _Loop(Generic[R, T]):
         if not isinstance(error, GridError):
             if request.server_id is None or not isinstance(error, Exception):
                 raise error
-            log.warn("unexpected {kind} from a server: {error}", kind=type(error).__name__, error=str(error)[:500])
+            log.warning("unexpected {kind} from a server: {error}", kind=type(error).__name__, error=str(error)[:500])
             error = PeerError(f"server {request.server_id} answered out of order ({type(error).__name__})")
         self._tell("fail", request, now, type(error).__name__)
         self._plan.fail(request, error, now)
@@ -221,5 +221,3 @@ class _Loop(Generic[R, T]):
                 request_index=request.index,
             )
         )
-
-

@@ -25,12 +25,28 @@ class IntegrityError(GridError):
     """A proof failed: the bytes are not those the capability vouches for."""
 
 
+class DamagedFileError(IntegrityError):
+    """The file was damaged when it was uploaded: its proven parts contradict each other, on every server."""
+
+
 class CapError(GridError):
     """The capability cannot serve this purpose: malformed, unknown, or without the authority."""
 
 
 class AuthorityError(CapError):
     """The capability is sound but does not carry the authority that the operation needs."""
+
+
+class MustBeReadOnlyError(CapError):
+    """A write capability came where only a read capability may be."""
+
+
+class MustBeDeepImmutableError(CapError):
+    """Something mutable came where only immutable things may be."""
+
+
+class UnknownWriteCapError(CapError):
+    """A write capability of an unknown kind came without its read capability."""
 
 
 class PeerError(GridError):

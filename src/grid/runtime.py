@@ -178,5 +178,3 @@ async def with_deadline(clock: Clock, awaitable: Awaitable[T], seconds: float, e
         raise
     finally:
         timer.cancel()
-
-

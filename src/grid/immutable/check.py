@@ -1,0 +1,141 @@
+"""Checking an immutable file: which shares exist, and on demand whether every octet of them is right.
+
+The driver around the check plan, and the result as users and programs see it. [spec placement 9.1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex
+from grid.codec.base32 import encode
+from grid.drive import drive
+from grid.errors import NoServersError
+from grid.immutable.audit import Verdict
+from grid.immutable.checkplan import CheckPlan, Findings
+from grid.immutable.perform import Performer
+from grid.immutable.verify import FileVerifier
+from grid.placement.happiness import happiness
+from grid.placement.leases import LeaseMaster
+from grid.placement.order import permute
+from grid.ports import Observer, Runtime, ServerId, ShareNumber, StorageServer, ignore_events
+
+
+@frozen(kw_only=True)
+class CheckResult:
+    """What a check found. storage_index: base32, empty for a literal file.
+
+    sharemap: share number to the servers with a good one. corrupt: (server, share number) that failed
+    verification, with reasons. incompatible: of a version this code does not know. responding: servers that
+    answered. verified: whether the shares were read.
+    """
+
+    storage_index: str
+    needed: int = 0
+    expected: int = 0
+    sharemap: Mapping[ShareNumber, Sequence[ServerId]] = {}
+    corrupt: Mapping[tuple[ServerId, ShareNumber], str] = {}
+    incompatible: Sequence[tuple[ServerId, ShareNumber]] = ()
+    responding: Sequence[ServerId] = ()
+    verified: bool = False
+
+    @property
+    def literal(self) -> bool:
+        """Whether the file is in its cap and has no shares."""
+        return not self.storage_index
+
+    @property
+    def healthy(self) -> bool:
+        """Whether there is a good share of every number."""
+        return self.literal or len(self.sharemap) == self.expected
+
+    @property
+    def recoverable(self) -> bool:
+        """Whether the file can be read."""
+        return self.literal or len(self.sharemap) >= self.needed
+
+    @property
+    def happiness(self) -> int:
+        """Servers that each hold a good share of their own."""
+        return happiness({share: set(holders) for share, holders in self.sharemap.items()})
+
+    @property
+    def summary(self) -> str:
+        """One line of words."""
+        if self.literal:
+            return "Healthy (LIT)"
+        if self.healthy:
+            return "Healthy"
+        return f"Not Healthy: {len(self.sharemap)} shares (enc {self.needed}-of-{self.expected})"
+
+    def to_json(self) -> dict[str, object]:
+        """The shape that 1.20's web API gives. [spec placement 9.1]"""
+        if self.literal:
+            return {"storage-index": "", "results": {"healthy": True}}
+        hosts = {server_id for holders in self.sharemap.values() for server_id in holders}
+        return {
+            "storage-index": self.storage_index,
+            "summary": self.summary,
+            "results": {
+                "healthy": self.healthy,
+                "recoverable": self.recoverable,
+                "count-shares-good": len(self.sharemap),
+                "count-shares-needed": self.needed,
+                "count-shares-expected": self.expected,
+                "count-good-share-hosts": len(hosts),
+                "count-happiness": self.happiness,
+                "count-recoverable-versions": int(self.recoverable),
+                "count-unrecoverable-versions": int(not self.recoverable),
+                "count-wrong-shares": 0,
+                "count-corrupt-shares": len(self.corrupt),
+                "list-corrupt-shares": [[server, self.storage_index, share] for server, share in sorted(self.corrupt)],
+                "servers-responding": sorted(self.responding),
+                "sharemap": {str(share): sorted(holders) for share, holders in sorted(self.sharemap.items())},
+            },
+        }
+
+
+async def check(
+    cap: ChkCap | ChkVerifyCap | LitCap,
+    *,
+    servers: Sequence[StorageServer],
+    runtime: Runtime,
+    verify: bool = False,
+    leases: LeaseMaster | None = None,
+    observer: Observer = ignore_events,
+) -> CheckResult:
+    """The health of a file; verify reads every octet of every share; leases: add or renew our lease everywhere.
+
+    NoServersError if no server answered. DamagedFileError if it was damaged when it was uploaded.
+    """
+    if isinstance(cap, LitCap):
+        return CheckResult(storage_index="")
+    index = StorageIndex(cap.storage_index)
+    ordered = permute(servers, index)
+    verifier = FileVerifier(cap.ueb_hash, cap.size, cap.needed, cap.total) if verify else None
+    ids = [server.identity.server_id for server in ordered]
+    plan = CheckPlan(ids, n=cap.total, verifier=verifier, add_lease=leases is not None)
+    findings = await drive(plan, Performer(ordered, index, runtime, leases=leases), runtime, observer)
+    if not findings.responding:
+        raise NoServersError(f"none of the {len(ids)} servers could be reached" if ids else "there is no server to ask")
+    return _summarize(findings, encode(cap.storage_index), cap.needed, cap.total, verify)
+
+
+def _summarize(findings: Findings, storage_index: str, needed: int, total: int, verified: bool) -> CheckResult:
+    sharemap: dict[ShareNumber, list[ServerId]] = {}
+    for server_id, numbers in findings.claimed.items():
+        for number in numbers:
+            if not verified or findings.audits[server_id, number][0] is Verdict.GOOD:
+                sharemap.setdefault(number, []).append(server_id)
+    return CheckResult(
+        storage_index=storage_index,
+        needed=needed,
+        expected=total,
+        sharemap={number: sorted(sharemap[number]) for number in sorted(sharemap)},
+        corrupt={key: reason for key, (verdict, reason) in findings.audits.items() if verdict is Verdict.CORRUPT},
+        incompatible=[key for key, (verdict, _) in findings.audits.items() if verdict is Verdict.INCOMPATIBLE],
+        responding=sorted(findings.responding),
+        verified=verified,
+    )

@@ -1,0 +1,185 @@
+"""The plan of a check: ask every server what it holds, and on demand verify every octet of every share.
+
+Synchronous and pure; drive.py runs it. A server that keeps silent delays a check, it does not stall it.
+[spec placement 9.1; immutable 15]
+
+Cost: round trips: one per server (two with a lease); verifying adds what audit.py says, for AUDITS shares at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from grid.drive import Request
+from grid.errors import DamagedFileError, GridError, PeerTimeoutError
+from grid.immutable.audit import Compute, ShareAudit, Verdict
+from grid.immutable.peer import GIVE_UP_FLOOR_S
+from grid.immutable.requests import AddLease, AdviseCorrupt, FindShares, ReadShares, ServerRequest
+from grid.immutable.verify import FileVerifier
+from grid.ports import Event, ServerId, ShareNumber
+
+ANSWER_LIMIT_S = 15.0
+"""How long a server may take to say what it holds."""
+
+AUDITS = 6
+"""Shares verified at once."""
+
+
+@frozen(kw_only=True)
+class Findings:
+    """responding: servers that answered. claimed: what they say they hold. audits: by (server, share) if verified."""
+
+    responding: frozenset[ServerId]
+    claimed: Mapping[ServerId, frozenset[ShareNumber]]
+    audits: Mapping[tuple[ServerId, ShareNumber], tuple[Verdict, str]]
+    errors: Sequence[GridError]
+
+
+class CheckPlan:
+    """verifier None: only ask; otherwise verify against it."""
+
+    def __init__(
+        self, server_ids: Sequence[ServerId], *, n: int, verifier: FileVerifier | None, add_lease: bool
+    ) -> None:
+        self._n = n
+        self._verifier = verifier
+        self._to_ask = list(server_ids)
+        self._add_lease = add_lease
+        self._outstanding: dict[Request, tuple[float, ShareAudit | None]] = {}
+        self._claimed: dict[ServerId, frozenset[ShareNumber]] = {}
+        self._waiting: deque[ShareAudit] = deque()
+        self._active: set[ShareAudit] = set()
+        self._done: list[ShareAudit] = []
+        self._errors: list[GridError] = []
+        self._error: GridError | None = None
+        self._reports: list[Request] = []
+        self._withdrawn: list[Request] = []
+        self._events: list[Event] = []
+
+    @property
+    def finished(self) -> bool:
+        """Every server has answered or been given up, every share has its verdict."""
+        idle = not (self._to_ask or self._outstanding or self._waiting or self._active or self._reports)
+        return self._error is not None or idle
+
+    def result(self) -> Findings:
+        """What was found; DamagedFileError if the file's proven parts contradict each other."""
+        if self._error is not None:
+            raise self._error
+        return Findings(
+            responding=frozenset(self._claimed),
+            claimed=self._claimed,
+            audits={(a.server_id, a.number): (a.verdict or Verdict.UNREADABLE, a.reason) for a in self._done},
+            errors=self._errors,
+        )
+
+    def take_events(self) -> Sequence[Event]:
+        """Progress since the last call."""
+        taken, self._events = self._events, []
+        return taken
+
+    def withdrawn(self) -> Sequence[Request]:
+        """Questions given up."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
+    def wake_at(self) -> float | None:
+        """When the next unanswered question is given up."""
+        return min((deadline for deadline, _ in self._outstanding.values()), default=None)
+
+    def advance(self, now: float) -> Sequence[Request]:
+        """Questions to ask and octets to read now."""
+        if self._error is not None:
+            return []
+        self._give_up(now)
+        requests, self._reports = self._reports, []
+        for server_id in self._to_ask:
+            if self._add_lease:
+                requests.append(self._sent(AddLease(server_id=server_id), now))
+            requests.append(self._sent(FindShares(server_id=server_id), now))
+        self._to_ask = []
+        while self._waiting and len(self._active) < AUDITS:
+            audit = self._waiting.popleft()
+            self._active.add(audit)
+            requests.append(self._sent(audit.next_request(), now, audit))
+        for audit in [audit for audit in self._active if audit not in self._busy()]:
+            requests.append(self._sent(audit.next_request(), now, audit))
+        return requests
+
+    def answer(self, request: Request, answer: object, now: float) -> None:
+        """Share lists, octets, and what the processor says of them."""
+        if isinstance(request, AdviseCorrupt):
+            return
+        _, audit = self._outstanding.pop(request)
+        if isinstance(request, FindShares):
+            assert isinstance(answer, Mapping)
+            self._found(request.server_id, frozenset(number for number in answer if 0 <= number < self._n))
+        elif isinstance(request, ReadShares) and audit is not None:
+            assert isinstance(answer, Mapping)
+            try:
+                audit.read(answer.get(audit.number))
+            except DamagedFileError as error:
+                self._error = error
+            self._judge(audit, now)
+        elif isinstance(request, Compute) and audit is not None:
+            audit.computed(answer if isinstance(answer, str) else None)
+            self._judge(audit, now)
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """A server that fails is noted, and so are its shares."""
+        if isinstance(request, AdviseCorrupt):
+            return
+        _, audit = self._outstanding.pop(request)
+        self._errors.append(error)
+        if audit is not None:
+            audit.failed(error)
+            self._judge(audit, now)
+
+    def _busy(self) -> set[ShareAudit]:
+        return {audit for _, audit in self._outstanding.values() if audit is not None}
+
+    def _sent(self, request: Request, now: float, audit: ShareAudit | None = None) -> Request:
+        local = not isinstance(request, ServerRequest)
+        patience = float("inf") if local else ANSWER_LIMIT_S if audit is None else 2 * GIVE_UP_FLOOR_S
+        self._outstanding[request] = now + patience, audit
+        return request
+
+    def _give_up(self, now: float) -> None:
+        for request, (deadline, _) in list(self._outstanding.items()):
+            if now >= deadline and request.server_id is not None:
+                self._withdrawn.append(request)
+                self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+
+    def _found(self, server_id: ServerId, numbers: frozenset[ShareNumber]) -> None:
+        self._claimed[server_id] = numbers
+        if self._verifier is not None:
+            self._waiting.extend(ShareAudit(server_id, number, self._verifier) for number in sorted(numbers))
+
+    def _judge(self, audit: ShareAudit, now: float) -> None:
+        if audit.verdict is None:
+            return
+        self._active.discard(audit)
+        self._done.append(audit)
+        total = len(self._done) + len(self._waiting) + len(self._active)
+        self._events.append(Event(at=now, what="progress", detail="verifying", count=len(self._done), total=total))
+        if audit.verdict is Verdict.CORRUPT:
+            self._reports.append(
+                AdviseCorrupt(
+                    server_id=audit.server_id,
+                    share_number=audit.number,
+                    share_numbers=(audit.number,),
+                    reason=audit.reason,
+                )
+            )
+            self._events.append(
+                Event(
+                    at=now,
+                    what="reject",
+                    detail=audit.reason,
+                    server_id=audit.server_id,
+                    share_numbers=(audit.number,),
+                )
+            )

@@ -1,0 +1,56 @@
+"""Choosing which shares to read next: a pure function of what is known of them and of their servers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from grid.immutable.sharefinder import HeldShare
+from grid.ports import ShareNumber
+
+PARITY_COST = 1.25
+"""How much dearer a parity block is: it must be decoded."""
+
+HABIT_COST = 0.6
+"""How much cheaper a share is whose earlier blocks were read: long runs from few servers."""
+
+SLOW_COST = 20.0
+"""How much dearer a share is on a server whose last answer is late."""
+
+
+def choose_shares(
+    usable: Mapping[ShareNumber, Sequence[HeldShare]],
+    *,
+    wanted: int,
+    k: int,
+    size: int,
+    segments: range,
+    taken: Collection[ShareNumber],
+    busy: Collection[HeldShare],
+    habit: Collection[HeldShare],
+) -> list[HeldShare]:
+    """At most `wanted` shares of distinct numbers, the ones expected soonest, without those known bad here.
+
+    size: octets to read of each. taken: share numbers not needed. busy: shares that are being read already.
+    habit: shares read before. Each further share on one server counts as queued behind its others.
+    """
+    queued: dict[int, int] = {}
+    priced: list[tuple[float, int, HeldShare]] = []
+    for number in sorted(usable):
+        if number in taken:
+            continue
+        for share in usable[number]:
+            if share in busy or any(segment in share.bad_segments for segment in segments if share.bad_segments):
+                continue
+            ahead = queued.get(share.peer.order, 0)
+            queued[share.peer.order] = ahead + size
+            cost = share.peer.expected_s(ahead + size)
+            cost *= (PARITY_COST if number >= k else 1.0) * (SLOW_COST if share.peer.slow else 1.0)
+            cost *= HABIT_COST if share in habit else 1.0
+            priced.append((cost, share.peer.order, share))
+    priced.sort(key=lambda item: item[:2])
+    chosen: dict[ShareNumber, HeldShare] = {}
+    for _, _, share in priced:
+        if len(chosen) == wanted:
+            break
+        chosen.setdefault(share.number, share)
+    return list(chosen.values())

@@ -1,0 +1,88 @@
+"""Reading an immutable file: the driver around the get plan. [spec immutable 12]
+
+An open file keeps what is proven between reads, so that a second range costs only its blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex
+from grid.drive import drive
+from grid.errors import CapError, FormatError
+from grid.immutable.getplan import GetPlan, GetResult
+from grid.immutable.layout import guess
+from grid.immutable.perform import Performer
+from grid.immutable.sharefinder import ShareFinder
+from grid.immutable.verify import FileVerifier
+from grid.placement.order import permute
+from grid.ports import Observer, Runtime, Sink, StorageServer, ignore_events
+
+
+class ImmutableFile:
+    """One immutable file, open for reading any number of ranges, one after the other or at once.
+
+    With a verify cap the text read is the ciphertext. CapError if the cap's numbers cannot be those of a file.
+    """
+
+    def __init__(self, cap: ChkCap | ChkVerifyCap | LitCap, servers: Sequence[StorageServer], runtime: Runtime) -> None:
+        self._cap = cap
+        self._runtime = runtime
+        self._servers = list(servers)
+        self._verifier: FileVerifier | None = None
+        self._finder: ShareFinder | None = None
+        if not isinstance(cap, LitCap):
+            if cap.size > 0:
+                try:
+                    self._guess = guess(cap.size, cap.needed, cap.total)
+                except FormatError as error:
+                    raise CapError(f"the capability cannot be that of a file: {error}") from error
+            self._servers = permute(servers, cap.storage_index)
+            self._verifier = FileVerifier(cap.ueb_hash, cap.size, cap.needed, cap.total)
+
+    @property
+    def size(self) -> int:
+        """Octets of the file."""
+        return len(self._cap.data) if isinstance(self._cap, LitCap) else self._cap.size
+
+    @property
+    def verifier(self) -> FileVerifier | None:
+        """What is proven of the file; None if it is literal."""
+        return self._verifier
+
+    async def read(
+        self, sink: Sink, offset: int = 0, length: int | None = None, observer: Observer = ignore_events
+    ) -> GetResult:
+        """Write octets offset .. offset + length (None: to the end; cut at the end) to the sink, in order, all proven.
+
+        NotEnoughSharesError, NoServersError, DamagedFileError; what was written before the error is right.
+        """
+        if offset < 0 or (length is not None and length < 0):
+            raise ValueError("a range starts at 0 or later, and has no negative length")
+        stop = self.size if length is None else min(self.size, offset + length)
+        if offset >= stop:
+            return GetResult(size=0, share_count=0, hedged_bytes=0)
+        if isinstance(self._cap, LitCap):
+            await sink.write(self._cap.data[offset:stop])
+            return GetResult(size=stop - offset, share_count=0, hedged_bytes=0)
+        return await self._read_shares(self._cap, sink, offset, stop - offset, observer)
+
+    async def _read_shares(
+        self, cap: ChkCap | ChkVerifyCap, sink: Sink, offset: int, length: int, observer: Observer
+    ) -> GetResult:
+        assert self._verifier is not None
+        geometry = self._verifier.geometry or self._guess.geometry
+        first_segment = offset // geometry.segment_size
+        # What one read learns serves the next; while a read runs, the finder is its own.
+        finder, self._finder = self._finder, None
+        if finder is None:
+            ids = [server.identity.server_id for server in self._servers]
+            finder = ShareFinder(ids, self._verifier, self._guess, first_segment)
+        key = cap.key if isinstance(cap, ChkCap) else None
+        plan = GetPlan(finder, self._verifier, k=cap.needed, key=key, offset=offset, length=length)
+        performer = Performer(self._servers, StorageIndex(cap.storage_index), self._runtime, sink=sink)
+        try:
+            return await drive(plan, performer, self._runtime, observer)
+        finally:
+            finder.settle()
+            self._finder = finder

@@ -1,0 +1,375 @@
+"""The plan of one read of an immutable file: which shares, which ranges, when to hedge, when to give up.
+
+Synchronous and pure; drive.py runs it. Text leaves in order, each octet proven; a late, short or false answer
+costs another share's, a silent server costs a hedge and never the read. [spec immutable 12-14; placement 7]
+
+Cost: round trips: one to find and prove the shares (one more where the layout was guessed wrong), then one
+message per server and batch, several batches in flight. Network: k blocks a segment; a spare is asked only when
+an answer is late. Memory: WINDOW_BYTES of blocks and as much of text. CPU: one pool call a batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from attrs import define, frozen
+
+from grid import limits
+from grid.drive import Request
+from grid.errors import FormatError, GridError, PeerError
+from grid.immutable.batch import WINDOW_BYTES, Batch, BatchCutter, BatchState, BlockFetch
+from grid.immutable.choice import choose_shares
+from grid.immutable.peer import Watch
+from grid.immutable.requests import Deliver, FindShares, OpenWindow, ReadShares
+from grid.immutable.rowfetch import RowFetcher, RowWant
+from grid.immutable.sharefinder import HeldShare, ShareFinder, ShareState
+from grid.immutable.verify import FileVerifier
+from grid.immutable.window import Window, WindowResult
+from grid.ports import Buffer, Event, Range, ShareNumber
+
+
+@frozen(kw_only=True)
+class GetResult:
+    """size: octets delivered. share_count: distinct shares read from. hedged_bytes: octets that came in vain."""
+
+    size: int
+    share_count: int
+    hedged_bytes: int
+
+
+@define(kw_only=True, eq=False)
+class _Part:
+    """What one stretch of ranges in a request is for."""
+
+    share: HeldShare
+    ranges: Sequence[Range]
+    purpose: BlockFetch | RowWant
+    batch: Batch
+
+
+class GetPlan:
+    """Reads octets offset .. offset + length of a file (at least one octet, inside the file)."""
+
+    def __init__(
+        self, finder: ShareFinder, verifier: FileVerifier, *, k: int, key: bytes | None, offset: int, length: int
+    ) -> None:
+        self._finder = finder
+        self._verifier = verifier
+        self._rows = RowFetcher(verifier)
+        self._k = k
+        self._key = key
+        self._offset = offset
+        self._end = offset + length
+        self._cutter: BatchCutter | None = None
+        self._batches: deque[Batch] = deque()
+        self._reads: dict[ReadShares, tuple[Watch, list[_Part]]] = {}
+        self._opening: dict[OpenWindow, Batch] = {}
+        self._habit: set[HeldShare] = set()
+        self._deficit = 0
+        self._delivered = 0
+        self._hedged_bytes = 0
+        self._error: GridError | None = None
+        self._withdrawn: list[Request] = []
+        self._events: list[Event] = []
+
+    @property
+    def finished(self) -> bool:
+        """All is delivered, or nothing more can be."""
+        return self._error is not None or self._delivered == self._end - self._offset
+
+    def result(self) -> GetResult:
+        """What was read; NotEnoughSharesError, NoServersError or DamagedFileError if it could not be."""
+        if self._error is not None:
+            raise self._error
+        numbers = {share.number for share in self._habit}
+        return GetResult(size=self._delivered, share_count=len(numbers), hedged_bytes=self._hedged_bytes)
+
+    def take_events(self) -> Sequence[Event]:
+        """Progress since the last call."""
+        taken, self._events = self._events, []
+        return taken
+
+    def withdrawn(self) -> Sequence[Request]:
+        """Requests given up."""
+        taken, self._withdrawn = self._withdrawn, []
+        return [*taken, *self._finder.withdrawn()]
+
+    def wake_at(self) -> float | None:
+        """When the next outstanding request becomes late or hopeless."""
+        times = [watch.wake_at for watch, _ in self._reads.values()]
+        found = self._finder.wake_at()
+        if found is not None:
+            times.append(found)
+        return min(times, default=None)
+
+    def advance(self, now: float) -> Sequence[Request]:
+        """What to fetch, open and deliver now."""
+        if self.finished:
+            return self._finder.take_reports()
+        self._check_watches(now)
+        requests: list[Request] = []
+        self._deficit = 0
+        if self._verifier.geometry is not None:
+            self._cut()
+            for batch in self._batches:
+                if batch.state is BatchState.FETCHING:
+                    requests += self._fetch(batch, now)
+                    requests += self._open(batch)
+            requests += self._deliver()
+        requests += self._finder.advance(now, self._wanted())
+        self._judge()
+        return requests
+
+    def answer(self, request: Request, answer: object, now: float) -> None:
+        """Take blocks, rows, shares found, opened windows and the consumer's consent."""
+        try:
+            self._take(request, answer, now)
+        except GridError as error:
+            self._error = self._error or error
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """A server that fails is dropped; a window that cannot be opened, or a consumer's error, ends the read."""
+        if isinstance(request, OpenWindow | Deliver):
+            self._error = self._error or error
+        elif isinstance(request, FindShares):
+            self._finder.fail(request, error)
+        elif isinstance(request, ReadShares) and not self._finder.fail(request, error):
+            self._fail_read(request, error)
+
+    def _wanted(self) -> int:
+        """Distinct share numbers to know: one to spare, and as many more as batches lack."""
+        return max(self._k + 1, self._finder.known_count + self._deficit if self._deficit else 0)
+
+    def _cut(self) -> None:
+        geometry = self._verifier.geometry
+        assert geometry is not None
+        if self._cutter is None:
+            first, stop = geometry.segment_range(self._offset, self._end - self._offset)
+            self._cutter = BatchCutter(geometry, first, stop)
+        in_flight = sum(batch.text_bytes for batch in self._batches)
+        while not self._cutter.done and (not self._batches or in_flight < WINDOW_BYTES):
+            batch = self._cutter.cut()
+            in_flight += batch.text_bytes
+            self._batches.append(batch)
+
+    def _fetch(self, batch: Batch, now: float) -> list[ReadShares]:
+        """Ask for the blocks and rows that a batch still lacks."""
+        geometry = self._verifier.geometry
+        assert geometry is not None
+        parts: list[_Part] = []
+        while len(batch.blocks) < self._k:
+            covered = batch.covered()
+            chosen = choose_shares(
+                self._finder.usable(),
+                wanted=self._k - len(covered),
+                k=self._k,
+                size=batch.block_bytes,
+                segments=range(batch.first, batch.first + batch.count),
+                taken=covered,
+                busy=batch.fetches,
+                habit=self._habit,
+            )
+            if self._k - len(covered) > len(chosen):
+                self._deficit = max(self._deficit, self._k - len(covered) - len(chosen))
+            for share in chosen:
+                parts += self._plan_blocks(batch, share)
+            if not chosen or any(share in batch.fetches for share in chosen):
+                break
+        if not batch.blocks and not batch.fetches:
+            return []
+        parts += self._plan_rows(batch)
+        return self._group(parts, now)
+
+    def _plan_blocks(self, batch: Batch, share: HeldShare) -> list[_Part]:
+        assert share.layout is not None and self._verifier.geometry is not None
+        self._habit.add(share)
+        ranges = batch.block_ranges(share.layout.data_offset, self._verifier.geometry)
+        at_hand = share.piece(ranges[0][0], batch.block_bytes)
+        if at_hand is not None:
+            batch.blocks[share.number] = (share, at_hand)
+            return []
+        fetch = BlockFetch(share=share, ranges=ranges)
+        batch.fetches[share] = fetch
+        return [_Part(share=share, ranges=[part], purpose=fetch, batch=batch) for part in ranges]
+
+    def _plan_rows(self, batch: Batch) -> list[_Part]:
+        shares = [share for share, _ in batch.blocks.values()] + list(batch.fetches)
+        wants, false = self._rows.wants(shares, batch.chunk)
+        for share, error in false:
+            self._drop(share, error)
+        return [_Part(share=want.share, ranges=want.ranges, purpose=want, batch=batch) for want in wants]
+
+    def _group(self, parts: Sequence[_Part], now: float) -> list[ReadShares]:
+        """One message per server, or as few as the limits of a message allow."""
+        by_peer: dict[int, list[list[_Part]]] = {}
+        sizes: dict[int, tuple[int, int]] = {}
+        for part in parts:
+            order = part.share.peer.order
+            size, count = sum(length for _, length in part.ranges), len(part.ranges)
+            total, ranges = sizes.get(order, (limits.READ_CALL_BYTES, 0))
+            if total + size > limits.READ_CALL_BYTES // 2 or ranges + count > limits.READ_CALL_RANGES:
+                by_peer.setdefault(order, []).append([])
+                total = ranges = 0
+            by_peer[order][-1].append(part)
+            sizes[order] = (total + size, ranges + count)
+        return [self._read(group, now) for groups in by_peer.values() for group in groups]
+
+    def _read(self, parts: list[_Part], now: float) -> ReadShares:
+        wants: dict[ShareNumber, list[Range]] = {}
+        for part in parts:
+            wants.setdefault(part.share.number, []).extend(part.ranges)
+        size = sum(length for ranges in wants.values() for _, length in ranges)
+        peer = parts[0].share.peer
+        request = ReadShares(server_id=peer.server_id, wants=wants, size=size, share_numbers=tuple(wants))
+        watch = peer.sent(size, now)
+        self._reads[request] = (watch, parts)
+        for part in parts:
+            if isinstance(part.purpose, BlockFetch):
+                part.purpose.watches[request] = watch
+            else:
+                part.purpose.watch = watch
+        return request
+
+    def _open(self, batch: Batch) -> list[OpenWindow]:
+        if len(batch.blocks) < self._k or not self._rows.proven(batch.blocks.keys(), batch.chunk):
+            return []
+        assert self._verifier.geometry is not None and self._verifier.crypttext_rows is not None
+        window = Window(
+            geometry=self._verifier.geometry,
+            first_segment=batch.first,
+            segment_count=batch.count,
+            key=self._key,
+            blocks={number: octets for number, (_, octets) in batch.blocks.items()},
+            leaves={
+                number: self._verifier.block_rows(number).leaves(batch.first, batch.count) for number in batch.blocks
+            },
+            crypttext_leaves=self._verifier.crypttext_rows.leaves(batch.first, batch.count),
+        )
+        batch.state = BatchState.OPENING
+        request = OpenWindow(window=window, size=batch.text_bytes)
+        self._opening[request] = batch
+        return [request]
+
+    def _deliver(self) -> list[Deliver]:
+        if not self._batches or self._batches[0].state is not BatchState.READY or self._batches[0].delivering:
+            return []
+        batch = self._batches[0]
+        assert self._verifier.geometry is not None
+        start = batch.first * self._verifier.geometry.segment_size
+        data = memoryview(batch.text)[max(0, self._offset - start) : self._end - start]
+        batch.delivering = Deliver(data=data, size=len(data))
+        return [batch.delivering]
+
+    def _take(self, request: Request, answer: object, now: float) -> None:
+        if isinstance(request, Deliver):
+            self._delivered += request.size
+            self._batches.popleft()
+            total = self._end - self._offset
+            self._events.append(Event(at=now, what="progress", count=self._delivered, total=total))
+        elif isinstance(request, OpenWindow):
+            assert isinstance(answer, WindowResult)
+            self._opened(self._opening.pop(request), answer)
+        elif isinstance(request, FindShares | ReadShares):
+            assert isinstance(answer, Mapping)
+            if not self._finder.answer(request, answer, now):
+                assert isinstance(request, ReadShares)
+                self._take_read(request, answer, now)
+
+    def _take_read(self, request: ReadShares, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float) -> None:
+        watch, parts = self._reads.pop(request)
+        watch.answered(now)
+        taken: dict[ShareNumber, int] = {}
+        for part in parts:
+            number = part.share.number
+            start = taken.get(number, 0)
+            taken[number] = start + len(part.ranges)
+            pieces = answer.get(number)
+            if part.share.state is ShareState.DROPPED:
+                self._forget_part(part)
+            elif pieces is None or len(pieces) < taken[number]:
+                self._forget_part(part)
+                self._drop(part.share, PeerError("the server no longer has the share"))
+            elif isinstance(part.purpose, RowWant):
+                error = self._rows.accept(part.purpose, pieces[start : taken[number]])
+                if error is not None:
+                    self._drop(part.share, error)
+            else:
+                self._take_blocks(part, request, pieces[start])
+
+    def _take_blocks(self, part: _Part, request: ReadShares, octets: Buffer) -> None:
+        fetch, batch = part.purpose, part.batch
+        assert isinstance(fetch, BlockFetch)
+        offset, length = part.ranges[0]
+        if len(octets) != length:
+            self._forget_part(part)
+            self._drop(part.share, FormatError("the share is cut short"))
+            return
+        fetch.watches.pop(request, None)
+        fetch.parts[offset] = octets
+        whole = fetch.octets()
+        if whole is None or batch.fetches.get(part.share) is not fetch:
+            return
+        del batch.fetches[part.share]
+        if batch.state is not BatchState.FETCHING or len(batch.blocks) >= self._k or part.share.number in batch.blocks:
+            self._hedged_bytes += len(whole)
+        else:
+            batch.blocks[part.share.number] = (part.share, whole)
+
+    def _opened(self, batch: Batch, result: WindowResult) -> None:
+        if not result.bad:
+            batch.state = BatchState.READY
+            batch.text = result.text
+            batch.blocks.clear()
+            return
+        batch.state = BatchState.FETCHING
+        for number, segments in result.bad.items():
+            share, _ = batch.blocks[number]
+            share.bad_segments.update(segments)
+            batch.forget(share)
+            self._finder.report(share, f"the block of segment {segments[0]} does not match its hash")
+
+    def _fail_read(self, request: ReadShares, error: GridError) -> None:
+        watch, parts = self._reads.pop(request)
+        watch.ended()
+        for part in parts:
+            self._forget_part(part)
+        self._finder.drop_peer(watch.peer, error)
+        self._forget_dropped()
+
+    def _forget_part(self, part: _Part) -> None:
+        if isinstance(part.purpose, RowWant):
+            self._rows.ended(part.purpose)
+        elif part.batch.fetches.get(part.share) is part.purpose:
+            del part.batch.fetches[part.share]
+
+    def _drop(self, share: HeldShare, error: GridError) -> None:
+        self._finder.drop(share, error)
+        self._forget_dropped()
+
+    def _forget_dropped(self) -> None:
+        """Blocks that came already stay: each is checked by itself before it is used."""
+        for batch in self._batches:
+            for share in [share for share in batch.fetches if share.state is ShareState.DROPPED]:
+                del batch.fetches[share]
+            if batch.state is BatchState.FETCHING:
+                for share in [share for share, _ in batch.blocks.values() if share.state is ShareState.DROPPED]:
+                    batch.forget(share)
+
+    def _check_watches(self, now: float) -> None:
+        for request, (watch, _) in list(self._reads.items()):
+            watch.check(now)
+            if now >= watch.give_up_at:
+                self._withdrawn.append(request)
+                self._fail_read(request, PeerError(f"server {watch.peer.server_id} did not answer in time"))
+
+    def _judge(self) -> None:
+        """Give up when a batch lacks shares and nothing under way could bring them."""
+        if not self._finder.exhausted:
+            return
+        stuck = self._verifier.geometry is None or any(
+            batch.state is BatchState.FETCHING and not batch.fetches and len(batch.blocks) < self._k
+            for batch in self._batches
+        )
+        if stuck and self._error is None and (self._deficit or self._verifier.geometry is None):
+            self._error = self._finder.verdict()

@@ -1,0 +1,193 @@
+"""Carries out the requests of the immutable plans through the ports; it decides nothing.
+
+It owns the uploads that servers have granted to one operation, and aborts what the operation leaves behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from twisted.internet.defer import Deferred
+
+from grid.caps import StorageIndex
+from grid.drive import Request
+from grid.errors import GridError
+from grid.immutable import requests as r
+from grid.immutable.audit import Compute, run_job
+from grid.immutable.encode import Encoder, FinishedEncoding
+from grid.immutable.layout import share_size
+from grid.immutable.window import open_window
+from grid.placement.leases import LeaseMaster
+from grid.ports import (
+    Allocation,
+    Buffer,
+    Runtime,
+    ServerId,
+    ShareNumber,
+    ShareWrite,
+    Sink,
+    Source,
+    StorageServer,
+    Upload,
+)
+from grid.runtime import Tasks
+
+ABORT_LIMIT_S = 5.0
+"""How long a failed upload waits for its servers to hear of it."""
+
+
+class Performer:
+    """One operation's hands: its servers, its data, and the uploads granted to it."""
+
+    def __init__(
+        self,
+        servers: Sequence[StorageServer],
+        storage_index: StorageIndex,
+        runtime: Runtime,
+        *,
+        leases: LeaseMaster | None = None,
+        sink: Sink | None = None,
+        source: Source | None = None,
+        encoder: Encoder | None = None,
+        original_ueb: bytes | None = None,
+    ) -> None:
+        self._servers = {server.identity.server_id: server for server in servers}
+        self._storage_index = storage_index
+        self._runtime = runtime
+        self._leases = leases
+        self._sink = sink
+        self._source = source
+        self._encoder = encoder
+        self._original_ueb = original_ueb
+        self._uploads: dict[tuple[ServerId, ShareNumber], Upload] = {}
+        self._allocations = Tasks()
+
+    async def __call__(self, request: Request) -> object:
+        """Carry one request out and return its answer."""
+        if isinstance(request, r.ServerRequest):
+            return await self._ask(self._servers[request.server_id], request)
+        return await self._work(request)
+
+    def share_size(self, encoder: Encoder) -> int:
+        """Octets of every share, whether its extension block is a new one or the original."""
+        if self._original_ueb is None:
+            return encoder.share_size
+        return share_size(encoder.layout, len(self._original_ueb))
+
+    async def abort(self) -> None:
+        """Abort every upload not closed yet, within ABORT_LIMIT_S; never raises."""
+        uploads = list({id(upload): upload for upload in self._uploads.values()}.values())
+        self._uploads.clear()
+        tasks = Tasks()
+        for upload in uploads:
+            tasks.start(upload.abort())
+        alarm = self._runtime.clock.call_later(ABORT_LIMIT_S, tasks.cancel)
+        await tasks.wait()
+        alarm.cancel()
+
+    async def _ask(self, server: StorageServer, request: r.ServerRequest) -> object:
+        index = self._storage_index
+        match request:
+            case r.AskVersion():
+                return await server.get_version()
+            case r.FindShares():
+                return await server.find_shares(index, request.ranges)
+            case r.ReadShares():
+                return await server.read_shares(index, request.wants)
+            case r.AdviseCorrupt():
+                await server.advise_corrupt("immutable", index, request.share_number, request.reason)
+            case r.AddLease():
+                assert self._leases is not None
+                await server.add_lease(index, self._leases.secrets_for(index, server.identity.lease_seed))
+            case r.Allocate():
+                return await self._allocate(server, request)
+            case r.WriteShares():
+                await self._write(request)
+            case r.CloseShares():
+                await self._close(request)
+            case r.AbortUpload():
+                await self._abort_server(request.server_id)
+            case _:
+                raise AssertionError(f"no server answers {type(request).__name__}")
+        return None
+
+    async def _work(self, request: Request) -> object:
+        run = self._runtime.cpu.run
+        match request:
+            case r.OpenWindow():
+                return await run(open_window, request.window)
+            case r.Deliver():
+                assert self._sink is not None
+                await self._sink.write(request.data)
+                return None
+            case r.ReadSource():
+                assert self._source is not None
+                return await self._source.read_at(request.offset, request.length)
+            case Compute():
+                return await run(run_job, request.job)
+            case r.MakeTrailers():
+                return await run(_trailers, request.finished, request.shares)
+        assert self._encoder is not None
+        match request:
+            case r.EncodeSegments():
+                return await run(self._encoder.encode_segments, request.first_segment, request.text)
+            case r.AbsorbBatch():
+                return await run(self._encoder.absorb, request.batch)
+            case r.FinishEncoding():
+                return await run(self._encoder.finish, self._original_ueb)
+        raise AssertionError(f"nobody carries out {type(request).__name__}")
+
+    async def _allocate(self, server: StorageServer, request: r.Allocate) -> Allocation:
+        """The allocation; if the plan gives up waiting, what is granted later is aborted."""
+        assert self._leases is not None
+        secrets = self._leases.secrets_for(self._storage_index, server.identity.lease_seed)
+        given_up: list[bool] = []
+        answered: Deferred[Allocation] = Deferred(lambda _: given_up.append(True))
+
+        async def allocate() -> None:
+            allocation = await server.allocate(self._storage_index, secrets, request.wanted, request.share_size)
+            if given_up:
+                await allocation.upload.abort()
+                return
+            for share in allocation.upload.share_numbers:
+                self._uploads.setdefault((request.server_id, share), allocation.upload)
+            answered.callback(allocation)
+
+        def failed(error: BaseException) -> None:
+            if not given_up and not answered.called:
+                answered.errback(error)
+
+        self._allocations.start(allocate(), on_error=failed)
+        return await answered
+
+    async def _write(self, request: r.WriteShares) -> None:
+        """One write per upload that the shares belong to; nearly always one."""
+        groups: dict[int, tuple[Upload, list[ShareWrite]]] = {}
+        for write in request.writes:
+            upload = self._upload(request.server_id, write.share_number)
+            groups.setdefault(id(upload), (upload, []))[1].append(write)
+        for upload, writes in groups.values():
+            await upload.write(writes)
+
+    async def _close(self, request: r.CloseShares) -> None:
+        groups: dict[int, tuple[Upload, list[ShareNumber]]] = {}
+        for share in sorted(request.closing):
+            upload = self._upload(request.server_id, share)
+            groups.setdefault(id(upload), (upload, []))[1].append(share)
+        for upload, shares in groups.values():
+            await upload.close(shares)
+
+    async def _abort_server(self, server_id: ServerId) -> None:
+        for key in [key for key in self._uploads if key[0] == server_id]:
+            upload = self._uploads.pop(key)
+            await upload.abort([key[1]])
+
+    def _upload(self, server_id: ServerId, share: ShareNumber) -> Upload:
+        upload = self._uploads.get((server_id, share))
+        if upload is None:
+            raise GridError(f"share {share} is no longer being uploaded to server {server_id}")
+        return upload
+
+
+def _trailers(finished: FinishedEncoding, shares: frozenset[ShareNumber]) -> Mapping[ShareNumber, Sequence[Buffer]]:
+    return {share: finished.trailer(share) for share in shares}

@@ -1,0 +1,139 @@
+"""Repairing an immutable file: the shares that are missing or corrupt are made anew and stored elsewhere.
+
+Needs only the verify cap: ciphertext is read, encoded again and compared with the original's roots before
+a new share is finished; the original extension block is stored octet for octet. [spec immutable 15; placement 10]
+
+Cost: a verify, a read of the file, and a put of the missing shares; memory as of both together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
+
+from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex
+from grid.errors import GridError
+from grid.immutable.check import CheckResult, check
+from grid.immutable.encode import Encoder
+from grid.immutable.get import ImmutableFile
+from grid.immutable.perform import Performer
+from grid.immutable.put import permitted, push
+from grid.placement.leases import LeaseMaster
+from grid.placement.order import permute
+from grid.ports import Buffer, Observer, Runtime, ServerId, ShareNumber, StorageServer, ignore_events
+
+
+@frozen(kw_only=True)
+class RepairResult:
+    """attempted: the file was not healthy. successful: it is now. before, after: the health then and now."""
+
+    attempted: bool
+    successful: bool
+    before: CheckResult
+    after: CheckResult
+
+    def to_json(self) -> dict[str, object]:
+        """The shape that 1.20's web API gives. [spec placement 10]"""
+        return {
+            "storage-index": self.before.storage_index,
+            "repair-attempted": self.attempted,
+            "repair-successful": self.successful,
+            "pre-repair-results": self.before.to_json(),
+            "post-repair-results": self.after.to_json(),
+        }
+
+
+class _Gathering:
+    """A sink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.octets = bytearray()
+
+    async def write(self, data: Buffer) -> None:
+        self.octets += data
+
+
+class CiphertextSource:
+    """The ciphertext of a file, read from its shares and proven."""
+
+    def __init__(self, file: ImmutableFile) -> None:
+        self._file = file
+
+    @property
+    def size(self) -> int:
+        """Octets of the ciphertext."""
+        return self._file.size
+
+    async def read_at(self, offset: int, length: int) -> Buffer:
+        """Exactly those octets."""
+        gathering = _Gathering()
+        await self._file.read(gathering, offset, length)
+        return gathering.octets
+
+
+async def repair(
+    cap: ChkCap | ChkVerifyCap | LitCap,
+    *,
+    servers: Sequence[StorageServer],
+    leases: LeaseMaster,
+    runtime: Runtime,
+    observer: Observer = ignore_events,
+) -> RepairResult:
+    """Verify a file, and if it is not healthy but recoverable make it whole.
+
+    Every octet of every share is verified first, so that a share which a server only claims, or holds
+    corrupt, is replaced too. NoServersError, DamagedFileError as from check; an unrecoverable file is a result.
+    """
+    before = await check(cap, servers=servers, runtime=runtime, verify=True, observer=observer)
+    if isinstance(cap, LitCap) or before.healthy:
+        return RepairResult(attempted=False, successful=False, before=before, after=before)
+    if not before.recoverable:
+        return RepairResult(attempted=True, successful=False, before=before, after=before)
+    verify_cap = cap.verify_cap() if isinstance(cap, ChkCap) else cap
+    placed = await _replace(verify_cap, before, servers, leases, runtime, observer)
+    sharemap = {share: list(holders) for share, holders in before.sharemap.items()}
+    for server_id, shares in placed.items():
+        for share in shares:
+            sharemap.setdefault(share, []).append(server_id)
+    after = evolve(before, sharemap={share: sorted(sharemap[share]) for share in sorted(sharemap)})
+    return RepairResult(attempted=True, successful=after.healthy, before=before, after=after)
+
+
+async def _replace(
+    cap: ChkVerifyCap,
+    before: CheckResult,
+    servers: Sequence[StorageServer],
+    leases: LeaseMaster,
+    runtime: Runtime,
+    observer: Observer,
+) -> dict[ServerId, frozenset[ShareNumber]]:
+    """Store the missing shares; what each server has newly taken."""
+    file = ImmutableFile(cap, servers, runtime)
+    source = CiphertextSource(file)
+    await source.read_at(0, 1)
+    verifier = file.verifier
+    if verifier is None or verifier.geometry is None:
+        raise GridError("the file's extension block is not proven")
+    encoder = Encoder(verifier.geometry, None)
+    index = StorageIndex(cap.storage_index)
+    ordered = permute(permitted(servers, runtime.clock.unix_time()), index)
+    performer = Performer(
+        ordered,
+        index,
+        runtime,
+        leases=leases,
+        source=source,
+        encoder=encoder,
+        original_ueb=verifier.ueb_octets,
+    )
+    existing: dict[ServerId, set[ShareNumber]] = {}
+    for share, holders in before.sharemap.items():
+        for server_id in holders:
+            existing.setdefault(server_id, set()).add(share)
+    selection, pushed = await push(encoder, performer, ordered, 0, runtime, observer, existing=existing)
+    stored = {server_id: shares for server_id, shares in selection.placed.items()}
+    return {
+        server_id: frozenset(share for share in shares if server_id in pushed.sharemap.get(share, ()))
+        for server_id, shares in stored.items()
+    }

@@ -1,0 +1,211 @@
+"""A storage server in memory whose behaviour a test scripts: slow, dead, silent, full, lying, forgetful.
+
+It keeps immutable shares only. Every fault that is scripted and comes to pass is counted in `fired`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+
+from grid.errors import ConflictingWriteError, DataTooLargeError, PeerGoneError, PeerRefusedError
+from grid.ports import (
+    Allocation,
+    Buffer,
+    Clock,
+    LeaseSecrets,
+    Range,
+    ServerId,
+    ServerIdentity,
+    ServerVersion,
+    ShareNumber,
+    ShareWrite,
+    StorageIndex,
+)
+
+Fault = Callable[["ScriptedServer"], None]
+
+
+@define(kw_only=True, eq=False)
+class Script:
+    """What goes wrong, and when. Counts are of calls to this server, from 0.
+
+    delay_s: every answer takes as long. dead_from: calls from this one on fail. silent_from: calls from this one on
+    are never answered. full: allocations are refused though room is advertised. read_only: no room is advertised.
+    corrupt: (share number, octet offset) -> xor mask. short: share number -> length it is cut to when read.
+    forget: reads no longer find these shares. swap: share number -> the share whose octets are given instead.
+    only: the methods that dead_from and silent_from apply to (none: all).
+    """
+
+    delay_s: float = 0.01
+    dead_from: int | None = None
+    silent_from: int | None = None
+    full: bool = False
+    read_only: bool = False
+    corrupt: dict[tuple[int, int], int] = field(factory=dict)
+    short: dict[int, int] = field(factory=dict)
+    forget: frozenset[int] = frozenset()
+    swap: dict[int, int] = field(factory=dict)
+    only: frozenset[str] = frozenset()
+
+
+class ScriptedServer:
+    """One server; shares: storage index to share number to octets."""
+
+    def __init__(self, name: str, clock: Clock, script: Script | None = None) -> None:
+        seed = name.encode().ljust(20, b"\0")[:20]
+        self.identity = ServerIdentity(server_id=ServerId(name), permutation_seed=seed, lease_seed=seed)
+        self.script = script or Script()
+        self.shares: dict[bytes, dict[int, bytes]] = {}
+        self.incoming: dict[tuple[bytes, int], bytearray] = {}
+        self.advisories: list[tuple[int, str]] = []
+        self.leases: list[bytes] = []
+        self.calls: list[str] = []
+        self.fired: Counter[str] = Counter()
+        self.read_bytes = 0
+        self.hung: list[Deferred[None]] = []
+        self._clock = clock
+
+    async def _enter(self, method: str) -> None:
+        index = len(self.calls)
+        self.calls.append(method)
+        script = self.script
+        applies = not script.only or method in script.only
+        if applies and script.silent_from is not None and index >= script.silent_from:
+            self.fired["silent"] += 1
+            silence: Deferred[None] = Deferred()
+            self.hung.append(silence)
+            await silence
+        await self._clock.sleep(script.delay_s)
+        if applies and script.dead_from is not None and index >= script.dead_from:
+            self.fired["dead"] += 1
+            raise PeerGoneError(f"server {self.identity.server_id} is gone")
+
+    async def get_version(self) -> ServerVersion:
+        await self._enter("get_version")
+        room = 0 if self.script.read_only else 2**40
+        if self.script.read_only:
+            self.fired["read_only"] += 1
+        return ServerVersion(
+            application="scripted",
+            maximum_immutable_share_size=room,
+            maximum_mutable_share_size=2**40,
+            available_space=room,
+            batched_reads=True,
+        )
+
+    async def find_shares(
+        self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        await self._enter("find_shares")
+        held = self.shares.get(storage_index, {})
+        return {ShareNumber(n): [self._read(storage_index, n, o, s) for o, s in ranges] for n in held}
+
+    async def read_shares(
+        self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        await self._enter("read_shares")
+        held = self.shares.get(storage_index, {})
+        if self.script.forget & wants.keys():
+            self.fired["forget"] += 1
+        return {
+            n: [self._read(storage_index, n, o, s) for o, s in ranges]
+            for n, ranges in wants.items()
+            if n in held and n not in self.script.forget
+        }
+
+    def _read(self, storage_index: bytes, number: int, offset: int, size: int) -> bytes:
+        script = self.script
+        given = script.swap.get(number, number)
+        if given != number:
+            self.fired["swap"] += 1
+        data = self.shares[storage_index].get(given, b"")
+        limit = script.short.get(number, len(data))
+        if offset + size > limit < len(data):
+            self.fired["short"] += 1
+        piece = bytearray(data[offset : min(offset + size, limit)])
+        for (share, position), mask in script.corrupt.items():
+            if share == number and offset <= position < offset + len(piece):
+                piece[position - offset] ^= mask
+                self.fired["corrupt"] += 1
+        self.read_bytes += len(piece)
+        return bytes(piece)
+
+    async def allocate(
+        self,
+        storage_index: StorageIndex,
+        secrets: LeaseSecrets,
+        share_numbers: frozenset[ShareNumber],
+        share_size: int,
+    ) -> Allocation:
+        await self._enter("allocate")
+        held = frozenset(ShareNumber(number) for number in self.shares.get(storage_index, {}))
+        self.leases.append(secrets.renew)
+        taken: set[ShareNumber] = set()
+        if self.script.full or self.script.read_only:
+            self.fired["full"] += bool(share_numbers)
+        else:
+            taken = {n for n in share_numbers - held if (storage_index, n) not in self.incoming}
+        for number in taken:
+            self.incoming[storage_index, number] = bytearray(share_size)
+        return Allocation(already=held, upload=ScriptedUpload(self, storage_index, frozenset(taken)))
+
+    async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
+        await self._enter("add_lease")
+        self.leases.append(secrets.renew)
+
+    async def advise_corrupt(
+        self, kind: str, storage_index: StorageIndex, share_number: ShareNumber, reason: str
+    ) -> None:
+        await self._enter("advise_corrupt")
+        self.advisories.append((share_number, reason))
+
+    async def read_slot(self, *_: object) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        raise PeerRefusedError("a scripted server keeps no mutable shares", kind="KeyError")
+
+    async def test_and_write(self, *_: object) -> object:
+        raise PeerRefusedError("a scripted server keeps no mutable shares", kind="KeyError")
+
+
+class ScriptedUpload:
+    """What a scripted server has allocated."""
+
+    def __init__(self, server: ScriptedServer, storage_index: bytes, share_numbers: frozenset[ShareNumber]) -> None:
+        self.share_numbers = share_numbers
+        self._server = server
+        self._index = storage_index
+        self._written: dict[int, set[tuple[int, int]]] = {number: set() for number in share_numbers}
+
+    async def write(self, writes: Sequence[ShareWrite]) -> None:
+        await self._server._enter("write")
+        for write in writes:
+            room = self._server.incoming.get((self._index, write.share_number))
+            if room is None:
+                raise PeerRefusedError("no such upload", kind="KeyError")
+            data = b"".join(write.pieces)
+            if write.offset + len(data) > len(room):
+                raise DataTooLargeError("past the end")
+            span = (write.offset, write.offset + len(data))
+            for start, stop in self._written[write.share_number]:
+                if start < span[1] and span[0] < stop:
+                    raise ConflictingWriteError("written twice")
+            self._written[write.share_number].add(span)
+            room[write.offset : span[1]] = data
+
+    async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
+        await self._server._enter("close")
+        for number in share_numbers:
+            room = self._server.incoming.pop((self._index, number), None)
+            if room is None:
+                raise PeerRefusedError("no such upload", kind="KeyError")
+            covered = sum(stop - start for start, stop in self._written[number])
+            assert covered == len(room), f"share {number} closed with {covered} of {len(room)} octets"
+            self._server.shares.setdefault(self._index, {})[number] = bytes(room)
+
+    async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
+        await self._server._enter("abort")
+        for number in self.share_numbers if share_numbers is None else share_numbers:
+            self._server.incoming.pop((self._index, number), None)

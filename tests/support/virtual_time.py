@@ -1,0 +1,84 @@
+"""A runtime whose clock moves only when a test says so, or jumps to the next call that is due."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.task import Clock as TaskClock
+from twisted.python.failure import Failure
+
+from grid.runtime import ReactorClock
+
+T = TypeVar("T")
+
+
+class VirtualClock(ReactorClock):
+    """A ReactorClock over twisted's test clock, which is also its monotonic time."""
+
+    def __init__(self) -> None:
+        self.task_clock = TaskClock()
+        super().__init__(self.task_clock)
+
+    def now(self) -> float:
+        return float(self.task_clock.seconds())
+
+    def unix_time(self) -> float:
+        return 1_700_000_000.0 + self.now()
+
+
+class InlineCpu:
+    """Runs every call at once, on the caller's thread, and counts them."""
+
+    width = 2
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def run(self, function: Callable[..., T], *arguments: object) -> Awaitable[T]:
+        self.calls.append(function.__name__)
+        outcome: Deferred[T] = maybeDeferred(function, *arguments)
+        return outcome
+
+
+class SeededEntropy:
+    """Octets that a seed determines."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def octets(self, count: int) -> bytes:
+        return self._random.randbytes(count)
+
+
+class VirtualRuntime:
+    """Virtual time, inline work, seeded entropy."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.clock = VirtualClock()
+        self.cpu = InlineCpu()
+        self.entropy = SeededEntropy(seed)
+
+    def run(self, coroutine: Coroutine[Any, Any, T], limit_s: float = 100_000.0) -> T:
+        """Run the coroutine to its end, jumping from one due call to the next; what it returns or raises."""
+        outcome: list[T | Failure] = []
+        task = Deferred.fromCoroutine(coroutine)
+        task.addBoth(outcome.append)
+        clock = self.clock.task_clock
+        while not outcome:
+            calls = clock.getDelayedCalls()
+            assert calls, "everything waits for nothing"
+            assert clock.seconds() < limit_s, "virtual time ran out"
+            clock.advance(max(0.0, min(call.getTime() for call in calls) - clock.seconds()))
+        result = outcome[0]
+        if isinstance(result, Failure):
+            result.raiseException()
+        return result  # type: ignore[return-value]
+
+    def settle(self) -> None:
+        """Make all calls still due, so that a test sees what was left behind."""
+        clock = self.clock.task_clock
+        while clock.getDelayedCalls():
+            clock.advance(max(0.0, min(call.getTime() for call in clock.getDelayedCalls()) - clock.seconds()))
