@@ -8,6 +8,9 @@ MAX_SHARES = 256
 MAX_CAP_LENGTH = 65536
 """Caps are short; only a LIT cap grows, and 55 octets is the most an uploader writes."""
 
+MAX_CAP_DIGITS = 32
+"""Digits of a number in a cap, leading zeros among them; more than any size needs."""
+
 MAX_FILE_SIZE = 2**63
 """No file is larger; bounds the arithmetic on sizes taken from capabilities."""
 
@@ -61,3 +64,16 @@ MAX_RECONNECT_DELAY_S = 30.0
 
 CACHED_READER_SETS = 64
 """Files per server whose remote readers are kept between calls; each costs the server a little memory too."""
+
+MAX_RELAYED_ANNOUNCEMENT = 4 * 2**20
+"""Octets of one announcement that may arrive: 1.20's introducer relays any size, and one oversized announcement
+among a set is skipped rather than the whole set refused."""
+
+MAX_SUBSCRIBERS = 10_000
+"""Subscribers that one introducer keeps; each is a connection of its own in practice."""
+
+MAX_SERVERS_FILE = 4 * 2**20
+"""Octets in a file that lists servers: MAX_ANNOUNCEMENTS of them do not fit, but thousands do."""
+
+MAX_CERTIFICATES = 64
+"""Grid-manager certificates in one announcement: each costs a signature check per configured key."""

@@ -1,0 +1,191 @@
+"""From the text of a capability to its value. [spec caps 7, 8]
+
+Parsing raises nothing: what cannot be a known cap is kept, octet for octet, as an UnknownCap. Time is
+bounded by limits.MAX_CAP_LENGTH. No message holds the text of a cap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from attrs import frozen
+
+from grid.caps.values import (
+    Cap,
+    ChkCap,
+    ChkVerifyCap,
+    DirectoryCap,
+    FileCap,
+    KnownCap,
+    LitCap,
+    MdmfReadCap,
+    MdmfVerifyCap,
+    MdmfWriteCap,
+    SdmfReadCap,
+    SdmfVerifyCap,
+    SdmfWriteCap,
+    StorageIndex,
+    UnknownCap,
+)
+from grid.codec import base32
+from grid.errors import CapError, FormatError, MustBeDeepImmutableError, MustBeReadOnlyError
+from grid.limits import MAX_CAP_DIGITS, MAX_CAP_LENGTH, MAX_FILE_SIZE, MAX_SHARES
+
+READ_PREFIX = b"ro."
+IMMUTABLE_PREFIX = b"imm."
+
+_KEY = rb"([a-z2-7]{25}[aeimquy4])"
+_HASH = rb"([a-z2-7]{51}[aq])"
+_NUMBER = rb"([0-9]{1,%d})(?![0-9])" % MAX_CAP_DIGITS
+_NUMBERS = b":".join((_KEY, _HASH, _NUMBER, _NUMBER, _NUMBER))
+_MUTABLE = _KEY + b":" + _HASH
+# A single line feed at the end is forgiven, as 1.20 forgives it.
+_END = rb"\n?"
+
+_Fields = tuple[bytes, ...]
+
+
+@frozen
+class _Kind:
+    """One kind of file cap: how its fields are written and what is made of them."""
+
+    cap_type: type[FileCap]
+    pattern: re.Pattern[bytes]
+    build: Callable[[_Fields], FileCap]
+
+
+def _build_lit(fields: _Fields) -> LitCap:
+    return LitCap(data=base32.decode(fields[0]))
+
+
+def _build_chk(fields: _Fields) -> ChkCap:
+    needed, total, size = map(int, fields[2:])
+    return ChkCap(key=_octets(fields[0]), ueb_hash=_octets(fields[1]), needed=needed, total=total, size=size)
+
+
+def _build_chk_verify(fields: _Fields) -> ChkVerifyCap:
+    needed, total, size = map(int, fields[2:])
+    return ChkVerifyCap(
+        storage_index=StorageIndex(_octets(fields[0])),
+        ueb_hash=_octets(fields[1]),
+        needed=needed,
+        total=total,
+        size=size,
+    )
+
+
+def _writes(cap_type: type[SdmfWriteCap | MdmfWriteCap]) -> Callable[[_Fields], FileCap]:
+    return lambda fields: cap_type(write_key=_octets(fields[0]), fingerprint=_octets(fields[1]))
+
+
+def _reads(cap_type: type[SdmfReadCap | MdmfReadCap]) -> Callable[[_Fields], FileCap]:
+    return lambda fields: cap_type(read_key=_octets(fields[0]), fingerprint=_octets(fields[1]))
+
+
+def _verifies(cap_type: type[SdmfVerifyCap | MdmfVerifyCap]) -> Callable[[_Fields], FileCap]:
+    return lambda fields: cap_type(storage_index=StorageIndex(_octets(fields[0])), fingerprint=_octets(fields[1]))
+
+
+_octets = base32.decode
+_SDMF = re.compile(_MUTABLE + _END)
+# Fields that older writers added to MDMF caps carry no authority and are dropped. [spec caps 8]
+_MDMF = re.compile(_MUTABLE + b"(?::.*|" + _END + b")", re.DOTALL)
+
+_KINDS = (
+    _Kind(LitCap, re.compile(b"([a-z2-7]*)" + _END), _build_lit),
+    _Kind(ChkCap, re.compile(_NUMBERS + _END), _build_chk),
+    # 1.20 drops whatever follows the size.
+    _Kind(ChkVerifyCap, re.compile(_NUMBERS + b".*", re.DOTALL), _build_chk_verify),
+    _Kind(SdmfWriteCap, _SDMF, _writes(SdmfWriteCap)),
+    _Kind(SdmfReadCap, _SDMF, _reads(SdmfReadCap)),
+    _Kind(SdmfVerifyCap, _SDMF, _verifies(SdmfVerifyCap)),
+    _Kind(MdmfWriteCap, _MDMF, _writes(MdmfWriteCap)),
+    _Kind(MdmfReadCap, _MDMF, _reads(MdmfReadCap)),
+    _Kind(MdmfVerifyCap, _MDMF, _verifies(MdmfVerifyCap)),
+)
+_PREFIX = re.compile(rb"URI:[A-Z0-9A-Za-z-]{1,32}:")
+_FILES = {kind.cap_type.prefix.encode(): kind for kind in _KINDS}
+_DIRECTORIES = {kind.cap_type.directory_prefix.encode(): kind for kind in _KINDS}
+
+_FUTURE_WRITE_PREFIX = b"x-tahoe-future-test-writeable:"
+_FUTURE_MUTABLE_PREFIX = b"x-tahoe-future-test-mutable:"
+
+
+def parse_cap(text: str | bytes, *, deep_immutable: bool = False) -> Cap:
+    """The cap that the text says, or an UnknownCap with the text's octets; raises nothing.
+
+    deep_immutable: the text comes from an immutable directory, where only immutable caps may be. Text is
+    taken as UTF-8. A prefix `ro.` or `imm.` is forgotten, once the cap is found to keep to it.
+    """
+    octets = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    if len(octets) > MAX_CAP_LENGTH:
+        return UnknownCap(octets, CapError(f"a cap of {len(octets)} octets is longer than any"))
+    can_write = can_mutate = not deep_immutable
+    bare = octets
+    if octets.startswith(IMMUTABLE_PREFIX):
+        can_write = can_mutate = False
+        bare = octets[len(IMMUTABLE_PREFIX) :]
+    elif octets.startswith(READ_PREFIX):
+        can_write = False
+        bare = octets[len(READ_PREFIX) :]
+    try:
+        cap = _parse_bare(bare, can_write=can_write, can_mutate=can_mutate)
+    except CapError as error:
+        return UnknownCap(octets, error)
+    return UnknownCap(octets) if cap is None else cap
+
+
+def _parse_bare(octets: bytes, *, can_write: bool, can_mutate: bool) -> KnownCap | None:
+    """The cap that the text without `ro.` or `imm.` says; None if its kind is unknown. CapError."""
+    found = _PREFIX.match(octets)
+    prefix = found.group() if found else b""
+    kind = _FILES.get(prefix) or _DIRECTORIES.get(prefix)
+    if kind is None:
+        is_future_write = octets.startswith(_FUTURE_WRITE_PREFIX)
+        is_future_mutable = octets.startswith(_FUTURE_MUTABLE_PREFIX)
+        _check_permitted(is_future_write, is_future_write or is_future_mutable, can_write, can_mutate)
+        return None
+    cap_type = kind.cap_type
+    _check_permitted(cap_type.authority == "write", cap_type.is_mutable, can_write, can_mutate)
+    fields = kind.pattern.fullmatch(octets, len(prefix))
+    if fields is None:
+        raise CapError(f"what follows {prefix.decode()} is not what such a cap has there")
+    try:
+        cap = kind.build(fields.groups())
+    except FormatError as error:
+        raise CapError(f"what follows {prefix.decode()} is not what such a cap has there: {error}") from None
+    return cap if prefix in _FILES else DirectoryCap(cap)
+
+
+def _check_permitted(writes: bool, mutable: bool, can_write: bool, can_mutate: bool) -> None:
+    if (writes and not can_write) or (mutable and not can_mutate):
+        if not can_mutate:
+            raise MustBeDeepImmutableError("only an immutable cap may be here, and this one is of something mutable")
+        raise MustBeReadOnlyError("only a read cap may be here, and this one is a write cap")
+
+
+def require_usable(cap: Cap) -> KnownCap:
+    """The cap, if its numbers can be those of a file; CapError otherwise, and for a cap that is not known.
+
+    1 <= needed <= total <= 256 and 1 <= size <= limits.MAX_FILE_SIZE: an empty file is a literal one.
+    """
+    if isinstance(cap, UnknownCap):
+        raise CapError(str(cap.error) if cap.error else "this is no cap of a known kind; a newer version may know it")
+    body = cap.body if isinstance(cap, DirectoryCap) else cap
+    if isinstance(body, ChkCap | ChkVerifyCap):
+        if not 1 <= body.needed <= body.total <= MAX_SHARES:
+            raise CapError(f"no file has {body.needed}-of-{body.total} shares, as this cap says")
+        if not 1 <= body.size <= MAX_FILE_SIZE:
+            raise CapError(f"no file of {body.size} octets is stored as this cap says")
+    return cap
+
+
+def has_cap_prefix(text: str) -> bool:
+    """Whether the text is to be taken as a cap, not as an alias or a path. [spec caps 10]"""
+    return text.startswith(("URI:", "ro.URI:", "imm.URI:"))
+
+
+def is_literal(text: str) -> bool:
+    """Whether the text begins as a literal cap does."""
+    return text.startswith(("URI:LIT:", "ro.URI:LIT:", "imm.URI:LIT:"))

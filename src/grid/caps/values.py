@@ -1,0 +1,372 @@
+"""The capabilities: frozen values, their text, and attenuation from write to read to verify. [spec caps 3, 4, 6]
+
+What a cap gives, a weaker cap derived from it never gives back. No repr holds a key or a plaintext.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, NewType, Self
+
+from attrs import field, frozen, validators
+
+from grid.codec import base32
+from grid.crypto.hashing import tagged_hash
+from grid.errors import CapError
+
+StorageIndex = NewType("StorageIndex", bytes)
+"""16 octets naming a file on the servers."""
+
+Authority = Literal["write", "read", "verify"]
+
+
+_HAS_16_OCTETS = [validators.min_len(16), validators.max_len(16)]
+_HAS_32_OCTETS = [validators.min_len(32), validators.max_len(32)]
+
+
+def _secret() -> bytes:
+    return field(repr=False, validator=_HAS_16_OCTETS)
+
+
+def _digest() -> bytes:
+    return field(repr=base32.encode, validator=_HAS_32_OCTETS)
+
+
+def _number() -> int:
+    return field(validator=validators.ge(0))
+
+
+def _chk_text(first: bytes, cap: ChkCap | ChkVerifyCap) -> str:
+    return f"{base32.encode(first)}:{base32.encode(cap.ueb_hash)}:{cap.needed}:{cap.total}:{cap.size}"
+
+
+def _mutable_index(read_key: bytes) -> StorageIndex:
+    return StorageIndex(tagged_hash(b"allmydata_mutable_readkey_to_storage_index_v1", read_key, 16))
+
+
+class _CapBase:
+    """What all known caps of files have.
+
+    authority: what the cap permits; is_mutable: whether what it gives to read may change.
+    """
+
+    __slots__ = ()
+
+    prefix: ClassVar[str]
+    directory_prefix: ClassVar[str]
+    authority: ClassVar[Authority]
+    is_mutable: ClassVar[bool] = False
+
+    def fields_text(self) -> str:
+        """What follows the prefix."""
+        raise NotImplementedError
+
+    def to_string(self) -> str:
+        """The cap as text, which carries all of its authority."""
+        return self.prefix + self.fields_text()
+
+
+@frozen(kw_only=True)
+class LitCap(_CapBase):
+    """A whole small file in the cap itself: data is its plaintext."""
+
+    prefix = "URI:LIT:"
+    directory_prefix = "URI:DIR2-LIT:"
+    authority = "read"
+
+    data: bytes = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """Octets of the file."""
+        return len(self.data)
+
+    @property
+    def storage_index(self) -> None:
+        """None: nothing is stored on servers."""
+        return None
+
+    def fields_text(self) -> str:
+        """What follows the prefix."""
+        return base32.encode(self.data)
+
+    def read_cap(self) -> LitCap:
+        """The cap itself."""
+        return self
+
+    def verify_cap(self) -> None:
+        """None: there is nothing to verify."""
+
+
+@frozen(kw_only=True)
+class ChkCap(_CapBase):
+    """Reads an immutable file: key, 16 octets; ueb_hash, 32; needed and total shares; size in octets.
+
+    The three numbers are as they were parsed: require_usable before using them.
+    """
+
+    prefix = "URI:CHK:"
+    directory_prefix = "URI:DIR2-CHK:"
+    authority = "read"
+
+    key: bytes = _secret()
+    ueb_hash: bytes = _digest()
+    needed: int = _number()
+    total: int = _number()
+    size: int = _number()
+
+    @property
+    def storage_index(self) -> StorageIndex:
+        """What names the file on servers."""
+        return StorageIndex(tagged_hash(b"allmydata_immutable_key_to_storage_index_v1", self.key, 16))
+
+    def fields_text(self) -> str:
+        """What follows the prefix."""
+        return _chk_text(self.key, self)
+
+    def read_cap(self) -> ChkCap:
+        """The cap itself."""
+        return self
+
+    def verify_cap(self) -> ChkVerifyCap:
+        """What checks and repairs the file without reading it."""
+        return ChkVerifyCap(
+            storage_index=self.storage_index,
+            ueb_hash=self.ueb_hash,
+            needed=self.needed,
+            total=self.total,
+            size=self.size,
+        )
+
+
+@frozen(kw_only=True)
+class ChkVerifyCap(_CapBase):
+    """Checks and repairs an immutable file; the numbers are those of ChkCap."""
+
+    prefix = "URI:CHK-Verifier:"
+    directory_prefix = "URI:DIR2-CHK-Verifier:"
+    authority = "verify"
+
+    storage_index: StorageIndex = field(repr=base32.encode, validator=_HAS_16_OCTETS)
+    ueb_hash: bytes = _digest()
+    needed: int = _number()
+    total: int = _number()
+    size: int = _number()
+
+    def fields_text(self) -> str:
+        """What follows the prefix."""
+        return _chk_text(self.storage_index, self)
+
+    def read_cap(self) -> ChkVerifyCap:
+        """The cap itself."""
+        return self
+
+    def verify_cap(self) -> ChkVerifyCap:
+        """The cap itself."""
+        return self
+
+
+@frozen(kw_only=True)
+class _MutableWriteCap(_CapBase):
+    """Writes a mutable file: write_key, 16 octets; fingerprint of its public key, 32."""
+
+    authority = "write"
+    is_mutable = True
+
+    write_key: bytes = _secret()
+    fingerprint: bytes = _digest()
+
+    @property
+    def read_key(self) -> bytes:
+        """The 16 octets that read the file."""
+        return tagged_hash(b"allmydata_mutable_writekey_to_readkey_v1", self.write_key, 16)
+
+    @property
+    def storage_index(self) -> StorageIndex:
+        """What names the file on servers."""
+        return _mutable_index(self.read_key)
+
+    def fields_text(self) -> str:
+        """What follows the prefix."""
+        return f"{base32.encode(self.write_key)}:{base32.encode(self.fingerprint)}"
+
+
+@frozen(kw_only=True)
+class _MutableReadCap(_CapBase):
+    """Reads a mutable file: read_key, 16 octets; fingerprint of its public key, 32."""
+
+    authority = "read"
+    is_mutable = True
+
+    read_key: bytes = _secret()
+    fingerprint: bytes = _digest()
+
+    @property
+    def storage_index(self) -> StorageIndex:
+        """What names the file on servers."""
+        return _mutable_index(self.read_key)
+
+    def fields_text(self) -> str:
+        """What follows the prefix."""
+        return f"{base32.encode(self.read_key)}:{base32.encode(self.fingerprint)}"
+
+    def read_cap(self) -> Self:
+        """The cap itself."""
+        return self
+
+
+@frozen(kw_only=True)
+class _MutableVerifyCap(_CapBase):
+    """Checks a mutable file: storage_index, 16 octets; fingerprint of its public key, 32."""
+
+    authority = "verify"
+
+    storage_index: StorageIndex = field(repr=base32.encode, validator=_HAS_16_OCTETS)
+    fingerprint: bytes = _digest()
+
+    def fields_text(self) -> str:
+        """What follows the prefix."""
+        return f"{base32.encode(self.storage_index)}:{base32.encode(self.fingerprint)}"
+
+    def read_cap(self) -> Self:
+        """The cap itself."""
+        return self
+
+    def verify_cap(self) -> Self:
+        """The cap itself."""
+        return self
+
+
+@frozen(kw_only=True)
+class SdmfVerifyCap(_MutableVerifyCap):
+    """Checks a mutable file of one segment."""
+
+    prefix = "URI:SSK-Verifier:"
+    directory_prefix = "URI:DIR2-Verifier:"
+
+
+@frozen(kw_only=True)
+class SdmfReadCap(_MutableReadCap):
+    """Reads a mutable file of one segment."""
+
+    prefix = "URI:SSK-RO:"
+    directory_prefix = "URI:DIR2-RO:"
+
+    def verify_cap(self) -> SdmfVerifyCap:
+        """What checks the file without reading it."""
+        return SdmfVerifyCap(storage_index=self.storage_index, fingerprint=self.fingerprint)
+
+
+@frozen(kw_only=True)
+class SdmfWriteCap(_MutableWriteCap):
+    """Writes a mutable file of one segment."""
+
+    prefix = "URI:SSK:"
+    directory_prefix = "URI:DIR2:"
+
+    def read_cap(self) -> SdmfReadCap:
+        """What reads the file without writing it."""
+        return SdmfReadCap(read_key=self.read_key, fingerprint=self.fingerprint)
+
+    def verify_cap(self) -> SdmfVerifyCap:
+        """What checks the file without reading it."""
+        return self.read_cap().verify_cap()
+
+
+@frozen(kw_only=True)
+class MdmfVerifyCap(_MutableVerifyCap):
+    """Checks a mutable file of many segments."""
+
+    prefix = "URI:MDMF-Verifier:"
+    directory_prefix = "URI:DIR2-MDMF-Verifier:"
+
+
+@frozen(kw_only=True)
+class MdmfReadCap(_MutableReadCap):
+    """Reads a mutable file of many segments."""
+
+    prefix = "URI:MDMF-RO:"
+    directory_prefix = "URI:DIR2-MDMF-RO:"
+
+    def verify_cap(self) -> MdmfVerifyCap:
+        """What checks the file without reading it."""
+        return MdmfVerifyCap(storage_index=self.storage_index, fingerprint=self.fingerprint)
+
+
+@frozen(kw_only=True)
+class MdmfWriteCap(_MutableWriteCap):
+    """Writes a mutable file of many segments."""
+
+    prefix = "URI:MDMF:"
+    directory_prefix = "URI:DIR2-MDMF:"
+
+    def read_cap(self) -> MdmfReadCap:
+        """What reads the file without writing it."""
+        return MdmfReadCap(read_key=self.read_key, fingerprint=self.fingerprint)
+
+    def verify_cap(self) -> MdmfVerifyCap:
+        """What checks the file without reading it."""
+        return self.read_cap().verify_cap()
+
+
+FileCap = (
+    LitCap
+    | ChkCap
+    | ChkVerifyCap
+    | SdmfWriteCap
+    | SdmfReadCap
+    | SdmfVerifyCap
+    | MdmfWriteCap
+    | MdmfReadCap
+    | MdmfVerifyCap
+)
+
+
+@frozen
+class DirectoryCap:
+    """A file that holds a directory; body: the cap of the file, whose authority it has."""
+
+    body: FileCap
+
+    @property
+    def authority(self) -> Authority:
+        """What the cap permits."""
+        return self.body.authority
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether the directory may change."""
+        return self.body.is_mutable
+
+    @property
+    def storage_index(self) -> StorageIndex | None:
+        """What names the directory on servers; None if it is in the cap itself."""
+        return self.body.storage_index
+
+    def to_string(self) -> str:
+        """The cap as text, which carries all of its authority."""
+        return self.body.directory_prefix + self.body.fields_text()
+
+    def read_cap(self) -> DirectoryCap:
+        """What reads the directory without writing it."""
+        return DirectoryCap(self.body.read_cap())
+
+    def verify_cap(self) -> DirectoryCap | None:
+        """What checks the directory without reading it; None if there is nothing to check."""
+        body = self.body.verify_cap()
+        return None if body is None else DirectoryCap(body)
+
+
+@frozen
+class UnknownCap:
+    """Octets that are no cap this code knows, kept as they came.
+
+    error: why they cannot be one, or None if they may be a cap of the future. Gives no authority, storage
+    index or size; two are equal if their octets are.
+    """
+
+    text: bytes = field(repr=False)
+    error: CapError | None = field(default=None, eq=False)
+
+
+KnownCap = FileCap | DirectoryCap
+Cap = KnownCap | UnknownCap
