@@ -15,7 +15,7 @@ from pathlib import Path
 
 VERSION = "1.20.0"
 
-EXPECTED = f"tahoe-lafs: {VERSION}"
+EXPECTED = f"tahoe-lafs/{VERSION}"
 
 
 def main(arguments: list[str]) -> int:
