@@ -11,6 +11,9 @@ MAX_CAP_LENGTH = 65536
 MAX_CAP_DIGITS = 32
 """Digits of a number in a cap, leading zeros among them; more than any size needs."""
 
+MAX_RSA_KEY_SIZE = 8192
+"""Octets of a stored or imported RSA key; one of 2048 bits has 1220 as DER and 1704 as PEM, comments apart."""
+
 MAX_FILE_SIZE = 2**63
 """No file is larger; bounds the arithmetic on sizes taken from capabilities."""
 

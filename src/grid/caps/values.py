@@ -19,16 +19,12 @@ StorageIndex = NewType("StorageIndex", bytes)
 Authority = Literal["write", "read", "verify"]
 
 
-_HAS_16_OCTETS = [validators.min_len(16), validators.max_len(16)]
-_HAS_32_OCTETS = [validators.min_len(32), validators.max_len(32)]
-
-
 def _secret() -> bytes:
-    return field(repr=False, validator=_HAS_16_OCTETS)
+    return field(repr=False, validator=[validators.min_len(16), validators.max_len(16)])
 
 
 def _digest() -> bytes:
-    return field(repr=base32.encode, validator=_HAS_32_OCTETS)
+    return field(repr=base32.encode, validator=[validators.min_len(32), validators.max_len(32)])
 
 
 def _number() -> int:
@@ -146,7 +142,7 @@ class ChkVerifyCap(_CapBase):
     directory_prefix = "URI:DIR2-CHK-Verifier:"
     authority = "verify"
 
-    storage_index: StorageIndex = field(repr=base32.encode, validator=_HAS_16_OCTETS)
+    storage_index: StorageIndex = field(repr=base32.encode, validator=[validators.min_len(16), validators.max_len(16)])
     ueb_hash: bytes = _digest()
     needed: int = _number()
     total: int = _number()
@@ -220,7 +216,7 @@ class _MutableVerifyCap(_CapBase):
 
     authority = "verify"
 
-    storage_index: StorageIndex = field(repr=base32.encode, validator=_HAS_16_OCTETS)
+    storage_index: StorageIndex = field(repr=base32.encode, validator=[validators.min_len(16), validators.max_len(16)])
     fingerprint: bytes = _digest()
 
     def fields_text(self) -> str:

@@ -1,0 +1,128 @@
+"""RSA keys of mutable files: their octets, what is derived of these, and signatures. [spec mutable 3]
+
+Owns the DER forms. The octets of a private key are kept as they came, because the write key is their hash.
+Keys have 2048 bits: 1.20 refuses others. No repr and no message holds a private key.
+"""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey, generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_der_private_key,
+    load_der_public_key,
+    load_pem_private_key,
+)
+
+from grid.crypto.hashing import tagged_hash
+from grid.errors import FormatError, IntegrityError
+from grid.limits import MAX_RSA_KEY_SIZE
+
+KEY_BITS = 2048
+SIGNATURE_SIZE = 256
+_SALT_SIZE = 32
+_PADDING = PSS(mgf=MGF1(SHA256()), salt_length=_SALT_SIZE)
+
+
+@frozen
+class PublicKey:
+    """Checks signatures; der: its SubjectPublicKeyInfo, octets as they came."""
+
+    der: bytes = field(repr=False)
+    _key: RSAPublicKey = field(repr=False, eq=False)
+
+    @property
+    def fingerprint(self) -> bytes:
+        """The 32 octets in the caps of the file."""
+        return tagged_hash(b"allmydata_mutable_pubkey_to_fingerprint_v1", self.der)
+
+    def verify(self, signature: bytes, message: bytes) -> None:
+        """Return if the signature is this key's of the message; IntegrityError if not."""
+        try:
+            self._key.verify(signature, message, _PADDING, SHA256())
+        except InvalidSignature:
+            raise IntegrityError("the signature is not that of the key over the message") from None
+
+
+@frozen
+class PrivateKey:
+    """Signs; der: its PKCS#8 octets as they came, a secret."""
+
+    der: bytes = field(repr=False)
+    _key: RSAPrivateKey = field(repr=False, eq=False)
+
+    @property
+    def write_key(self) -> bytes:
+        """The 16 octets in the write cap of the file."""
+        return tagged_hash(b"allmydata_mutable_privkey_to_writekey_v1", self.der, 16)
+
+    @property
+    def public_key(self) -> PublicKey:
+        """The public half."""
+        public = self._key.public_key()
+        return PublicKey(public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo), public)
+
+    def sign(self, message: bytes) -> bytes:
+        """A 256-octet signature of the message, another one each time."""
+        return self._key.sign(message, _PADDING, SHA256())
+
+
+def generate_key() -> PrivateKey:
+    """A new key, from the entropy of OpenSSL; takes 0.1 s or several times that."""
+    return _export(generate_private_key(65537, KEY_BITS))
+
+
+def parse_private_key(der: bytes) -> PrivateKey:
+    """The key with these PKCS#8 octets, which it keeps; FormatError.
+
+    Whether its numbers belong together is not checked: who has the write cap vouches for them.
+    """
+    return PrivateKey(der, _load_private(der, is_pem=False))
+
+
+def import_private_key(data: bytes) -> PrivateKey:
+    """A key that comes from elsewhere, as PEM or DER, PKCS#1 or PKCS#8; its octets are those that 1.20 makes of it.
+
+    FormatError if it is not an unencrypted RSA key of 2048 bits.
+    """
+    return _export(_load_private(data, is_pem=data.lstrip().startswith(b"-----BEGIN")))
+
+
+def parse_public_key(der: bytes) -> PublicKey:
+    """The key with these SubjectPublicKeyInfo octets, which it keeps; FormatError."""
+    _check_size(der)
+    try:
+        key = load_der_public_key(der)
+    except (ValueError, UnsupportedAlgorithm):
+        raise FormatError("these octets are not a public key") from None
+    if not isinstance(key, RSAPublicKey) or key.key_size != KEY_BITS:
+        raise FormatError(f"this is not a public RSA key of {KEY_BITS} bits")
+    return PublicKey(der, key)
+
+
+def _load_private(data: bytes, *, is_pem: bool) -> RSAPrivateKey:
+    _check_size(data)
+    load = load_pem_private_key if is_pem else load_der_private_key
+    try:
+        key = load(data, None, unsafe_skip_rsa_key_validation=True)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise FormatError("these octets are not an unencrypted private key") from None
+    if not isinstance(key, RSAPrivateKey) or key.key_size != KEY_BITS:
+        raise FormatError(f"this is not a private RSA key of {KEY_BITS} bits")
+    return key
+
+
+def _export(key: RSAPrivateKey) -> PrivateKey:
+    return PrivateKey(key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()), key)
+
+
+def _check_size(data: bytes) -> None:
+    if len(data) > MAX_RSA_KEY_SIZE:
+        raise FormatError(f"no RSA key of {KEY_BITS} bits has {len(data)} octets")
