@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.codec.merkle import build_tree, prove_leaf
+from grid.codec.merkle import build_tree
 from grid.codec.netstring import pack_netstring
 from grid.crypto.aes import CtrCipher
 from grid.crypto.hashing import tagged_hash
 from grid.errors import FormatError, IntegrityError
 from grid.immutable.encode import Encoder, FinishedEncoding
 from grid.immutable.geometry import Geometry
-from grid.immutable.layout import parse_chain, parse_header, parse_ueb_length
-from grid.immutable.ueb import check_ueb, parse_ueb, ueb_hash
-from tests.support.shares import EncodedFile, collect_shares, convergent_key, decode_shares, encode_text
+from grid.immutable.ueb import parse_ueb, ueb_hash
+from tests.support.share_vectors import verify_share
+from tests.support.shares import collect_shares, convergent_key, decode_shares, encode_text
 
 KEY = bytes(range(16))
 SEGMENT = 120
@@ -62,37 +62,11 @@ def test_text_decodes_from_any_k_shares_of_any_encoding(data: st.DataObject) -> 
 def test_every_section_of_every_share_is_what_the_cap_vouches_for(size: int, k: int, n: int) -> None:
     geometry = make_geometry(size, k, n)
     encoded = encode_text(make_text(size), KEY, geometry)
+    layout = encoded.finished.layout
     for share_number, share in enumerate(encoded.shares):
-        verify_share(encoded, share_number, share)
-
-
-def verify_share(encoded: EncodedFile, share_number: int, share: bytes) -> None:
-    """Check the share from its cap on, section by section, as a reader has to."""
-    layout, cap = parse_header(share), encoded.cap
-    length_end = layout.ueb_offset + layout.length_field_size
-    ueb_octets = share[length_end:]
-    assert parse_ueb_length(layout, share[layout.ueb_offset : length_end]) == len(ueb_octets)
-    assert ueb_hash(ueb_octets) == cap.ueb_hash
-    ueb = parse_ueb(ueb_octets)
-    geometry = check_ueb(ueb, cap.size, cap.needed, cap.total)
-    assert len(share) == encoded.finished.share_size
-    crypttext_tree = share[layout.crypttext_tree_offset : layout.block_tree_offset]
-    block_tree = share[layout.block_tree_offset : layout.chain_offset]
-    chain = parse_chain(share[layout.chain_offset : layout.ueb_offset])
-    prove_leaf(ueb.share_root_hash, cap.total, share_number, block_tree[:32], chain)
-    assert chain[geometry.padded_share_count - 1 + share_number] == block_tree[:32]
-    assert block_tree == build_tree(b"".join(hash_blocks(share[layout.data_offset :], geometry)))
-    assert crypttext_tree[:32] == ueb.crypttext_root_hash
-    assert share[layout.plaintext_tree_offset : layout.crypttext_tree_offset] == bytes(geometry.tree_size)
-
-
-def hash_blocks(data: bytes, geometry: Geometry) -> list[bytes]:
-    leaves = []
-    for index in range(geometry.segment_count):
-        start = geometry.block_offset(index)
-        block = data[start : start + geometry.block_length(index)]
-        leaves.append(tagged_hash(b"allmydata_encoded_subshare_v1", block))
-    return leaves
+        assert verify_share(encoded.cap, share_number, share) == geometry
+        assert len(share) == encoded.finished.share_size
+        assert share[layout.plaintext_tree_offset : layout.crypttext_tree_offset] == bytes(geometry.tree_size)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -234,7 +208,7 @@ def test_repair_stores_the_original_extension_block_octet_for_octet() -> None:
     assert encoded.cap.ueb_hash == ueb_hash(original)
     assert {share[-len(original) :] for share in encoded.shares} == {original}
     for share_number, share in enumerate(encoded.shares):
-        verify_share(encoded, share_number, share)
+        verify_share(encoded.cap, share_number, share)
 
 
 def test_repair_that_made_other_shares_than_the_originals_is_refused() -> None:

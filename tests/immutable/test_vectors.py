@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 from grid.immutable.geometry import Geometry
-from tests.support.shares import EncodedFile, convergent_key, encode_text
+from grid.immutable.layout import parse_header
+from tests.support.share_vectors import PATH, ShareVector, find_fault, load_share_vectors, verify_share
+from tests.support.shares import EncodedFile, convergent_key, decode_shares, encode_text
+from tests.vectors.make_chk_shares import make_file
 
 SECRET = b"a" * 16
 VECTORS_VARIABLE = "GRID_SHARED_VECTORS"
@@ -67,3 +70,68 @@ def test_published_capabilities_come_out_equal() -> None:
         if encoded.cap.to_string() != vector["cap"]:
             differing.append(index)
     assert differing == []
+
+
+@pytest.fixture(params=load_share_vectors(), ids=lambda vector: vector.name)
+def vector(request: pytest.FixtureRequest) -> ShareVector:
+    assert isinstance(request.param, ShareVector)
+    return request.param
+
+
+def test_committed_share_sets_are_those_that_their_script_makes() -> None:
+    assert PATH.read_text() == make_file()
+
+
+def test_committed_share_sets_are_all_there_under_distinct_names() -> None:
+    vectors = load_share_vectors()
+    assert len({vector.name for vector in vectors}) == len(vectors) >= 48
+    assert {vector.get for vector in vectors} == {"ok", "too few", "damaged"}
+
+
+def test_each_share_has_the_fault_stated_and_no_other(vector: ShareVector) -> None:
+    found = {number: find_fault(vector.cap, number, share) for number, share in vector.shares.items()}
+    assert {number: fault for number, fault in found.items() if fault is not None} == vector.faults
+
+
+def test_sound_shares_of_a_share_set_come_to_what_is_stated(vector: ShareVector) -> None:
+    sound = {number: share for number, share in vector.shares.items() if number not in vector.faults}
+    few = dict(list(sound.items())[: vector.cap.needed])
+    if vector.get == "ok":
+        number, share = next(iter(few.items()))
+        geometry = verify_share(vector.cap, number, share)
+        assert decode_shares(few, geometry, vector.cap.key) == vector.text
+    elif vector.get == "too few":
+        assert len(sound) < vector.cap.needed
+    else:
+        assert vector.text is None
+
+
+def test_share_sets_made_as_others_write_them_are_those_the_encoder_makes() -> None:
+    compared = 0
+    for vector in load_share_vectors()[:7]:
+        assert vector.text is not None
+        geometry = Geometry.of_file(vector.cap.size, vector.cap.needed, vector.cap.total, 96)
+        made = encode_text(vector.text, vector.cap.key, geometry)
+        assert made.cap == vector.cap
+        # Ascending chains are 1.20's for up to 4 shares.
+        if vector.cap.total <= 4:
+            assert dict(enumerate(made.shares)) == vector.shares
+            compared += 1
+    assert compared == 4
+
+
+def test_any_bit_flipped_that_the_cap_vouches_for_is_found() -> None:
+    vector = next(vector for vector in load_share_vectors() if vector.name == "many segments, padded tail")
+    share = vector.shares[3]
+    layout = parse_header(share)
+    free = {*range(4, 12), *range(16, 20), *range(layout.plaintext_tree_offset, layout.crypttext_tree_offset)}
+    for position in range(len(share)):
+        damaged = bytearray(share)
+        damaged[position] ^= 1 << position % 8
+        assert (find_fault(vector.cap, 3, bytes(damaged)) is None) == (position in free), position
+
+
+def test_share_cut_short_anywhere_is_found() -> None:
+    vector = next(vector for vector in load_share_vectors() if vector.name == "many segments, padded tail")
+    share = vector.shares[3]
+    assert {find_fault(vector.cap, 3, share[:length]) for length in range(len(share))} == {"format"}
