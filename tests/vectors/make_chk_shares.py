@@ -248,6 +248,9 @@ def damaged_shares() -> list[dict[str, Any]]:
     def with_section(name: str, octets: bytes) -> bytes:
         return join({**sections, name: octets}, BLOCK_SIZE)
 
+    def with_flip(name: str, index: int) -> bytes:
+        return with_section(name, flip(sections[name], index))
+
     cases: list[tuple[str, str, bytes]] = [
         ("share empty", "format", b""),
         ("header cut short", "format", share[:35]),
@@ -261,18 +264,18 @@ def damaged_shares() -> list[dict[str, Any]]:
         ("length of the extension block huge", "format", with_section("length", b"\xff" * 4)),
         ("length of the extension block zero", "format", with_section("length", bytes(4))),
         ("bit of the extension block flipped", "integrity", with_section("ueb", flip(UEB, 60))),
-        ("bit of the first block flipped", "integrity", with_section("data", flip(sections["data"], 0))),
-        ("bit of the last block flipped", "integrity", with_section("data", flip(sections["data"], -1))),
-        ("bit of a block hash flipped", "integrity", with_section("block_tree", flip(sections["block_tree"], -40))),
-        ("root of the block tree wrong", "integrity", with_section("block_tree", flip(sections["block_tree"], 0))),
-        ("bit of a ciphertext hash flipped", "integrity", with_section("crypttext_tree", flip(PARTS.crypttext_tree, -40))),
-        ("bit of the chain's leaf flipped", "integrity", with_section("chain", flip(sections["chain"], 2 + 2 * 34))),
+        ("bit of the first block flipped", "integrity", with_flip("data", 0)),
+        ("bit of the last block flipped", "integrity", with_flip("data", -1)),
+        ("bit of a block hash flipped", "integrity", with_flip("block_tree", -40)),
+        ("root of the block tree wrong", "integrity", with_flip("block_tree", 0)),
+        ("bit of a ciphertext hash flipped", "integrity", with_flip("crypttext_tree", -40)),
+        ("bit of the chain's leaf flipped", "integrity", with_flip("chain", 2 + 2 * 34)),
         ("node of the chain missing", "integrity", with_section("chain", sections["chain"][34:])),
         ("chain of another share", "integrity", with_section("chain", other["chain"])),
         ("chain empty", "integrity", with_section("chain", b"")),
         ("blocks of another share", "integrity", with_section("data", other["data"])),
         ("share stored under another's number", "integrity", SHARES[2]),
-    ]  # fmt: skip
+    ]
     return [
         make_vector(name, CAP, {**dict(enumerate(SHARES)), 1: damaged}, faults={1: fault})
         for name, fault, damaged in cases
