@@ -30,11 +30,11 @@ class _ReactorTimer:
             self._call.cancel()
 
 
-@frozen
 class ReactorClock:
     """Monotonic and Unix time, with calls made by a reactor."""
 
-    _reactor: Any
+    def __init__(self, reactor: Any) -> None:
+        self._reactor = reactor
 
     def now(self) -> float:
         """Monotonic seconds."""

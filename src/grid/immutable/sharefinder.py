@@ -342,12 +342,12 @@ class ShareFinder:
         share.state = ShareState.READY
 
     def _prove_ueb(self, share: HeldShare, layout: ShareLayout) -> bool:
-        available = _available(share, layout.ueb_offset)
-        if available == 0:
+        field_size = layout.length_field_size
+        length_field = share.piece(layout.ueb_offset, field_size)
+        if length_field is None:
             self._short(share)
             return False
-        field_size = layout.length_field_size
-        length = parse_ueb_length(layout, share.piece(layout.ueb_offset, min(available, field_size)) or b"")
+        length = parse_ueb_length(layout, length_field)
         octets = share.piece(layout.ueb_offset + field_size, length)
         if octets is None:
             self._short(share)
