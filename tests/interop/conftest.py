@@ -1,0 +1,97 @@
+"""Grids of real Tahoe-LAFS 1.20 and Grid nodes, one at a time, each shared by all tests that use it.
+
+Run with GRID_TAHOE naming a `tahoe` 1.20 and `pytest -m interop`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from attrs import define, field
+
+from tests.support.clients import GridClient, TahoeClient
+from tests.support.node_directory import Kind
+from tests.support.tahoe_grid import ClientSettings, ProcessGrid
+
+ENCODINGS = {"3-of-10": (3, 7, 10), "1-of-1": (1, 1, 1), "20-of-60": (20, 7, 60)}
+"""Name -> needed, happy, total."""
+
+CONVERGENCE = bytes(range(32))
+LEASE_MASTER = bytes(range(32, 64))
+
+TOPOLOGIES: dict[str, tuple[Kind, Sequence[Kind]]] = {
+    "tahoe-servers": ("tahoe", ["tahoe"] * 10),
+    "grid-servers": ("grid", ["grid"] * 10),
+    "mixed-servers": ("tahoe", ["tahoe", "grid"] * 5),
+}
+"""Name -> whose introducer, whose storage nodes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip, and say why, where there is no peer to talk to; nothing else is ever skipped."""
+    if not os.environ.get("GRID_TAHOE"):
+        here = Path(__file__).parent
+        for item in items:
+            if here in item.path.parents:
+                item.add_marker(pytest.mark.skip(reason="GRID_TAHOE does not name a tahoe 1.20"))
+
+
+@define
+class Pair:
+    """A client of each kind, alike in encoding, convergence secret and lease secrets, on the same grid."""
+
+    grid: ProcessGrid
+    tahoe: TahoeClient
+    ours: GridClient
+
+
+@define
+class Topology:
+    """A running grid and its pairs of clients, each started when it is first asked for."""
+
+    grid: ProcessGrid
+    pairs: dict[str, Pair] = field(factory=dict)
+
+    def pair(self, encoding: str) -> Pair:
+        """The two clients that encode so."""
+        if encoding not in self.pairs:
+            needed, happy, total = ENCODINGS[encoding]
+            tahoe, ours = (
+                self.grid.start_client(ClientSettings(kind=kind, needed=needed, happy=happy, total=total))
+                for kind in KINDS
+            )
+            assert isinstance(tahoe, TahoeClient)
+            assert isinstance(ours, GridClient)
+            self.grid.wait_connected(tahoe)
+            self.grid.wait_connected(ours)
+            self.pairs[encoding] = Pair(self.grid, tahoe, ours)
+        return self.pairs[encoding]
+
+
+KINDS: tuple[Kind, Kind] = ("tahoe", "grid")
+
+
+@pytest.fixture(scope="session", params=list(TOPOLOGIES))
+def topology(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topology]:
+    """Each topology in turn, up for all tests that use it."""
+    introducer, storage = TOPOLOGIES[request.param]
+    root = tmp_path_factory.mktemp(request.param) / "grid"
+    with ProcessGrid(
+        root, introducer=introducer, storage=storage, convergence=CONVERGENCE, lease_master=LEASE_MASTER
+    ) as grid:
+        yield Topology(grid)
+
+
+@pytest.fixture(params=list(ENCODINGS))
+def pair(topology: Topology, request: pytest.FixtureRequest) -> Pair:
+    """The two clients of one encoding on one topology."""
+    return topology.pair(request.param)
+
+
+@pytest.fixture
+def usual_pair(topology: Topology) -> Pair:
+    """The two clients at 3-of-10."""
+    return topology.pair("3-of-10")

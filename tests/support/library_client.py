@@ -1,0 +1,106 @@
+"""The library as a client in this process, connected straight to storage nodes by the FURLs in their directories.
+
+No introducer and no node directory of its own: tests that put something between the engine and a server use this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import DeferredList, ensureDeferred
+
+from grid.caps import ChkCap, LitCap, parse_cap
+from grid.codec import base32
+from grid.immutable.check import CheckResult, check
+from grid.immutable.get import ImmutableFile
+from grid.immutable.put import Encoding, PutResult, put
+from grid.placement.leases import LeaseMaster
+from grid.ports import Buffer, Runtime, ServerId, ServerIdentity, StorageServer
+from grid.wire.foolscap.client import FoolscapServer
+from grid.wire.foolscap.tub import start_tub, stop_tub
+from grid.wire.locators import parse_furl
+
+
+class BytesSource:
+    """Octets in memory as what a put reads."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    @property
+    def size(self) -> int:
+        return len(self._data)
+
+    async def read_at(self, offset: int, length: int) -> Buffer:
+        return self._data[offset : offset + length]
+
+
+class BytesSink:
+    """Octets in memory as where a get writes."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    async def write(self, data: Buffer) -> None:
+        self.data += data
+
+
+class LibraryClient:
+    """Puts, gets and checks immutable files on the storage nodes whose directories it was given."""
+
+    def __init__(self, directories: Sequence[Path], runtime: Runtime, encoding: Encoding) -> None:
+        """The connections are made as they are needed; close() ends them."""
+        self._runtime = runtime
+        self._encoding = encoding
+        self._tubs: list[Any] = []
+        self.servers: list[StorageServer] = [self._server(directory) for directory in directories]
+
+    def _server(self, directory: Path) -> FoolscapServer:
+        furl = parse_furl((directory / "private" / "storage.furl").read_text().strip())
+        public_key = (directory / "node.pubkey").read_text().strip().removeprefix("pub-")
+        identity = ServerIdentity(
+            server_id=ServerId(public_key),
+            nickname=directory.name,
+            permutation_seed=base32.decode(public_key.removeprefix("v0-")),
+            lease_seed=furl.node_id,
+        )
+        tub = start_tub()
+        self._tubs.append(tub)
+        return FoolscapServer(identity, furl, tub, self._runtime.clock)
+
+    async def put(self, data: bytes, servers: Sequence[StorageServer] | None = None) -> PutResult:
+        """Store the octets on all servers, or on the views of them that are given; always with the same secrets."""
+        return await put(
+            BytesSource(data),
+            encoding=self._encoding,
+            convergence=b"",
+            servers=self.servers if servers is None else servers,
+            leases=LeaseMaster(bytes(32)),
+            runtime=self._runtime,
+        )
+
+    async def get(self, cap: ChkCap | LitCap | str, servers: Sequence[StorageServer] | None = None) -> bytes:
+        """The file's octets from all servers, or from those given."""
+        sink = BytesSink()
+        await ImmutableFile(file_cap(cap), self.servers if servers is None else servers, self._runtime).read(sink)
+        return bytes(sink.data)
+
+    async def check(self, cap: ChkCap | LitCap | str) -> CheckResult:
+        """Every octet of every share verified."""
+        return await check(file_cap(cap), servers=self.servers, runtime=self._runtime, verify=True)
+
+    async def close(self) -> None:
+        """End all connections."""
+        for server in self.servers:
+            if isinstance(server, FoolscapServer):
+                server.close()
+        await DeferredList([ensureDeferred(stop_tub(tub)) for tub in self._tubs])
+
+
+def file_cap(cap: ChkCap | LitCap | str) -> ChkCap | LitCap:
+    """The cap, parsed if it is text; it must be that of an immutable file."""
+    parsed = parse_cap(cap) if isinstance(cap, str) else cap
+    assert isinstance(parsed, ChkCap | LitCap)
+    return parsed
