@@ -1,12 +1,13 @@
-"""What can be said of the connection to a server, whatever the transport. Pure."""
+"""What can be said of, and done to, the connection to a server, whatever the transport. Pure."""
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import Protocol
 
 from attrs import frozen
 
-from grid.ports import ServerVersion
+from grid.ports import ServerVersion, StorageServer
 
 
 class ConnectionState(Enum):
@@ -26,3 +27,17 @@ class ConnectionStatus:
     since: float
     detail: str = ""
     version: ServerVersion | None = None
+
+
+class RemoteServer(StorageServer, Protocol):
+    """A StorageServer behind a connection."""
+
+    @property
+    def status(self) -> ConnectionStatus:
+        """How the connection stands."""
+
+    async def connect(self) -> None:
+        """Return when connected; PeerError if that fails."""
+
+    def close(self) -> None:
+        """Give up the connection."""

@@ -49,19 +49,20 @@ def answer(work: Coroutine[Any, Any, T]) -> Deferred[T]:
     return Deferred.fromCoroutine(work).addErrback(to_remote)
 
 
-def _named(qualified_name: str) -> type[Exception]:
+def remote_class(qualified_name: str) -> type[Exception]:
+    """An exception class that remote callers see under that name."""
     module, _, name = qualified_name.rpartition(".")
     return type(name, (Exception,), {"__module__": module, "__doc__": "What a remote caller sees of our error."})
 
 
 _OUTWARD: tuple[tuple[type[GridError], type[Exception]], ...] = (
-    (ConflictingWriteError, _named("allmydata.interfaces.ConflictingWriteError")),
-    (DataTooLargeError, _named("allmydata.interfaces.DataTooLargeError")),
-    (NoSpaceError, _named("allmydata.interfaces.NoSpace")),
-    (BadWriteEnablerError, _named("allmydata.interfaces.BadWriteEnablerError")),
-    (UnknownVersionError, _named("allmydata.storage.common.UnknownContainerVersionError")),
+    (ConflictingWriteError, remote_class("allmydata.interfaces.ConflictingWriteError")),
+    (DataTooLargeError, remote_class("allmydata.interfaces.DataTooLargeError")),
+    (NoSpaceError, remote_class("allmydata.interfaces.NoSpace")),
+    (BadWriteEnablerError, remote_class("allmydata.interfaces.BadWriteEnablerError")),
+    (UnknownVersionError, remote_class("allmydata.storage.common.UnknownContainerVersionError")),
 )
-_DEFECT = _named("grid.errors.InternalError")
+_DEFECT = remote_class("grid.errors.InternalError")
 
 _INWARD: dict[str, type[GridError]] = {
     "ConflictingWriteError": ConflictingWriteError,

@@ -1,0 +1,194 @@
+"""Signed announcements: packed, parsed, verified, and which of two is kept. Pure.
+
+A message is signed as octets and kept verbatim when it is passed on. Everything in it is its signer's word
+only: the one thing that a signature proves is who said it. [spec wire 7-9]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from grid.codec import base32
+from grid.codec.key_text import pack_bare_key, pack_signature, parse_bare_key, parse_signature
+from grid.crypto.ed25519 import SigningKey, VerifyingKey
+from grid.errors import FormatError, IntegrityError
+from grid.limits import MAX_ANNOUNCEMENT_SIZE
+from grid.placement.order import permutation_seed
+from grid.ports import ServerId, ServerIdentity
+from grid.wire.locators import Furl, parse_furl
+
+STORAGE_SERVICE = "storage"
+KEY_PREFIX = b"v0-"
+MAX_NICKNAME = 200
+
+
+@frozen
+class SignedAnnouncement:
+    """The three byte strings as they travel: the JSON message, its signature, and the signer's key."""
+
+    message: bytes
+    signature: bytes
+    key: bytes
+
+    def to_tuple(self) -> tuple[bytes, bytes, bytes]:
+        """As it goes over the wire."""
+        return self.message, self.signature, self.key
+
+
+@frozen(kw_only=True)
+class Announcement:
+    """What a signer says of one service: server_id is the key's text, fields the JSON object, unknown ones included."""
+
+    server_id: ServerId
+    service_name: str
+    fields: Mapping[str, Any]
+    signed: SignedAnnouncement | None = None
+
+    @property
+    def seqnum(self) -> int | None:
+        """The sequence number, if it is an integer."""
+        value = self.fields.get("seqnum")
+        return value if type(value) is int else None
+
+    @property
+    def nickname(self) -> str:
+        """What the server calls itself, cut and printable."""
+        value = self.fields.get("nickname")
+        text = value if isinstance(value, str) else ""
+        return "".join(character if character.isprintable() else "?" for character in text[:MAX_NICKNAME])
+
+
+def parse_signed(value: object) -> SignedAnnouncement:
+    """The announcement in a value that came over the wire; FormatError if it is none or too long. Proves nothing."""
+    if not isinstance(value, tuple) or len(value) != 3 or not all(isinstance(part, bytes) for part in value):
+        raise FormatError("an announcement is three byte strings")
+    message, signature, key = value
+    if len(message) > MAX_ANNOUNCEMENT_SIZE:
+        raise FormatError(f"an announcement of {len(message)} octets; at most {MAX_ANNOUNCEMENT_SIZE} are accepted")
+    if not signature.startswith(KEY_PREFIX) or not key.startswith(KEY_PREFIX):
+        raise FormatError("an announcement whose signature or key is not of version 0")
+    return SignedAnnouncement(message, signature, key)
+
+
+def verify(signed: SignedAnnouncement) -> Announcement:
+    """What the signer said; IntegrityError if the signature is not of that key, FormatError if it said no such thing."""
+    key, signature = _ascii(signed.key), _ascii(signed.signature)
+    parse_bare_key(key).verify(parse_signature(signature), signed.message)
+    return parse_fields(ServerId(key), _parse_json(signed.message), signed)
+
+
+def parse_fields(server_id: ServerId, fields: object, signed: SignedAnnouncement | None = None) -> Announcement:
+    """An announcement made of a JSON object, signed or from a file of our own; FormatError if it names no service."""
+    if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
+        raise FormatError("an announcement is a JSON object")
+    service_name = fields.get("service-name", STORAGE_SERVICE if signed is None else None)
+    if not isinstance(service_name, str):
+        raise FormatError("an announcement without a service name")
+    return Announcement(server_id=server_id, service_name=service_name, fields=fields, signed=signed)
+
+
+def sign(fields: Mapping[str, Any], key: SigningKey) -> SignedAnnouncement:
+    """The announcement of those fields, signed."""
+    message = json.dumps(fields, sort_keys=True).encode()
+    signature, public_key = pack_signature(key.sign(message)), pack_bare_key(key.verifying_key)
+    return SignedAnnouncement(message, signature.encode(), public_key.encode())
+
+
+def server_id_of(key: VerifyingKey) -> ServerId:
+    """The id of the server which signs with that key."""
+    return ServerId(pack_bare_key(key))
+
+
+def replaces(new: Announcement, kept: Announcement | None) -> bool:
+    """Whether the new announcement takes the place of the kept one for the same service and key. [spec wire 9]"""
+    if kept is None:
+        return True
+    if new.fields == kept.fields:
+        return False
+    if kept.seqnum is None:
+        return True
+    return new.seqnum is not None and new.seqnum > kept.seqnum
+
+
+def storage_fields(
+    *,
+    nickname: str,
+    version: str,
+    seqnum: int,
+    nonce: bytes,
+    furl: str | None,
+    nurls: tuple[str, ...] = (),
+    permutation_seed_base32: str | None = None,
+    certificates: tuple[Mapping[str, str], ...] = (),
+) -> dict[str, Any]:
+    """The fields of a storage server's announcement. nonce: 32 unpredictable octets, new each time. [spec wire 8.1]"""
+    fields: dict[str, Any] = {
+        "version": 0,
+        "service-name": STORAGE_SERVICE,
+        "nickname": nickname,
+        "app-versions": [],
+        "my-version": version,
+        "oldest-supported": "1.0.0",
+        "seqnum": seqnum,
+        "nonce": base32.encode(nonce),
+    }
+    if furl is not None:
+        fields["anonymous-storage-FURL"] = furl
+    if nurls:
+        fields["anonymous-storage-NURLs"] = list(nurls)
+    if permutation_seed_base32 is not None:
+        fields["permutation-seed-base32"] = permutation_seed_base32
+    if certificates:
+        fields["grid-manager-certificates"] = [dict(certificate) for certificate in certificates]
+    return fields
+
+
+def storage_furl(announcement: Announcement) -> Furl:
+    """Where the storage server is; FormatError if the announcement does not say. [spec wire 8.1]"""
+    text = announcement.fields.get("anonymous-storage-FURL")
+    if not isinstance(text, str):
+        raise FormatError("an announcement without a storage FURL")
+    return parse_furl(text)
+
+
+def identify(announcement: Announcement, upload_permit_expires: float) -> ServerIdentity:
+    """Who the storage server is; FormatError if its FURL or its permutation seed cannot be read."""
+    seed = announcement.fields.get("permutation-seed-base32")
+    if seed is not None and not isinstance(seed, str):
+        raise FormatError("an announcement whose permutation seed is no text")
+    return ServerIdentity(
+        server_id=announcement.server_id,
+        nickname=announcement.nickname,
+        permutation_seed=permutation_seed(announcement.server_id, seed),
+        lease_seed=storage_furl(announcement).node_id,
+        upload_permit_expires=upload_permit_expires,
+    )
+
+
+def parse_announcement(value: object) -> Announcement:
+    """parse_signed and verify in one; FormatError or IntegrityError."""
+    return verify(parse_signed(value))
+
+
+def _ascii(text: bytes) -> str:
+    try:
+        return text.decode("ascii")
+    except UnicodeDecodeError:
+        raise FormatError("an announcement whose signature or key is not ASCII") from None
+
+
+def _parse_json(message: bytes) -> object:
+    try:
+        return json.loads(message.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise FormatError("an announcement that is not JSON in UTF-8") from error
+
+
+__all__ = [
+    "Announcement", "FormatError", "IntegrityError", "SignedAnnouncement", "identify", "parse_announcement",
+    "parse_fields", "parse_signed", "replaces", "server_id_of", "sign", "storage_fields", "storage_furl", "verify",
+]  # fmt: skip

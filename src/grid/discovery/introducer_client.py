@@ -1,0 +1,218 @@
+"""A node's connection to one introducer: publishes, subscribes, and does both again whenever it comes back.
+
+Announcements are taken in only with a good signature and by the replacement rules; each one accepted is told
+once. The cache is written when something was accepted, and read only if the first attempt to connect fails.
+[spec wire 6-9]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+from foolscap.api import Referenceable
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from grid.discovery.announcement import STORAGE_SERVICE, Announcement, SignedAnnouncement, parse_announcement
+from grid.discovery.cache import pack_cache, read_cache
+from grid.discovery.introducer_schema import INTRODUCER_KEY, RIIntroducer, RISubscriber
+from grid.discovery.kept import KeptAnnouncements
+from grid.discovery.latch import Latch
+from grid.errors import FormatError, GridError, IntegrityError, PeerError, PeerTimeoutError
+from grid.limits import CONNECT_DEADLINE_S
+from grid.ports import Clock
+from grid.runtime import Tasks, with_deadline
+from grid.wire.foolscap.calls import call
+from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, from_remote
+from grid.wire.foolscap.tub import write_private
+from grid.wire.locators import Furl
+from grid.wire.status import ConnectionState, ConnectionStatus
+
+FIRST_RETRY_S = 1.0
+LAST_RETRY_S = 60.0
+
+log = Logger()
+
+
+@frozen(kw_only=True)
+class IntroducerSettings:
+    """One introducer and how we appear there. cache_file: None to keep none. version: our name and version."""
+
+    furl: Furl
+    petname: str = "default"
+    nickname: str = ""
+    version: str = ""
+    cache_file: Path | None = None
+    deadline_s: float = field(default=CONNECT_DEADLINE_S)
+
+
+class IntroducerClient:
+    """The connection to one introducer, kept up until close()."""
+
+    def __init__(
+        self,
+        settings: IntroducerSettings,
+        tub: Any,
+        clock: Clock,
+        on_announcement: Callable[[Announcement], None],
+        on_settled: Callable[[], None] = lambda: None,
+    ) -> None:
+        """on_announcement: told each accepted announcement of a storage server, those of the cache included."""
+        self._settings = settings
+        self._tub = tub
+        self._clock = clock
+        self._on_announcement = on_announcement
+        self._on_settled = on_settled
+        self._kept = KeptAnnouncements()
+        self._published: dict[bytes, SignedAnnouncement] = {}
+        self._reference: Any = None
+        self._tasks = Tasks()
+        self._latch = Latch()
+        self._is_settled = False
+        self._status = ConnectionStatus(state=ConnectionState.IDLE, since=clock.unix_time())
+
+    @property
+    def petname(self) -> str:
+        """What the user calls this introducer."""
+        return self._settings.petname
+
+    @property
+    def status(self) -> ConnectionStatus:
+        """How the connection stands."""
+        return self._status
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the first attempt has ended: subscribed with all told that was kept there, or failed."""
+        return self._is_settled
+
+    def start(self) -> None:
+        """Begin to connect; once."""
+        self._tasks.start(self._keep_connected(), on_error=self._ended)
+
+    def close(self) -> None:
+        """End the connection's upkeep; the Tub's owner closes the connection itself."""
+        self._tasks.cancel()
+        self._settle()
+
+    def publish(self, signed: SignedAnnouncement) -> None:
+        """Announce this now, if connected, and at every connection to come, in place of the last by the same key."""
+        self._published[signed.key] = signed
+        if self._reference is not None:
+            self._tasks.start(self._publish(self._reference, signed), on_error=self._ended)
+
+    async def settled(self, deadline_s: float) -> bool:
+        """Return whether the first attempt has ended, as soon as it has or after that time."""
+        return await self._latch.wait_until(lambda: self._is_settled, self._clock, deadline_s)
+
+    async def _keep_connected(self) -> None:
+        delay_s = FIRST_RETRY_S
+        while True:
+            self._set_state(ConnectionState.CONNECTING)
+            try:
+                lost = await with_deadline(self._clock, self._connect(), self._settings.deadline_s, self._too_late)
+            except GridError as error:
+                self._failed(error)
+                await self._clock.sleep(delay_s)
+                delay_s = min(LAST_RETRY_S, 2 * delay_s)
+                continue
+            delay_s = FIRST_RETRY_S
+            self._settle()
+            await lost
+            self._reference = None
+            self._set_state(ConnectionState.WAITING, "the connection was lost")
+            await self._clock.sleep(FIRST_RETRY_S)
+
+    async def _connect(self) -> Deferred[None]:
+        """Connect, publish and subscribe; what is returned fires when the connection is lost."""
+        where = self._where
+        try:
+            reference = await self._tub.getReference(self._settings.furl.to_string())
+        except REMOTE_ERRORS as error:
+            raise from_remote(error, where) from None
+        version = await call(reference, RIIntroducer, where, "get_version")
+        if INTRODUCER_KEY not in version:
+            raise PeerError(f"{where} does not speak version 2 of the introducer protocol")
+        lost: Deferred[None] = Deferred()
+        reference.notifyOnDisconnect(lost.callback, None)
+        self._reference = reference
+        self._set_state(ConnectionState.CONNECTED)
+        for signed in list(self._published.values()):
+            await self._publish(reference, signed)
+        subscriber = _Subscriber(self._take)
+        await call(reference, RIIntroducer, where, "subscribe_v2", subscriber, STORAGE_SERVICE.encode(), self._info())
+        return lost
+
+    async def _publish(self, reference: Any, signed: SignedAnnouncement) -> None:
+        await call(reference, RIIntroducer, self._where, "publish_v2", signed.to_tuple(), Referenceable())
+
+    def _info(self) -> dict[bytes, object]:
+        return {
+            b"version": 0,
+            b"nickname": self._settings.nickname,
+            b"app-versions": [],
+            b"my-version": self._settings.version,
+            b"oldest-supported": "1.0.0",
+        }
+
+    @property
+    def _where(self) -> str:
+        return f"introducer {self._settings.petname}"
+
+    def _too_late(self) -> Exception:
+        return PeerTimeoutError(f"{self._where} did not answer within {self._settings.deadline_s:g} s")
+
+    def _take(self, announcements: set[Any]) -> None:
+        accepted = False
+        for value in announcements:
+            try:
+                announcement = parse_announcement(value)
+            except (FormatError, IntegrityError) as error:
+                log.info("{where} sent an announcement that is skipped: {error}", where=self._where, error=error)
+                continue
+            if announcement.service_name == STORAGE_SERVICE and self._kept.offer(announcement):
+                accepted = True
+                self._on_announcement(announcement)
+        if accepted and self._settings.cache_file is not None:
+            try:
+                write_private(self._settings.cache_file, pack_cache(self._kept))
+            except OSError as error:
+                log.info("the cache of announcements cannot be written: {error}", error=error)
+
+    def _failed(self, error: GridError) -> None:
+        self._reference = None
+        self._set_state(ConnectionState.WAITING, str(error))
+        if not self._is_settled and self._settings.cache_file is not None:
+            for announcement in read_cache(self._settings.cache_file):
+                if announcement.service_name == STORAGE_SERVICE:
+                    self._on_announcement(announcement)
+        self._settle()
+
+    def _settle(self) -> None:
+        if not self._is_settled:
+            self._is_settled = True
+            self._latch.changed()
+            self._on_settled()
+
+    def _ended(self, error: BaseException) -> None:
+        if isinstance(error, GridError):
+            log.info("{error}", error=error)
+
+    def _set_state(self, state: ConnectionState, detail: str = "") -> None:
+        self._status = ConnectionStatus(state=state, since=self._clock.unix_time(), detail=detail)
+
+
+@implementer(RISubscriber)  # type: ignore[misc]
+class _Subscriber(Referenceable):
+    """What the introducer calls."""
+
+    def __init__(self, take: Callable[[set[Any]], None]) -> None:
+        self._take = take
+
+    def remote_announce_v2(self, announcements: set[Any]) -> None:
+        """Announcements, signed by whoever made them."""
+        self._take(announcements)

@@ -1,0 +1,44 @@
+"""A condition that tasks wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from twisted.internet.defer import Deferred
+
+from grid.ports import Clock
+
+
+class Latch:
+    """Lets tasks wait until a condition of the owner's holds; the owner says when it may have changed."""
+
+    def __init__(self) -> None:
+        self._waiters: list[Deferred[None]] = []
+
+    def changed(self) -> None:
+        """Let all who wait look again."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter.callback(None)
+
+    async def wait_until(self, holds: Callable[[], bool], clock: Clock, deadline_s: float) -> bool:
+        """Return whether the condition holds, as soon as it does or after deadline_s seconds."""
+        late: list[bool] = []
+
+        def expire() -> None:
+            late.append(True)
+            self.changed()
+
+        timer = clock.call_later(deadline_s, expire)
+        try:
+            while not holds() and not late:
+                waiter: Deferred[None] = Deferred(self._forget)
+                self._waiters.append(waiter)
+                await waiter
+        finally:
+            timer.cancel()
+        return holds()
+
+    def _forget(self, waiter: Deferred[None]) -> None:
+        if waiter in self._waiters:
+            self._waiters.remove(waiter)
