@@ -1,0 +1,10 @@
+"""`python -m grid.cli`: the same as the `grid` command."""
+
+from __future__ import annotations
+
+import sys
+
+from grid.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Where a command gets a capability from: its argument, a file, or stdin.
+
+An argument is seen by everybody who may list processes, and kept by the shell; a file or stdin is not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from grid.limits import MAX_CAP_LENGTH
+
+if TYPE_CHECKING:
+    from grid.caps import Cap
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def cap_file_option(command: F) -> F:
+    """The option `--cap-file`."""
+    return click.option(
+        "--cap-file", metavar="FILE", type=click.Path(dir_okay=False), help="Read the capability from a file."
+    )(command)
+
+
+def take_cap(arguments: tuple[str, ...], cap_file: str | None) -> tuple[Cap, tuple[str, ...]]:
+    """The capability, and the arguments after it. `-` is stdin. CapError or click.UsageError."""
+    from grid.caps import parse_cap
+
+    rest = arguments
+    if cap_file is not None:
+        with Path(cap_file).open(encoding="ascii", errors="replace") as file:
+            text = file.read(MAX_CAP_LENGTH + 2)
+    elif not arguments:
+        raise click.UsageError("a capability is needed: as an argument, with --cap-file, or - for stdin")
+    else:
+        text, rest = arguments[0], arguments[1:]
+        if text == "-":
+            text = sys.stdin.read(MAX_CAP_LENGTH + 2)
+    return parse_cap(text.strip()), rest

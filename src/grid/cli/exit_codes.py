@@ -1,0 +1,93 @@
+"""The exit status of every outcome: one pure mapping. docs/exit-codes.md is its documentation."""
+
+from __future__ import annotations
+
+import errno
+from enum import IntEnum
+
+from grid.errors import (
+    AuthorityError,
+    CancelledError,
+    CapError,
+    FormatError,
+    GridError,
+    IntegrityError,
+    NoServersError,
+    NoSpaceError,
+    NotEnoughSharesError,
+    NotHappyError,
+    PeerGoneError,
+    PeerRefusedError,
+    PeerTimeoutError,
+    ShareError,
+)
+
+
+class ExitCode(IntEnum):
+    """What a `grid` command's exit status says."""
+
+    OK = 0
+    OTHER = 1
+    USAGE = 2
+    NOT_ENOUGH_SHARES = 4
+    UNREACHABLE = 5
+    INTEGRITY = 6
+    NO_AUTHORITY = 7
+    NO_SPACE = 12
+    INTERRUPTED = 130
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def exit_code(error: BaseException) -> ExitCode:
+    """The status that a command ends with when this error ends it."""
+    match error:
+        case KeyboardInterrupt() | CancelledError():
+            return ExitCode.INTERRUPTED
+        case NotEnoughSharesError():
+            return _of_missing_shares(error)
+        case NotHappyError():
+            return _of_causes(error)
+        case ShareError():
+            return exit_code(error.cause)
+        case GridError():
+            return _of_grid_error(error)
+        case OSError() if error.errno in _FULL:
+            return ExitCode.NO_SPACE
+        case _:
+            return ExitCode.OTHER
+
+
+def _of_grid_error(error: GridError) -> ExitCode:
+    match error:
+        case AuthorityError():
+            return ExitCode.NO_AUTHORITY
+        case CapError():
+            return ExitCode.USAGE
+        case NoSpaceError():
+            return ExitCode.NO_SPACE
+        case PeerRefusedError() if error.kind == "NoSpace":
+            return ExitCode.NO_SPACE
+        case NoServersError() | PeerGoneError() | PeerTimeoutError():
+            return ExitCode.UNREACHABLE
+        case IntegrityError() | FormatError():
+            return ExitCode.INTEGRITY
+        case _:
+            return ExitCode.OTHER
+
+
+def _of_missing_shares(error: NotEnoughSharesError) -> ExitCode:
+    """Bad shares that would have been enough are a matter of integrity; else there are too few."""
+    shares = [cause for cause in error.causes if isinstance(cause, ShareError)]
+    bad = {share.share_number for share in shares if exit_code(share) is ExitCode.INTEGRITY}
+    return ExitCode.INTEGRITY if bad and error.found + len(bad) >= error.needed else ExitCode.NOT_ENOUGH_SHARES
+
+
+def _of_causes(error: NotHappyError) -> ExitCode:
+    """A full server explains a failed put before an unreachable one does."""
+    codes = {exit_code(cause) for cause in error.causes}
+    for code in (ExitCode.NO_SPACE, ExitCode.UNREACHABLE):
+        if code in codes:
+            return code
+    return ExitCode.OTHER

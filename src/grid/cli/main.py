@@ -1,0 +1,109 @@
+"""The `grid` command: finds the subcommand, runs it, and turns whatever ends it into one line and an exit status.
+
+It imports a command's module only when that command is asked for, or for its line in the help.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from grid import __version__
+from grid.cli.exit_codes import ExitCode, exit_code
+from grid.cli.messages import describe, one_line, redact
+
+_COMMANDS = {
+    "up": "grid.cli.local:up",
+    "down": "grid.cli.local:down",
+    "create": "grid.cli.create:create",
+    "run": "grid.cli.run:run",
+    "put": "grid.cli.put:put",
+    "get": "grid.cli.get:get",
+    "check": "grid.cli.check:check",
+    "repair": "grid.cli.check:repair",
+    "status": "grid.cli.status:status",
+}
+
+
+class _LazyGroup(click.Group):
+    """Commands whose modules are imported when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        where = _COMMANDS.get(cmd_name)
+        if where is None:
+            return None
+        module, _, name = where.partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from grid.codec.erasure import codec_name
+
+    if ctx.params.get("as_json"):
+        import json
+
+        click.echo(json.dumps({"version": __version__, "erasure_codec": codec_name()}))
+    else:
+        click.echo(f"grid {__version__} (erasure codec: {codec_name()})")
+    ctx.exit()
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "-d", "--node-directory", "node_directory", metavar="NODEDIR", envvar="GRID_NODE_DIR",
+    help="The client directory to use (or GRID_NODE_DIR; default ~/.grid).",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, is_eager=True, help="With --version: as JSON.")
+@click.option("--version", is_flag=True, callback=_show_version, expose_value=False, help="Show the version and exit.")
+@click.pass_context
+def cli(ctx: click.Context, node_directory: str | None, as_json: bool) -> None:
+    """Keep files on a grid of storage servers: encrypted, signed for, and safe from the loss of most of them."""
+    ctx.obj = node_directory or "~/.grid"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; errors are one line on stderr, and a traceback if GRID_DEBUG=1."""
+    try:
+        status = cli.main(None if arguments is None else list(arguments), prog_name="grid", standalone_mode=False)
+        sys.stdout.flush()
+        return int(status or 0)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return ExitCode.USAGE
+    except click.UsageError as error:
+        if error.ctx is not None:
+            click.echo(redact(error.ctx.get_usage()), err=True)
+        click.echo(f"grid: {one_line(error.format_message())}", err=True)
+        return ExitCode.USAGE
+    except click.ClickException as error:
+        click.echo(f"grid: {one_line(error.format_message())}", err=True)
+        return ExitCode.OTHER
+    except click.Abort:
+        return ExitCode.INTERRUPTED
+    except BaseException as error:
+        return _fail(error)
+
+
+def _fail(error: BaseException) -> int:
+    if isinstance(error, SystemExit | GeneratorExit):
+        raise error
+    if os.environ.get("GRID_DEBUG") == "1":
+        import traceback
+
+        click.echo(redact("".join(traceback.format_exception(error))), err=True)
+    click.echo(f"grid: {describe(error)}", err=True)
+    if isinstance(error, BrokenPipeError):
+        # Python flushes stdout once more when it ends, and would complain about that too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return exit_code(error)

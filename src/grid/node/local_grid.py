@@ -1,0 +1,225 @@
+"""A whole grid on this machine, under one directory: an introducer, storage nodes, and a client directory.
+
+Owns their layout and their processes; each node is a process of its own that listens on loopback only. It never
+stops a process other than the one that a node's `running.process` names, or that it started itself.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from attrs import define, frozen
+
+from grid.errors import ConfigError, GridError
+from grid.node.addresses import LOOPBACK, free_port
+from grid.node.create import Listening, NewClient, NewStorage, create_client, create_introducer, create_storage
+from grid.node.directory import open_directory
+from grid.node.files import make_private_directory, read_text
+from grid.node.running import RunningProcess, ask_to_stop, find_running, stop
+
+MAX_NODES = 250
+DEFAULT_NODES = 10
+START_S = 90.0
+STOP_S = 20.0
+RESERVED_SPACE = "100M"
+
+_POLL_S = 0.02
+_LOG_TAIL = 4096
+
+
+@frozen
+class LocalGrid:
+    """The directories of a local grid; they may or may not exist yet."""
+
+    path: Path
+
+    @property
+    def introducer(self) -> Path:
+        """The introducer's directory."""
+        return self.path / "introducer"
+
+    @property
+    def client(self) -> Path:
+        """The client directory."""
+        return self.path / "client"
+
+    def storage(self, index: int) -> Path:
+        """The directory of a storage node, counted from 0."""
+        return self.path / f"storage{index}"
+
+    @property
+    def storages(self) -> list[Path]:
+        """The storage nodes that exist."""
+        found = [path for path in self.path.glob("storage*") if path.name.removeprefix("storage").isdigit()]
+        return sorted(found, key=lambda path: int(path.name.removeprefix("storage")))
+
+    @property
+    def exists(self) -> bool:
+        """Whether a local grid was made here."""
+        return self.introducer.is_dir()
+
+
+@define(eq=False)
+class StartedNode:
+    """A node's directory, and its process if this process started it."""
+
+    directory: Path
+    child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def name(self) -> str:
+        """The directory's last part."""
+        return self.directory.name
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was started here and has ended."""
+        return self.child is not None and self.child.poll() is not None
+
+    def explain(self) -> GridError:
+        """Why it ended: the last line that it wrote."""
+        lines = log_tail(self.directory)
+        why = lines[-1] if lines else f"with status {self.child.returncode if self.child else '?'}"
+        return GridError(f"{self.name} did not start: {why} (see {log_file(self.directory)})")
+
+
+def log_file(directory: Path) -> Path:
+    """Where a node of a local grid writes what it does."""
+    return directory / "logs" / "node.log"
+
+
+def log_tail(directory: Path) -> list[str]:
+    """The last lines of a node's log."""
+    try:
+        with log_file(directory).open("rb") as file:
+            file.seek(max(0, log_file(directory).stat().st_size - _LOG_TAIL))
+            return [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    except OSError:
+        return []
+
+
+def share_counts(node_count: int) -> tuple[int, int, int]:
+    """needed, happy and total for a grid of so many servers: 3, 7, 10 from ten on, in proportion below."""
+    total = min(10, node_count)
+    needed = max(1, total * 3 // 10)
+    return needed, max(needed, total * 7 // 10), total
+
+
+def start_grid(grid: LocalGrid, node_count: int | None, *, detach: bool, started: list[StartedNode]) -> None:
+    """Make what does not exist, and start what does not run; GridError if that is not possible.
+
+    node_count: storage nodes at least; None: those that exist, or ten. started: gets every node, as it is started, so
+    that the caller can end them whatever happens.
+    """
+    if node_count is not None and not 1 <= node_count <= MAX_NODES:
+        raise ConfigError(f"a local grid has from 1 to {MAX_NODES} storage nodes")
+    if grid.path.exists() and not grid.exists and any(grid.path.iterdir()):
+        raise ConfigError(f"{grid.path} is not empty and holds no local grid: name another place with --dir")
+    make_private_directory(grid.path)
+    existing = len(grid.storages)
+    count = max(existing, node_count or (existing or DEFAULT_NODES))
+    ports: set[int] = set()
+    if not grid.exists:
+        create_introducer(grid.introducer, _loopback(ports), nickname="introducer")
+    started.append(start_node(grid.introducer, detach=detach))
+    furl = _wait_for_furl(started[-1])
+    for index in range(count):
+        directory = grid.storage(index)
+        if not directory.exists():
+            new = NewStorage(
+                listening=_loopback(ports),
+                nickname=directory.name,
+                introducer_furl=furl,
+                reserved_space=RESERVED_SPACE,
+            )
+            create_storage(directory, new)
+        started.append(start_node(directory, detach=detach))
+    if not grid.client.exists():
+        needed, happy, total = share_counts(count)
+        create_client(
+            grid.client,
+            NewClient(nickname="client", introducer_furl=furl, needed=needed, happy=happy, total=total),
+        )
+
+
+def start_node(directory: Path, *, detach: bool) -> StartedNode:
+    """Start the node's process, unless it runs; a process that is not detached ends with this one."""
+    open_directory(directory)
+    if find_running(directory) is not None:
+        return StartedNode(directory)
+    log_file(directory).parent.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "grid.cli", "run", str(directory)]
+    with log_file(directory).open("ab") as log:
+        child = subprocess.Popen(
+            command if detach else [*command, "--stop-with-stdin"],
+            stdin=subprocess.DEVNULL if detach else subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return StartedNode(directory, child)
+
+
+def wait_until(condition: Callable[[], bool], nodes: Sequence[StartedNode], what: str, timeout_s: float) -> None:
+    """Return as soon as the condition holds; GridError if a node ends before, or it takes too long."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        for node in nodes:
+            if node.ended:
+                raise node.explain()
+        if time.monotonic() > deadline:
+            raise GridError(f"after {timeout_s:.0f} s still waiting for {what}")
+        time.sleep(_POLL_S)
+
+
+def stop_nodes(directories: Sequence[Path]) -> list[Path]:
+    """End the nodes of these directories, all at once, and return those that ran."""
+    asked = [(directory, process) for directory in directories if (process := ask_to_stop(directory)) is not None]
+    deadline = time.monotonic() + STOP_S
+    while any(process.is_alive() for _, process in asked) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    for directory, _ in asked:
+        stop(directory, patience_s=0.5)
+    return [directory for directory, _ in asked]
+
+
+def end_children(nodes: Sequence[StartedNode]) -> bool:
+    """End the processes started here, introducer last; whether all ended by themselves when they were asked to."""
+    clean = True
+    for node in reversed(nodes):
+        if node.child is not None and node.child.poll() is None:
+            node.child.terminate()
+    deadline = time.monotonic() + STOP_S
+    for node in nodes:
+        if node.child is None:
+            continue
+        try:
+            clean &= node.child.wait(max(0.1, deadline - time.monotonic())) == 0
+        except subprocess.TimeoutExpired:
+            node.child.kill()
+            node.child.wait()
+            clean = False
+        if node.child.stdin is not None:
+            node.child.stdin.close()
+    return clean
+
+
+def running_processes(grid: LocalGrid) -> dict[Path, RunningProcess | None]:
+    """Each node of the grid that runs as a process, and that process, None if it does not run now."""
+    return {directory: find_running(directory) for directory in (grid.introducer, *grid.storages)}
+
+
+def _loopback(ports: set[int]) -> Listening:
+    port = free_port(LOOPBACK, ports)
+    ports.add(port)
+    return Listening(port=f"tcp:{port}:interface={LOOPBACK}", location=f"tcp:{LOOPBACK}:{port}")
+
+
+def _wait_for_furl(introducer: StartedNode) -> str:
+    file = introducer.directory / "private" / "introducer.furl"
+    wait_until(lambda: bool((read_text(file) or "").strip()), [introducer], "the introducer", START_S)
+    return (read_text(file) or "").strip()
