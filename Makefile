@@ -1,13 +1,16 @@
 # Each target sets up all that it needs: Python 3.11 or newer with its venv module is all that must be there.
 # PYTHON=/path/to/python3 chooses one.
 
-.PHONY: demo test lint types tests interop perf-smoke format clean help
+.PHONY: help install demo test lint types tests interop perf-smoke format clean
 
 help:
+	@echo "make install Grid and its command, grid, in .venv"
 	@echo "make demo    ten nodes, a file put, seven nodes stopped, the file back again"
 	@echo "make test    everything: lint, types, perf-smoke, interop, tests (one at a time: make lint, ...)"
 	@echo "make format  lay the sources out"
 	@echo "make clean   remove all that these have set up"
+
+install: .venv/installed
 
 demo: .venv/installed
 	.venv/bin/python scripts/demo.py
