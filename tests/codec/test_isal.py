@@ -1,0 +1,35 @@
+"""Finding ISA-L, and the products it makes."""
+
+from __future__ import annotations
+
+import pytest
+
+from grid.codec import isal
+from grid.codec.isal import IsalLibrary, load_isal
+
+
+def test_load_when_pyeclib_is_installed_gives_its_library_first() -> None:
+    assert "pyeclib" in next(load_isal()).path
+
+
+def test_load_when_nothing_can_be_loaded_gives_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isal, "_bundled_paths", lambda: ["/nonexistent/libisal.so", "libm.so.6"])
+    assert not [library for library in load_isal() if "nonexistent" in library.path or "libm" in library.path]
+
+
+def test_library_when_the_file_is_another_is_refused() -> None:
+    with pytest.raises(OSError, match="nonexistent"):
+        IsalLibrary("/nonexistent/libisal.so")
+    with pytest.raises(AttributeError):
+        IsalLibrary("libm.so.6")
+
+
+def test_multiply_when_the_counts_do_not_fit_the_matrix_refuses() -> None:
+    library = next(load_isal())
+    matrix = library.make_tables([b"\x01\x02"])
+    target = memoryview(bytearray(4))
+    for sources, targets, size in (([b"abcd"], [target], 4), ([b"abcd"] * 2, [], 4), ([b"abcd"] * 2, [target], 0)):
+        with pytest.raises(ValueError, match="fit the matrix"):
+            library.multiply(size, matrix, sources, targets)
+    library.multiply(4, matrix, [b"abcd", bytes(4)], [target])
+    assert bytes(target) == b"abcd"
