@@ -14,7 +14,8 @@ import click
 
 from grid import __version__
 from grid.cli.exit_codes import ExitCode, exit_code
-from grid.cli.messages import describe, one_line, redact
+from grid.cli.messages import describe
+from grid.node.redaction import one_line, redact
 
 _COMMANDS = {
     "up": "grid.cli.local:up",

@@ -1,7 +1,7 @@
 """Runs one coroutine on the reactor, from its start to its end, and stops as soon as it has ended.
 
-Ctrl-C and SIGTERM cancel the coroutine, whose `finally` blocks still run (an upload takes its shares back);
-a second one ends the process at once.
+Ctrl-C and SIGTERM cancel the coroutine, whose `finally` blocks still run (an upload takes its shares back, a node
+closes down); a second one ends the process at once.
 """
 
 from __future__ import annotations
@@ -14,26 +14,34 @@ from typing import Any, TypeVar
 
 from twisted.internet.defer import CancelledError as TwistedCancelled
 from twisted.internet.defer import Deferred
-from twisted.logger import globalLogBeginner, textFileLogObserver
+from twisted.logger import ILogObserver, globalLogBeginner, textFileLogObserver
 from twisted.python.failure import Failure
 
 from grid.errors import CancelledError
 
 T = TypeVar("T")
 
-_CLEAN_UP_S = 10.0
+_CLEAN_UP_S = 20.0
 """How long an interrupted command may take to clean up."""
 
 
-def run_task(task: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
-    """The coroutine's result, or its error raised; CancelledError if a signal ended it. Once per process.
+class InterruptedBySignal(CancelledError):
+    """A signal ended the command; number: which."""
 
-    task: takes the reactor and makes the coroutine.
+    def __init__(self, number: int) -> None:
+        super().__init__("interrupted")
+        self.number = number
+
+
+def run_task(task: Callable[[Any], Coroutine[Any, Any, T]], observer: ILogObserver | None = None) -> T:
+    """The coroutine's result, or its error raised; InterruptedBySignal if a signal ended it. Once per process.
+
+    task: takes the reactor and makes the coroutine. observer: gets the log; none: with GRID_DEBUG=1 stderr does.
     """
     from twisted.internet import reactor as global_reactor
 
     reactor: Any = global_reactor
-    begin_logging()
+    _begin_logging(observer)
     outcome: list[Any] = []
     interruption = _Interruption(reactor)
 
@@ -47,12 +55,10 @@ def run_task(task: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
 
     reactor.callWhenRunning(start)
     reactor.run()
-    if interruption.happened:
-        raise CancelledError("interrupted")
     (result,) = outcome
     if isinstance(result, Failure):
-        if isinstance(result.value, TwistedCancelled):
-            raise CancelledError("interrupted")
+        if interruption.number is not None and isinstance(result.value, TwistedCancelled):
+            raise InterruptedBySignal(interruption.number)
         result.raiseException()
     answer: T = result
     return answer
@@ -61,18 +67,18 @@ def run_task(task: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
 class _Interruption:
     """Turns the first signal into a cancellation, the second into the end of the process."""
 
-    def __init__(self, reactor: Any) -> None:  # noqa: ANN401 - Twisted's reactor is a module of many faces
+    def __init__(self, reactor: Any) -> None:  # noqa: ANN401 - Twisted's reactors have no common type
         self._reactor = reactor
-        self.happened = False
+        self.number: int | None = None
 
     def watch(self, task: Deferred[None]) -> None:
         if task.called:
             return
 
         def interrupt(number: int, frame: object) -> None:
-            if self.happened:
+            if self.number is not None:
                 os._exit(130)
-            self.happened = True
+            self.number = number
             self._reactor.callFromThread(task.cancel)
             self._reactor.callFromThread(self._reactor.callLater, _CLEAN_UP_S, os._exit, 130)
 
@@ -80,7 +86,8 @@ class _Interruption:
             signal.signal(number, interrupt)
 
 
-def begin_logging() -> None:
-    """Take the log away from the terminal; with GRID_DEBUG=1 it goes to stderr."""
-    observers = [textFileLogObserver(sys.stderr)] if os.environ.get("GRID_DEBUG") == "1" else []
+def _begin_logging(observer: ILogObserver | None) -> None:
+    observers = [] if observer is None else [observer]
+    if not observers and os.environ.get("GRID_DEBUG") == "1":
+        observers.append(textFileLogObserver(sys.stderr))
     globalLogBeginner.beginLoggingTo(observers, discardBuffer=True, redirectStandardIO=False)

@@ -70,7 +70,8 @@ class NodeSettings:
     """Everything a configuration file says.
 
     tub_port: endpoint descriptions; () if none was given, None if disabled. tub_location: hints, may hold `AUTO`; None
-    if disabled. tcp_handler: what may open TCP connections. warnings: one line each for what was not understood.
+    if disabled. tcp_handler: what may open TCP connections; reveal_address: whether it may do so directly. grid_managers: names and texts of the keys that
+    permit uploads. warnings: one line each for what was not understood.
     """
 
     nickname: str = "<unspecified>"
@@ -82,6 +83,8 @@ class NodeSettings:
     keepalive_s: int | None = None
     disconnect_s: int | None = None
     tcp_handler: str = "tcp"
+    reveal_address: bool = True
+    grid_managers: tuple[tuple[str, str], ...] = ()
     client: ClientSettings = ClientSettings()
     storage: StorageSettings = StorageSettings()
     warnings: tuple[str, ...] = ()
@@ -132,6 +135,8 @@ def parse_config(text: str, file_name: str) -> NodeSettings:
         keepalive_s=node.read("timeout.keepalive", parse_whole, None),
         disconnect_s=node.read("timeout.disconnect", parse_whole, None),
         tcp_handler=_read_choice(section("connections"), "tcp", ("tcp", "tor", "disabled"), "tcp"),
+        reveal_address=node.read("reveal-ip-address", parse_boolean, True),
+        grid_managers=tuple(sections.get("grid_managers", {}).items()),
         client=_read_client(section("client")),
         storage=_read_storage(section("storage")),
         warnings=tuple(_find_unknown(sections, file_name)),

@@ -6,6 +6,7 @@ stops a process other than the one that a node's `running.process` names, or tha
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -220,6 +221,17 @@ def _loopback(ports: set[int]) -> Listening:
 
 
 def _wait_for_furl(introducer: StartedNode) -> str:
+    """The FURL, once the introducer takes connections: who comes too early tries again much later."""
     file = introducer.directory / "private" / "introducer.furl"
-    wait_until(lambda: bool((read_text(file) or "").strip()), [introducer], "the introducer", START_S)
+    (hint,) = open_directory(introducer.directory).settings.tub_location or ("",)
+    port = int(hint.rpartition(":")[2])
+
+    def takes_connections() -> bool:
+        try:
+            with socket.create_connection((LOOPBACK, port), timeout=1.0):
+                return bool((read_text(file) or "").strip())
+        except OSError:
+            return False
+
+    wait_until(takes_connections, [introducer], "the introducer", START_S)
     return (read_text(file) or "").strip()

@@ -1,0 +1,71 @@
+"""What the commands of a client directory share: opening it, and running one operation on the reactor."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from grid.errors import ConfigError
+
+if TYPE_CHECKING:
+    from grid.caps import Cap, ChkCap, ChkVerifyCap, LitCap
+    from grid.node.client import Client
+    from grid.node.directory import NodeDirectory
+
+T = TypeVar("T")
+
+
+def open_client_directory(context: click.Context) -> NodeDirectory:
+    """The directory that -d or GRID_NODE_DIR names; ConfigError saying how to get one."""
+    from grid.node.directory import NodeKind, open_directory
+
+    path = Path(context.find_root().obj).expanduser()
+    if not path.exists():
+        raise ConfigError(
+            f"there is no client directory {path}: name one with -d or GRID_NODE_DIR; `grid up` makes a grid to try"
+        )
+    directory = open_directory(path)
+    if directory.kind is not NodeKind.CLIENT:
+        raise ConfigError(f"{path} is an introducer's directory: name a client's with -d or GRID_NODE_DIR")
+    for warning in directory.settings.warnings:
+        click.echo(f"grid: warning: {warning}", err=True)
+    return directory
+
+
+def run_with_client(directory: NodeDirectory, operation: Callable[[Client], Awaitable[T]]) -> T:
+    """The operation's result; the client is opened before and closed after it, whatever happens."""
+    from grid.cli.runner import run_task
+
+    async def task(reactor: Any) -> T:  # noqa: ANN401
+        from grid.node.client import Client
+        from grid.runtime import make_runtime
+
+        client = Client(directory, make_runtime(reactor))
+        try:
+            return await operation(client)
+        finally:
+            await client.close()
+
+    return run_task(task)
+
+
+def require_immutable(cap: Cap, *, to_read: bool) -> ChkCap | ChkVerifyCap | LitCap:
+    """The cap of an immutable file; CapError for any other, AuthorityError if it is to be read and may not be.
+
+    A directory's cap counts as that of the file which holds it, unless it is to be read.
+    """
+    from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, LitCap, require_usable
+    from grid.errors import AuthorityError, CapError
+
+    known = require_usable(cap)
+    if isinstance(known, DirectoryCap) and to_read:
+        raise CapError("this is the capability of a directory, not of a file")
+    body = known.body if isinstance(known, DirectoryCap) else known
+    if isinstance(body, ChkVerifyCap) and to_read:
+        raise AuthorityError("a verify capability lets you check the file, not read it; use its read capability")
+    if not isinstance(body, ChkCap | ChkVerifyCap | LitCap):
+        raise CapError("this is the capability of a mutable file; this command knows immutable ones")
+    return body

@@ -1,0 +1,104 @@
+"""`grid status`: what this client directory reaches now."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from grid.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from grid.node.client import Client
+    from grid.ports import StorageServer
+
+_ANSWER_S = 10.0
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="As one line of JSON.")
+@click.pass_context
+def status(ctx: click.Context, *, as_json: bool) -> int:
+    """Show the introducers and the storage servers, and ask each server for its version and room.
+
+    Ends with 0 if a server answered, with 5 if none did.
+    """
+    from grid.cli.client_command import open_client_directory, run_with_client
+
+    directory = open_client_directory(ctx)
+    found = run_with_client(directory, _ask)
+    found = {"node": str(directory.path), **found}
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        click.echo("\n".join(_describe(found)))
+    return ExitCode.OK if any(server["reachable"] for server in found["servers"]) else ExitCode.UNREACHABLE
+
+
+async def _ask(client: Client) -> dict[str, Any]:
+    from twisted.internet.defer import Deferred, gatherResults
+
+    from grid.errors import NoServersError
+
+    try:
+        servers = await client.servers()
+    except NoServersError:
+        servers = []
+    # Nicknames are what their owners say they are: shown, never trusted.
+    answers = await gatherResults([Deferred.fromCoroutine(_ask_server(client, server)) for server in servers])
+    settings = client.directory.settings.client
+    return {
+        "encoding": {"needed": settings.needed, "happy": settings.happy, "total": settings.total},
+        "introducers": [
+            {"name": introducer.petname, "state": introducer.status.state.value, "detail": introducer.status.detail}
+            for introducer in client.introducers
+        ],
+        "servers": sorted(answers, key=lambda server: (str(server["nickname"]), str(server["id"]))),
+    }
+
+
+async def _ask_server(client: Client, server: StorageServer) -> dict[str, object]:
+    from grid.errors import GridError, PeerTimeoutError
+    from grid.runtime import with_deadline
+
+    clock = client.runtime.clock
+    about: dict[str, object] = {"id": server.identity.server_id, "nickname": server.identity.nickname}
+    began_at = clock.now()
+    try:
+        version = await with_deadline(clock, server.get_version(), _ANSWER_S, lambda: PeerTimeoutError("no answer"))
+    except GridError as problem:
+        return {**about, "reachable": False, "detail": str(problem)}
+    return {
+        **about,
+        "reachable": True,
+        "seconds": round(clock.now() - began_at, 4),
+        "version": version.application,
+        "available_space": version.available_space,
+        "batched_reads": version.batched_reads,
+    }
+
+
+def _describe(found: dict[str, Any]) -> list[str]:
+    from grid.node.redaction import one_line
+
+    encoding = found["encoding"]
+    lines = [
+        f"node       {found['node']}",
+        f"encoding   {encoding['needed']}-of-{encoding['total']}, happy with {encoding['happy']} servers",
+    ]
+    for introducer in found["introducers"]:
+        detail = f": {introducer['detail']}" if introducer["detail"] else ""
+        lines.append(one_line(f"introducer {introducer['name']}: {introducer['state']}{detail}"))
+    up = sum(1 for server in found["servers"] if server["reachable"])
+    lines.append(f"servers    {up} of {len(found['servers'])} answer")
+    for server in found["servers"]:
+        name = f"  {server['nickname'] or '-':16} {server['id'][:11]:12}"
+        if server["reachable"]:
+            space = server["available_space"] / 1e9
+            lines.append(
+                one_line(f"{name} {server['version']}, {space:.1f} GB free, {server['seconds'] * 1000:.0f} ms")
+            )
+        else:
+            lines.append(one_line(f"{name} {server['detail']}"))
+    return lines

@@ -1,0 +1,138 @@
+"""The client of a node directory: its servers, its secrets and its encoding, put together for the engines.
+
+Connections are made only when they are needed: the introducers' when the servers are asked for, a server's when an
+engine first calls it. Cost of finding the servers: one connection and three round trips to each introducer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grid import __version__
+from grid.codec.key_text import parse_verifying_key
+from grid.crypto.ed25519 import VerifyingKey
+from grid.discovery.factories import foolscap_servers
+from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
+from grid.discovery.latch import Latch
+from grid.discovery.server_set import ServerSet
+from grid.discovery.static_servers import read_static_servers
+from grid.errors import ConfigError, FormatError, NoServersError
+from grid.node.directory import NodeDirectory
+from grid.node.introducers import read_introducers
+from grid.node.tubs import client_tub
+from grid.placement.leases import LeaseMaster
+from grid.ports import Runtime, ServerId, StorageServer
+from grid.wire.foolscap.tub import stop_tub
+
+if TYPE_CHECKING:
+    from grid.immutable.put import Encoding
+
+DISCOVERY_S = 20.0
+"""How long the first introducer may take to tell of its servers."""
+
+OTHERS_S = 2.0
+"""How long the other introducers may take once one has."""
+
+
+class Client:
+    """What a node directory makes of a process: use it between open_client and close."""
+
+    def __init__(self, directory: NodeDirectory, runtime: Runtime) -> None:
+        """Reads the files that say where servers are; opens nothing. ConfigError."""
+        self.directory = directory
+        self.runtime = runtime
+        self._tub: Any = client_tub(directory.settings)
+        self.server_set = ServerSet(foolscap_servers(self._tub, runtime.clock), runtime.clock, _manager_keys(directory))
+        self._latch = Latch()
+        self.introducers = [
+            IntroducerClient(
+                IntroducerSettings(
+                    furl=furl,
+                    petname=petname,
+                    nickname=directory.settings.nickname,
+                    version=f"grid/{__version__}",
+                    cache_file=directory.private / f"introducer_{petname}_cache.yaml",
+                ),
+                self._tub,
+                runtime.clock,
+                self.server_set.announced,
+                self._latch.changed,
+            )
+            for petname, furl in read_introducers(directory).items()
+        ]
+        for announcement in read_static_servers(directory.private / "servers.yaml"):
+            self.server_set.add_static(announcement)
+        self._started = False
+
+    @property
+    def encoding(self) -> Encoding:
+        """How new files are encoded."""
+        from grid.immutable.put import Encoding
+
+        settings = self.directory.settings.client
+        return Encoding(
+            k=settings.needed, n=settings.total, happy=settings.happy, max_segment_size=settings.max_segment_size
+        )
+
+    @property
+    def preferred(self) -> frozenset[ServerId]:
+        """The servers that the configuration prefers."""
+        return frozenset(ServerId(name) for name in self.directory.settings.client.preferred)
+
+    @property
+    def leases(self) -> LeaseMaster:
+        """What our leases are derived from."""
+        return LeaseMaster(self.directory.lease_master())
+
+    def start(self) -> None:
+        """Begin to connect to the introducers; servers() does so too."""
+        if not self._started:
+            self._started = True
+            for introducer in self.introducers:
+                introducer.start()
+
+    async def servers(self) -> list[StorageServer]:
+        """All servers known once an introducer has told of its own; NoServersError, saying why, if there are none."""
+        self.start()
+        clock = self.runtime.clock
+        await self._latch.wait_until(self._some_settled, clock, DISCOVERY_S)
+        await self._latch.wait_until(self._all_settled, clock, OTHERS_S)
+        servers = self.server_set.servers
+        if not servers:
+            raise self._explain()
+        return servers
+
+    async def close(self) -> None:
+        """Give up all connections."""
+        for introducer in self.introducers:
+            introducer.close()
+        self.server_set.close()
+        await stop_tub(self._tub)
+
+    def _all_settled(self) -> bool:
+        return all(introducer.is_settled for introducer in self.introducers)
+
+    def _some_settled(self) -> bool:
+        settled = any(introducer.is_settled for introducer in self.introducers)
+        return self._all_settled() or (settled and bool(self.server_set.servers))
+
+    def _explain(self) -> NoServersError | ConfigError:
+        if not self.introducers:
+            where = self.directory.private / "introducers.yaml"
+            return ConfigError(f"{where}: no introducer is named there, so that no storage server can be found")
+        details = [introducer.status.detail for introducer in self.introducers if introducer.status.detail]
+        if details:
+            return NoServersError(f"no introducer could be reached: {details[0]}; is it running?")
+        return NoServersError("the introducer knows of no storage server; are they running?")
+
+
+def _manager_keys(directory: NodeDirectory) -> list[VerifyingKey]:
+    keys = []
+    for name, text in directory.settings.grid_managers:
+        try:
+            keys.append(parse_verifying_key(text))
+        except FormatError:
+            raise ConfigError(
+                f"{directory.config_file}: section [grid_managers], key {name}: expected pub-v0- and a public key"
+            ) from None
+    return keys

@@ -1,0 +1,59 @@
+"""The introducers of a node: `private/introducers.yaml`, and the legacy key in its configuration. [spec wire 10]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from grid.discovery.yaml_files import parse_yaml, read_limited
+from grid.errors import ConfigError, FormatError
+from grid.node.directory import NodeDirectory
+from grid.wire.locators import Furl, parse_furl
+
+FILE_NAME = "introducers.yaml"
+LEGACY_PETNAME = "default"
+
+
+def read_introducers(directory: NodeDirectory) -> dict[str, Furl]:
+    """The introducers by the names that the user calls them; ConfigError naming the file and the entry."""
+    file = directory.private / FILE_NAME
+    try:
+        data = read_limited(file)
+        introducers = {} if data is None else parse_introducers(data)
+    except (FormatError, OSError) as problem:
+        raise ConfigError(f"{file}: {problem}") from None
+    legacy = directory.settings.client.introducer_furl
+    if legacy is None:
+        return introducers
+    where = f"{directory.config_file}: section [client], key introducer.furl"
+    if LEGACY_PETNAME in introducers:
+        raise ConfigError(f"{where}: {file} has an introducer {LEGACY_PETNAME!r} too; remove one of them")
+    try:
+        return {LEGACY_PETNAME: parse_furl(legacy), **introducers}
+    except FormatError as problem:
+        raise ConfigError(f"{where}: {problem}") from None
+
+
+def parse_introducers(data: bytes) -> dict[str, Furl]:
+    """The introducers in the text of an introducers file; FormatError naming the first entry that cannot be used."""
+    content = parse_yaml(data)
+    if content is None:
+        return {}
+    entries = content.get("introducers") if isinstance(content, dict) else content
+    if entries is None:
+        return {}
+    if not isinstance(entries, dict):
+        raise FormatError("expected one section, `introducers`, of introducers by their names")
+    return {str(name): _parse_entry(str(name), entry) for name, entry in entries.items()}
+
+
+def _parse_entry(name: str, entry: object) -> Furl:
+    # The name becomes a part of a file's name.
+    if not name.isprintable() or "/" in name or not name or len(name) > 100:
+        raise FormatError(f"introducer {name[:100]!r}: the name cannot be part of a file's name")
+    furl = entry.get("furl") if isinstance(entry, Mapping) else None
+    if not isinstance(furl, str):
+        raise FormatError(f"introducer {name!r} has no furl")
+    try:
+        return parse_furl(furl.strip())
+    except FormatError as problem:
+        raise FormatError(f"introducer {name!r}: {problem}") from None

@@ -1,0 +1,36 @@
+"""When a grid that was just started can be used: every server has been announced, and has answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from grid.errors import GridError, PeerTimeoutError
+from grid.node.client import Client
+from grid.ports import ServerId
+from grid.runtime import with_deadline
+
+_ANSWER_S = 5.0
+_PAUSE_S = 0.05
+
+
+async def wait_for_servers(client: Client, count: int, deadline_s: float, complain: Callable[[], None]) -> None:
+    """Return when that many servers have answered over their transport; GridError if they do not in time.
+
+    complain: called again and again meanwhile; whatever it raises ends the wait.
+    """
+    client.start()
+    clock = client.runtime.clock
+    give_up_at = clock.now() + deadline_s
+    answered: set[ServerId] = set()
+    while len(answered) < count:
+        complain()
+        if clock.now() > give_up_at:
+            raise GridError(f"only {len(answered)} of {count} servers answered within {deadline_s:.0f} s")
+        for server in client.server_set.servers:
+            if server.identity.server_id not in answered:
+                try:
+                    await with_deadline(clock, server.get_version(), _ANSWER_S, lambda: PeerTimeoutError("no answer"))
+                except GridError:
+                    continue
+                answered.add(server.identity.server_id)
+        await clock.sleep(_PAUSE_S)

@@ -1,0 +1,124 @@
+"""What runs in a node's process: an introducer, or a client that may store shares as well.
+
+Each runs until its task is cancelled, and then closes down in order: nothing new comes in, uploads in progress are
+given up, connections end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from grid import __version__
+from grid.discovery.announcement import SignedAnnouncement, sign, storage_fields
+from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
+from grid.discovery.introducer_server import Introducer
+from grid.node.client import Client
+from grid.node.directory import NodeDirectory, NodeKind
+from grid.node.identity import permutation_seed_text, signing_key
+from grid.node.introducers import read_introducers
+from grid.node.storage_node import open_storage
+from grid.node.tubs import listening_tub
+from grid.ports import Runtime
+from grid.wire.foolscap.server import RemoteStorageServer
+from grid.wire.foolscap.tub import register, stop_tub
+from grid.wire.locators import Furl
+
+VERSION = f"grid/{__version__}"
+
+Say = Callable[[str], None]
+
+
+async def run_node(directory: NodeDirectory, runtime: Runtime, reactor: Any, say: Say) -> None:  # noqa: ANN401
+    """Run the node of the directory until this is cancelled; ConfigError if it cannot start.
+
+    say: told one line when the node is ready, the same that 1.20 logs, and others about what it does.
+    """
+    if directory.kind is NodeKind.INTRODUCER:
+        await _run_introducer(directory, reactor, say)
+    elif directory.settings.storage.enabled:
+        await _run_storage(directory, runtime, reactor, say)
+    else:
+        await _run_client(directory, runtime, say)
+
+
+async def _run_introducer(directory: NodeDirectory, reactor: Any, say: Say) -> None:  # noqa: ANN401
+    tub = await listening_tub(directory, reactor)
+    try:
+        register(tub, Introducer(VERSION), directory.private / "introducer.furl")
+        say("introducer running")
+        await _forever()
+    finally:
+        await stop_tub(tub)
+
+
+async def _run_client(directory: NodeDirectory, runtime: Runtime, say: Say) -> None:
+    client = Client(directory, runtime)
+    try:
+        client.start()
+        say("client running")
+        await _forever()
+    finally:
+        await client.close()
+
+
+async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any, say: Say) -> None:  # noqa: ANN401
+    tub = await listening_tub(directory, reactor)
+    introducers: list[IntroducerClient] = []
+    try:
+        storage = await open_storage(directory, runtime, Furl(tub_id=tub.tubID, swissnum="-").node_id)
+        try:
+            furl = None
+            if directory.settings.storage.anonymous:
+                furl = register(tub, RemoteStorageServer(storage.server), directory.private / "storage.furl")
+            announcement = _announce(directory, runtime, furl, tub.tubID, storage.had_shares)
+            introducers = _start_introducers(directory, runtime, tub, announcement)
+            say("client running")
+            await _forever()
+        finally:
+            for introducer in introducers:
+                introducer.close()
+            await stop_tub(tub)
+            await storage.close()
+    finally:
+        await stop_tub(tub)
+
+
+def _announce(
+    directory: NodeDirectory, runtime: Runtime, furl: Furl | None, tub_id: str, had_shares: bool
+) -> SignedAnnouncement:
+    key = signing_key(directory)
+    node_id = Furl(tub_id=tub_id, swissnum="-").node_id
+    fields = storage_fields(
+        nickname=directory.settings.nickname,
+        version=VERSION,
+        seqnum=directory.next_sequence_number(),
+        nonce=runtime.entropy.octets(32),
+        furl=None if furl is None else furl.to_string(),
+        permutation_seed_base32=permutation_seed_text(directory, key.verifying_key, node_id, has_shares=had_shares),
+    )
+    return sign(fields, key)
+
+
+def _start_introducers(
+    directory: NodeDirectory,
+    runtime: Runtime,
+    tub: Any,  # noqa: ANN401
+    announcement: SignedAnnouncement,
+) -> list[IntroducerClient]:
+    """Publish at every introducer; what they announce is of no interest to a node that only stores."""
+    started = []
+    for petname, furl in read_introducers(directory).items():
+        settings = IntroducerSettings(furl=furl, petname=petname, nickname=directory.settings.nickname, version=VERSION)
+        introducer = IntroducerClient(settings, tub, runtime.clock, lambda _: None)
+        introducer.publish(announcement)
+        introducer.start()
+        started.append(introducer)
+    return started
+
+
+def _forever() -> Deferred[None]:
+    """Never fires; ends with CancelledError when the task that waits for it is cancelled."""
+    return Deferred()
