@@ -112,8 +112,10 @@ class IsalErasure:
         wanted = _missing_numbers(share_numbers, self.k, self.n)
         size = _common_size(blocks, self.k, missing, len(wanted))
         if size and wanted:
-            tables = _decode_tables(self._library, tuple(share_numbers), wanted)
-            self._library.multiply(size, tables, blocks, missing)
+            # In ascending order, so that a set of shares has one table however its blocks came.
+            order = sorted(range(self.k), key=share_numbers.__getitem__)
+            tables = _decode_tables(self._library, tuple(share_numbers[place] for place in order), wanted)
+            self._library.multiply(size, tables, [blocks[place] for place in order], missing)
 
 
 @lru_cache(_KEPT_TABLES)
