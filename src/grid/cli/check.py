@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from grid.node.client import Client
 
 
-@click.command()
+@click.command(short_help="Look how many shares of a file are left.")
 @click.argument("arguments", metavar="CAP|-", nargs=-1)
 @cap_file_option
 @click.option("--verify", is_flag=True, help="Read every octet of every share and prove it, not only count them.")
@@ -55,7 +55,7 @@ def check(
     return health_code(result)
 
 
-@click.command()
+@click.command(short_help="Replace missing and damaged shares of a file.")
 @click.argument("arguments", metavar="CAP|-", nargs=-1)
 @cap_file_option
 @click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON, as Tahoe-LAFS has it.")

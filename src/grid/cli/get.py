@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
 
 
-@click.command()
+@click.command(short_help="Read the file of a capability.")
 @click.argument("arguments", metavar="CAP|- [FILE|-]", nargs=-1)
 @cap_file_option
 @click.option(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from grid.node.client import Client
 
 
-@click.command()
+@click.command(short_help="Store a file and print its capability.")
 @click.argument("file", metavar="FILE|-", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option("--needed", metavar="K", type=click.IntRange(1, 256), help="Shares that suffice to read the file.")
 @click.option("--happy", metavar="H", type=click.IntRange(1, 256), help="Servers that must hold shares for success.")

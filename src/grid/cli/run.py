@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 
-@click.command()
+@click.command(short_help="Run one node until SIGTERM or Ctrl-C.")
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
 @click.option("--stop-with-stdin", is_flag=True, help="Stop as well when stdin ends, as it does with a parent process.")
 @click.option("--allow-stdin-close", is_flag=True, hidden=True, help="What `grid run` does anyway; 1.20 has it.")

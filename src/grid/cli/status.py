@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _ANSWER_S = 10.0
 
 
-@click.command()
+@click.command(short_help="Show introducers and servers, and who answers.")
 @click.option("--json", "as_json", is_flag=True, help="As one line of JSON.")
 @click.pass_context
 def status(ctx: click.Context, *, as_json: bool) -> int:
