@@ -86,12 +86,12 @@ class Link:
             return self._session
         if not self._attempts.count:
             self._retry.require_due(self._where)
-            self._set_state(ConnectionState.CONNECTING)
-            self._attempts.start(self._connect(), self._connected, self._failed)
-        if self._session is not None:
-            return self._session
+        # An attempt may end before start() returns: whoever waits for it must be known by then.
         waiter: Deferred[Session] = Deferred(self._forget)
         self._waiters.append(waiter)
+        if not self._attempts.count:
+            self._set_state(ConnectionState.CONNECTING)
+            self._attempts.start(self._connect(), self._connected, self._failed)
         return await waiter
 
     def close(self) -> None:
