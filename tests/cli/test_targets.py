@@ -35,6 +35,7 @@ def test_target_appears_whole_at_the_end(tmp_path: Path) -> None:
 
 def test_failed_write_leaves_the_old_target_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(b"old")
+
     def interrupted() -> None:
         with open_target(str(tmp_path / "t")) as descriptor:
             os.write(descriptor, b"new")

@@ -99,12 +99,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(error: BaseException) -> int:
     if isinstance(error, SystemExit | GeneratorExit):
         raise error
+    if isinstance(error, BrokenPipeError):
+        # Whoever read the output has seen enough. Python flushes stdout once more when it ends: let it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return ExitCode.OTHER
     if os.environ.get("GRID_DEBUG") == "1":
         import traceback
 
         click.echo(redact("".join(traceback.format_exception(error))), err=True)
     click.echo(f"grid: {describe(error)}", err=True)
-    if isinstance(error, BrokenPipeError):
-        # Python flushes stdout once more when it ends, and would complain about that too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return exit_code(error)

@@ -13,8 +13,6 @@ def describe(error: BaseException) -> str:
             return "interrupted"
         case GridError():
             return one_line(str(error)) or type(error).__name__
-        case BrokenPipeError():
-            return "whoever read the output has stopped reading"
         case OSError() if error.strerror:
             where = f"{error.filename}: " if isinstance(error.filename, str) else ""
             return one_line(f"{where}{error.strerror}")

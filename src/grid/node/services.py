@@ -19,10 +19,8 @@ from grid.node.client import Client
 from grid.node.directory import NodeDirectory, NodeKind
 from grid.node.identity import permutation_seed_text, signing_key
 from grid.node.introducers import read_introducers
-from grid.node.storage_node import open_storage
 from grid.node.tubs import listening_tub
 from grid.ports import Runtime
-from grid.wire.foolscap.server import RemoteStorageServer
 from grid.wire.foolscap.tub import register, stop_tub
 from grid.wire.locators import Furl
 
@@ -65,6 +63,10 @@ async def _run_client(directory: NodeDirectory, runtime: Runtime, say: Say) -> N
 
 
 async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any, say: Say) -> None:  # noqa: ANN401
+    # Only a node that stores pays for the imports of a store.
+    from grid.node.storage_node import open_storage
+    from grid.wire.foolscap.server import RemoteStorageServer
+
     tub = await listening_tub(directory, reactor)
     introducers: list[IntroducerClient] = []
     try:

@@ -33,6 +33,7 @@ async def listening_tub(directory: NodeDirectory, reactor: Any) -> Any:  # noqa:
     _require_plain_tcp(settings)
     make_private_directory(directory.private)
     tub = _start(settings, node_certificate(directory.private / "node.pem"))
+    ready = False
     try:
         ports = []
         for description in descriptions:
@@ -45,9 +46,10 @@ async def listening_tub(directory: NodeDirectory, reactor: Any) -> Any:  # noqa:
             ports.append(await listen(tub, endpoint))
         set_location(tub, location_hints(settings.tub_location, ports))
         write_node_id(directory, str(tub.tubID))
-    except BaseException:
-        await stop_tub(tub)
-        raise
+        ready = True
+    finally:
+        if not ready:
+            await stop_tub(tub)
     return tub
 
 

@@ -1,0 +1,37 @@
+"""Runs the `grid` command as its users do: as a process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from attrs import frozen
+
+
+@frozen
+class Outcome:
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def line(self) -> str:
+        """Its stdout as one line of text."""
+        return self.out.decode().strip()
+
+
+def environment(**added: str) -> dict[str, str]:
+    """Ours, without what would change how grid behaves."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GRID_", "COV_"))}
+    return {**kept, **added}
+
+
+def grid(*arguments: str | Path, stdin: bytes = b"", **added: str) -> Outcome:
+    """Run the command to its end; added: variables of its environment."""
+    command = [sys.executable, "-m", "grid.cli", *map(str, arguments)]
+    done = subprocess.run(command, input=stdin, capture_output=True, env=environment(**added), check=False, timeout=120)
+    return Outcome(done.returncode, done.stdout, done.stderr.decode())

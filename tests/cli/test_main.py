@@ -1,0 +1,181 @@
+"""The command as a whole: usage, errors, secrets, and what needs no server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from grid.cli.main import main
+from tests.cli.command import grid
+
+CHK = "URI:CHK:ubyhxs6zs4tpkuvc2lu5s2zw5q:xltrzdg7dmk4boidlqgeh2rfmnwb4b2d3fmxmqbwiy3fsbuc6nfq:3:10:1000"
+VERIFY = "URI:CHK-Verifier:2nyw2iddkpzuyzypqrnnpnmjmq:xltrzdg7dmk4boidlqgeh2rfmnwb4b2d3fmxmqbwiy3fsbuc6nfq:3:10:1000"
+FURL = "pb://l2rdxsw4e5nqqud4h4cj7uuaz2s6is2e@tcp:127.0.0.1:9/ln3ddyjdlt3cxe5uujeubs3ho2cl4jht"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A client whose introducer nobody runs."""
+    path = tmp_path_factory.mktemp("client")
+    assert main(["create", "client", "--introducer", FURL, str(path)]) == 0
+    return path
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    for name in ("up", "down", "create", "run", "put", "get", "check", "repair", "status"):
+        assert f"\n  {name} " in text
+
+
+def test_help_imports_nothing_heavy() -> None:
+    import subprocess
+
+    code = (
+        "import sys; from grid.cli.main import main; main(['--help']); "
+        "heavy = {'twisted', 'foolscap', 'rich', 'yaml', 'cryptography', 'psutil', 'cffi'} & set(sys.modules); "
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_version_says_which_erasure_codec_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert "erasure codec: " in capsys.readouterr().out
+    assert main(["--version", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["erasure_codec"] in {"isal", "zfec"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["frobnicate"],
+        ["put"],
+        ["put", "--needed", "0", "file"],
+        ["get"],
+        ["get", "no capability"],
+        ["get", "URI:CHK:short"],
+        ["get", CHK, "a", "b"],
+        ["get", "--range", "5", CHK],
+        ["get", "--range", "-", CHK],
+        ["get", "--range", "7-5", CHK],
+        ["get", "--range", "1000-", CHK],
+        ["check"],
+        ["check", CHK, CHK],
+        ["get", "URI:DIR2-CHK:" + CHK[8:]],
+        ["create", "client", "--hostname", "x", "d"],
+        ["create", "introducer", "--port", "tcp:1", "d"],
+        ["create", "introducer", "--port", "tcp:1", "--location", "tcp:h:1", "--hostname", "h", "d"],
+        ["up", "--nodes", "0"],
+    ],
+)
+def test_wrong_usage_ends_with_2_and_shows_no_capability(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err
+    assert "ubyhxs6z" not in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_verify_capability_does_not_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["get", VERIFY]) == 7
+    assert capsys.readouterr().err.startswith("grid: a verify capability")
+
+
+def test_missing_client_directory_says_how_to_get_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-d", str(tmp_path / "none"), "check", CHK]) == 1
+    assert "grid up" in capsys.readouterr().err
+
+
+def test_introducer_directory_is_no_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["create", "introducer", "--port", "tcp:1", "--location", "tcp:h:1", str(tmp_path / "i")]) == 0
+    assert main(["-d", str(tmp_path / "i"), "check", CHK]) == 1
+    assert "introducer" in capsys.readouterr().err
+
+
+def test_directory_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRID_NODE_DIR", str(tmp_path / "from-environment"))
+    assert "from-environment" in grid("check", CHK, GRID_NODE_DIR=str(tmp_path / "from-environment")).err
+
+
+def test_furl_may_be_named_by_its_file(tmp_path: Path) -> None:
+    (tmp_path / "introducer.furl").write_text(FURL + "\n")
+    assert main(["create", "client", "--introducer", str(tmp_path / "introducer.furl"), str(tmp_path / "c")]) == 0
+    assert FURL in (tmp_path / "c" / "private" / "introducers.yaml").read_text()
+
+
+def test_taken_place_is_an_error_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x").touch()
+    assert main(["create", "client", "--introducer", FURL, str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("grid: ")
+    assert error.count("\n") == 1
+
+
+def test_small_file_goes_into_its_capability_and_comes_back_without_a_server(client: Path, tmp_path: Path) -> None:
+    put = grid("-d", client, "put", "-", stdin=b"hello, world")
+    assert (put.code, put.line, put.err) == (0, "URI:LIT:nbswy3dpfqqho33snrsa", "")
+    assert grid("get", put.line, GRID_NODE_DIR=str(client)).out == b"hello, world"
+    (tmp_path / "cap").write_text(put.line + "\n")
+    part = grid("-d", client, "get", "--cap-file", tmp_path / "cap", "--range", "7-8", tmp_path / "part")
+    assert (part.code, part.out, (tmp_path / "part").read_bytes()) == (0, b"", b"wo")
+    assert grid("-d", client, "get", "-", "--range", "-5", stdin=put.line.encode()).out == b"world"
+    health = grid("-d", client, "check", put.line)
+    assert (health.code, health.line.splitlines()[0]) == (0, "Summary: Healthy (LIT)")
+
+
+def test_empty_file_goes_into_its_capability(client: Path, tmp_path: Path) -> None:
+    put = grid("-d", client, "put", "--json", "/dev/null")
+    assert json.loads(put.out)["cap"] == "URI:LIT:"
+    assert grid("-d", client, "get", "URI:LIT:", tmp_path / "empty").code == 0
+    assert (tmp_path / "empty").read_bytes() == b""
+
+
+def test_introducer_that_nobody_runs_ends_with_5_and_leaves_no_target(client: Path, tmp_path: Path) -> None:
+    got = grid("-d", client, "get", CHK, tmp_path / "target")
+    assert got.code == 5
+    assert got.err.startswith("grid: no introducer could be reached")
+    assert got.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+    assert grid("-d", client, "status").code == 5
+
+
+def test_client_without_an_introducer_says_where_to_name_one(tmp_path: Path) -> None:
+    (tmp_path / "grid.cfg").write_text("[node]\nnicname = x\n")
+    got = grid("-d", tmp_path, "check", CHK)
+    assert got.code == 1
+    assert "unknown, ignored" in got.err
+    assert "introducers.yaml" in got.err
+
+
+def test_missing_file_is_an_error_on_one_line(client: Path) -> None:
+    put = grid("-d", client, "put", "/nowhere/file")
+    assert (put.code, put.err) == (1, "grid: /nowhere/file: No such file or directory\n")
+
+
+def test_debug_shows_where_but_no_capability(client: Path) -> None:
+    got = grid("-d", client, "get", CHK, GRID_DEBUG="1")
+    assert "Traceback" in got.err
+    assert "ubyhxs6z" not in got.err
+
+
+def test_reader_that_stops_reading_ends_it_without_a_word(client: Path) -> None:
+    import subprocess
+
+    command = [sys.executable, "-m", "grid.cli", "-d", str(client), "get", "URI:LIT:nbswy3dpfqqho33snrsa"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        error = process.stderr.read().decode()
+    assert process.returncode == 1
+    assert error == ""
