@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
 from twisted.internet.defer import DeferredList, ensureDeferred
 
 from grid.caps import ChkCap, LitCap, parse_cap
@@ -70,11 +71,13 @@ class LibraryClient:
         self._tubs.append(tub)
         return FoolscapServer(identity, furl, tub, self._runtime.clock)
 
-    async def put(self, data: bytes, servers: Sequence[StorageServer] | None = None) -> PutResult:
+    async def put(
+        self, data: bytes, servers: Sequence[StorageServer] | None = None, happy: int | None = None
+    ) -> PutResult:
         """Store the octets on all servers, or on the views of them that are given; always with the same secrets."""
         return await put(
             BytesSource(data),
-            encoding=self._encoding,
+            encoding=self._encoding if happy is None else evolve(self._encoding, happy=happy),
             convergence=b"",
             servers=self.servers if servers is None else servers,
             leases=LeaseMaster(bytes(32)),

@@ -1,0 +1,204 @@
+"""kill -9 of a storage node's process at each step of a put and of a get: nothing is lost, nothing is half there."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from attrs import define
+from twisted.internet import reactor
+
+from grid.errors import NotHappyError
+from grid.immutable.put import Encoding, PutResult
+from grid.ports import StorageServer
+from grid.runtime import RealRuntime, make_runtime
+from grid.wire.locators import parse_furl
+from tests.support.grid_process import NodeProcess, wait_until
+from tests.support.library_client import LibraryClient
+from tests.support.mortal_server import Moment, MortalServer
+from tests.support.tahoe_grid import ProcessGrid
+
+SERVERS = 5
+NEEDED = 2
+SIZE = 12_000_001
+"""Large enough for several writes to each server."""
+
+PUT_STEPS = [
+    Moment("before", "get_version"),
+    Moment("during", "find_shares"),
+    Moment("before", "allocate"),
+    Moment("during", "allocate"),
+    Moment("after", "allocate"),
+    Moment("before", "write"),
+    Moment("during", "write"),
+    Moment("after", "write"),
+    Moment("during", "write", 2),
+    Moment("before", "close"),
+    Moment("during", "close"),
+    Moment("after", "close"),
+]
+
+GET_STEPS = [
+    Moment("before", "find_shares"),
+    Moment("after", "find_shares"),
+    Moment("during", "read_shares"),
+    Moment("during", "read_shares", 2),
+]
+
+pytestmark = pytest.mark.background  # Connections to a node that is gone try again, which outlives a test.
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessGrid]:
+    """Storage nodes for all tests of this module; each test leaves them all running."""
+    with ProcessGrid(tmp_path_factory.mktemp("killed") / "grid", introducer="grid", storage=["grid"] * SERVERS) as grid:
+        for node in grid.storage:
+            wait_listening(node)
+        yield grid
+
+
+@pytest.fixture(scope="module")
+def runtime() -> RealRuntime:
+    """Of the reactor that runs the tests."""
+    return make_runtime(reactor)
+
+
+@define
+class Scene:
+    """Running nodes and a client with fresh connections to all of them."""
+
+    nodes: Sequence[NodeProcess]
+    runtime: RealRuntime
+    client: LibraryClient
+
+    async def put(self, data: bytes, happy: int, mortal: dict[int, Moment]) -> PutResult:
+        """A put during which these servers die; every death must have happened."""
+        servers: list[StorageServer] = list(self.client.servers)
+        dying = [MortalServer(servers[index], moment, self.nodes[index].kill) for index, moment in mortal.items()]
+        for index, server in zip(mortal, dying, strict=True):
+            servers[index] = server
+        try:
+            return await self.client.put(data, servers, happy)
+        finally:
+            assert [server.fired for server in dying] == [True] * len(dying)
+
+    async def revive(self) -> None:
+        """Start again all nodes that were killed, and connect to all anew."""
+        for node in self.nodes:
+            if not node.running:
+                node.start()
+                wait_listening(node)
+        await self.client.close()
+        self.client = make_client(self.nodes, self.runtime)
+
+
+@pytest_twisted.async_yield_fixture
+async def scene(grid: ProcessGrid, runtime: RealRuntime) -> AsyncIterator[Scene]:
+    """A client of all nodes; whatever a test kills runs again afterwards."""
+    scene = Scene(grid.storage, runtime, make_client(grid.storage, runtime))
+    yield scene
+    await scene.revive()
+    await scene.client.close()
+
+
+@pytest.mark.parametrize("moment", PUT_STEPS, ids=str)
+async def test_put_when_a_server_is_killed_succeeds_on_the_others(scene: Scene, moment: Moment) -> None:
+    data = os.urandom(SIZE)
+    result = await scene.put(data, happy=SERVERS - 1, mortal={2: moment})
+    assert result.happiness >= SERVERS - 1
+    alive = [server for index, server in enumerate(scene.client.servers) if index != 2]
+    for pair in (alive[:NEEDED], alive[-NEEDED:]):
+        assert await scene.client.get(result.cap, pair) == data
+    await assert_whole(scene, data, result)
+
+
+@pytest.mark.parametrize("moment", PUT_STEPS[:-1], ids=str)
+async def test_put_that_needs_the_killed_server_fails_cleanly(scene: Scene, moment: Moment) -> None:
+    data = os.urandom(SIZE)
+    result: PutResult | None = None
+    try:
+        result = await scene.put(data, happy=SERVERS, mortal={2: moment})
+    except NotHappyError:
+        wait_until(lambda: incoming(scene.nodes[:2]) == [], "the uploads taken back")
+    else:
+        assert moment == Moment("during", "close"), "a server that died before it closed its share was counted"
+    await assert_whole(scene, data, result)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_put_when_two_servers_are_killed_at_any_step_loses_nothing_acknowledged(scene: Scene, seed: int) -> None:
+    draw = random.Random(seed)
+    data = os.urandom(SIZE)
+    victims = draw.sample(range(SERVERS), 2)
+    result = await scene.put(data, happy=SERVERS - 2, mortal={index: draw.choice(PUT_STEPS) for index in victims})
+    assert await scene.client.get(result.cap) == data
+    await assert_whole(scene, data, result)
+
+
+@pytest.mark.parametrize("moment", GET_STEPS, ids=str)
+async def test_get_when_a_server_is_killed_is_served_by_the_others(scene: Scene, moment: Moment) -> None:
+    """All but one of the servers die at that step of theirs, as far as enough shares are left."""
+    data = os.urandom(4 * SIZE)
+    cap = (await scene.client.put(data)).cap
+    servers: list[StorageServer] = list(scene.client.servers)
+    mortal = [MortalServer(servers[index], moment, scene.nodes[index].kill) for index in range(SERVERS - NEEDED)]
+    assert await scene.client.get(cap, [*mortal, *servers[len(mortal) :]]) == data
+    assert any(server.fired for server in mortal)
+
+
+async def test_get_when_servers_fall_silent_is_served_by_the_others(scene: Scene) -> None:
+    data = os.urandom(SIZE)
+    cap = (await scene.client.put(data)).cap
+    for node in scene.nodes[: SERVERS - NEEDED]:
+        node.freeze()
+    try:
+        assert await scene.client.get(cap) == data
+    finally:
+        for node in scene.nodes[: SERVERS - NEEDED]:
+            node.thaw()
+
+
+async def assert_whole(scene: Scene, data: bytes, result: PutResult | None) -> None:
+    """Once all run again: no share is half there, what was acknowledged is there, and the file can be put anew."""
+    await scene.revive()
+    wait_until(lambda: incoming(scene.nodes) == [], "no uploads under way")
+    if result is not None:
+        found = await scene.client.check(result.cap)
+        assert (found.recoverable, dict(found.corrupt)) == (True, {})
+        assert await scene.client.get(result.cap) == data
+    again = await scene.client.put(data)
+    assert result is None or again.cap == result.cap
+    found = await scene.client.check(again.cap)
+    assert (found.healthy, dict(found.corrupt), list(found.incompatible)) == (True, {}, [])
+    assert await scene.client.get(again.cap) == data
+
+
+def make_client(nodes: Sequence[NodeProcess], runtime: RealRuntime) -> LibraryClient:
+    encoding = Encoding(k=NEEDED, n=SERVERS, happy=NEEDED)
+    return LibraryClient([node.directory for node in nodes], runtime, encoding)
+
+
+def incoming(nodes: Sequence[NodeProcess]) -> list[Path]:
+    """Shares still being uploaded, on disk."""
+    roots = [node.directory / "storage" / "shares" / "incoming" for node in nodes]
+    return [path for root in roots for path in root.rglob("*") if path.is_file()]
+
+
+def wait_listening(node: NodeProcess) -> None:
+    """Return when the node takes connections."""
+    furl_file = node.directory / "private" / "storage.furl"
+
+    def listens() -> bool:
+        text = furl_file.read_text().strip() if furl_file.exists() else ""
+        if not text:
+            return False
+        _, host, port = parse_furl(text).hints[0].split(":")
+        with socket.socket() as probe:
+            return probe.connect_ex((host, int(port))) == 0
+
+    node.wait_for(listens, "its port")
