@@ -17,6 +17,7 @@ demo: .venv/installed
 
 .venv/installed: setup.cfg pyproject.toml $(shell find src/grid -name '*.py')
 	sh scripts/make_venv.sh .venv
+	rm -rf build
 	.venv/bin/python -m pip install --quiet .
 	touch $@
 
