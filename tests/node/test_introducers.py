@@ -1,0 +1,60 @@
+"""Which introducers a node has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grid.errors import ConfigError, FormatError
+from grid.node.directory import open_directory
+from grid.node.introducers import parse_introducers, read_introducers
+
+FURL = "pb://l2rdxsw4e5nqqud4h4cj7uuaz2s6is2e@tcp:127.0.0.1:39411/ln3ddyjdlt3cxe5uujeubs3ho2cl4jht"
+
+
+def _node(path: Path, yaml: str | None, config: str = "") -> Path:
+    (path / "private").mkdir()
+    (path / "tahoe.cfg").write_text(config)
+    if yaml is not None:
+        (path / "private" / "introducers.yaml").write_text(yaml)
+    return path
+
+
+def test_file_of_1_20_is_read(tmp_path: Path) -> None:
+    node = open_directory(_node(tmp_path, f"introducers:\n  default:\n    furl: {FURL}\n"))
+    assert {name: furl.to_string() for name, furl in read_introducers(node).items()} == {"default": FURL}
+
+
+@pytest.mark.parametrize("yaml", [None, "", "introducers:\n", "introducers: {}\n", "{}\n"])
+def test_no_entry_is_no_introducer(tmp_path: Path, yaml: str | None) -> None:
+    assert read_introducers(open_directory(_node(tmp_path, yaml))) == {}
+
+
+def test_legacy_key_is_the_default_introducer(tmp_path: Path) -> None:
+    config = f"[client]\nintroducer.furl = {FURL}\n"
+    node = open_directory(_node(tmp_path, f"introducers:\n  other:\n    furl: {FURL}\n", config))
+    assert sorted(read_introducers(node)) == ["default", "other"]
+
+
+def test_default_introducer_in_both_places_is_an_error(tmp_path: Path) -> None:
+    config = f"[client]\nintroducer.furl = {FURL}\n"
+    node = open_directory(_node(tmp_path, f"introducers:\n  default:\n    furl: {FURL}\n", config))
+    with pytest.raises(ConfigError, match=r"introducer\.furl"):
+        read_introducers(node)
+
+
+@pytest.mark.parametrize(
+    "yaml",
+    [
+        "[]", "introducers: []", "introducers: text", "introducers: {a: text}", "introducers: {a: {}}",
+        "introducers: {a: {furl: 7}}", "introducers: {a: {furl: 'pb://secretsecret'}}", "introducers: {a/b: {furl: x}}",
+        "introducers: {'': {furl: x}}", "\tx", "a: &a [*a]",
+    ],
+)  # fmt: skip
+def test_entry_that_cannot_be_used_is_an_error_that_hides_the_furl(tmp_path: Path, yaml: str) -> None:
+    with pytest.raises(FormatError):
+        parse_introducers(yaml.encode())
+    with pytest.raises(ConfigError, match=r"introducers\.yaml") as caught:
+        read_introducers(open_directory(_node(tmp_path, yaml)))
+    assert "secretsecret" not in str(caught.value)
