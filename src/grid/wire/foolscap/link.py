@@ -72,6 +72,9 @@ class Link:
     @property
     def current(self) -> Session | None:
         """The session, if connected."""
+        if self._session is not None and not self._session.reference.isConnected():
+            # Requests fail a turn before Foolscap tells of the loss; whoever asks again then gets a new connection.
+            self._lost(self._session)
         return self._session
 
     def learned(self, version: ServerVersion) -> None:
@@ -82,8 +85,9 @@ class Link:
 
     async def session(self) -> Session:
         """The present session, or the next one; PeerGoneError, PeerTimeoutError or another PeerError if none comes."""
-        if self._session is not None:
-            return self._session
+        session = self.current
+        if session is not None:
+            return session
         if not self._attempts.count:
             self._retry.require_due(self._where)
         # An attempt may end before start() returns: whoever waits for it must be known by then.

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 from foolscap.api import Referenceable, Tub, fireEventually
-from foolscap.crypto import createCertificate, loadCertificate
+from foolscap.crypto import loadCertificate
 from OpenSSL.SSL import Error as TlsError
 from twisted.internet.defer import Deferred
 from twisted.internet.error import CannotListenError
@@ -39,7 +39,7 @@ def node_certificate(path: Path) -> bytes:
         with path.open("rb") as file:
             pem = file.read(MAX_CERTIFICATE_FILE)
     except FileNotFoundError:
-        pem = bytes(createCertificate().dumpPEM())
+        pem = _self_signed(rsa.generate_private_key(65537, 2048))
         write_private(path, pem)
     try:
         loadCertificate(pem)
@@ -50,7 +50,11 @@ def node_certificate(path: Path) -> bytes:
 
 def throwaway_certificate() -> bytes:
     """A new PEM certificate and key on a curve: thousands of times cheaper to make than the RSA one of a node."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    return _self_signed(ec.generate_private_key(ec.SECP256R1()))
+
+
+def _self_signed(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
+    """PEM certificate and PKCS#8 key, as 1.20's but of x509 version 3; the validity counts for nobody. [spec wire 1]"""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, COMMON_NAME)])
     now = datetime.now(UTC)
     certificate = (
@@ -63,7 +67,8 @@ def throwaway_certificate() -> bytes:
         .not_valid_after(now + timedelta(days=365))
         .sign(key, SHA256())
     )
-    return certificate.public_bytes(Encoding.PEM) + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return certificate.public_bytes(Encoding.PEM) + private
 
 
 def start_tub(
