@@ -74,7 +74,7 @@ async def _put(
 ) -> PutResult:
     from attrs import evolve
 
-    from grid.errors import FormatError
+    from grid.errors import FormatError, NoServersError, NoSpaceError, NotHappyError
     from grid.immutable.put import LIT_SIZE
     from grid.immutable.put import put as put_file
 
@@ -82,14 +82,22 @@ async def _put(
         encoding = evolve(client.encoding, **chosen)
     except FormatError as problem:
         raise click.UsageError(str(problem)) from None
-    literal = source.size <= LIT_SIZE
-    return await put_file(
-        source,
-        encoding=encoding,
-        convergence=None if random_key else client.directory.convergence_secret(),
-        servers=[] if literal else await client.servers(),
-        leases=client.leases,
-        runtime=client.runtime,
-        observer=display,
-        preferred=client.preferred,
-    )
+    servers = [] if source.size <= LIT_SIZE else await client.servers()
+    try:
+        return await put_file(
+            source,
+            encoding=encoding,
+            convergence=None if random_key else client.directory.convergence_secret(),
+            servers=servers,
+            leases=client.leases,
+            runtime=client.runtime,
+            observer=display,
+            preferred=client.preferred,
+        )
+    except NotHappyError as problem:
+        if problem.causes:
+            raise
+        if len(servers) < encoding.happy:
+            raise NoServersError(f"{problem} Only {len(servers)} servers are known.") from None
+        # All of them answered, and too few would take a share: they have no room, or are read-only.
+        raise NoSpaceError(str(problem)) from None

@@ -12,17 +12,17 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from grid import __version__
+from grid.codec import base32
 from grid.discovery.announcement import SignedAnnouncement, sign, storage_fields
 from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
 from grid.discovery.introducer_server import Introducer
 from grid.node.client import Client
 from grid.node.directory import NodeDirectory, NodeKind
-from grid.node.identity import permutation_seed_text, signing_key
+from grid.node.identity import signing_key
 from grid.node.introducers import read_introducers
-from grid.node.tubs import listening_tub
+from grid.node.tubs import listen_as_configured, node_tub
 from grid.ports import Runtime
 from grid.wire.foolscap.tub import register, stop_tub
-from grid.wire.locators import Furl
 
 VERSION = f"grid/{__version__}"
 
@@ -43,8 +43,9 @@ async def run_node(directory: NodeDirectory, runtime: Runtime, reactor: Any, say
 
 
 async def _run_introducer(directory: NodeDirectory, reactor: Any, say: Say) -> None:  # noqa: ANN401
-    tub = await listening_tub(directory, reactor)
+    tub = node_tub(directory)
     try:
+        await listen_as_configured(tub, directory, reactor)
         register(tub, Introducer(VERSION), directory.private / "introducer.furl")
         say("introducer running")
         await _forever()
@@ -64,44 +65,44 @@ async def _run_client(directory: NodeDirectory, runtime: Runtime, say: Say) -> N
 
 async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any, say: Say) -> None:  # noqa: ANN401
     # Only a node that stores pays for the imports of a store.
-    from grid.node.storage_node import open_storage
+    from grid.node.storage_node import identify_node, make_service
     from grid.wire.foolscap.server import RemoteStorageServer
 
-    tub = await listening_tub(directory, reactor)
+    tub = node_tub(directory)
     introducers: list[IntroducerClient] = []
     try:
-        storage = await open_storage(directory, runtime, Furl(tub_id=tub.tubID, swissnum="-").node_id)
+        key = signing_key(directory)
+        seed_text, identity = identify_node(directory, key.verifying_key, _node_id(tub))
+        service = make_service(directory, identity, runtime)
+        await runtime.cpu.run(service.start)
         try:
+            await listen_as_configured(tub, directory, reactor)
             furl = None
             if directory.settings.storage.anonymous:
-                furl = register(tub, RemoteStorageServer(storage.server), directory.private / "storage.furl")
-            announcement = _announce(directory, runtime, furl, tub.tubID, storage.had_shares)
-            introducers = _start_introducers(directory, runtime, tub, announcement)
+                furl = register(tub, RemoteStorageServer(service), directory.private / "storage.furl")
+            fields = storage_fields(
+                nickname=directory.settings.nickname,
+                version=VERSION,
+                seqnum=directory.next_sequence_number(),
+                nonce=runtime.entropy.octets(32),
+                furl=None if furl is None else furl.to_string(),
+                permutation_seed_base32=seed_text,
+            )
+            introducers = _start_introducers(directory, runtime, tub, sign(fields, key))
             say("client running")
             await _forever()
         finally:
             for introducer in introducers:
                 introducer.close()
             await stop_tub(tub)
-            await storage.close()
+            await runtime.cpu.run(service.stop)
     finally:
         await stop_tub(tub)
 
 
-def _announce(
-    directory: NodeDirectory, runtime: Runtime, furl: Furl | None, tub_id: str, had_shares: bool
-) -> SignedAnnouncement:
-    key = signing_key(directory)
-    node_id = Furl(tub_id=tub_id, swissnum="-").node_id
-    fields = storage_fields(
-        nickname=directory.settings.nickname,
-        version=VERSION,
-        seqnum=directory.next_sequence_number(),
-        nonce=runtime.entropy.octets(32),
-        furl=None if furl is None else furl.to_string(),
-        permutation_seed_base32=permutation_seed_text(directory, key.verifying_key, node_id, has_shares=had_shares),
-    )
-    return sign(fields, key)
+def _node_id(tub: Any) -> bytes:  # noqa: ANN401
+    """The 20 octets that a Tub's certificate gives."""
+    return base32.decode(str(tub.tubID))
 
 
 def _start_introducers(

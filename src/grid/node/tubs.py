@@ -10,7 +10,7 @@ from grid.node.config import NodeSettings
 from grid.node.directory import NodeDirectory
 from grid.node.files import make_private_directory
 from grid.node.identity import write_node_id
-from grid.wire.foolscap.tub import listen, node_certificate, set_location, start_tub, stop_tub
+from grid.wire.foolscap.tub import listen, node_certificate, set_location, start_tub
 
 DEFAULT_KEEPALIVE_S = 60
 DEFAULT_DISCONNECT_S = 600
@@ -22,35 +22,34 @@ def client_tub(settings: NodeSettings) -> Any:  # noqa: ANN401 - foolscap has no
     return _start(settings, None)
 
 
-async def listening_tub(directory: NodeDirectory, reactor: Any) -> Any:  # noqa: ANN401 - as are reactors
-    """The node's own Tub, listening where its configuration says; ConfigError if it cannot, or must not."""
+def node_tub(directory: NodeDirectory) -> Any:  # noqa: ANN401
+    """The node's own Tub, with the certificate that it keeps; it does not listen yet. ConfigError."""
+    _require_plain_tcp(directory.settings)
+    make_private_directory(directory.private)
+    tub = _start(directory.settings, node_certificate(directory.private / "node.pem"))
+    write_node_id(directory, str(tub.tubID))
+    return tub
+
+
+async def listen_as_configured(tub: Any, directory: NodeDirectory, reactor: Any) -> None:  # noqa: ANN401 - as are reactors
+    """Let the Tub listen where the configuration says, and know its location; ConfigError if that is not possible.
+
+    What is registered right after this is there before the first connection is served.
+    """
     from twisted.internet.endpoints import serverFromString
 
-    settings = directory.settings
-    descriptions = listening_endpoints(directory)
-    if descriptions is None or settings.tub_location is None:
-        raise ConfigError(f"{directory.config_file}: section [node], key tub.port: this node has to listen somewhere")
-    _require_plain_tcp(settings)
-    make_private_directory(directory.private)
-    tub = _start(settings, node_certificate(directory.private / "node.pem"))
-    ready = False
-    try:
-        ports = []
-        for description in descriptions:
-            try:
-                endpoint = serverFromString(reactor, description)
-            except (ValueError, TypeError, KeyError):
-                raise ConfigError(
-                    f"{directory.config_file}: section [node], key tub.port: not a server endpoint"
-                ) from None
-            ports.append(await listen(tub, endpoint))
-        set_location(tub, location_hints(settings.tub_location, ports))
-        write_node_id(directory, str(tub.tubID))
-        ready = True
-    finally:
-        if not ready:
-            await stop_tub(tub)
-    return tub
+    where = f"{directory.config_file}: section [node], key tub.port"
+    descriptions, location = listening_endpoints(directory), directory.settings.tub_location
+    if descriptions is None or location is None:
+        raise ConfigError(f"{where}: this node has to listen somewhere")
+    ports = []
+    for description in descriptions:
+        try:
+            endpoint = serverFromString(reactor, description)
+        except (ValueError, TypeError, KeyError):
+            raise ConfigError(f"{where}: not a server endpoint") from None
+        ports.append(await listen(tub, endpoint))
+    set_location(tub, location_hints(location, ports))
 
 
 def _start(settings: NodeSettings, certificate: bytes | None) -> Any:  # noqa: ANN401
