@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from tests.support.grid_process import NodeProcess, child_environment, wait_until
+from tests.support.grid_process import NodeProcess, child_environment
 from tests.support.node_directory import grid_executable, tahoe_executable
 
 COMMAND_S = 300.0
@@ -50,6 +50,9 @@ class Client(Protocol):
     def directory(self) -> Path:
         """Its node directory."""
 
+    def connected_count(self) -> int:
+        """Storage servers that it reaches now."""
+
     def put(self, path: Path) -> str:
         """Upload an immutable file; its cap."""
 
@@ -81,16 +84,14 @@ class TahoeClient:
 
     def connected_count(self) -> int:
         """Storage servers that the node has a connection to; 0 while the gateway does not answer yet."""
+        if not (self.directory / "node.url").exists():
+            return 0
         try:
             with urllib.request.urlopen(self.url + "?t=json", timeout=10) as answer:
                 servers = json.load(answer)["servers"]
         except (OSError, ValueError):
             return 0
         return sum(server["connection_status"].lower().startswith("connected") for server in servers)
-
-    def wait_connected(self, count: int) -> None:
-        """Return when it has connections to that many servers."""
-        self.node.wait_for(lambda: self.connected_count() >= count, f"connections to {count} servers")
 
     def put(self, path: Path) -> str:
         """Upload an immutable file; its cap."""
@@ -158,10 +159,6 @@ class GridClient:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-
-    def wait_connected(self, count: int) -> None:
-        """Return when a command finds that many servers."""
-        wait_until(lambda: self.connected_count() >= count, f"{count} servers seen by grid status")
 
     def connected_count(self) -> int:
         """Storage servers that `grid status` reaches; 0 while there is no introducer to ask."""

@@ -69,6 +69,12 @@ class NodeProcess:
         self.directory = directory
         self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
+        self._wanted = False
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it was started and never asked to end."""
+        return self._wanted
 
     @property
     def name(self) -> str:
@@ -97,6 +103,7 @@ class NodeProcess:
         """Start the process; it is ready some time later."""
         if self.running:
             raise RuntimeError(f"{self.name} runs already")
+        self._wanted = True
         with (self.directory / "run.log").open("ab") as log:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=child_environment()
@@ -118,11 +125,13 @@ class NodeProcess:
 
     def terminate(self) -> None:
         """Ask it to end; wait() waits for that."""
+        self._wanted = False
         if self.running:
             self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """End it at once, as a power failure would."""
+        self._wanted = False
         if self.running:
             self._signal(signal.SIGKILL)
             self._reap()

@@ -17,7 +17,7 @@ from typing import Self
 from attrs import evolve, frozen
 
 from tests.support.clients import Client, GridClient, TahoeClient
-from tests.support.grid_process import NodeProcess, free_ports, stop_all
+from tests.support.grid_process import NodeProcess, free_ports, stop_all, wait_until
 from tests.support.node_directory import Kind, NodeSettings, make_node
 
 
@@ -117,11 +117,16 @@ class ProcessGrid:
         return client
 
     def wait_connected(self, client: Client) -> None:
-        """Return when the client reaches every storage node that runs."""
-        assert isinstance(client, TahoeClient | GridClient)
-        if isinstance(client, TahoeClient):
-            client.node.wait_for((client.directory / "node.url").exists, "its gateway")
-        client.wait_connected(sum(node.running for node in self.storage))
+        """Return when the client reaches every storage node that was not stopped; RuntimeError if one ended by itself."""
+        wanted = [node for node in self.nodes if node.wanted]
+        count = sum(node in self.storage for node in wanted)
+
+        def connected() -> bool:
+            for node in wanted:
+                node.expect_running()
+            return client.connected_count() >= count
+
+        wait_until(connected, f"{client.directory.name} to reach {count} servers")
 
     def shares(self, storage_index: str) -> dict[int, list[Path]]:
         """The share files of a file (storage index in base32) by share number, over all storage nodes."""
