@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from attrs import define, field
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 
 from grid.errors import GridError, PeerError
 from grid.ports import Clock, Event, Observer, Runtime, ServerId, Timer, ignore_events
-from grid.runtime import Tasks, is_cancellation
+from grid.runtime import Tasks
 
 LINGER_S = 2.0
 """How long a finished plan's parting words (corruption reports, aborts) may take before they are given up."""
@@ -116,10 +116,10 @@ class _Loop(Generic[R, T]):
             request, answer, error = self._inbox.popleft()
             if self._outstanding.pop(request, None) is not None:
                 self._feed(request, answer, error, now)
+                self._withdraw_all(now)  # Else the plan could hear of them from the rest of the inbox.
         for request in self._plan.advance(now):
             self._send(request, now)
-        for request in self._plan.withdrawn():
-            self._withdraw(request, now)
+        self._withdraw_all(now)
         for event in self._plan.take_events():
             self._observer(event)
         return self._plan.finished
@@ -132,7 +132,7 @@ class _Loop(Generic[R, T]):
         if not isinstance(error, GridError):
             if request.server_id is None or not isinstance(error, Exception):
                 raise error
-            log.warning("unexpected {kind} from a server: {error}", kind=type(error).__name__, error=str(error)[:500])
+            log.warn("unexpected {kind} from a server: {error}", kind=type(error).__name__, error=str(error)[:500])
             error = PeerError(f"server {request.server_id} answered out of order ({type(error).__name__})")
         self._tell("fail", request, now, type(error).__name__)
         self._plan.fail(request, error, now)
@@ -150,15 +150,16 @@ class _Loop(Generic[R, T]):
         task = self._tasks.start(
             body(),
             lambda answer: self._arrived(request, answer, None),
-            lambda error: None if is_cancellation(error) else self._arrived(request, None, error),
+            lambda error: self._arrived(request, None, error),
         )
         self._outstanding[request] = task
 
-    def _withdraw(self, request: R, now: float) -> None:
-        task = self._outstanding.pop(request, None)
-        if task is not None:
-            self._tell("cancel", request, now)
-            task.cancel()
+    def _withdraw_all(self, now: float) -> None:
+        for request in self._plan.withdrawn():
+            task = self._outstanding.pop(request, None)
+            if task is not None:
+                self._tell("cancel", request, now)
+                task.cancel()
 
     def _arrived(self, request: R, answer: object, error: BaseException | None) -> None:
         self._inbox.append((request, answer, error))
@@ -194,18 +195,23 @@ class _Loop(Generic[R, T]):
 
     async def _linger(self) -> None:
         """Let parting requests end, within LINGER_S; all others are cancelled."""
-        parting: list[Deferred[None]] = []
-        for request, task in self._outstanding.items():
-            if request.parting:
-                parting.append(task)
-            else:
+        outstanding, self._outstanding = self._outstanding, {}
+        for request, task in outstanding.items():
+            if not request.parting:
                 task.cancel()
-        self._outstanding.clear()
-        if not any(not task.called for task in parting):
+        parting = [task for request, task in outstanding.items() if request.parting and not task.called]
+        if not parting:
             return
-        alarm = self._clock.call_later(LINGER_S, self._tasks.cancel)
+        over: Deferred[None] = Deferred()
+
+        def end(_: object = None) -> None:
+            if not over.called:
+                over.callback(None)
+
+        DeferredList(parting).addCallback(end)
+        alarm = self._clock.call_later(LINGER_S, end)
         try:
-            await self._tasks.wait()
+            await over
         finally:
             alarm.cancel()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
 
 from attrs import define, field
 from twisted.internet.defer import Deferred
@@ -26,9 +27,6 @@ from grid.ports import (
     StorageIndex,
 )
 
-Fault = Callable[["ScriptedServer"], None]
-
-
 @define(kw_only=True, eq=False)
 class Script:
     """What goes wrong, and when. Counts are of calls to this server, from 0.
@@ -37,7 +35,11 @@ class Script:
     are never answered. full: allocations are refused though room is advertised. read_only: no room is advertised.
     corrupt: (share number, octet offset) -> xor mask. short: share number -> length it is cut to when read.
     forget: reads no longer find these shares. swap: share number -> the share whose octets are given instead.
-    only: the methods that dead_from and silent_from apply to (none: all).
+    only: the methods that dead_from, silent_from and failure apply to (none: all).
+    lost: calls that are never answered, whatever becomes of the others. rate: octets a second that it sends, one
+    answer after the other. claims: share numbers that it says it holds, of which it has nothing but noise.
+    pieces: answers to reads have a piece too many, too few, or pieces with an octet too many.
+    failure: what calls from dead_from on raise instead of PeerGoneError.
     """
 
     delay_s: float = 0.01
@@ -50,6 +52,11 @@ class Script:
     forget: frozenset[int] = frozenset()
     swap: dict[int, int] = field(factory=dict)
     only: frozenset[str] = frozenset()
+    lost: frozenset[int] = frozenset()
+    rate: float | None = None
+    claims: frozenset[int] = frozenset()
+    pieces: Literal["right", "many", "few", "long"] = "right"
+    failure: Callable[[], Exception] | None = None
 
 
 class ScriptedServer:
@@ -66,6 +73,8 @@ class ScriptedServer:
         self.calls: list[str] = []
         self.fired: Counter[str] = Counter()
         self.read_bytes = 0
+        self.read_calls: list[dict[int, list[Range]]] = []
+        self.busy_until = 0.0
         self.hung: list[Deferred[None]] = []
         self._clock = clock
 
@@ -74,14 +83,17 @@ class ScriptedServer:
         self.calls.append(method)
         script = self.script
         applies = not script.only or method in script.only
-        if applies and script.silent_from is not None and index >= script.silent_from:
-            self.fired["silent"] += 1
+        silent = applies and script.silent_from is not None and index >= script.silent_from
+        if silent or index in script.lost:
+            self.fired["silent" if silent else "lost"] += 1
             silence: Deferred[None] = Deferred()
             self.hung.append(silence)
             await silence
         await self._clock.sleep(script.delay_s)
         if applies and script.dead_from is not None and index >= script.dead_from:
             self.fired["dead"] += 1
+            if script.failure is not None:
+                raise script.failure()
             raise PeerGoneError(f"server {self.identity.server_id} is gone")
 
     async def get_version(self) -> ServerVersion:
@@ -102,27 +114,50 @@ class ScriptedServer:
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
         await self._enter("find_shares")
         held = self.shares.get(storage_index, {})
-        return {ShareNumber(n): [self._read(storage_index, n, o, s) for o, s in ranges] for n in held}
+        self.fired["claims"] += len(self.script.claims)
+        return await self._send({n: self._pieces(storage_index, n, ranges) for n in [*held, *self.script.claims]})
 
     async def read_shares(
         self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
         await self._enter("read_shares")
         held = self.shares.get(storage_index, {})
+        self.read_calls.append({number: list(ranges) for number, ranges in wants.items()})
         if self.script.forget & wants.keys():
             self.fired["forget"] += 1
-        return {
-            n: [self._read(storage_index, n, o, s) for o, s in ranges]
-            for n, ranges in wants.items()
-            if n in held and n not in self.script.forget
-        }
+        found = [n for n in wants if (n in held or n in self.script.claims) and n not in self.script.forget]
+        return await self._send({n: self._pieces(storage_index, n, wants[ShareNumber(n)]) for n in found})
+
+    async def _send(self, answer: dict[int, list[Buffer]]) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        """The answer, once it has gone through the line."""
+        if self.script.rate is not None:
+            size = sum(len(piece) for pieces in answer.values() for piece in pieces)
+            self.busy_until = max(self._clock.now(), self.busy_until) + size / self.script.rate
+            self.fired["slow"] += 1
+            await self._clock.sleep(self.busy_until - self._clock.now())
+        return {ShareNumber(number): pieces for number, pieces in answer.items()}
+
+    def _pieces(self, storage_index: bytes, number: int, ranges: Sequence[Range]) -> list[Buffer]:
+        pieces: list[Buffer] = [self._read(storage_index, number, offset, size) for offset, size in ranges]
+        if self.script.pieces != "right" and pieces:
+            self.fired["pieces"] += 1
+        match self.script.pieces:
+            case "many":
+                pieces.append(b"one too many")
+            case "few":
+                pieces = pieces[:-1]
+            case "long":
+                pieces = [bytes(piece) + b"!" for piece in pieces]
+            case "right":
+                pass
+        return pieces
 
     def _read(self, storage_index: bytes, number: int, offset: int, size: int) -> bytes:
         script = self.script
         given = script.swap.get(number, number)
         if given != number:
             self.fired["swap"] += 1
-        data = self.shares[storage_index].get(given, b"")
+        data = self.shares.get(storage_index, {}).get(given, b"noise" * 100)
         limit = script.short.get(number, len(data))
         if offset + size > limit < len(data):
             self.fired["short"] += 1

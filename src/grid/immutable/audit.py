@@ -11,6 +11,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Sequence
 from enum import Enum
+from itertools import pairwise
 from typing import assert_never
 
 from attrs import define, field, frozen
@@ -19,18 +20,21 @@ from grid import limits
 from grid.codec.merkle import build_tree, padded_leaf_count
 from grid.crypto.hashing import block_hash
 from grid.drive import Request
-from grid.errors import FormatError, GridError, IntegrityError, UnknownVersionError
+from grid.errors import DamagedFileError, FormatError, GridError, IntegrityError, UnknownVersionError
 from grid.immutable.geometry import Geometry
-from grid.immutable.layout import MAX_HEADER_SIZE, ShareLayout, parse_header, parse_ueb_length
+from grid.immutable.layout import MAX_HEADER_SIZE, ShareLayout, chain_order, parse_chain, parse_header, parse_ueb_length
 from grid.immutable.requests import ReadShares
 from grid.immutable.verify import FileVerifier
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
-AUDIT_BYTES = 4 * 2**20
-"""Octets of blocks read and hashed at a time."""
+AUDIT_BYTES = 2 * 2**20
+"""Octets of blocks read and hashed at a time; a server's patience is bounded by it on slow lines."""
 
 TREE_PART = 8 * 2**20
 """Octets of a hash tree read in one range."""
+
+TREE_PARTS = 2
+"""Such ranges in one message."""
 
 
 class Verdict(Enum):
@@ -115,6 +119,8 @@ class ShareAudit:
         self._step = _Step.HEADER
         self._layout: ShareLayout | None = None
         self._ranges: list[Range] = []
+        self._trees: list[Buffer] = []
+        self._tree_ranges: list[Range] = []
         self._block_leaves = b""
         self._segment = 0
         self._batch_count = 0
@@ -131,12 +137,17 @@ class ShareAudit:
         )
 
     def read(self, pieces: Sequence[Buffer] | None) -> None:
-        """Take the octets of the ranges asked for; None: the server has no such share any more."""
+        """Take the octets of the ranges asked for; None: the server has no such share any more.
+
+        DamagedFileError: what is wrong is wrong with the file, on every server.
+        """
         if pieces is None or len(pieces) != len(self._ranges):
             self._end(Verdict.CORRUPT, "the server no longer has the share")
             return
         try:
             self._take(pieces)
+        except DamagedFileError:
+            raise
         except UnknownVersionError as error:
             self._end(Verdict.INCOMPATIBLE, str(error))
         except (IntegrityError, FormatError) as error:
@@ -163,7 +174,7 @@ class ShareAudit:
 
     def _end(self, verdict: Verdict, reason: str) -> None:
         self.verdict, self.reason = verdict, reason
-        self._step, self._job, self._block_leaves = _Step.DONE, None, b""
+        self._step, self._job, self._block_leaves, self._trees = _Step.DONE, None, b"", []
 
     def _plan_ranges(self) -> list[Range]:
         match self._step:
@@ -174,13 +185,7 @@ class ShareAudit:
                 ueb_room = self._layout.length_field_size + limits.MAX_UEB_SIZE
                 return [(self._layout.chain_offset, self._layout.chain_size), (self._layout.ueb_offset, ueb_room)]
             case _Step.TREES:
-                assert self._layout is not None
-                size = self._geometry.tree_size
-                return [
-                    (offset, min(TREE_PART, tree + size - offset))
-                    for tree in (self._layout.crypttext_tree_offset, self._layout.block_tree_offset)
-                    for offset in range(tree, tree + size, TREE_PART)
-                ]
+                return self._tree_ranges[len(self._trees) :][:TREE_PARTS]
             case _Step.BLOCKS:
                 return [self._plan_blocks()]
             case _Step.DONE:
@@ -218,22 +223,36 @@ class ShareAudit:
         layout = self._layout
         length = parse_ueb_length(layout, tail)
         field_size = layout.length_field_size
-        geometry = self._verifier.accept_ueb(memoryview(tail)[field_size : field_size + length])
+        try:
+            geometry = self._verifier.accept_ueb(memoryview(tail)[field_size : field_size + length])
+        except FormatError as error:
+            # Proven octets that make no sense are the uploader's, and no server's, fault.
+            raise DamagedFileError(str(error)) from error
         if len(chain) != layout.chain_size:
             raise FormatError("the share is cut short")
         self._verifier.accept_chain(self.number, chain)
-        sections = (
-            layout.block_tree_offset - layout.crypttext_tree_offset,
-            layout.chain_offset - layout.block_tree_offset,
-        )
-        if sections != (geometry.tree_size, geometry.tree_size):
+        # A node over padding leaves only can be left out of a proof, but not of a sound share.
+        if sorted(parse_chain(chain)) != sorted(chain_order(self.number, geometry.n)):
+            raise IntegrityError("the share hash chain has other nodes than it should")
+        trees = [layout.plaintext_tree_offset, layout.crypttext_tree_offset, layout.block_tree_offset]
+        sizes = [stop - start for start, stop in pairwise([*trees, layout.chain_offset])]
+        if sizes != [geometry.tree_size] * 3:
             raise FormatError("the hash trees of the share do not have the size that the file gives them")
+        self._tree_ranges = [
+            (offset, min(TREE_PART, tree + geometry.tree_size - offset))
+            for tree in trees[1:]
+            for offset in range(tree, tree + geometry.tree_size, TREE_PART)
+        ]
 
     def _take_trees(self, pieces: Sequence[Buffer]) -> None:
         if [len(piece) for piece in pieces] != [length for _, length in self._ranges]:
             raise FormatError("the share is cut short")
-        half = len(pieces) // 2
-        crypttext, block = b"".join(pieces[:half]), b"".join(pieces[half:])
+        self._trees += pieces
+        if len(self._trees) < len(self._tree_ranges):
+            return
+        half = len(self._trees) // 2
+        crypttext, block = b"".join(self._trees[:half]), b"".join(self._trees[half:])
+        self._trees = []
         assert self._verifier.ueb is not None
         count = self._geometry.segment_count
         first_leaf = 32 * (padded_leaf_count(count) - 1)

@@ -10,10 +10,10 @@ from enum import Enum
 from attrs import define, field
 
 from grid.immutable.geometry import Geometry
+from grid.immutable.heldshare import HeldShare
 from grid.immutable.peer import Watch
 from grid.immutable.requests import Deliver, OpenWindow, ReadShares
-from grid.immutable.sharefinder import HeldShare
-from grid.immutable.verify import CHUNK_LEAVES
+from grid.immutable.verify import CHUNK_LEAVES, KEPT_CHUNKS
 from grid.immutable.window import window_sizes
 from grid.ports import Buffer, Range, ShareNumber
 
@@ -37,17 +37,13 @@ class BatchState(Enum):
 
 @define(kw_only=True, eq=False)
 class BlockFetch:
-    """One share's blocks of one batch, asked for in one or more ranges."""
+    """One share's blocks of one batch, asked for in one or more ranges. doubled: another share is to come instead."""
 
     share: HeldShare
     ranges: list[Range]
     watches: dict[ReadShares, Watch] = field(factory=dict)
     parts: dict[int, Buffer] = field(factory=dict)
-
-    @property
-    def late(self) -> bool:
-        """Whether another share should be asked as well."""
-        return any(watch.late for watch in self.watches.values())
+    doubled: bool = False
 
     def octets(self) -> Buffer | None:
         """All the blocks in one buffer, once every range has come."""
@@ -62,7 +58,7 @@ class BlockFetch:
 class Batch:
     """segments first .. first + count, all in one chunk of the hash trees.
 
-    blocks: share number to (where it came from, its octets): at most k are kept.
+    blocks: share number to (where it came from, its octets). doubled: numbers of blocks whose hashes are too late.
     """
 
     first: int
@@ -72,6 +68,7 @@ class Batch:
     state: BatchState = BatchState.FETCHING
     blocks: dict[ShareNumber, tuple[HeldShare, Buffer]] = field(factory=dict, repr=False)
     fetches: dict[HeldShare, BlockFetch] = field(factory=dict, repr=False)
+    doubled: set[ShareNumber] = field(factory=set)
     text: Buffer = field(default=b"", repr=False)
     opening: OpenWindow | None = None
     delivering: Deliver | None = None
@@ -86,10 +83,6 @@ class Batch:
         start = data_offset + geometry.block_offset(self.first)
         stop = start + self.block_bytes
         return [(offset, min(PART_BYTES, stop - offset)) for offset in range(start, stop, PART_BYTES)]
-
-    def covered(self) -> set[ShareNumber]:
-        """Share numbers that have come, or are on their way and not late."""
-        return set(self.blocks) | {share.number for share, fetch in self.fetches.items() if not fetch.late}
 
     def forget(self, share: HeldShare) -> None:
         """Count no more on this share."""
@@ -109,10 +102,11 @@ class BatchCutter:
         self._ramp = 1
         self._cut_count = 0
 
-    @property
-    def done(self) -> bool:
-        """Whether all segments have been cut into batches."""
-        return self._next >= self._stop
+    def may_cut(self, oldest: Batch | None) -> bool:
+        """Whether there is another batch whose hashes can be kept beside those of the oldest one in flight."""
+        if self._next >= self._stop:
+            return False
+        return oldest is None or self._next // CHUNK_LEAVES - oldest.chunk < KEPT_CHUNKS
 
     def cut(self) -> Batch:
         """The next batch."""

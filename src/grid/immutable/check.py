@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex
+from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex, require_usable
 from grid.codec.base32 import encode
 from grid.drive import drive
 from grid.errors import NoServersError
@@ -108,10 +108,11 @@ async def check(
 ) -> CheckResult:
     """The health of a file; verify reads every octet of every share; leases: add or renew our lease everywhere.
 
-    NoServersError if no server answered. DamagedFileError if it was damaged when it was uploaded.
+    NoServersError if no server answered. CapError if the cap's numbers cannot be those of a file. DamagedFileError if it was damaged when it was uploaded.
     """
     if isinstance(cap, LitCap):
         return CheckResult(storage_index="")
+    require_usable(cap)
     index = StorageIndex(cap.storage_index)
     ordered = permute(servers, index)
     verifier = FileVerifier(cap.ueb_hash, cap.size, cap.needed, cap.total) if verify else None

@@ -16,7 +16,7 @@ from attrs import frozen
 from grid.drive import Request
 from grid.errors import DamagedFileError, GridError, PeerTimeoutError
 from grid.immutable.audit import Compute, ShareAudit, Verdict
-from grid.immutable.peer import GIVE_UP_FLOOR_S
+from grid.immutable.peer import GIVE_UP_FLOOR_S, SLOWEST_RATE
 from grid.immutable.requests import AddLease, AdviseCorrupt, FindShares, ReadShares, ServerRequest
 from grid.immutable.verify import FileVerifier
 from grid.ports import Event, ServerId, ShareNumber
@@ -143,7 +143,8 @@ class CheckPlan:
 
     def _sent(self, request: Request, now: float, audit: ShareAudit | None = None) -> Request:
         local = not isinstance(request, ServerRequest)
-        patience = float("inf") if local else ANSWER_LIMIT_S if audit is None else 2 * GIVE_UP_FLOOR_S
+        reading = 2 * GIVE_UP_FLOOR_S + request.size / SLOWEST_RATE
+        patience = float("inf") if local else ANSWER_LIMIT_S if audit is None else reading
         self._outstanding[request] = now + patience, audit
         return request
 
@@ -152,6 +153,15 @@ class CheckPlan:
             if now >= deadline and request.server_id is not None:
                 self._withdrawn.append(request)
                 self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+                self._leave(request.server_id, now)
+
+    def _leave(self, server_id: ServerId, now: float) -> None:
+        """Ask a silent server for nothing more: what it holds stays unread."""
+        error = PeerTimeoutError(f"server {server_id} did not answer in time")
+        for audit in [audit for audit in self._waiting if audit.server_id == server_id]:
+            self._waiting.remove(audit)
+            audit.failed(error)
+            self._judge(audit, now)
 
     def _found(self, server_id: ServerId, numbers: frozenset[ShareNumber]) -> None:
         self._claimed[server_id] = numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from grid.immutable.sharefinder import HeldShare
+from grid.immutable.heldshare import HeldShare
 from grid.ports import ShareNumber
 
 PARITY_COST = 1.25
@@ -15,6 +15,9 @@ HABIT_COST = 0.6
 
 SLOW_COST = 20.0
 """How much dearer a share is on a server whose last answer is late."""
+
+FALSE_COST = 10.0
+"""How much dearer a share is that had a false block elsewhere: its others may be no better."""
 
 
 def choose_shares(
@@ -45,7 +48,7 @@ def choose_shares(
             queued[share.peer.order] = ahead + size
             cost = share.peer.expected_s(ahead + size)
             cost *= (PARITY_COST if number >= k else 1.0) * (SLOW_COST if share.peer.slow else 1.0)
-            cost *= HABIT_COST if share in habit else 1.0
+            cost *= FALSE_COST if share.bad_segments else HABIT_COST if share in habit else 1.0
             priced.append((cost, share.peer.order, share))
     priced.sort(key=lambda item: item[:2])
     chosen: dict[ShareNumber, HeldShare] = {}

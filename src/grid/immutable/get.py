@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex
+from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex, require_usable
 from grid.drive import drive
-from grid.errors import CapError, FormatError
 from grid.immutable.getplan import GetPlan, GetResult
 from grid.immutable.layout import guess
 from grid.immutable.perform import Performer
@@ -33,10 +32,8 @@ class ImmutableFile:
         self._finder: ShareFinder | None = None
         if not isinstance(cap, LitCap):
             if cap.size > 0:
-                try:
-                    self._guess = guess(cap.size, cap.needed, cap.total)
-                except FormatError as error:
-                    raise CapError(f"the capability cannot be that of a file: {error}") from error
+                require_usable(cap)
+                self._guess = guess(cap.size, cap.needed, cap.total)
             self._servers = permute(servers, cap.storage_index)
             self._verifier = FileVerifier(cap.ueb_hash, cap.size, cap.needed, cap.total)
 

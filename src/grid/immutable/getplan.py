@@ -13,20 +13,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from attrs import define, frozen
+from attrs import frozen
 
-from grid import limits
 from grid.drive import Request
-from grid.errors import FormatError, GridError, PeerError
+from grid.errors import FormatError, GridError, PeerError, PeerTimeoutError
 from grid.immutable.batch import WINDOW_BYTES, Batch, BatchCutter, BatchState, BlockFetch
+from grid.immutable.blockreads import BlockReads, Part
 from grid.immutable.choice import choose_shares
-from grid.immutable.peer import Watch
+from grid.immutable.hedge import HedgeBudget
+from grid.immutable.heldshare import HeldShare, ShareState
+from grid.immutable.peer import Peer
 from grid.immutable.requests import Deliver, FindShares, OpenWindow, ReadShares
 from grid.immutable.rowfetch import RowFetcher, RowWant
-from grid.immutable.sharefinder import HeldShare, ShareFinder, ShareState
+from grid.immutable.sharefinder import ShareFinder
 from grid.immutable.verify import FileVerifier
 from grid.immutable.window import Window, WindowResult
-from grid.ports import Buffer, Event, Range, ShareNumber
+from grid.ports import Buffer, Event, ShareNumber
 
 
 @frozen(kw_only=True)
@@ -36,16 +38,6 @@ class GetResult:
     size: int
     share_count: int
     hedged_bytes: int
-
-
-@define(kw_only=True, eq=False)
-class _Part:
-    """What one stretch of ranges in a request is for."""
-
-    share: HeldShare
-    ranges: Sequence[Range]
-    purpose: BlockFetch | RowWant
-    batch: Batch
 
 
 class GetPlan:
@@ -63,10 +55,12 @@ class GetPlan:
         self._end = offset + length
         self._cutter: BatchCutter | None = None
         self._batches: deque[Batch] = deque()
-        self._reads: dict[ReadShares, tuple[Watch, list[_Part]]] = {}
+        self._reads = BlockReads()
+        self._hedge = HedgeBudget(length)
         self._opening: dict[OpenWindow, Batch] = {}
         self._habit: set[HeldShare] = set()
         self._deficit = 0
+        self._stale = False
         self._delivered = 0
         self._hedged_bytes = 0
         self._error: GridError | None = None
@@ -97,27 +91,27 @@ class GetPlan:
 
     def wake_at(self) -> float | None:
         """When the next outstanding request becomes late or hopeless."""
-        times = [watch.wake_at for watch, _ in self._reads.values()]
-        found = self._finder.wake_at()
-        if found is not None:
-            times.append(found)
-        return min(times, default=None)
+        times = (self._reads.wake_at(), self._finder.wake_at())
+        return min((at for at in times if at is not None), default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
         """What to fetch, open and deliver now."""
         if self.finished:
             return self._finder.take_reports()
-        self._check_watches(now)
-        requests: list[Request] = []
-        self._deficit = 0
+        for hopeless in self._reads.check(now):
+            if hopeless in self._reads:
+                self._withdrawn.append(hopeless)
+                self._fail_read(hopeless, PeerTimeoutError(f"server {hopeless.server_id} did not answer in time"))
+        requests: list[Request] = [*self._finder.examine(now)]
         if self._verifier.geometry is not None:
             self._cut()
+            requests += self._fetch_all(now)
             for batch in self._batches:
                 if batch.state is BatchState.FETCHING:
-                    requests += self._fetch(batch, now)
                     requests += self._open(batch)
             requests += self._deliver()
-        requests += self._finder.advance(now, self._wanted())
+        requests += self._finder.search(now, self._wanted())
+        requests += self._finder.take_reports()
         self._judge()
         return requests
 
@@ -148,40 +142,62 @@ class GetPlan:
             first, stop = geometry.segment_range(self._offset, self._end - self._offset)
             self._cutter = BatchCutter(geometry, first, stop)
         in_flight = sum(batch.text_bytes for batch in self._batches)
-        while not self._cutter.done and (not self._batches or in_flight < WINDOW_BYTES):
+        while self._cutter.may_cut(self._batches[0] if self._batches else None):
+            if self._batches and in_flight >= WINDOW_BYTES:
+                break
             batch = self._cutter.cut()
             in_flight += batch.text_bytes
             self._batches.append(batch)
 
+    def _fetch_all(self, now: float) -> list[ReadShares]:
+        """Ask for all that the batches lack; again where a share proved false meanwhile."""
+        requests: list[ReadShares] = []
+        self._stale = True
+        while self._stale:
+            self._stale = False
+            self._deficit = 0
+            self._forget_dropped()
+            for batch in self._batches:
+                if batch.state is BatchState.FETCHING:
+                    requests += self._fetch(batch, now)
+        return requests
+
     def _fetch(self, batch: Batch, now: float) -> list[ReadShares]:
         """Ask for the blocks and rows that a batch still lacks."""
-        geometry = self._verifier.geometry
-        assert geometry is not None
-        parts: list[_Part] = []
-        while len(batch.blocks) < self._k:
-            covered = batch.covered()
+        parts: list[Part] = []
+        secured = self._secured(batch)
+        lacking = self._k - len(secured)
+        if lacking > 0:
             chosen = choose_shares(
                 self._finder.usable(),
-                wanted=self._k - len(covered),
+                wanted=lacking,
                 k=self._k,
                 size=batch.block_bytes,
                 segments=range(batch.first, batch.first + batch.count),
-                taken=covered,
-                busy=batch.fetches,
+                taken=secured,
+                busy=[*batch.fetches, *(share for share, _ in batch.blocks.values())],
                 habit=self._habit,
             )
-            if self._k - len(covered) > len(chosen):
-                self._deficit = max(self._deficit, self._k - len(covered) - len(chosen))
+            self._deficit = max(self._deficit, lacking - len(chosen))
             for share in chosen:
                 parts += self._plan_blocks(batch, share)
-            if not chosen or any(share in batch.fetches for share in chosen):
-                break
-        if not batch.blocks and not batch.fetches:
-            return []
         parts += self._plan_rows(batch)
-        return self._group(parts, now)
+        return self._reads.send(parts, now)
 
-    def _plan_blocks(self, batch: Batch, share: HeldShare) -> list[_Part]:
+    def _secured(self, batch: Batch) -> set[ShareNumber]:
+        """Share numbers whose blocks have come or may be waited for; what is too late is to be doubled."""
+        head = batch is self._batches[0]
+        for number in batch.blocks.keys() - batch.doubled:
+            watch = self._rows.late_watch(number, batch.chunk)
+            if watch is not None and self._hedge.permits([watch], batch.block_bytes, head=head):
+                batch.doubled.add(number)
+        for fetch in batch.fetches.values():
+            if not fetch.doubled:
+                fetch.doubled = self._hedge.permits(fetch.watches.values(), batch.block_bytes, head=head)
+        come = {n for n in batch.blocks if n not in batch.doubled or self._rows.proven(n, batch.chunk)}
+        return come | {share.number for share, fetch in batch.fetches.items() if not fetch.doubled}
+
+    def _plan_blocks(self, batch: Batch, share: HeldShare) -> list[Part]:
         assert share.layout is not None and self._verifier.geometry is not None
         self._habit.add(share)
         ranges = batch.block_ranges(share.layout.data_offset, self._verifier.geometry)
@@ -191,48 +207,18 @@ class GetPlan:
             return []
         fetch = BlockFetch(share=share, ranges=ranges)
         batch.fetches[share] = fetch
-        return [_Part(share=share, ranges=[part], purpose=fetch, batch=batch) for part in ranges]
+        return [Part(share=share, ranges=[part], purpose=fetch, batch=batch) for part in ranges]
 
-    def _plan_rows(self, batch: Batch) -> list[_Part]:
+    def _plan_rows(self, batch: Batch) -> list[Part]:
         shares = [share for share, _ in batch.blocks.values()] + list(batch.fetches)
         wants, false = self._rows.wants(shares, batch.chunk)
         for share, error in false:
             self._drop(share, error)
-        return [_Part(share=want.share, ranges=want.ranges, purpose=want, batch=batch) for want in wants]
-
-    def _group(self, parts: Sequence[_Part], now: float) -> list[ReadShares]:
-        """One message per server, or as few as the limits of a message allow."""
-        by_peer: dict[int, list[list[_Part]]] = {}
-        sizes: dict[int, tuple[int, int]] = {}
-        for part in parts:
-            order = part.share.peer.order
-            size, count = sum(length for _, length in part.ranges), len(part.ranges)
-            total, ranges = sizes.get(order, (limits.READ_CALL_BYTES, 0))
-            if total + size > limits.READ_CALL_BYTES // 2 or ranges + count > limits.READ_CALL_RANGES:
-                by_peer.setdefault(order, []).append([])
-                total = ranges = 0
-            by_peer[order][-1].append(part)
-            sizes[order] = (total + size, ranges + count)
-        return [self._read(group, now) for groups in by_peer.values() for group in groups]
-
-    def _read(self, parts: list[_Part], now: float) -> ReadShares:
-        wants: dict[ShareNumber, list[Range]] = {}
-        for part in parts:
-            wants.setdefault(part.share.number, []).extend(part.ranges)
-        size = sum(length for ranges in wants.values() for _, length in ranges)
-        peer = parts[0].share.peer
-        request = ReadShares(server_id=peer.server_id, wants=wants, size=size, share_numbers=tuple(wants))
-        watch = peer.sent(size, now)
-        self._reads[request] = (watch, parts)
-        for part in parts:
-            if isinstance(part.purpose, BlockFetch):
-                part.purpose.watches[request] = watch
-            else:
-                part.purpose.watch = watch
-        return request
+        return [Part(share=want.share, ranges=want.ranges, purpose=want, batch=batch) for want in wants]
 
     def _open(self, batch: Batch) -> list[OpenWindow]:
-        if len(batch.blocks) < self._k or not self._rows.proven(batch.blocks.keys(), batch.chunk):
+        ready = sorted(number for number in batch.blocks if self._rows.proven(number, batch.chunk))[: self._k]
+        if len(ready) < self._k or not self._rows.proven(None, batch.chunk):
             return []
         assert self._verifier.geometry is not None and self._verifier.crypttext_rows is not None
         window = Window(
@@ -240,10 +226,8 @@ class GetPlan:
             first_segment=batch.first,
             segment_count=batch.count,
             key=self._key,
-            blocks={number: octets for number, (_, octets) in batch.blocks.items()},
-            leaves={
-                number: self._verifier.block_rows(number).leaves(batch.first, batch.count) for number in batch.blocks
-            },
+            blocks={number: batch.blocks[number][1] for number in ready},
+            leaves={number: self._verifier.block_rows(number).leaves(batch.first, batch.count) for number in ready},
             crypttext_leaves=self._verifier.crypttext_rows.leaves(batch.first, batch.count),
         )
         batch.state = BatchState.OPENING
@@ -277,8 +261,9 @@ class GetPlan:
                 self._take_read(request, answer, now)
 
     def _take_read(self, request: ReadShares, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float) -> None:
-        watch, parts = self._reads.pop(request)
+        watch, parts = self._reads.end(request)
         watch.answered(now)
+        self._learn(watch.peer)
         taken: dict[ShareNumber, int] = {}
         for part in parts:
             number = part.share.number
@@ -297,7 +282,12 @@ class GetPlan:
             else:
                 self._take_blocks(part, request, pieces[start])
 
-    def _take_blocks(self, part: _Part, request: ReadShares, octets: Buffer) -> None:
+    def _learn(self, peer: Peer) -> None:
+        if peer.rate_known:
+            self._hedge.learn()
+            self._finder.spread_rate()
+
+    def _take_blocks(self, part: Part, request: ReadShares, octets: Buffer) -> None:
         fetch, batch = part.purpose, part.batch
         assert isinstance(fetch, BlockFetch)
         offset, length = part.ranges[0]
@@ -311,7 +301,7 @@ class GetPlan:
         if whole is None or batch.fetches.get(part.share) is not fetch:
             return
         del batch.fetches[part.share]
-        if batch.state is not BatchState.FETCHING or len(batch.blocks) >= self._k or part.share.number in batch.blocks:
+        if batch.state is not BatchState.FETCHING or part.share.number in batch.blocks:
             self._hedged_bytes += len(whole)
         else:
             batch.blocks[part.share.number] = (part.share, whole)
@@ -320,6 +310,7 @@ class GetPlan:
         if not result.bad:
             batch.state = BatchState.READY
             batch.text = result.text
+            self._hedged_bytes += (len(batch.blocks) - self._k) * batch.block_bytes
             batch.blocks.clear()
             return
         batch.state = BatchState.FETCHING
@@ -330,14 +321,18 @@ class GetPlan:
             self._finder.report(share, f"the block of segment {segments[0]} does not match its hash")
 
     def _fail_read(self, request: ReadShares, error: GridError) -> None:
-        watch, parts = self._reads.pop(request)
-        watch.ended()
-        for part in parts:
-            self._forget_part(part)
-        self._finder.drop_peer(watch.peer, error)
-        self._forget_dropped()
+        """A server failed: nothing else that it was asked for is waited for."""
+        peer = self._reads.peer_of(request)
+        for lost in self._reads.of_peer(peer):
+            watch, parts = self._reads.end(lost)
+            watch.ended()
+            for part in parts:
+                self._forget_part(part)
+            if lost is not request:
+                self._withdrawn.append(lost)
+        self._finder.drop_peer(peer, error)
 
-    def _forget_part(self, part: _Part) -> None:
+    def _forget_part(self, part: Part) -> None:
         if isinstance(part.purpose, RowWant):
             self._rows.ended(part.purpose)
         elif part.batch.fetches.get(part.share) is part.purpose:
@@ -345,23 +340,17 @@ class GetPlan:
 
     def _drop(self, share: HeldShare, error: GridError) -> None:
         self._finder.drop(share, error)
-        self._forget_dropped()
+        self._stale = True
 
     def _forget_dropped(self) -> None:
-        """Blocks that came already stay: each is checked by itself before it is used."""
+        """Wait no more for dropped shares; blocks that have come stay where they can be checked by themselves."""
         for batch in self._batches:
             for share in [share for share in batch.fetches if share.state is ShareState.DROPPED]:
                 del batch.fetches[share]
             if batch.state is BatchState.FETCHING:
                 for share in [share for share, _ in batch.blocks.values() if share.state is ShareState.DROPPED]:
-                    batch.forget(share)
-
-    def _check_watches(self, now: float) -> None:
-        for request, (watch, _) in list(self._reads.items()):
-            watch.check(now)
-            if now >= watch.give_up_at:
-                self._withdrawn.append(request)
-                self._fail_read(request, PeerError(f"server {watch.peer.server_id} did not answer in time"))
+                    if not self._rows.proven(share.number, batch.chunk):
+                        batch.forget(share)
 
     def _judge(self) -> None:
         """Give up when a batch lacks shares and nothing under way could bring them."""

@@ -8,8 +8,8 @@ from grid.errors import GridError
 from grid.ports import ServerId
 
 FIRST_LATENCY_S = 0.1
-FIRST_RATE = 10e6
-"""Octets a second assumed of a server that has not answered yet."""
+FIRST_OCTET_S = 1 / 10e6
+"""What an answer and an octet of it are taken to cost of a server that has not answered yet."""
 
 HEDGE_FLOOR_S = 0.75
 """No answer is late before this: a busy machine's scheduling alone costs tenths of a second."""
@@ -17,9 +17,15 @@ HEDGE_FLOOR_S = 0.75
 HEDGE_FACTOR = 4.0
 """An answer is late when it takes this many times what was expected."""
 
+SILENCE_FLOOR_S = 1.5
+SILENCE_FACTOR = 8.0
+"""A server is silent when nothing at all has come from it for so long, though an answer is due."""
+
 GIVE_UP_FLOOR_S = 20.0
 GIVE_UP_FACTOR = 20.0
-"""When a server is taken for dead, and what it was asked for is withdrawn."""
+SLOWEST_RATE = 10e3
+"""A silent server is taken for dead, and what it was asked for withdrawn, after this long, plus what an answer
+takes at this rate in octets a second: where every server is so slow, patience is all that helps."""
 
 SMALL_ANSWER = 32768
 """Octets below which an answer's time tells of the latency, above which of the rate."""
@@ -27,58 +33,83 @@ SMALL_ANSWER = 32768
 
 @define(kw_only=True, eq=False)
 class Peer:
-    """A server's place in the order, its load and its speed, as seen by one plan."""
+    """A server's place in the order, its load and its speed, as seen by one plan.
+
+    latency_s, octet_s: seconds for an answer, and for each octet of it. heard_at: when it last answered anything.
+    """
 
     server_id: ServerId
     order: int
     latency_s: float = FIRST_LATENCY_S
-    rate: float = FIRST_RATE
+    octet_s: float = FIRST_OCTET_S
     outstanding_bytes: int = 0
-    answer_count: int = 0
+    latency_known: bool = False
+    rate_known: bool = False
+    heard_at: float = float("-inf")
     slow: bool = False
     error: GridError | None = None
 
     def expected_s(self, size: int) -> float:
         """Seconds until `size` more octets should have come."""
-        return self.latency_s + (self.outstanding_bytes + size) / self.rate
+        return self.time_of(self.outstanding_bytes + size)
+
+    def time_of(self, size: int) -> float:
+        """Seconds for `size` octets if nothing else is asked for."""
+        return self.latency_s + size * self.octet_s
 
     def sent(self, size: int, now: float) -> Watch:
         """Note a request for `size` octets; the watch says when its answer is late, and when it is hopeless."""
-        expected = self.expected_s(size)
         self.outstanding_bytes += size
-        return Watch(
-            peer=self,
-            size=size,
-            sent_at=now,
-            late_at=now + max(HEDGE_FLOOR_S, HEDGE_FACTOR * expected),
-            give_up_at=now + max(GIVE_UP_FLOOR_S, GIVE_UP_FACTOR * expected),
-        )
+        return Watch(peer=self, size=size, queued=self.outstanding_bytes, sent_at=now)
 
 
 @define(kw_only=True, eq=False)
 class Watch:
-    """One outstanding request of a peer."""
+    """One outstanding request of a peer. queued: its octets, and those asked for before and not come by then.
+
+    All times follow what is learned of the peer meanwhile.
+    """
 
     peer: Peer
     size: int
+    queued: int
     sent_at: float
-    late_at: float
-    give_up_at: float
     late: bool = False
+    silent: bool = False
+
+    @property
+    def late_at(self) -> float:
+        """When the answer has taken longer than it should, as far as is known."""
+        return self.sent_at + max(HEDGE_FLOOR_S, HEDGE_FACTOR * self.peer.time_of(self.queued))
+
+    @property
+    def silent_at(self) -> float:
+        """When the peer has been silent for too long to be merely slow."""
+        return self._heard_at + max(SILENCE_FLOOR_S, SILENCE_FACTOR * self.peer.time_of(self.size))
+
+    @property
+    def give_up_at(self) -> float:
+        """When nothing is to be hoped for any more."""
+        patience = max(GIVE_UP_FLOOR_S, GIVE_UP_FACTOR * self.peer.time_of(self.size))
+        return self._heard_at + patience + self.size / SLOWEST_RATE
+
+    @property
+    def _heard_at(self) -> float:
+        return max(self.sent_at, self.peer.heard_at)
 
     def answered(self, now: float) -> None:
         """The answer came: learn from it how fast the peer is."""
-        peer = self.peer
+        peer, size = self.peer, self.size
         elapsed = max(now - self.sent_at, 1e-4)
-        size, queued = self.size, peer.outstanding_bytes
         self.ended()
-        weight = 0.5 if peer.answer_count == 0 else 0.2
         if size < SMALL_ANSWER:
-            peer.latency_s += weight * (elapsed - peer.latency_s)
+            peer.latency_s += (0.2 if peer.latency_known else 1.0) * (elapsed - peer.latency_s)
+            peer.latency_known = True
         else:
-            rate = queued / max(elapsed - peer.latency_s, elapsed / 4)
-            peer.rate += weight * (rate - peer.rate)
-        peer.answer_count += 1
+            octet_s = max(elapsed - peer.latency_s, elapsed / 4) / self.queued
+            peer.octet_s += (0.2 if peer.rate_known else 1.0) * (octet_s - peer.octet_s)
+            peer.rate_known = True
+        peer.heard_at = now
         peer.slow = False
 
     def ended(self) -> None:
@@ -87,13 +118,16 @@ class Watch:
         self.size = 0
 
     def check(self, now: float) -> bool:
-        """Whether the request has just become late; True once."""
-        if self.late or now < self.late_at:
-            return False
-        self.late = self.peer.slow = True
-        return True
+        """Note whether the answer is late now, and the peer silent; whether all hope is gone."""
+        self.late = now >= self.late_at
+        self.silent = now >= self.silent_at
+        if self.late:
+            self.peer.slow = True
+        return now >= self.give_up_at
 
     @property
     def wake_at(self) -> float:
-        """When to check it next."""
-        return self.give_up_at if self.late else self.late_at
+        """When to check it next, after the last check."""
+        times = [] if self.late else [self.late_at]
+        times += [] if self.silent else [self.silent_at]
+        return min(times, default=self.give_up_at)

@@ -76,14 +76,16 @@ class Performer:
 
     async def abort(self) -> None:
         """Abort every upload not closed yet, within ABORT_LIMIT_S; never raises."""
-        uploads = list({id(upload): upload for upload in self._uploads.values()}.values())
-        self._uploads.clear()
         tasks = Tasks()
-        for upload in uploads:
-            tasks.start(upload.abort())
+        for upload, shares in self._take_uploads(list(self._uploads)):
+            tasks.start(upload.abort(shares))
+        if not tasks.count:
+            return
         alarm = self._runtime.clock.call_later(ABORT_LIMIT_S, tasks.cancel)
-        await tasks.wait()
-        alarm.cancel()
+        try:
+            await tasks.wait()
+        finally:
+            alarm.cancel()
 
     async def _ask(self, server: StorageServer, request: r.ServerRequest) -> object:
         index = self._storage_index
@@ -150,7 +152,7 @@ class Performer:
                 await allocation.upload.abort()
                 return
             for share in allocation.upload.share_numbers:
-                self._uploads.setdefault((request.server_id, share), allocation.upload)
+                self._uploads[request.server_id, share] = allocation.upload
             answered.callback(allocation)
 
         def failed(error: BaseException) -> None:
@@ -176,11 +178,20 @@ class Performer:
             groups.setdefault(id(upload), (upload, []))[1].append(share)
         for upload, shares in groups.values():
             await upload.close(shares)
+            for share in shares:
+                self._uploads.pop((request.server_id, share), None)
 
     async def _abort_server(self, server_id: ServerId) -> None:
-        for key in [key for key in self._uploads if key[0] == server_id]:
+        for upload, shares in self._take_uploads([key for key in self._uploads if key[0] == server_id]):
+            await upload.abort(shares)
+
+    def _take_uploads(self, keys: Sequence[tuple[ServerId, ShareNumber]]) -> list[tuple[Upload, list[ShareNumber]]]:
+        """These shares by upload; they are not ours to write to any more."""
+        groups: dict[int, tuple[Upload, list[ShareNumber]]] = {}
+        for key in keys:
             upload = self._uploads.pop(key)
-            await upload.abort([key[1]])
+            groups.setdefault(id(upload), (upload, []))[1].append(key[1])
+        return list(groups.values())
 
     def _upload(self, server_id: ServerId, share: ShareNumber) -> Upload:
         upload = self._uploads.get((server_id, share))

@@ -16,11 +16,11 @@ from attrs import field, frozen
 from grid.caps import ChkCap, LitCap, StorageIndex
 from grid.crypto.hashing import tagged_hash
 from grid.drive import drive
-from grid.errors import FormatError, GridError
+from grid.errors import FormatError
 from grid.immutable.encode import Encoder, convergent_hasher
 from grid.immutable.geometry import DEFAULT_MAX_SEGMENT_SIZE, Geometry
 from grid.immutable.perform import Performer
-from grid.immutable.putplan import Pushed, PutPlan
+from grid.immutable.putplan import Pushed, PutPlan, require_whole
 from grid.immutable.selectplan import Selection, SelectPlan
 from grid.placement.happiness import happiness
 from grid.placement.leases import LeaseMaster
@@ -84,9 +84,9 @@ async def put(
     once. NotHappyError or NoServersError when it cannot be stored, GridError when the source fails.
     """
     if source.size <= LIT_SIZE:
-        return PutResult(
-            cap=LitCap(data=bytes(await source.read_at(0, source.size))), pushed=0, found=0, sharemap={}, happiness=0
-        )
+        data = bytes(await source.read_at(0, source.size))
+        require_whole(data, source.size)
+        return PutResult(cap=LitCap(data=data), pushed=0, found=0, sharemap={}, happiness=0)
     geometry = Geometry.of_file(source.size, encoding.k, encoding.n, encoding.max_segment_size)
     if convergence is None:
         key = runtime.entropy.octets(16)
@@ -149,8 +149,7 @@ async def _convergent_key(
     while offset < source.size:
         length = min(KEY_CHUNK, source.size - offset)
         chunk = await source.read_at(offset, length)
-        if len(chunk) != length:
-            raise GridError("the file became shorter while it was read; put it again when it no longer changes")
+        require_whole(chunk, length)
         await runtime.cpu.run(hasher.update, chunk)
         offset += length
         observer(Event(at=runtime.clock.now(), what="progress", detail="hashing", count=offset, total=source.size))

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import define, field, frozen
 
+from grid import limits
 from grid.drive import Request
 from grid.errors import GridError, NotHappyError, PeerTimeoutError
 from grid.immutable.encode import EncodedBatch, Encoder, FinishedEncoding
@@ -32,6 +33,7 @@ from grid.immutable.requests import (
 )
 from grid.immutable.selectplan import Selection
 from grid.immutable.stalls import StallWatch
+from grid.immutable.writesplit import split_writes
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, ShareWrite
 
@@ -70,6 +72,12 @@ class _Server:
     last_queued: bool = False
     closing: CloseShares | None = None
     closed: bool = False
+
+
+def require_whole(octets: Buffer, length: int) -> None:
+    """GridError unless a source gave as many octets as it was asked for."""
+    if len(octets) != length:
+        raise GridError("the file became shorter while it was read; put it again when it no longer changes")
 
 
 @frozen(kw_only=True)
@@ -152,7 +160,7 @@ class PutPlan:
         match request:
             case ReadSource():
                 assert self._reading is not None and isinstance(answer, bytes | bytearray | memoryview)
-                self._to_encode, self._reading = (self._reading, answer), None
+                self._take_text(self._reading, answer)
             case EncodeSegments():
                 assert isinstance(answer, EncodedBatch)
                 self._encoding.pop(request).encoded = answer
@@ -179,6 +187,15 @@ class PutPlan:
             self._lose(request.server_id, error, now)
         elif not isinstance(request, ServerRequest):
             self._error = self._error or error
+
+    def _take_text(self, batch: _Batch, text: Buffer) -> None:
+        self._reading = None
+        try:
+            require_whole(text, batch.text_bytes)
+        except GridError as error:
+            self._error = self._error or error
+        else:
+            self._to_encode = batch, text
 
     def _read(self) -> list[Request]:
         """Encode what was read, and read on while there is room."""
@@ -234,7 +251,11 @@ class PutPlan:
         batch.queued = True
         batch.waiting_for = set(self._servers)
         for server in self._servers.values():
-            server.queue.append((batch, self._writes(batch, server)))
+            self._queue_for(server, batch)
+
+    def _queue_for(self, server: _Server, batch: _Batch) -> None:
+        for message in split_writes(self._writes(batch, server), limits.WRITE_CALL_BYTES // 2):
+            server.queue.append((batch, message))
 
     def _writes(self, batch: _Batch, server: _Server) -> list[ShareWrite]:
         """One write per share: with the header before the first batch, and the trailer behind the last."""
@@ -259,7 +280,7 @@ class PutPlan:
         if server.trailers is not None and not server.last_queued and last is not None and self._is_last(last):
             server.last_queued = last.queued = True
             last.waiting_for.add(server.server_id)
-            server.queue.append((last, self._writes(last, server)))
+            self._queue_for(server, last)
         while server.queue and len(server.writing) < WRITES_IN_FLIGHT:
             batch, writes = server.queue.popleft()
             size = sum(write.size for write in writes)
@@ -285,7 +306,9 @@ class PutPlan:
             server.closed = True
             return
         batch = server.writing.pop(request)
-        batch.waiting_for.discard(server.server_id)
+        pending = [*server.writing.values(), *(queued for queued, _ in server.queue)]
+        if not any(other is batch for other in pending):
+            batch.waiting_for.discard(server.server_id)
 
     def _retire(self, now: float) -> None:
         """Let go of batches that all servers have taken."""

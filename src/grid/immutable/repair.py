@@ -132,8 +132,7 @@ async def _replace(
         for server_id in holders:
             existing.setdefault(server_id, set()).add(share)
     selection, pushed = await push(encoder, performer, ordered, 0, runtime, observer, existing=existing)
-    stored = {server_id: shares for server_id, shares in selection.placed.items()}
     return {
         server_id: frozenset(share for share in shares if server_id in pushed.sharemap.get(share, ()))
-        for server_id, shares in stored.items()
+        for server_id, shares in selection.placed.items()
     }

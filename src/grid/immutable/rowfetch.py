@@ -6,13 +6,13 @@ Part of the get plan. A chunk of a row is fetched once per share number (block h
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from attrs import define
 
 from grid.errors import FormatError, GridError, IntegrityError
+from grid.immutable.heldshare import HeldShare, ShareState
 from grid.immutable.peer import Watch
-from grid.immutable.sharefinder import HeldShare
 from grid.immutable.verify import FileVerifier, LeafRows
 from grid.ports import Buffer, Range, ShareNumber
 
@@ -35,9 +35,16 @@ class RowFetcher:
         self._verifier = verifier
         self._pending: dict[tuple[ShareNumber | None, int], list[RowWant]] = {}
 
-    def proven(self, numbers: Collection[ShareNumber], chunk: int) -> bool:
-        """Whether a window with these shares can be opened."""
-        return self._rows(None).has(chunk) and all(self._rows(number).has(chunk) for number in numbers)
+    def proven(self, number: ShareNumber | None, chunk: int) -> bool:
+        """Whether the chunk of this tree is proven."""
+        return self._rows(number).has(chunk)
+
+    def late_watch(self, number: ShareNumber, chunk: int) -> Watch | None:
+        """The watch of a row that should have come; None if it has, or may still be on time."""
+        pending = self._pending.get((number, chunk), ())
+        if not pending or self.proven(number, chunk) or self._awaited(number, chunk, None):
+            return None
+        return pending[-1].watch
 
     def wants(self, shares: Sequence[HeldShare], chunk: int) -> tuple[list[RowWant], list[tuple[HeldShare, GridError]]]:
         """(rows to fetch now, shares whose row at hand is false) so that windows of these shares can be opened."""
@@ -75,8 +82,11 @@ class RowFetcher:
         if want in pending:
             pending.remove(want)
 
-    def _awaited(self, number: ShareNumber | None, chunk: int, share: HeldShare) -> bool:
-        pending = self._pending.get((number, chunk), ())
+    def _awaited(self, number: ShareNumber | None, chunk: int, share: HeldShare | None) -> bool:
+        """Whether the row is on its way from this share, or in time from another."""
+        pending = [
+            want for want in self._pending.get((number, chunk), ()) if want.share.state is not ShareState.DROPPED
+        ]
         return any(want.share is share or want.watch is None or not want.watch.late for want in pending)
 
     def _rows(self, number: ShareNumber | None) -> LeafRows:

@@ -16,7 +16,7 @@ from enum import Enum
 from attrs import define, field, frozen
 
 from grid.drive import Request
-from grid.errors import GridError, NoServersError, NotHappyError
+from grid.errors import GridError, NoServersError, NotHappyError, PeerTimeoutError
 from grid.immutable.happymessage import describe_unhappiness
 from grid.immutable.requests import Allocate, AskVersion, FindShares, ServerRequest
 from grid.placement.assign import assign
@@ -40,8 +40,11 @@ class _Standing(Enum):
 
 @define(kw_only=True, eq=False)
 class _Candidate:
+    """asked: it may be asked for anything; of the others is only known what they hold."""
+
     server_id: ServerId
     standing: _Standing = _Standing.WRITABLE
+    asked: bool = True
     version: ServerVersion | None = None
     existing: frozenset[ShareNumber] | None = None
     allocated: set[ShareNumber] = field(factory=set)
@@ -70,7 +73,8 @@ class SelectPlan:
     """Places shares 0..n-1 of share_size octets each so that `happy` servers each hold one of their own.
 
     existing: the shares to count on, by server, where they are known already (a repair); then servers are not
-    asked for their lists, and what else they claim to hold is not counted.
+    asked for their lists, and what else they claim to hold is not counted. Shares on servers that are no
+    candidates count too.
     """
 
     def __init__(
@@ -87,8 +91,8 @@ class SelectPlan:
         self._candidates = {server_id: _Candidate(server_id=server_id) for server_id in server_ids[: 2 * n]}
         self._given = existing is not None
         for server_id, shares in (existing or {}).items():
-            if server_id in self._candidates:
-                self._candidates[server_id].existing = frozenset(shares)
+            holder = _Candidate(server_id=server_id, standing=_Standing.READ_ONLY, asked=False)
+            self._candidates.setdefault(server_id, holder).existing = frozenset(shares)
         if self._given:
             for candidate in self._candidates.values():
                 candidate.existing = candidate.existing or frozenset()
@@ -113,8 +117,8 @@ class SelectPlan:
         if self._error is not None:
             raise self._error
         return Selection(
-            placed={c.server_id: frozenset(c.allocated) for c in self._candidates.values() if c.allocated},
-            existing={c.server_id: c.existing for c in self._candidates.values() if c.existing},
+            placed={c.server_id: frozenset(c.allocated) for c in self._counted() if c.allocated},
+            existing={c.server_id: c.existing for c in self._counted() if c.existing},
             happiness=self._happiness(),
         )
 
@@ -139,7 +143,7 @@ class SelectPlan:
         """Questions to ask now."""
         if not self._started:
             self._started = True
-            if not self._candidates:
+            if not any(candidate.asked for candidate in self._candidates.values()):
                 self._fail(NoServersError("there is no server to upload to; is the introducer reachable?"))
                 return []
             return self._ask(now)
@@ -175,7 +179,7 @@ class SelectPlan:
 
     def _ask(self, now: float) -> list[Request]:
         requests: list[Request] = []
-        for server_id in self._candidates:
+        for server_id in [candidate.server_id for candidate in self._candidates.values() if candidate.asked]:
             asked: list[ServerRequest] = [AskVersion(server_id=server_id)]
             if not self._given:
                 asked.append(FindShares(server_id=server_id))
@@ -188,7 +192,7 @@ class SelectPlan:
     def _next_round(self, now: float) -> list[Request]:
         """Place the shares by what is known, and ask for what is new in that; done when nothing is."""
         first, self._phase = self._phase is _Phase.ASKING, _Phase.ALLOCATING
-        if all(candidate.standing is _Standing.BAD for candidate in self._candidates.values()):
+        if not self._counted():
             cause = f": {self._causes[-1]}" if self._causes else ""
             self._fail(NoServersError(f"none of the {len(self._candidates)} servers could be reached{cause}"))
             return []
@@ -198,11 +202,13 @@ class SelectPlan:
         self._improvable = False
         placement = self._place()
         requests: list[Request] = []
-        for candidate in self._candidates.values():
+        for candidate in [candidate for candidate in self._counted() if candidate.asked]:
             wanted = frozenset(share for share, server_id in placement.items() if server_id == candidate.server_id)
             wanted -= candidate.allocated
+            if not first:  # What it holds it was asked to renew in the first round.
+                wanted -= candidate.existing or frozenset()
             renew = first and candidate.standing is _Standing.READ_ONLY and candidate.existing
-            if candidate.standing is _Standing.BAD or not (wanted or renew):
+            if not (wanted or renew):
                 continue
             request = Allocate(
                 server_id=candidate.server_id,
@@ -228,6 +234,10 @@ class SelectPlan:
 
     def _take_allocation(self, candidate: _Candidate, request: Allocate, answer: Allocation) -> None:
         allocated = answer.upload.share_numbers & request.wanted
+        for other in self._candidates.values():
+            # Taken twice: the server that has others keeps those; what is not written is aborted in the end.
+            twice = other.allocated & allocated
+            other.allocated -= twice if len(other.allocated) > len(twice) else set()
         elsewhere = {share for other in self._candidates.values() for share in other.allocated}
         candidate.allocated |= allocated - elsewhere
         already = frozenset(number for number in answer.already if 0 <= number < self._n)
@@ -235,7 +245,7 @@ class SelectPlan:
             candidate.existing = (candidate.existing or frozenset()) | already
         if request.wanted - allocated - already:
             self._demote(candidate, _Standing.READ_ONLY)
-        elif self._given and request.wanted & already:
+        elif self._given and request.wanted & already - (candidate.existing or frozenset()):
             # It claims a share that was found bad there: the number has to go to somebody else.
             self._demote(candidate, _Standing.READ_ONLY)
 
@@ -243,6 +253,8 @@ class SelectPlan:
         if candidate.standing is not _Standing.BAD and candidate.standing is not standing:
             candidate.standing = standing
             self._improvable = True
+            if standing is _Standing.BAD:
+                candidate.allocated.clear()
 
     def _complete(self) -> bool:
         return len(self._sharemap()) == self._n and self._happiness() >= self._happy
@@ -263,11 +275,13 @@ class SelectPlan:
 
     def _sharemap(self) -> dict[ShareNumber, set[ServerId]]:
         sharemap: dict[ShareNumber, set[ServerId]] = {}
-        for candidate in self._candidates.values():
-            if candidate.standing is not _Standing.BAD:
-                for share in (candidate.existing or frozenset()) | candidate.allocated:
-                    sharemap.setdefault(share, set()).add(candidate.server_id)
+        for candidate in self._counted():
+            for share in (candidate.existing or frozenset()) | candidate.allocated:
+                sharemap.setdefault(share, set()).add(candidate.server_id)
         return sharemap
+
+    def _counted(self) -> list[_Candidate]:
+        return [candidate for candidate in self._candidates.values() if candidate.standing is not _Standing.BAD]
 
     def _happiness(self) -> int:
         return happiness(self._sharemap())
@@ -293,6 +307,6 @@ class SelectPlan:
         for request, sent_at in list(self._outstanding.items()):
             if enough or now >= sent_at + ANSWER_LIMIT_S:
                 self._withdrawn.append(request)
-                self.fail(request, GridError(f"server {request.server_id} did not answer in time"), now)
+                self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
                 candidate = self._candidates[request.server_id]
                 self._demote(candidate, _Standing.BAD)

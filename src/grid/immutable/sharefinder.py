@@ -11,10 +11,7 @@ many servers as shares are needed and one, at most MAX_OUTSTANDING at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
-
-from attrs import define, field
+from collections.abc import Mapping, Sequence
 
 from grid import limits
 from grid.errors import (
@@ -25,56 +22,31 @@ from grid.errors import (
     NoServersError,
     NotEnoughSharesError,
     PeerError,
+    PeerTimeoutError,
     ShareError,
     UnknownVersionError,
 )
-from grid.immutable.layout import MAX_HEADER_SIZE, Guess, ShareLayout, parse_header, parse_ueb_length
+from grid.immutable.heldshare import HeldShare, ShareState, missing_ranges, prove_share
+from grid.immutable.layout import MAX_HEADER_SIZE, Guess
 from grid.immutable.peer import Peer, Watch
 from grid.immutable.requests import AdviseCorrupt, FindShares, ReadShares
 from grid.immutable.verify import CHUNK_LEAVES, FileVerifier, RowRanges
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 MAX_OUTSTANDING = 10
-"""Servers asked at once for their shares, as 1.20 does."""
+"""Servers asked at once for their shares, as 1.20 does, not counting those whose answer is late."""
+
+MAX_LATE = 90
+"""Late answers waited for besides: each costs a little memory, and there is hope in them yet."""
+
+UEB_SOURCES = 2
+"""Shares asked at once for the extension block where the guess missed it: one to spare."""
 
 WHOLE_SHARE_SIZE = 65536
 """Shares up to this size are fetched whole by the first question."""
 
 TAIL_SLACK = 2048
 """Octets asked for beyond the guessed end: an older writer's extension block may be longer."""
-
-
-class ShareState(Enum):
-    """How far a share has come: FOUND -> READY -> (at any time) DROPPED."""
-
-    FOUND = "found"
-    READY = "ready"
-    DROPPED = "dropped"
-
-
-@define(kw_only=True, eq=False)
-class HeldShare:
-    """One share on one server. at_hand: (offset, octets) pieces fetched already, unproven."""
-
-    peer: Peer
-    number: ShareNumber
-    state: ShareState = ShareState.FOUND
-    layout: ShareLayout | None = None
-    at_hand: list[tuple[int, Buffer]] = field(factory=list, repr=False)
-    bad_segments: set[int] = field(factory=set)
-    asked: bool = False
-
-    def piece(self, offset: int, length: int) -> Buffer | None:
-        """These octets if they are at hand."""
-        for start, octets in self.at_hand:
-            if start <= offset and offset + length <= start + len(octets):
-                return memoryview(octets)[offset - start : offset - start + length]
-        return None
-
-    def pieces(self, ranges: Iterable[Range]) -> list[Buffer] | None:
-        """All of these ranges if they are at hand."""
-        found = [self.piece(offset, length) for offset, length in ranges]
-        return None if any(piece is None for piece in found) else [piece for piece in found if piece is not None]
 
 
 class ShareFinder:
@@ -95,7 +67,7 @@ class ShareFinder:
         self._unasked = list(self.peers)
         self._second_chances: list[Peer] = []
         self._finding: dict[FindShares, Watch] = {}
-        self._examining: dict[ReadShares, tuple[Watch, HeldShare]] = {}
+        self._examining: dict[ReadShares, tuple[Watch, HeldShare, Sequence[Range]]] = {}
         self._outbox: list[AdviseCorrupt] = []
         self._withdrawn: list[FindShares | ReadShares] = []
 
@@ -109,21 +81,45 @@ class ShareFinder:
 
     @property
     def known_count(self) -> int:
-        """Distinct share numbers found and not dropped."""
-        return len({share.number for share in self.shares if share.state is not ShareState.DROPPED})
+        """Distinct share numbers found and not dropped, without those that a late answer is needed to prove."""
+        late = {share for watch, share, _ in self._examining.values() if watch.late}
+        known = {share.number for share in self.shares if share.state is not ShareState.DROPPED and share not in late}
+        return len(known)
 
     @property
     def exhausted(self) -> bool:
         """Whether no further share can come to light."""
         return not (self._unasked or self._finding or self._examining or self._second_chances)
 
-    def advance(self, now: float, wanted: int) -> list[FindShares | ReadShares | AdviseCorrupt]:
-        """What to ask next, so that `wanted` distinct share numbers become known."""
+    def examine(self, now: float) -> list[ReadShares]:
+        """Prove what can be proven of the shares found; what to fetch so that the rest can be."""
         self._check_watches(now)
-        requests: list[FindShares | ReadShares | AdviseCorrupt] = [*self.take_reports(), *self._examine_more(now)]
+        requests: list[ReadShares] = []
+        busy = {share for _, share, _ in self._examining.values()}
+        sources = sum(
+            1 for watch, share, wants in self._examining.values() if not watch.late and _supplies_ueb(share, wants)
+        )
+        for share in [share for share in self.shares if share.state is ShareState.FOUND and share not in busy]:
+            wants = self._missing(share, with_ueb=sources < UEB_SOURCES)
+            if not wants:
+                continue
+            sources += _supplies_ueb(share, wants)
+            share.asked.update(wants)
+            size = sum(length for _, length in wants)
+            request = ReadShares(
+                server_id=share.peer.server_id, wants={share.number: wants}, share_numbers=(share.number,), size=size
+            )
+            self._examining[request] = (share.peer.sent(size, now), share, wants)
+            requests.append(request)
+        return requests
+
+    def search(self, now: float, wanted: int) -> list[FindShares]:
+        """Whom to ask next, so that `wanted` distinct share numbers become known."""
+        requests: list[FindShares] = []
         distinct = self.known_count
         hoped = sum(1 for watch in self._finding.values() if not watch.late)
-        while distinct + hoped < wanted and len(self._finding) < 2 * MAX_OUTSTANDING and hoped < MAX_OUTSTANDING:
+        late = len(self._finding) - hoped
+        while distinct + hoped < wanted and hoped < MAX_OUTSTANDING and late < MAX_LATE:
             peer = self._next_peer()
             if peer is None:
                 break
@@ -136,15 +132,17 @@ class ShareFinder:
 
     def wake_at(self) -> float | None:
         """When a question becomes late or hopeless."""
-        watches = [*self._finding.values(), *(watch for watch, _ in self._examining.values())]
+        watches = [*self._finding.values(), *(watch for watch, _, _ in self._examining.values())]
         return min((watch.wake_at for watch in watches), default=None)
 
     def settle(self) -> None:
         """Forget what is outstanding: the read that asked has ended, and the next one asks again where it must."""
-        self._unasked = [watch.peer for watch in self._finding.values()] + self._unasked
+        in_time = [watch.peer for watch in self._finding.values() if not watch.late]
+        late = [watch.peer for watch in self._finding.values() if watch.late]
+        self._unasked = in_time + self._unasked + late
         self._finding.clear()
-        for _, share in self._examining.values():
-            share.asked = False
+        for _, share, wants in self._examining.values():
+            share.asked.difference_update(wants)
         self._examining.clear()
         for peer in self.peers:
             peer.outstanding_bytes = 0
@@ -187,14 +185,13 @@ class ShareFinder:
         examined = self._examining.pop(request, None)
         if examined is None:
             return False
-        watch, share = examined
+        watch, share, wants = examined
         watch.answered(now)
         pieces = answer.get(share.number)
         if pieces is None:
             self.drop(share, PeerError("the server no longer has the share"))
         elif share.state is ShareState.FOUND:
-            wants = request.wants[share.number]
-            share.at_hand += [(offset, piece) for (offset, _), piece in zip(wants, pieces, strict=False)]
+            share.take(wants, pieces)
             self._examine(share)
         return True
 
@@ -206,7 +203,7 @@ class ShareFinder:
             examined = self._examining.pop(request, None)
             if examined is None:
                 return False
-            watch, _ = examined
+            watch, _, _ = examined
         watch.ended()
         self.drop_peer(watch.peer, error)
         return True
@@ -243,6 +240,13 @@ class ShareFinder:
             self._second_chances.append(peer)
         peer.error = error
 
+    def spread_rate(self) -> None:
+        """Take servers that have sent no blocks yet to be as fast as the others are on average."""
+        known = [peer.octet_s for peer in self.peers if peer.rate_known]
+        for peer in self.peers:
+            if known and not peer.rate_known:
+                peer.octet_s = sum(known) / len(known)
+
     def _next_peer(self) -> Peer | None:
         if self._unasked:
             return self._unasked.pop(0)
@@ -255,17 +259,15 @@ class ShareFinder:
 
     def _check_watches(self, now: float) -> None:
         for request, watch in list(self._finding.items()):
-            watch.check(now)
-            if now >= watch.give_up_at:
+            if watch.check(now):
                 self._give_up(request, watch)
-        for examination, (watch, _) in list(self._examining.items()):
-            watch.check(now)
-            if now >= watch.give_up_at:
+        for examination, (watch, _, _) in list(self._examining.items()):
+            if watch.check(now):
                 self._give_up(examination, watch)
 
     def _give_up(self, request: FindShares | ReadShares, watch: Watch) -> None:
         self._withdrawn.append(request)
-        self.fail(request, PeerError(f"server {watch.peer.server_id} did not answer in time"))
+        self.fail(request, PeerTimeoutError(f"server {watch.peer.server_id} did not answer in time"))
 
     def _found(self, request: FindShares, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float) -> None:
         watch = self._finding.pop(request)
@@ -275,94 +277,34 @@ class ShareFinder:
             if not 0 <= number < self._n:
                 continue
             share = HeldShare(peer=watch.peer, number=number)
-            share.at_hand = [
-                (offset, piece)
-                for (offset, _), piece in zip(request.ranges, answer[number], strict=False)
-                if len(piece)
-            ]
+            share.take(request.ranges, answer[number])
             self.shares.append(share)
             if share.at_hand:
                 self._examine(share)
 
-    def _examine_more(self, now: float) -> list[ReadShares]:
-        """Ask for what is missing of the shares found, until the file's geometry is known of at most two shares."""
-        requests: list[ReadShares] = []
-        for share in self.shares:
-            if share.state is not ShareState.FOUND or share.asked:
-                continue
-            if self._verifier.geometry is None and len(self._examining) >= 2:
-                break
-            wants = self._missing(share)
-            share.asked = True
-            size = sum(length for _, length in wants)
-            request = ReadShares(
-                server_id=share.peer.server_id, wants={share.number: wants}, share_numbers=(share.number,), size=size
-            )
-            self._examining[request] = (share.peer.sent(size, now), share)
-            requests.append(request)
-        return requests
-
-    def _missing(self, share: HeldShare) -> list[Range]:
-        layout = share.layout
-        if layout is None:
+    def _missing(self, share: HeldShare, *, with_ueb: bool) -> list[Range]:
+        """What to ask for; nothing if the share can be proven, or has to wait, or is dropped."""
+        if share.layout is None:
             return self._speculation
-        wants: list[Range] = []
-        if not self._verifier.has_root(share.number) and share.piece(layout.chain_offset, layout.chain_size) is None:
-            wants.append((layout.chain_offset, layout.chain_size))
-        if self._verifier.geometry is None:
-            wants.append((layout.ueb_offset, layout.length_field_size + limits.MAX_UEB_SIZE))
+        try:
+            wants = missing_ranges(share, self._verifier, with_ueb=with_ueb)
+        except FormatError as error:
+            self.drop(share, error)
+            return []
+        if not wants and self._verifier.geometry is not None:
+            self._examine(share)
         return wants
 
     def _examine(self, share: HeldShare) -> None:
-        """Prove as much as the octets at hand allow; a share that cannot be proven is dropped."""
+        """Prove as much as the octets at hand allow; a share that is false is dropped."""
         try:
-            self._prove(share)
+            prove_share(share, self._verifier)
         except DamagedFileError:
             raise
-        except IntegrityError as error:
-            self.drop(share, error)
-        except UnknownVersionError as error:
+        except (IntegrityError, UnknownVersionError) as error:
             self.drop(share, error)
         except FormatError as error:
             self.drop(share, IntegrityError(str(error)))
-
-    def _prove(self, share: HeldShare) -> None:
-        if share.layout is None:
-            share.layout = parse_header(share.piece(0, min(MAX_HEADER_SIZE, _available(share, 0))) or b"")
-            share.asked = False
-        layout = share.layout
-        if self._verifier.geometry is None and not self._prove_ueb(share, layout):
-            return
-        if not self._verifier.has_root(share.number):
-            chain = share.piece(layout.chain_offset, layout.chain_size)
-            if chain is None:
-                self._short(share)
-                return
-            self._verifier.accept_chain(share.number, chain)
-        share.state = ShareState.READY
-
-    def _prove_ueb(self, share: HeldShare, layout: ShareLayout) -> bool:
-        field_size = layout.length_field_size
-        length_field = share.piece(layout.ueb_offset, field_size)
-        if length_field is None:
-            self._short(share)
-            return False
-        length = parse_ueb_length(layout, length_field)
-        octets = share.piece(layout.ueb_offset + field_size, length)
-        if octets is None:
-            self._short(share)
-            return False
-        try:
-            self._verifier.accept_ueb(octets)
-        except FormatError as error:
-            # Proven octets that make no sense: every share says so, and no other share can mend it.
-            raise DamagedFileError(str(error)) from error
-        return True
-
-    def _short(self, share: HeldShare) -> None:
-        """What is needed is not at hand: ask once, and take a second lack for a share cut short."""
-        if share.asked:
-            self.drop(share, FormatError("the share is cut short"))
 
 
 def speculate(guess: Guess, first_segment: int) -> list[Range]:
@@ -379,6 +321,6 @@ def speculate(guess: Guess, first_segment: int) -> list[Range]:
     ]
 
 
-def _available(share: HeldShare, offset: int) -> int:
-    """Octets at hand in one piece from this offset on."""
-    return max((start + len(octets) - offset for start, octets in share.at_hand if start <= offset), default=0)
+def _supplies_ueb(share: HeldShare, wants: Sequence[Range]) -> bool:
+    """Whether an examination fetches the extension block."""
+    return share.layout is None or wants[-1][0] == share.layout.ueb_offset
