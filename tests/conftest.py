@@ -20,7 +20,7 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import deferLater
 from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
 
-ASYNC_TEST_S = 120.0
+ASYNC_TEST_S = 60.0
 """Far more than any test takes on a slow machine; it only turns a hang into a failure."""
 
 SETTLE_S = 2.0
