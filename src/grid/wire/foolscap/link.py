@@ -61,6 +61,7 @@ class Link:
         self._session: Session | None = None
         self._waiters: list[Deferred[Session]] = []
         self._attempts = Tasks()
+        self._is_attempting = False
         self._retry = _Backoff(clock)
         self._status = ConnectionStatus(state=ConnectionState.IDLE, since=clock.unix_time())
 
@@ -88,12 +89,13 @@ class Link:
         session = self.current
         if session is not None:
             return session
-        if not self._attempts.count:
+        if not self._is_attempting:
             self._retry.require_due(self._where)
         # An attempt may end before start() returns: whoever waits for it must be known by then.
         waiter: Deferred[Session] = Deferred(self._forget)
         self._waiters.append(waiter)
-        if not self._attempts.count:
+        if not self._is_attempting:
+            self._is_attempting = True
             self._set_state(ConnectionState.CONNECTING)
             self._attempts.start(self._connect(), self._connected, self._failed)
         return await waiter
@@ -117,6 +119,7 @@ class Link:
         return PeerTimeoutError(f"{self._where} did not finish connecting within {self._deadline_s:g} s")
 
     def _connected(self, session: Session) -> None:
+        self._is_attempting = False
         self._session = session
         self._retry.reset()
         self._set_state(ConnectionState.CONNECTED, version=session.version)
@@ -126,6 +129,7 @@ class Link:
             waiter.callback(session)
 
     def _failed(self, error: BaseException) -> None:
+        self._is_attempting = False
         if is_cancellation(error):
             error = PeerGoneError(f"the attempt to reach {self._where} was given up")
         if isinstance(error, GridError):

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from foolscap.api import Referenceable, Tub, fireEventually
 from foolscap.crypto import loadCertificate
-from OpenSSL.SSL import Error as TlsError
+from OpenSSL.crypto import Error as CertificateError
 from twisted.internet.defer import Deferred
 from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import IStreamServerEndpoint
@@ -43,7 +43,7 @@ def node_certificate(path: Path) -> bytes:
         write_private(path, pem)
     try:
         loadCertificate(pem)
-    except (TlsError, ValueError) as error:
+    except (CertificateError, ValueError) as error:
         raise ConfigError(f"{path} does not hold a PEM certificate and its key: restore it or remove it") from error
     return pem
 
