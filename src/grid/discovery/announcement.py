@@ -15,7 +15,7 @@ from attrs import frozen
 from grid.codec import base32
 from grid.codec.key_text import pack_bare_key, pack_signature, parse_bare_key, parse_signature
 from grid.crypto.ed25519 import SigningKey, VerifyingKey
-from grid.errors import FormatError, IntegrityError
+from grid.errors import FormatError
 from grid.limits import MAX_ANNOUNCEMENT_SIZE
 from grid.placement.order import permutation_seed
 from grid.ports import ServerId, ServerIdentity
@@ -24,6 +24,7 @@ from grid.wire.locators import Furl, parse_furl
 STORAGE_SERVICE = "storage"
 KEY_PREFIX = b"v0-"
 MAX_NICKNAME = 200
+MAX_JSON_DEPTH = 20
 
 
 @frozen
@@ -183,12 +184,17 @@ def _ascii(text: bytes) -> str:
 
 def _parse_json(message: bytes) -> object:
     try:
-        return json.loads(message.decode("utf-8"))
+        value: object = json.loads(message.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise FormatError("an announcement that is not JSON in UTF-8") from error
+    if not _is_shallow(value, MAX_JSON_DEPTH):
+        raise FormatError(f"an announcement nested deeper than {MAX_JSON_DEPTH} levels")
+    return value
 
 
-__all__ = [
-    "Announcement", "FormatError", "IntegrityError", "SignedAnnouncement", "identify", "parse_announcement",
-    "parse_fields", "parse_signed", "replaces", "server_id_of", "sign", "storage_fields", "storage_furl", "verify",
-]  # fmt: skip
+def _is_shallow(value: object, levels: int) -> bool:
+    if isinstance(value, dict):
+        return levels > 0 and all(_is_shallow(item, levels - 1) for item in value.values())
+    if isinstance(value, list):
+        return levels > 0 and all(_is_shallow(item, levels - 1) for item in value)
+    return True

@@ -16,9 +16,10 @@ def parse_static_servers(data: bytes) -> list[Announcement]:
     content = parse_yaml(data)
     if content is None:
         return []
-    if not isinstance(content, dict) or not isinstance(content.get("storage", {}) or {}, dict):
+    section = content.get("storage") if isinstance(content, dict) else content
+    entries = {} if section is None else section
+    if not isinstance(entries, dict):
         raise FormatError("a servers file has one section, `storage`, of servers by their id")
-    entries = content.get("storage") or {}
     if len(entries) > MAX_ANNOUNCEMENTS:
         raise FormatError(f"a servers file with more than {MAX_ANNOUNCEMENTS} servers")
     return [_parse_entry(str(name), entry) for name, entry in entries.items()]

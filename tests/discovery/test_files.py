@@ -1,0 +1,122 @@
+"""The files that name servers: the static list, and the cache of announcements. [spec wire 9, 10]"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.discovery.announcement import storage_furl
+from grid.discovery.cache import pack_cache, parse_cache, read_cache
+from grid.discovery.static_servers import parse_static_servers, read_static_servers
+from grid.errors import ConfigError, FormatError
+from grid.limits import MAX_SERVERS_FILE
+from tests.discovery.samples import IDS, announcement, fields, furl
+
+STATIC = f"""
+storage:
+  my-server-1:
+    ann:
+      nickname: one
+      anonymous-storage-FURL: {furl()}
+    connections: {{tcp: tcp}}
+  {IDS[1]}:
+    ann: {{anonymous-storage-FURL: "{furl("b")}"}}
+  7:
+    ann: {{anonymous-storage-FURL: "{furl("c")}"}}
+"""
+
+
+def test_static_servers_when_written_by_hand_then_are_read() -> None:
+    servers = parse_static_servers(STATIC.encode())
+    assert [server.server_id for server in servers] == ["my-server-1", IDS[1], "7"]
+    assert [server.nickname for server in servers] == ["one", "", ""]
+    assert storage_furl(servers[1]).tub_id == "b" * 32
+    assert all(server.service_name == "storage" for server in servers)
+
+
+@pytest.mark.parametrize("text", ["", "storage:\n", "storage: {}\n", "other: 5\n"])
+def test_static_servers_when_there_are_none_then_the_list_is_empty(text: str) -> None:
+    assert parse_static_servers(text.encode()) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "5",
+        "storage: []",
+        "storage: {a: 5}",
+        "storage: {a: {}}",
+        "storage: {a: {ann: 5}}",
+        "storage: {a: {ann: {}}}",
+        "storage: {a: {ann: {anonymous-storage-FURL: 5}}}",
+        "storage: {a: {ann: {anonymous-storage-FURL: x}}}",
+        "storage: {a: {ann: {5: x}}}",
+        f'storage: {{"a\\nb": {{ann: {{anonymous-storage-FURL: "{furl()}"}}}}}}',
+        "storage: &a {x: *a}",
+        "a: &a [1]\nb: [*a, *a]",
+        "storage: !!python/object/apply:os.system [echo]",
+        "{{{{",
+        "\x00",
+        "[" * 5000,
+        "? [1]\n: 2",
+        "#" + "x" * MAX_SERVERS_FILE,
+    ],
+)
+def test_static_servers_when_malformed_then_are_refused(text: str) -> None:
+    with pytest.raises(FormatError):
+        parse_static_servers(text.encode())
+
+
+def test_static_servers_when_not_utf8_then_are_refused() -> None:
+    with pytest.raises(FormatError):
+        parse_static_servers(b"\xff\xfe\xff")
+
+
+@given(st.text(max_size=80))
+def test_yaml_files_when_given_any_text_then_raise_nothing_but_format_error(text: str) -> None:
+    for parse in (parse_static_servers, parse_cache):
+        with contextlib.suppress(FormatError, UnicodeEncodeError):
+            parse(text.encode())
+
+
+def test_read_static_servers_when_the_file_is_bad_then_names_it(tmp_path: Path) -> None:
+    file = tmp_path / "servers.yaml"
+    assert read_static_servers(file) == []
+    file.write_text(STATIC)
+    assert len(read_static_servers(file)) == 3
+    file.write_text("storage: 5")
+    with pytest.raises(ConfigError, match=r"servers\.yaml"):
+        read_static_servers(file)
+
+
+def test_cache_when_packed_and_parsed_then_is_the_same() -> None:
+    made = [announcement(0), announcement(1, nickname="ü\ud800: [", extra=[1, {"a": None}])]
+    parsed = parse_cache(pack_cache(made))
+    assert [(one.server_id, one.fields) for one in parsed] == [(one.server_id, one.fields) for one in made]
+    assert all(one.signed is None for one in parsed)
+
+
+def test_cache_when_values_are_shared_then_has_no_aliases() -> None:
+    shared = [1, 2]
+    parsed = parse_cache(pack_cache([announcement(a=shared, b=shared)]))
+    assert parsed[0].fields["b"] == shared
+
+
+def test_cache_when_an_entry_is_bad_then_the_others_are_read() -> None:
+    good = pack_cache([announcement(0)]).decode()
+    parsed = parse_cache(("- 5\n- {}\n- {key_s: 5, ann: {}}\n- {key_s: x, ann: 5}\n" + good).encode())
+    assert [one.fields for one in parsed] == [fields()]
+
+
+def test_read_cache_when_missing_or_damaged_then_is_empty(tmp_path: Path) -> None:
+    file = tmp_path / "cache.yaml"
+    assert read_cache(file) == []
+    file.write_bytes(b"{{{{")
+    assert read_cache(file) == []
+    file.write_bytes(pack_cache([announcement()]))
+    assert len(read_cache(file)) == 1
