@@ -71,7 +71,7 @@ class IntroducerClient:
         self._published: dict[bytes, SignedAnnouncement] = {}
         self._reference: Any = None
         self._tasks = Tasks()
-        self._latch = Latch()
+        self._latch = Latch(clock)
         self._is_settled = False
         self._status = ConnectionStatus(state=ConnectionState.IDLE, since=clock.unix_time())
 
@@ -107,7 +107,7 @@ class IntroducerClient:
 
     async def settled(self, deadline_s: float) -> bool:
         """Return whether the first attempt has ended, as soon as it has or after that time."""
-        return await self._latch.wait_until(lambda: self._is_settled, self._clock, deadline_s)
+        return await self._latch.wait_until(lambda: self._is_settled, deadline_s)
 
     async def _keep_connected(self) -> None:
         delay_s = FIRST_RETRY_S

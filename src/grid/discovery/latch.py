@@ -10,26 +10,29 @@ from grid.ports import Clock
 
 
 class Latch:
-    """Lets tasks wait until a condition of the owner's holds; the owner says when it may have changed."""
+    """Lets tasks wait until a condition of the owner's holds; the owner says when it may have changed.
 
-    def __init__(self) -> None:
+    Those who wait go on in a later turn of the event loop, never from inside the owner's own work.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._waiters: list[Deferred[None]] = []
 
     def changed(self) -> None:
         """Let all who wait look again."""
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            waiter.callback(None)
+        if self._waiters:
+            self._clock.call_later(0, self._release)
 
-    async def wait_until(self, holds: Callable[[], bool], clock: Clock, deadline_s: float) -> bool:
+    async def wait_until(self, holds: Callable[[], bool], deadline_s: float) -> bool:
         """Return whether the condition holds, as soon as it does or after deadline_s seconds."""
         late: list[bool] = []
 
         def expire() -> None:
             late.append(True)
-            self.changed()
+            self._release()
 
-        timer = clock.call_later(deadline_s, expire)
+        timer = self._clock.call_later(deadline_s, expire)
         try:
             while not holds() and not late:
                 waiter: Deferred[None] = Deferred(self._forget)
@@ -38,6 +41,11 @@ class Latch:
         finally:
             timer.cancel()
         return holds()
+
+    def _release(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter.callback(None)
 
     def _forget(self, waiter: Deferred[None]) -> None:
         if waiter in self._waiters:

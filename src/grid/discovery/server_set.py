@@ -53,7 +53,7 @@ class ServerSet:
         self._clock = clock
         self._manager_keys = tuple(manager_keys)
         self._known: dict[ServerId, _Known] = {}
-        self._latch = Latch()
+        self._latch = Latch(clock)
 
     @property
     def servers(self) -> list[StorageServer]:
@@ -91,7 +91,7 @@ class ServerSet:
 
     async def wait_for(self, count: int, deadline_s: float) -> list[StorageServer]:
         """The servers, as soon as that many are known, or after deadline_s seconds however many they are."""
-        await self._latch.wait_until(lambda: len(self._known) >= count, self._clock, deadline_s)
+        await self._latch.wait_until(lambda: len(self._known) >= count, deadline_s)
         return self.servers
 
     def close(self) -> None:

@@ -1,0 +1,154 @@
+"""The live set of servers. [spec wire 9, 10]"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from grid.discovery.announcement import Announcement, parse_fields, storage_furl
+from grid.discovery.server_set import ServerSet
+from grid.errors import FormatError
+from grid.ports import ServerId, ServerIdentity
+from grid.runtime import ReactorClock
+from grid.wire.status import ConnectionState, ConnectionStatus, RemoteServer
+from tests.discovery.samples import IDS, KEYS, announcement, fields, furl
+from tests.wire.foolscap.loopback import ScriptedServer
+
+
+class FakeServer(ScriptedServer):
+    """A server that is somewhere."""
+
+    place = ""
+    closed = False
+
+    @property
+    def status(self) -> ConnectionStatus:
+        return ConnectionStatus(state=ConnectionState.IDLE, since=0.0)
+
+    async def connect(self) -> None:
+        return
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def make(identity: ServerIdentity, made: Announcement) -> RemoteServer:
+    server = FakeServer(identity=identity)
+    server.place = storage_furl(made).to_string()
+    return server
+
+
+def server_set(**options: object) -> ServerSet:
+    from twisted.internet import reactor
+
+    return ServerSet(make, ReactorClock(reactor), **options)  # type: ignore[arg-type]
+
+
+def static(server_id: str, **changes: Any) -> Announcement:
+    return parse_fields(ServerId(server_id), fields(**changes))
+
+
+def test_set_when_servers_are_announced_then_has_one_client_each() -> None:
+    servers = server_set()
+    for index in (0, 1, 0):
+        servers.announced(announcement(index))
+    assert [server.identity.server_id for server in servers.servers] == [IDS[0], IDS[1]]
+    assert [entry.is_static for entry in servers.entries] == [False, False]
+    assert servers.entries[0].identity.upload_permit_expires == math.inf
+
+
+def test_set_when_a_newer_announcement_says_the_same_place_then_keeps_the_client() -> None:
+    servers = server_set()
+    servers.announced(announcement(0, 1))
+    before = servers.servers
+    servers.announced(announcement(0, 2))
+    assert servers.servers == before
+    assert servers.servers[0] is before[0]
+    assert servers.entries[0].announcement.seqnum == 2
+
+
+def test_set_when_a_newer_announcement_says_another_place_then_makes_a_new_client() -> None:
+    servers = server_set()
+    servers.announced(announcement(0, 1))
+    (before,) = servers.servers
+    servers.announced(announcement(0, 2, **{"anonymous-storage-FURL": furl("a", "tcp:127.0.0.1:2")}))
+    (after,) = servers.servers
+    assert after is not before
+    assert isinstance(before, FakeServer)
+    assert not before.closed
+
+
+def test_set_when_an_older_announcement_comes_then_ignores_it() -> None:
+    servers = server_set()
+    servers.announced(announcement(0, 2))
+    servers.announced(announcement(0, 1, nickname="older"))
+    assert servers.entries[0].identity.nickname == "nick"
+
+
+def test_set_when_a_cached_announcement_is_followed_by_a_signed_one_then_takes_it() -> None:
+    servers = server_set()
+    servers.announced(parse_fields(ServerId(IDS[0]), fields(9, nickname="cached")))
+    servers.announced(announcement(0, 1, nickname="live"))
+    assert servers.entries[0].identity.nickname == "live"
+    servers.announced(parse_fields(ServerId(IDS[0]), fields(0, nickname="cached")))
+    assert servers.entries[0].identity.nickname == "live"
+
+
+def test_set_when_an_entry_is_static_then_no_announcement_overrides_it() -> None:
+    servers = server_set()
+    servers.announced(announcement(0, 1, nickname="early"))
+    servers.add_static(static(IDS[0], nickname="static"))
+    servers.announced(announcement(0, 99, nickname="late"))
+    assert [(entry.identity.nickname, entry.is_static) for entry in servers.entries] == [("static", True)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"service-name": "other"}, {"anonymous-storage-FURL": None}, {"permutation-seed-base32": "!"}],
+)
+def test_set_when_an_announcement_is_of_no_use_then_skips_it(changes: dict[str, str]) -> None:
+    servers = server_set()
+    servers.announced(announcement(0, 1, **changes))
+    assert servers.servers == []
+    servers.announced(announcement(0, 2))
+    servers.announced(announcement(0, 3, **changes))
+    assert len(servers.servers) == 1
+
+
+def test_set_when_a_static_entry_is_of_no_use_then_says_so() -> None:
+    with pytest.raises(FormatError):
+        server_set().add_static(static("static", **{"anonymous-storage-FURL": None}))
+
+
+def test_set_when_grid_managers_are_configured_then_uncertified_servers_take_no_uploads() -> None:
+    servers = server_set(manager_keys=[KEYS[3].verifying_key])
+    servers.announced(announcement(0))
+    assert servers.entries[0].identity.upload_permit_expires == -math.inf
+
+
+async def test_wait_for_when_enough_come_then_returns_at_once() -> None:
+    servers = server_set()
+    waiting = Deferred.fromCoroutine(servers.wait_for(2, 60.0))
+    servers.announced(announcement(0))
+    assert not waiting.called
+    servers.announced(announcement(1))
+    assert len(await waiting) == 2
+    assert len(await servers.wait_for(1, 60.0)) == 2
+
+
+async def test_wait_for_when_too_few_come_then_returns_those_at_the_deadline() -> None:
+    servers = server_set()
+    servers.announced(announcement(0))
+    assert len(await servers.wait_for(2, 0.05)) == 1
+
+
+def test_close_when_called_then_closes_every_client() -> None:
+    servers = server_set()
+    servers.announced(announcement(0))
+    servers.close()
+    (server,) = servers.servers
+    assert isinstance(server, FakeServer)
+    assert server.closed
