@@ -80,3 +80,80 @@ MAX_SERVERS_FILE = 4 * 2**20
 
 MAX_CERTIFICATES = 64
 """Grid-manager certificates in one announcement: each costs a signature check per configured key."""
+
+# The HTTP storage protocol.
+
+MAX_HTTP_HEAD = 16 * 1024
+"""Octets in the head of one HTTP message; real ones have under 1 kB."""
+
+MAX_HTTP_HEADERS = 64
+"""Header lines in one HTTP message; real ones have under 12."""
+
+MAX_CBOR_ITEMS = 200_000
+"""Items in one CBOR message: 256 shares with 30 tests and hundreds of writes each."""
+
+MAX_HTTP_ALLOCATE_BODY = 8192
+"""Octets of an allocation's request. [spec wire 15]"""
+
+MAX_HTTP_ADVISORY_BODY = 32768
+"""Octets of a corruption report's request. [spec wire 15]"""
+
+MAX_HTTP_SLOT_BODY = MAX_SLOT_WRITE + 2**20
+"""Octets of a mutable write's request, which must be held whole; the protocol's own limit is 2^48."""
+
+MAX_HTTP_CBOR_ANSWER = 30 * 2**20
+"""Octets of a CBOR answer that a client takes in. [spec wire 18]"""
+
+MAX_HTTP_ERROR_BODY = 10_000
+"""Octets of an error's body that a client takes in. [spec wire 18]"""
+
+MAX_HTTP_CONNECTIONS = 512
+"""Connections that one HTTP listener serves at once: beyond it the longest idle one gives way."""
+
+HTTP_PIECES_BYTES = 16 * 2**20
+"""Octets of share data that all requests of one HTTP server together hold at once, whatever they are about."""
+
+HTTP_BODIES_BYTES = 64 * 2**20
+"""Octets of large request bodies that one HTTP server holds at once; one larger than this waits to be alone."""
+
+MAX_HTTP_DISCARD = 32 * 2**20
+"""Octets of a refused request's body that are read and dropped, so that its sender gets to see the refusal."""
+
+SNIFF_DEADLINE_S = 30.0
+"""Seconds in which a new connection to the shared port must say which protocol it speaks. [spec wire 13]"""
+
+HTTP_HEAD_DEADLINE_S = 30.0
+"""Seconds from the first octet of a request, or a TLS handshake, to the end of its head."""
+
+HTTP_IDLE_DEADLINE_S = 300.0
+"""Seconds that a server keeps a connection between two requests."""
+
+HTTP_STALL_DEADLINE_S = 60.0
+"""Seconds in which a body must move on, in either direction. [spec wire 18]"""
+
+MAX_HTTP_UPLOAD_IDLE_S = 1800.0
+"""Seconds after which an upload that nobody wrote to is forgotten. [spec storage-server 8.2]"""
+
+MAX_NURLS = 16
+"""Addresses taken from one announcement: each costs a connection attempt."""
+
+MAX_LEASES = 10_000
+"""Leases on one share that a server keeps: a client with ever new secrets would grow the file, and the reading of it."""
+
+MAX_UPLOAD_SPANS = 10_000
+"""Separate pieces in which the octets of an unfinished share may have come: each is kept in memory."""
+
+MAX_UPLOAD_BACKLOG = 256 * 2**20
+"""Octets that wait to be written in one upload: what a client may send ahead of a slow disk."""
+
+MAX_WAITING_CALLS = 4096
+"""Calls that may wait for another one on the same storage index."""
+
+MAX_SLOT_VECTORS = 65536
+"""Tests, writes and read ranges in one call on a mutable slot, each of the three."""
+
+MAX_ADVISORIES = 10_000
+"""Corruption reports kept: anyone who reads may file one."""
+
+MAX_UPLOAD_FILES = 256
+"""Unfinished shares whose files stay open between writes; those beyond are opened, and synced, for each write."""

@@ -1,0 +1,227 @@
+"""The port to a disk: every system call that a share store makes, as few and as plain as they can be.
+
+Paths are relative to the storage directory, with slashes. All methods block, may be called on any thread, and
+raise OSError as the operating system does; no rule of storage is in here. What is not synced may be lost with the
+power, in any order and by halves: a file's octets until sync_file, a name until sync_directory of its directory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NewType, Protocol
+
+from grid.ports import Buffer
+
+Handle = NewType("Handle", int)
+"""An open file."""
+
+_PIECES_PER_CALL = 512
+"""Below IOV_MAX everywhere."""
+_SYNC_FILE_RANGE_WRITE = 2
+
+
+class Disk(Protocol):
+    """A server's view of its disk."""
+
+    def make_directory(self, path: str) -> None:
+        """Make one directory. FileExistsError, FileNotFoundError without its parent."""
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory. OSError with ENOTEMPTY or EEXIST if it is not, FileNotFoundError."""
+
+    def list_directory(self, path: str) -> list[tuple[str, bool]]:
+        """(name, whether it is a directory) of each entry, in no order; a link is no directory. FileNotFoundError."""
+
+    def sync_directory(self, path: str) -> None:
+        """Return when the names in the directory are as they are now also after a loss of power."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Move a file to a name, which a file may have already. FileNotFoundError."""
+
+    def unlink(self, path: str) -> None:
+        """Remove a name of a file. FileNotFoundError."""
+
+    def exists(self, path: str) -> bool:
+        """Whether anything has this name."""
+
+    def usage(self, path: str) -> tuple[int, int]:
+        """(octets in the file, octets it takes of the disk). FileNotFoundError."""
+
+    def create_file(self, path: str) -> Handle:
+        """Make a file and open it to read and write. FileExistsError, FileNotFoundError."""
+
+    def open_file(self, path: str, *, writable: bool = False) -> Handle:
+        """Open a file that exists, never through a link. FileNotFoundError."""
+
+    def close_file(self, handle: Handle) -> None:
+        """Give the handle back."""
+
+    def size(self, handle: Handle) -> int:
+        """Octets in the file."""
+
+    def read(self, handle: Handle, offset: int, length: int) -> bytes:
+        """The octets there, fewer only at the end of the file."""
+
+    def write(self, handle: Handle, offset: int, pieces: Sequence[Buffer]) -> None:
+        """Put all pieces at consecutive offsets; what lies between the file's end and the offset becomes zeros."""
+
+    def truncate(self, handle: Handle, size: int) -> None:
+        """Cut the file, or lengthen it with zeros."""
+
+    def sync_file(self, handle: Handle) -> None:
+        """Return when the file's octets and size will survive a loss of power; an error means that some may not."""
+
+    def start_writeback(self, handle: Handle) -> None:
+        """Begin to write the file's octets to the medium, so that sync_file has less to wait for; no promise."""
+
+    def free_space(self) -> int | None:
+        """Octets that may still be written; None if this cannot be known."""
+
+
+class RealDisk:
+    """A directory of the operating system's, which is made if need be."""
+
+    def __init__(self, root: str) -> None:
+        """root: the storage directory's path; its parent must exist."""
+        self._root = root
+        self._sync_range = _find_sync_file_range()
+        os.makedirs(root, exist_ok=True)
+
+    def _path(self, path: str) -> str:
+        return f"{self._root}/{path}"
+
+    def make_directory(self, path: str) -> None:
+        """Make one directory."""
+        os.mkdir(self._path(path), 0o700)
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory."""
+        os.rmdir(self._path(path))
+
+    def list_directory(self, path: str) -> list[tuple[str, bool]]:
+        """Entries and whether each is a directory."""
+        with os.scandir(self._path(path)) as entries:
+            return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+
+    def sync_directory(self, path: str) -> None:
+        """Wait until the directory is on the medium."""
+        handle = os.open(self._path(path), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def rename(self, old: str, new: str) -> None:
+        """Move a file to a name."""
+        os.rename(self._path(old), self._path(new))
+
+    def unlink(self, path: str) -> None:
+        """Remove a name of a file."""
+        os.unlink(self._path(path))
+
+    def exists(self, path: str) -> bool:
+        """Whether anything has this name."""
+        return os.path.lexists(self._path(path))
+
+    def usage(self, path: str) -> tuple[int, int]:
+        """Octets in the file, and on the disk."""
+        status = os.lstat(self._path(path))
+        return status.st_size, status.st_blocks * 512
+
+    def create_file(self, path: str) -> Handle:
+        """Make a file and open it."""
+        return Handle(os.open(self._path(path), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+
+    def open_file(self, path: str, *, writable: bool = False) -> Handle:
+        """Open a file that exists. Neither a link is followed nor a pipe waited for."""
+        mode = os.O_RDWR if writable else os.O_RDONLY
+        return Handle(os.open(self._path(path), mode | os.O_NOFOLLOW | os.O_NONBLOCK))
+
+    def close_file(self, handle: Handle) -> None:
+        """Give the handle back."""
+        os.close(handle)
+
+    def size(self, handle: Handle) -> int:
+        """Octets in the file."""
+        return os.fstat(handle).st_size
+
+    def read(self, handle: Handle, offset: int, length: int) -> bytes:
+        """The octets there."""
+        piece = os.pread(handle, length, offset)
+        if len(piece) == length or not piece:
+            return piece
+        pieces, count = [piece], len(piece)
+        while count < length:
+            piece = os.pread(handle, length - count, offset + count)
+            if not piece:
+                break
+            pieces.append(piece)
+            count += len(piece)
+        return b"".join(pieces)
+
+    def write(self, handle: Handle, offset: int, pieces: Sequence[Buffer]) -> None:
+        """Put all pieces there."""
+        for first in range(0, len(pieces), _PIECES_PER_CALL):
+            batch = [memoryview(piece).cast("B") for piece in pieces[first : first + _PIECES_PER_CALL]]
+            while batch:
+                written = os.pwritev(handle, batch, offset)
+                offset += written
+                batch = _behind(batch, written)
+
+    def truncate(self, handle: Handle, size: int) -> None:
+        """Cut or lengthen the file."""
+        os.ftruncate(handle, size)
+
+    def sync_file(self, handle: Handle) -> None:
+        """Wait until the file is on the medium."""
+        if sys.platform == "darwin":
+            import fcntl
+
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)  # Its fsync stops at the drive's cache.
+        else:
+            os.fdatasync(handle)
+
+    def start_writeback(self, handle: Handle) -> None:
+        """Begin writing; an error will come back from sync_file."""
+        if self._sync_range is not None:
+            self._sync_range(handle, 0, 0, _SYNC_FILE_RANGE_WRITE)
+
+    def free_space(self) -> int | None:
+        """Octets that an unprivileged process may write; 0 if the system does not say."""
+        if not hasattr(os, "statvfs"):
+            return None
+        try:
+            status = os.statvfs(self._path("shares"))
+        except OSError:
+            return 0
+        return status.f_frsize * status.f_bavail
+
+
+def _behind(batch: list[memoryview], written: int) -> list[memoryview]:
+    """What of the batch is behind the octets written."""
+    for index, piece in enumerate(batch):
+        if written < len(piece):
+            return [piece[written:], *batch[index + 1 :]]
+        written -= len(piece)
+    return []
+
+
+def _find_sync_file_range() -> Callable[[int, int, int, int], int] | None:
+    """Linux's sync_file_range, which Python does not offer; None elsewhere."""
+    if sys.platform != "linux":
+        return None
+    function = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    if function is None:
+        return None
+    function.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+    function.restype = ctypes.c_int
+    found: Callable[[int, int, int, int], int] = function
+    return found
+
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS})
+"""Errors of a write which mean that the disk takes no more."""

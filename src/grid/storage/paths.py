@@ -1,0 +1,86 @@
+"""Where a storage index and a share have their place below the storage directory. Pure. [spec storage-server 2]"""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+from grid.caps import StorageIndex
+from grid.codec import base32
+from grid.errors import FormatError
+from grid.limits import MAX_SHARES
+from grid.ports import ShareNumber
+
+SHARES = "shares"
+INCOMING = "shares/incoming"
+ADVISORIES = "corruption-advisories"
+
+PREFIXES = tuple("".join(pair) for pair in product(sorted(base32.ALPHABET.decode("ascii")), repeat=2))
+"""The 1024 directories that shares may be spread over, sorted."""
+
+STORAGE_INDEX_SIZE = 16
+_SHARE_NAME = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
+
+
+def index_name(storage_index: StorageIndex) -> str:
+    """The name of the storage index's directory, 26 characters."""
+    return base32.encode(storage_index)
+
+
+def parse_index_name(name: str) -> StorageIndex | None:
+    """The storage index of a directory's name; None if it is no such name."""
+    try:
+        storage_index = base32.decode_lax(name)
+    except FormatError:
+        return None
+    return StorageIndex(storage_index) if len(storage_index) == STORAGE_INDEX_SIZE else None
+
+
+def prefix_directory(name: str) -> str:
+    """The directory that holds the directory of that name."""
+    return f"{SHARES}/{name[:2]}"
+
+
+def share_directory(name: str) -> str:
+    """Where the finished shares of the storage index of that name are."""
+    return f"{SHARES}/{name[:2]}/{name}"
+
+
+def share_path(name: str, share_number: int) -> str:
+    """Where a finished share is."""
+    return f"{SHARES}/{name[:2]}/{name}/{share_number}"
+
+
+def incoming_prefix(name: str) -> str:
+    """The directory that holds incoming_directory."""
+    return f"{INCOMING}/{name[:2]}"
+
+
+def incoming_directory(name: str) -> str:
+    """Where the unfinished shares of the storage index are."""
+    return f"{INCOMING}/{name[:2]}/{name}"
+
+
+def incoming_path(name: str, share_number: int) -> str:
+    """Where an unfinished immutable share is."""
+    return f"{INCOMING}/{name[:2]}/{name}/{share_number}"
+
+
+def draft_path(name: str, share_number: int) -> str:
+    """Where the next state of a mutable share is written before it takes the share's place.
+
+    The name is no number, so that no other program takes it for a share.
+    """
+    return f"{INCOMING}/{name[:2]}/{name}/{share_number}.draft"
+
+
+def undo_path(name: str) -> str:
+    """Where it is noted how to undo the change in progress."""
+    return f"{INCOMING}/{name}.undo"
+
+
+def parse_share_name(name: str) -> ShareNumber | None:
+    """The share number that a file's name says; None for the names of other files."""
+    if _SHARE_NAME.fullmatch(name) is None or int(name) >= MAX_SHARES:
+        return None
+    return ShareNumber(int(name))

@@ -1,0 +1,288 @@
+"""A storage server in this process: the port StorageServer over a store of shares.
+
+Owns which calls may meet: those that change the shares of a storage index do it alone, reads share. Every call
+is one call on the pool, whatever number of shares and ranges is in it. It trusts no argument. What a caller
+gave up waiting for still runs to its end, so that nothing is left half done. [spec storage-server 6-9]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from twisted.internet.defer import Deferred
+
+from grid import __version__
+from grid.errors import FormatError, PeerRefusedError
+from grid.limits import (
+    MAX_FILE_SIZE,
+    MAX_SHARES,
+    MAX_SLOT_SIZE,
+    MAX_SLOT_VECTORS,
+    MAX_SLOT_WRITE,
+    READ_CALL_BYTES,
+    READ_CALL_RANGES,
+)
+from grid.ports import (
+    Allocation,
+    CpuPool,
+    LeaseSecrets,
+    Range,
+    Runtime,
+    ServerIdentity,
+    ServerVersion,
+    ShareKind,
+    ShareNumber,
+    SlotAnswer,
+    SlotSecrets,
+    StorageIndex,
+    TestWrite,
+)
+from grid.storage.advisories import Advisories
+from grid.storage.directory_sync import DirectorySync
+from grid.storage.disk import Disk
+from grid.storage.paths import STORAGE_INDEX_SIZE, index_name
+from grid.storage.settings import StorageSettings
+from grid.storage.slot_store import SlotCall, SlotStore
+from grid.storage.store import Hidden, ShareStore, Wanted
+from grid.storage.tasks import shielded, together
+from grid.storage.turns import Turns
+from grid.storage.uploads import ShareUpload, UploadPlace, UploadTable, disk_error
+
+T = TypeVar("T")
+
+UNLIMITED = 2**64
+"""The size a server reports when it cannot know its disk's."""
+
+
+class StorageService:
+    """The storage server with this identity over a disk; `start` it before the first call."""
+
+    def __init__(
+        self,
+        identity: ServerIdentity,
+        disk: Disk,
+        runtime: Runtime,
+        settings: StorageSettings,
+        io: CpuPool | None = None,
+    ) -> None:
+        """io: the threads that wait for the disk; None: those of the runtime. More threads than processors serve."""
+        self._identity = identity
+        self._clock = runtime.clock
+        self._io = io or runtime.cpu
+        self._store = ShareStore(disk, settings, identity.lease_seed)
+        self._slots = SlotStore(self._store)
+        self._advisories = Advisories(self._store)
+        self._table = UploadTable()
+        self._turns = Turns()
+        self._directories = DirectorySync(disk, self._io, durable=self._store.durable)
+        self._place = UploadPlace(self._store, self._table, self._turns, self._directories, runtime.clock, self._run)
+        self._stopping = False
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """Who it is."""
+        return self._identity
+
+    async def start(self) -> None:
+        """Put the storage directory in order; PeerError if there can be none."""
+        await self._run(self._store.start)
+
+    async def stop(self) -> None:
+        """Give up every upload and take no more; what is being closed is finished first."""
+        self._stopping = True
+        await together(upload.abort() for upload in list(self._table.uploads))
+
+    async def get_version(self) -> ServerVersion:
+        """What it is and has now."""
+        available = await self._run(self._store.available_space)
+        room = UNLIMITED if available is None else available
+        return ServerVersion(
+            application=f"grid-storage/{__version__}",
+            maximum_immutable_share_size=room,
+            maximum_mutable_share_size=MAX_SLOT_SIZE,
+            available_space=room,
+            batched_reads=True,
+            batched_writes=True,
+        )
+
+    async def find_shares(
+        self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
+    ) -> Mapping[ShareNumber, Sequence[bytes]]:
+        """Every finished immutable share held, with those ranges of each."""
+        name = _checked_name(storage_index)
+        _check_ranges([ranges], READ_CALL_RANGES, READ_CALL_BYTES)
+        async with self._turns.shared(name):
+            return await self._run(self._store.find, name, self._table.hidden(name), ranges)
+
+    async def read_shares(
+        self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
+    ) -> Mapping[ShareNumber, Sequence[bytes]]:
+        """Ranges of immutable shares."""
+        name = _checked_name(storage_index)
+        _check_numbers(wants)
+        _check_ranges(wants.values(), READ_CALL_RANGES, READ_CALL_BYTES)
+        async with self._turns.shared(name):
+            return await self._run(self._store.read, name, self._table.hidden(name), wants)
+
+    async def allocate(
+        self,
+        storage_index: StorageIndex,
+        secrets: LeaseSecrets,
+        share_numbers: frozenset[ShareNumber],
+        share_size: int,
+    ) -> Allocation:
+        """Room for new shares; when nobody waits for the answer any more, the upload is given up."""
+        name = _checked_name(storage_index)
+        _check_numbers(share_numbers)
+        if not 0 <= share_size <= MAX_FILE_SIZE:
+            raise FormatError(f"a share size outside of 0 to {MAX_FILE_SIZE}")
+        self._require_running()
+        return await shielded(
+            self._allocate(name, secrets, share_numbers, share_size),
+            lambda allocation: _give_up(allocation.upload),
+        )
+
+    async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
+        """Add or renew the lease on every share held."""
+        name = _checked_name(storage_index)
+        await shielded(self.examine(name, self._store.add_lease, secrets, self._clock.unix_time()))
+
+    async def advise_corrupt(
+        self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
+    ) -> None:
+        """Note the report, if the share is held and there is room."""
+        name = _checked_name(storage_index)
+        _check_numbers([share_number])
+        now = self._clock.unix_time()
+        async with self._turns.shared(name):
+            hidden = self._table.hidden(name)
+            await self._run(self._advisories.note, name, hidden, kind, share_number, reason, now)
+
+    async def read_slot(
+        self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
+    ) -> Mapping[ShareNumber, Sequence[bytes]]:
+        """Ranges of mutable shares."""
+        name = _checked_name(storage_index)
+        _check_numbers(share_numbers)
+        _check_ranges([ranges], MAX_SLOT_VECTORS)
+        async with self._turns.shared(name):
+            return await self._run(self._slots.read, name, share_numbers, ranges)
+
+    async def test_and_write(
+        self,
+        storage_index: StorageIndex,
+        secrets: SlotSecrets,
+        writes: Mapping[ShareNumber, TestWrite],
+        ranges: Sequence[Range] = (),
+    ) -> SlotAnswer:
+        """Test, and if every test holds write, as one step."""
+        name = _checked_name(storage_index)
+        _check_vectors(writes)
+        _check_ranges([ranges], MAX_SLOT_VECTORS)
+        self._require_running()
+        call = SlotCall(secrets, dict(sorted(writes.items())), ranges, self._clock.unix_time())
+        return await shielded(self._test_and_write(name, call))
+
+    async def examine(self, name: str, work: Callable[..., T], *arguments: object) -> T:
+        """What `work(name, unfinished share numbers, *arguments)` returns, run on the pool with the shares of the
+        storage index of that name to itself. For what looks after the shares, such as the lease checker.
+        """
+        async with self._turns.exclusive(name):
+            hidden: Hidden = self._table.hidden(name)
+            return await self._run(work, name, hidden, *arguments)
+
+    @property
+    def store(self) -> ShareStore:
+        """The shares; what changes them must go through `examine`."""
+        return self._store
+
+    async def _allocate(
+        self, name: str, secrets: LeaseSecrets, numbers: frozenset[ShareNumber], share_size: int
+    ) -> Allocation:
+        table = self._table
+        async with self._turns.exclusive(name):
+            self._require_running()
+            hidden = table.hidden(name)
+            wanted = Wanted(
+                secrets=secrets,
+                numbers=numbers - hidden,
+                share_size=share_size,
+                reserved=table.reserved_size,
+                keep_open=table.keep_open,
+                now=self._clock.unix_time(),
+            )
+            # Promised before it is known to be used, so that two allocations at once cannot both get the last room.
+            promised = share_size * len(wanted.numbers)
+            table.reserved_size += promised
+            try:
+                allocated = await self._run(self._store.allocate, name, hidden, wanted)
+            finally:
+                table.reserved_size -= promised
+            upload = ShareUpload(self._place, name, allocated.shares)
+        if self._stopping:
+            await upload.abort()
+        return Allocation(already=allocated.already, upload=upload)
+
+    async def _test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:
+        async with self._turns.exclusive(name):
+            answer, directories = await self._run(self._slots.test_and_write, name, call)
+            try:
+                await self._directories.sync(directories)
+            except OSError as error:
+                raise disk_error(error) from None
+            return answer
+
+    async def _run(self, function: Callable[..., T], *arguments: object) -> T:
+        try:
+            return await self._io.run(function, *arguments)
+        except OSError as error:
+            raise disk_error(error) from None
+
+    def _require_running(self) -> None:
+        if self._stopping:
+            raise PeerRefusedError("the server is shutting down", kind="ShuttingDown")
+
+
+def _give_up(upload: object) -> None:
+    if isinstance(upload, ShareUpload):
+        Deferred.fromCoroutine(upload.abort())
+
+
+def _checked_name(storage_index: StorageIndex) -> str:
+    if len(storage_index) != STORAGE_INDEX_SIZE:
+        raise FormatError(f"a storage index has {STORAGE_INDEX_SIZE} octets")
+    return index_name(storage_index)
+
+
+def _check_numbers(numbers: Iterable[int]) -> None:
+    if not all(0 <= number < MAX_SHARES for number in numbers):
+        raise FormatError(f"share numbers are 0 to {MAX_SHARES - 1}")
+
+
+def _check_ranges(rows: Iterable[Sequence[Range]], most: int, most_size: int | None = None) -> None:
+    """FormatError if there are more ranges than `most`, or they ask for more than most_size octets together."""
+    count = size = 0
+    for ranges in rows:
+        count += len(ranges)
+        if count > most:
+            raise FormatError(f"more than {most} ranges at once")
+        for offset, length in ranges:
+            if offset < 0 or length < 0:
+                raise FormatError("a negative offset or length")
+            size += length
+    if most_size is not None and size > most_size:
+        raise FormatError(f"a read of {size} octets at once; at most {most_size} are possible")
+
+
+def _check_vectors(writes: Mapping[ShareNumber, TestWrite]) -> None:
+    _check_numbers(writes)
+    size = 0
+    for vector in writes.values():
+        _check_ranges([[(offset, length) for offset, length, _ in vector.tests]], MAX_SLOT_VECTORS)
+        _check_ranges([[(offset, 0) for offset, _ in vector.writes]], MAX_SLOT_VECTORS)
+        if vector.new_length is not None and vector.new_length < 0:
+            raise FormatError("a negative length")
+        size += sum(len(data) for _, data in vector.writes)
+    if size > MAX_SLOT_WRITE:
+        raise FormatError(f"a write of {size} octets at once; at most {MAX_SLOT_WRITE} are possible")

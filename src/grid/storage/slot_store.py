@@ -1,0 +1,233 @@
+"""The mutable shares of one storage index: reading them, and the one operation that tests and writes. Blocking.
+
+As in store: nothing else may happen to the storage index meanwhile. [spec storage-server 9]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from hmac import compare_digest
+
+from attrs import define, field, frozen
+
+from grid.codec import base32
+from grid.errors import BadWriteEnablerError, FormatError, UnknownVersionError
+from grid.limits import MAX_SLOT_WRITE
+from grid.ports import LeaseSecrets, Range, ShareNumber, SlotAnswer, SlotSecrets, TestWrite
+from grid.storage.disk import Disk, Handle
+from grid.storage.incoming import make_directories, remove_if_empty
+from grid.storage.leases import RENEWAL_OWNER
+from grid.storage.paths import (
+    draft_path,
+    incoming_directory,
+    incoming_prefix,
+    prefix_directory,
+    share_directory,
+    share_path,
+)
+from grid.storage.share_files import ShareFile, opened, plan_lease, share_numbers, skipping
+from grid.storage.slot_writes import (
+    SlotState,
+    empty_state,
+    is_worth_copying,
+    plan_in_place,
+    with_lease,
+    write_draft,
+    written,
+)
+from grid.storage.slots import Slot
+from grid.storage.store import ShareStore
+from grid.storage.undo import Change
+
+
+@frozen
+class SlotCall:
+    """One request to test and write. now: Unix time."""
+
+    secrets: SlotSecrets
+    vectors: Mapping[ShareNumber, TestWrite]
+    ranges: Sequence[Range]
+    now: float
+
+
+@define
+class _Outcome:
+    """What is to be done once every test has held: drafts that are written, changes in place, and removals."""
+
+    drafts: dict[ShareNumber, Handle] = field(factory=dict)
+    changes: list[Change] = field(factory=list)
+    removals: list[ShareNumber] = field(factory=list)
+
+
+class SlotStore:
+    """The mutable shares of a store."""
+
+    def __init__(self, store: ShareStore) -> None:
+        self._store = store
+        self._disk: Disk = store.disk
+
+    def read(
+        self, name: str, numbers: frozenset[ShareNumber], ranges: Sequence[Range]
+    ) -> dict[ShareNumber, list[bytes]]:
+        """The ranges of those shares that are here (none named: of all); FormatError if that is too much at once."""
+        self._store.undo.settle(name, to_read=True)
+        found: dict[ShareNumber, list[bytes]] = {}
+        budget = _Budget()
+        for number in share_numbers(self._disk, name):
+            if numbers and number not in numbers:
+                continue
+            with skipping(name, number), opened(self._disk, name, number) as share:
+                if isinstance(share.form, Slot) and budget.admits(share.form, ranges):
+                    found[number] = share.read(ranges)
+        budget.require()
+        return found
+
+    def test_and_write(self, name: str, call: SlotCall) -> tuple[SlotAnswer, tuple[str, ...]]:
+        """The answer, and the directories to sync before it is given.
+
+        BadWriteEnablerError, UnknownVersionError, DataTooLargeError, NoSpaceError, OSError: nothing is changed, but
+        that an OSError after the new states are complete may leave some shares changed and others not.
+        """
+        self._store.undo.settle(name)
+        states, answer = self._examine(name, call)
+        if not answer.passed:
+            return answer, ()
+        outcome = _Outcome()
+        try:
+            with ExitStack() as handles:
+                for number, vector in call.vectors.items():
+                    self._prepare(name, number, states.get(number), vector, call, outcome)
+                    if number in outcome.drafts:
+                        handles.callback(self._disk.close_file, outcome.drafts[number])
+                self._sync_drafts(outcome)
+            self._store.undo.change(name, outcome.changes)
+            return answer, self._commit(name, outcome)
+        finally:
+            if outcome.drafts:
+                self._drop_drafts(name, outcome)
+
+    def _examine(self, name: str, call: SlotCall) -> tuple[dict[ShareNumber, SlotState], SlotAnswer]:
+        """The state of each share named that is here, and the answer."""
+        states: dict[ShareNumber, SlotState] = {}
+        data: dict[ShareNumber, list[bytes]] = {}
+        passed, budget = True, _Budget()
+        for number in share_numbers(self._disk, name):
+            with ExitStack() as stack:
+                vector = call.vectors.get(number)
+                if vector is None:
+                    stack.enter_context(skipping(name, number))
+                share = stack.enter_context(opened(self._disk, name, number))
+                slot = _require_slot(share)
+                _require_enabler(slot, call.secrets.write_enabler)
+                if vector is not None:
+                    states[number] = SlotState(slot=slot, leases=share.leases())
+                    passed = passed and _holds(share, vector)
+                if budget.admits(slot, call.ranges):
+                    data[number] = share.read(call.ranges)
+        budget.require()
+        for number, vector in call.vectors.items():
+            if number not in states:
+                passed = passed and not any(specimen for _, _, specimen in vector.tests)
+        return states, SlotAnswer(passed=passed, data=data)
+
+    def _prepare(
+        self,
+        name: str,
+        number: ShareNumber,
+        state: SlotState | None,
+        vector: TestWrite,
+        call: SlotCall,
+        outcome: _Outcome,
+    ) -> None:
+        if vector.new_length == 0:
+            outcome.removals += [] if state is None else [number]
+            return
+        before = state or empty_state(call.secrets, self._store.node_id)
+        after = with_lease(
+            SlotState(slot=written(before.slot, vector), leases=before.leases),
+            call.secrets.lease,
+            now=call.now,
+            node_id=self._store.node_id,
+            available=self._store.available_space(),
+        )
+        if state is None:
+            outcome.drafts[number] = write_draft(self._disk, name, number, None, after, vector)
+            return
+        with opened(self._disk, name, number) as share:
+            if not vector.writes and after.slot == before.slot:
+                change = self._plan_lease(share, call.secrets.lease, call.now)
+                outcome.changes += [] if change is None else [change]
+            elif is_worth_copying(before.slot, vector):
+                outcome.drafts[number] = write_draft(self._disk, name, number, share, after, vector)
+            else:
+                outcome.changes.append(plan_in_place(share, before.slot, after, vector))
+
+    def _plan_lease(self, share: ShareFile, secrets: LeaseSecrets, now: float) -> Change | None:
+        return plan_lease(
+            share,
+            secrets,
+            owner=RENEWAL_OWNER,
+            now=now,
+            node_id=self._store.node_id,
+            available=self._store.available_space(),
+        )
+
+    def _sync_drafts(self, outcome: _Outcome) -> None:
+        if self._store.durable:
+            for handle in outcome.drafts.values():
+                self._disk.start_writeback(handle)
+            for handle in outcome.drafts.values():
+                self._disk.sync_file(handle)
+
+    def _commit(self, name: str, outcome: _Outcome) -> tuple[str, ...]:
+        """Put the drafts in place and remove what goes; the directories to sync."""
+        if outcome.drafts:
+            make_directories(self._disk, prefix_directory(name), share_directory(name))
+        for number in list(outcome.drafts):
+            self._disk.rename(draft_path(name, number), share_path(name, number))
+            del outcome.drafts[number]
+        for number in outcome.removals:
+            self._disk.unlink(share_path(name, number))
+        remove_if_empty(self._disk, incoming_directory(name), incoming_prefix(name))
+        if outcome.removals:
+            remove_if_empty(self._disk, share_directory(name))
+        return (share_directory(name), prefix_directory(name))
+
+    def _drop_drafts(self, name: str, outcome: _Outcome) -> None:
+        for number in outcome.drafts:
+            with skipping(name, number):
+                self._disk.unlink(draft_path(name, number))
+        remove_if_empty(self._disk, incoming_directory(name), incoming_prefix(name))
+        remove_if_empty(self._disk, share_directory(name))
+
+
+@define
+class _Budget:
+    """How much one answer may hold, counted before anything is read."""
+
+    size: int = 0
+
+    def admits(self, slot: Slot, ranges: Sequence[Range]) -> bool:
+        self.size += sum(slot.clip(offset, length)[1] for offset, length in ranges)
+        return self.size <= MAX_SLOT_WRITE
+
+    def require(self) -> None:
+        if self.size > MAX_SLOT_WRITE:
+            raise FormatError(f"a read of {self.size} octets at once; at most {MAX_SLOT_WRITE} are possible")
+
+
+def _require_slot(share: ShareFile) -> Slot:
+    if not isinstance(share.form, Slot):
+        raise UnknownVersionError(f"share {share.share_number} is immutable; it cannot be written to")
+    return share.form
+
+
+def _require_enabler(slot: Slot, write_enabler: bytes) -> None:
+    if not compare_digest(slot.write_enabler, write_enabler):
+        node = base32.encode(slot.node_id)
+        raise BadWriteEnablerError(f"The write enabler was recorded by nodeid '{node}'.")
+
+
+def _holds(share: ShareFile, vector: TestWrite) -> bool:
+    return all(share.read([(offset, length)]) == [specimen] for offset, length, specimen in vector.tests)

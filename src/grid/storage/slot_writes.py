@@ -1,0 +1,129 @@
+"""Writing a mutable share: the next state is complete before it takes the place of the last. Blocking.
+
+A share is written anew beside its place and then renamed, so that a crash or a full disk leaves one state or the
+other. Where a little is changed in a large share that would cost too much: then it is changed in place, under an
+undo log (docs/decisions/0010). [spec storage-server 4.2-4.4, 9.1]
+Cost: octets of the share read and written once; in place, the octets changed read once and written twice.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, field, frozen
+
+from grid.errors import NoSpaceError
+from grid.limits import MAX_LEASES
+from grid.ports import Buffer, LeaseSecrets, ShareNumber, SlotSecrets, TestWrite
+from grid.storage.disk import Disk, Handle
+from grid.storage.incoming import make_directories
+from grid.storage.leases import RENEWAL_OWNER, SLOT_LEASE_SIZE, Lease, find_lease, new_lease
+from grid.storage.paths import draft_path, incoming_directory, incoming_prefix
+from grid.storage.share_files import ShareFile, free_slot
+from grid.storage.slots import DATA_OFFSET, LATEST_VERSION, Slot, pack_back, pack_front
+from grid.storage.undo import Change
+
+COPY_LIMIT = 16 * 2**20
+"""Shares up to this size are always written anew."""
+COPY_FACTOR = 4
+"""Larger ones are, too, when what is written is at least this part of them."""
+_CHUNK_SIZE = 2**20
+
+
+@frozen(kw_only=True)
+class SlotState:
+    """The front of a mutable share, and its leases."""
+
+    slot: Slot
+    leases: list[Lease | None] = field(repr=False)
+
+
+def empty_state(secrets: SlotSecrets, node_id: bytes) -> SlotState:
+    """A share that does not exist yet, of whoever writes it first."""
+    slot = Slot(version=LATEST_VERSION, node_id=node_id, write_enabler=secrets.write_enabler)
+    return SlotState(slot=slot, leases=[None] * 4)
+
+
+def with_lease(
+    state: SlotState, secrets: LeaseSecrets, *, now: float, node_id: bytes, available: int | None
+) -> SlotState:
+    """The state with the lease added or renewed; NoSpaceError. [spec storage-server 6]"""
+    lease = new_lease(secrets, version=state.slot.version, owner=RENEWAL_OWNER, now=now, node_id=node_id)
+    index = find_lease(state.leases, lease)
+    leases = list(state.leases)
+    if index is not None:
+        held = leases[index]
+        if held is not None and held.expires < lease.expires:
+            leases[index] = evolve(held, expires=lease.expires)
+        return evolve(state, leases=leases)
+    index, slot_count = free_slot(leases)
+    if slot_count > len(leases):
+        if len(leases) >= MAX_LEASES or (available is not None and available < SLOT_LEASE_SIZE):
+            raise NoSpaceError("there is no room for another lease")
+        leases.append(None)
+    leases[index] = lease
+    return evolve(state, leases=leases)
+
+
+def written(slot: Slot, vector: TestWrite) -> Slot:
+    """The slot after the vector's writes; DataTooLargeError."""
+    for offset, data in vector.writes:
+        slot = slot.grown(offset, len(data))
+    return slot.cut(vector.new_length)
+
+
+def is_worth_copying(slot: Slot, vector: TestWrite) -> bool:
+    """Whether the share is better written anew than changed in place."""
+    written_size = sum(len(data) for _, data in vector.writes)
+    return slot.data_size <= max(COPY_LIMIT, written_size * COPY_FACTOR)
+
+
+def write_draft(
+    disk: Disk, name: str, number: ShareNumber, old: ShareFile | None, after: SlotState, vector: TestWrite
+) -> Handle:
+    """The next state of the share in a file of its own, open and not synced; OSError with nothing left behind.
+
+    old: the share's file, None for a new share.
+    """
+    make_directories(disk, incoming_prefix(name), incoming_directory(name))
+    path = draft_path(name, number)
+    handle = disk.create_file(path)
+    try:
+        if old is not None and isinstance(old.form, Slot):
+            _copy_data(disk, old, handle, old.form.data_size)
+        # The file ends where the data does, so that a gap before a write is filled with zeros.
+        for offset, data in vector.writes:
+            disk.write(handle, DATA_OFFSET + offset, [data])
+        disk.write(handle, 0, [pack_front(after.slot, after.leases)])
+        disk.write(handle, after.slot.leases_offset, [pack_back(after.leases)])
+    except OSError:
+        disk.close_file(handle)
+        disk.unlink(path)
+        raise
+    return handle
+
+
+def plan_in_place(old: ShareFile, before: Slot, after: SlotState, vector: TestWrite) -> Change:
+    """What changes the share where it is, from the slot `before` to the state after."""
+    writes: list[tuple[int, Buffer]] = [(DATA_OFFSET + offset, data) for offset, data in vector.writes]
+    end = DATA_OFFSET + before.data_size
+    saves = [(offset, min(len(data), end - offset)) for offset, data in writes if offset < end]
+    grows = any(offset + len(data) > end for offset, data in writes)
+    back = pack_back(after.leases)
+    writes += [(0, pack_front(after.slot, after.leases)), (after.slot.leases_offset, back)]
+    return Change(
+        share_number=old.share_number,
+        # What stands behind the data is of no more use then, and a gap before a write is filled with zeros.
+        cut=end if grows else None,
+        writes=writes,
+        saves=[
+            (0, DATA_OFFSET),
+            (before.leases_offset, old.file_size - before.leases_offset),
+            *saves,
+        ],
+        size=after.slot.leases_offset + len(back),
+    )
+
+
+def _copy_data(disk: Disk, old: ShareFile, target: Handle, size: int) -> None:
+    for start in range(DATA_OFFSET, DATA_OFFSET + size, _CHUNK_SIZE):
+        length = min(_CHUNK_SIZE, DATA_OFFSET + size - start)
+        disk.write(target, start, [disk.read(old.handle, start, length)])

@@ -1,0 +1,249 @@
+"""All shares of one server on one disk, finished and unfinished, of both kinds. Blocking.
+
+Runs on pool threads. It keeps no lock: calls that change the shares of one storage index must not run beside any
+other call on the same index, but for writes to unfinished shares. It keeps no index either: a share exists if its
+file does. Methods that make or remove names say which directories must be synced before the change may be
+acknowledged; everything else they have synced themselves. [spec storage-server 2]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from attrs import frozen
+from twisted.logger import Logger
+
+from grid.errors import ConflictError
+from grid.limits import READ_CALL_BYTES, READ_CALL_RANGES
+from grid.ports import LeaseSecrets, Range, ShareKind, ShareNumber
+from grid.storage.containers import LATEST_VERSION, Container
+from grid.storage.disk import Disk
+from grid.storage.incoming import IncomingShare, make_directories, remove_if_empty
+from grid.storage.leases import ALLOCATION_OWNER, RENEWAL_OWNER, new_lease
+from grid.storage.paths import (
+    ADVISORIES,
+    INCOMING,
+    SHARES,
+    incoming_directory,
+    incoming_prefix,
+    prefix_directory,
+    share_directory,
+    share_path,
+)
+from grid.storage.settings import StorageSettings
+from grid.storage.share_files import opened, plan_lease, share_numbers, skipping
+from grid.storage.undo import Change, UndoLog
+
+log = Logger()
+
+Hidden = frozenset[ShareNumber]
+"""Shares whose files may be in their place already, but which are not finished yet for all that."""
+
+
+@frozen(kw_only=True)
+class Wanted:
+    """What an allocation asks for. reserved: octets promised to other uploads; keep_open: of how many shares the
+    file may stay open; now: Unix time.
+    """
+
+    secrets: LeaseSecrets
+    numbers: frozenset[ShareNumber]
+    share_size: int
+    reserved: int
+    keep_open: int
+    now: float
+
+
+@frozen(kw_only=True)
+class Allocated:
+    """What an allocation found and made."""
+
+    already: frozenset[ShareNumber]
+    shares: tuple[IncomingShare, ...]
+
+
+class ShareStore:
+    """The shares of the server with that node id, 20 octets."""
+
+    def __init__(self, disk: Disk, settings: StorageSettings, node_id: bytes) -> None:
+        self.disk = disk
+        self.settings = settings
+        self.node_id = node_id
+        self.durable = settings.durability == "full"
+        self.undo = UndoLog(disk, durable=self.durable)
+
+    def start(self) -> None:
+        """Make the directories, undo what a crash left half done, and remove unfinished shares.
+
+        A disk that takes nothing more is no reason not to start; OSError only if there is no shares directory.
+        """
+        make_directories(self.disk, SHARES)
+        try:
+            make_directories(self.disk, INCOMING, ADVISORIES)
+            unsettled = self.undo.recover_all()
+            self._clear(INCOMING, keep=unsettled)
+            if self.durable:
+                self.disk.sync_directory(SHARES)
+        except OSError as error:
+            log.error("the storage directory could not be put in order: {reason}", reason=error.strerror)
+
+    def available_space(self) -> int | None:
+        """Octets the server may still use; None if unlimited. [spec storage-server 7]"""
+        if self.settings.readonly:
+            return 0
+        free = self.disk.free_space()
+        return None if free is None else max(0, free - self.settings.reserved_space)
+
+    def find(self, name: str, hidden: Hidden, ranges: Sequence[Range]) -> dict[ShareNumber, list[bytes]]:
+        """Every immutable share with those ranges, or with none where the answer would grow too long."""
+        self.undo.settle(name, to_read=True)
+        found: dict[ShareNumber, list[bytes]] = {}
+        answer_size = range_count = 0
+        for number in share_numbers(self.disk, name):
+            if number in hidden:
+                continue
+            with skipping(name, number), opened(self.disk, name, number) as share:
+                if not isinstance(share.form, Container):
+                    continue
+                size = sum(share.form.clip(offset, length)[1] for offset, length in ranges)
+                fits = answer_size + size <= READ_CALL_BYTES and range_count + len(ranges) <= READ_CALL_RANGES
+                found[number] = share.read(ranges) if fits else []
+                answer_size += size if fits else 0
+                range_count += len(found[number])
+        return found
+
+    def read(
+        self, name: str, hidden: Hidden, wants: Mapping[ShareNumber, Sequence[Range]]
+    ) -> dict[ShareNumber, list[bytes]]:
+        """Ranges of immutable shares; those that are not here are left out."""
+        self.undo.settle(name, to_read=True)
+        found: dict[ShareNumber, list[bytes]] = {}
+        for number, ranges in wants.items():
+            if number in hidden:
+                continue
+            with skipping(name, number), opened(self.disk, name, number) as share:
+                if isinstance(share.form, Container):
+                    found[number] = share.read(ranges)
+        return found
+
+    def has(self, name: str, hidden: Hidden, kind: ShareKind, number: ShareNumber) -> bool:
+        """Whether there is such a finished share."""
+        if number not in hidden:
+            with skipping(name, number), opened(self.disk, name, number) as share:
+                return share.kind == kind
+        return False
+
+    def add_lease(self, name: str, hidden: Hidden, secrets: LeaseSecrets, now: float) -> None:
+        """Add or renew the lease on every share of either kind; NoSpaceError and nothing is changed."""
+        self._put_lease(name, hidden, secrets, now, RENEWAL_OWNER, frozenset({"immutable", "mutable"}))
+
+    def allocate(self, name: str, hidden: Hidden, wanted: Wanted) -> Allocated:
+        """Renew the lease on every immutable share, and begin those of the numbers that there is room for.
+
+        NoSpaceError if the lease on a share cannot be added; then nothing is allocated. [spec storage-server 8.1]
+        """
+        already = self._put_lease(name, hidden, wanted.secrets, wanted.now, ALLOCATION_OWNER, frozenset({"immutable"}))
+        taken = {*share_numbers(self.disk, name), *hidden}
+        available = self.available_space()
+        lease = new_lease(
+            wanted.secrets,
+            version=LATEST_VERSION,
+            owner=ALLOCATION_OWNER,
+            now=wanted.now,
+            node_id=self.node_id,
+        )
+        begun: list[IncomingShare] = []
+        try:
+            for number in sorted(wanted.numbers - taken):
+                if available is not None and available - wanted.reserved < wanted.share_size * (len(begun) + 1):
+                    break
+                kept = len(begun) < wanted.keep_open
+                share = IncomingShare(self.disk, name, number, wanted.share_size, durable=self.durable, keep_open=kept)
+                share.create(lease)
+                begun.append(share)
+            if begun:
+                make_directories(self.disk, prefix_directory(name), share_directory(name))
+        except OSError as error:
+            # The disk takes no more: a refusal, which leaves nothing behind.
+            log.warn("no room for a share: {reason}", reason=error.strerror)
+            self.discard(name, begun)
+            begun = []
+        return Allocated(already=already, shares=tuple(begun))
+
+    def finish(
+        self, name: str, shares: Sequence[IncomingShare]
+    ) -> tuple[list[IncomingShare], list[ConflictError | OSError]]:
+        """Give the shares, synced already, their names: (those that have them now, why the others have not).
+
+        The directories of final_directories(name) must be synced before they are acknowledged.
+        """
+        finished: list[IncomingShare] = []
+        errors: list[ConflictError | OSError] = []
+        for share in shares:
+            try:
+                share.finish()
+                finished.append(share)
+            except (ConflictError, OSError) as error:
+                share.discard()
+                errors.append(error)
+        remove_if_empty(self.disk, incoming_directory(name), incoming_prefix(name))
+        return finished, errors
+
+    def discard(self, name: str, shares: Iterable[IncomingShare]) -> None:
+        """Give unfinished shares up; never fails."""
+        for share in shares:
+            share.discard()
+        remove_if_empty(self.disk, incoming_directory(name), incoming_prefix(name))
+        remove_if_empty(self.disk, share_directory(name))
+
+    def retract(self, name: str, shares: Iterable[IncomingShare]) -> None:
+        """Remove shares that have their names, but are not known to keep them."""
+        for share in shares:
+            with skipping(name, share.share_number):
+                self.disk.unlink(share_path(name, share.share_number))
+        remove_if_empty(self.disk, share_directory(name))
+
+    def _put_lease(
+        self,
+        name: str,
+        hidden: Hidden,
+        secrets: LeaseSecrets,
+        now: float,
+        owner: int,
+        kinds: frozenset[ShareKind],
+    ) -> frozenset[ShareNumber]:
+        """The shares of those kinds, all with the lease now."""
+        self.undo.settle(name)
+        held: set[ShareNumber] = set()
+        changes: list[Change] = []
+        available: list[int | None] = []
+        for number in share_numbers(self.disk, name):
+            if number in hidden:
+                continue
+            with skipping(name, number), opened(self.disk, name, number) as share:
+                if share.kind in kinds:
+                    available = available or [self.available_space()]
+                    change = plan_lease(
+                        share, secrets, owner=owner, now=now, node_id=self.node_id, available=available[0]
+                    )
+                    held.add(number)
+                    changes += [] if change is None else [change]
+        self.undo.change(name, changes)
+        return frozenset(held)
+
+    def _clear(self, directory: str, keep: frozenset[str]) -> None:
+        for entry, is_directory in self.disk.list_directory(directory):
+            path = f"{directory}/{entry}"
+            try:
+                if is_directory:
+                    self._clear(path, keep)
+                    self.disk.remove_directory(path)
+                elif path not in keep:
+                    self.disk.unlink(path)
+            except OSError as error:
+                log.warn("{path} could not be removed: {reason}", path=path, reason=error.strerror)
+
+
+def final_directories(name: str) -> tuple[str, ...]:
+    """The directories that a new share's name is in, from the share upwards."""
+    return share_directory(name), prefix_directory(name), SHARES

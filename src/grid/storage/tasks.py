@@ -1,0 +1,57 @@
+"""Work that its caller's cancellation does not stop half way, and several pieces of work at once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from grid.errors import GridError
+
+T = TypeVar("T")
+
+log = Logger()
+
+
+def shielded(work: Coroutine[Any, Any, T], on_orphaned: Callable[[T], None] = lambda _: None) -> Deferred[T]:
+    """The work's outcome; cancelling the Deferred leaves the work running to its end.
+
+    on_orphaned: called with the result when nobody waits for it any more; an error then only goes to the log.
+    """
+    outcome: Deferred[T] = Deferred()
+
+    def ended(result: T | Failure) -> None:
+        if not outcome.called:
+            if isinstance(result, Failure):
+                outcome.errback(result)
+            else:
+                outcome.callback(result)
+        elif isinstance(result, Failure):
+            log.warn("work that nobody waited for failed: {error}", error=type(result.value).__name__)
+        else:
+            on_orphaned(result)
+
+    Deferred.fromCoroutine(work).addBoth(ended)
+    return outcome
+
+
+async def together(works: Iterable[Coroutine[Any, Any, None]]) -> list[GridError | OSError | None]:
+    """All of the works at once; when all have ended, the error of each, in their order."""
+    tasks = [Deferred.fromCoroutine(_outcome(work)) for work in works]
+    return [await task for task in tasks]
+
+
+async def _outcome(work: Coroutine[Any, Any, None]) -> GridError | OSError | None:
+    try:
+        await work
+    except (GridError, OSError) as error:
+        return error
+    return None
+
+
+async def awaited(awaitable: Awaitable[T]) -> T:
+    """The awaitable as a coroutine."""
+    return await awaitable
