@@ -43,7 +43,7 @@ class Client:
         self.runtime = runtime
         self._tub: Any = client_tub(directory.settings)
         self.server_set = ServerSet(foolscap_servers(self._tub, runtime.clock), runtime.clock, _manager_keys(directory))
-        self._latch = Latch()
+        self._latch = Latch(runtime.clock)
         self.introducers = [
             IntroducerClient(
                 IntroducerSettings(
@@ -94,9 +94,8 @@ class Client:
     async def servers(self) -> list[StorageServer]:
         """All servers known once an introducer has told of its own; NoServersError, saying why, if there are none."""
         self.start()
-        clock = self.runtime.clock
-        await self._latch.wait_until(self._some_settled, clock, DISCOVERY_S)
-        await self._latch.wait_until(self._all_settled, clock, OTHERS_S)
+        await self._latch.wait_until(self._some_settled, DISCOVERY_S)
+        await self._latch.wait_until(self._all_settled, OTHERS_S)
         servers = self.server_set.servers
         if not servers:
             raise self._explain()
