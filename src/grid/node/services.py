@@ -7,6 +7,7 @@ given up, connections end.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -22,9 +23,13 @@ from grid.node.identity import signing_key
 from grid.node.introducers import read_introducers
 from grid.node.tubs import listen_as_configured, node_tub
 from grid.ports import Runtime
+from grid.runtime import ThreadCpuPool
 from grid.wire.foolscap.tub import register, stop_tub
 
 VERSION = f"grid/{__version__}"
+
+_DISK_THREADS = 8
+"""Waits for a disk that may be in progress at once: the shares of one upload are then synced together."""
 
 Say = Callable[[str], None]
 
@@ -68,36 +73,34 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
     from grid.node.storage_node import identify_node, make_service
     from grid.wire.foolscap.server import RemoteStorageServer
 
-    tub = node_tub(directory)
-    introducers: list[IntroducerClient] = []
-    try:
+    async with AsyncExitStack() as closing:
+        tub = node_tub(directory)
+        closing.push_async_callback(stop_tub, tub)
         key = signing_key(directory)
         seed_text, identity = identify_node(directory, key.verifying_key, _node_id(tub))
-        service = make_service(directory, identity, runtime)
-        await runtime.cpu.run(service.start)
-        try:
-            await listen_as_configured(tub, directory, reactor)
-            furl = None
-            if directory.settings.storage.anonymous:
-                furl = register(tub, RemoteStorageServer(service), directory.private / "storage.furl")
-            fields = storage_fields(
-                nickname=directory.settings.nickname,
-                version=VERSION,
-                seqnum=directory.next_sequence_number(),
-                nonce=runtime.entropy.octets(32),
-                furl=None if furl is None else furl.to_string(),
-                permutation_seed_base32=seed_text,
-            )
-            introducers = _start_introducers(directory, runtime, tub, sign(fields, key))
-            say("client running")
-            await _forever()
-        finally:
-            for introducer in introducers:
-                introducer.close()
-            await stop_tub(tub)
-            await runtime.cpu.run(service.stop)
-    finally:
-        await stop_tub(tub)
+        io = ThreadCpuPool(reactor, _DISK_THREADS)
+        closing.callback(io.stop)
+        service = make_service(directory, identity, runtime, io)
+        await service.start()
+        closing.push_async_callback(service.stop)
+        # Stopped first of all, so that nothing new comes in while the uploads in progress are given up.
+        closing.push_async_callback(stop_tub, tub)
+        await listen_as_configured(tub, directory, reactor)
+        furl = None
+        if directory.settings.storage.anonymous:
+            furl = register(tub, RemoteStorageServer(service), directory.private / "storage.furl")
+        fields = storage_fields(
+            nickname=directory.settings.nickname,
+            version=VERSION,
+            seqnum=directory.next_sequence_number(),
+            nonce=runtime.entropy.octets(32),
+            furl=None if furl is None else furl.to_string(),
+            permutation_seed_base32=seed_text,
+        )
+        for introducer in _start_introducers(directory, runtime, tub, sign(fields, key)):
+            closing.callback(introducer.close)
+        say("client running")
+        await _forever()
 
 
 def _node_id(tub: Any) -> bytes:  # noqa: ANN401
