@@ -1,0 +1,47 @@
+"""The StorageServer contract on our own service, over memory and over a real disk, with real threads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from grid.ports import StorageServer
+from grid.runtime import RealRuntime, ReactorClock, SystemEntropy, ThreadCpuPool
+from grid.storage.disk import Disk, RealDisk
+from grid.storage.memory_disk import MemoryDisk
+from grid.storage.service import StorageService
+from grid.storage.settings import Durability, StorageSettings
+from tests.contract.storage_server import StorageServerContract
+from tests.support.storage import IDENTITY
+
+
+async def serving(disk: Disk, durability: Durability) -> AsyncGenerator[StorageServer, None]:
+    """A service over the disk that runs on threads."""
+    from twisted.internet import reactor
+
+    pool = ThreadCpuPool(reactor, 4)
+    runtime = RealRuntime(clock=ReactorClock(reactor), cpu=pool, entropy=SystemEntropy())
+    service = StorageService(IDENTITY, disk, runtime, StorageSettings(durability=durability))
+    await service.start()
+    yield service
+    await service.stop()
+    pool.stop()
+
+
+class TestServiceInMemory(StorageServerContract):
+    @pytest_twisted.async_yield_fixture
+    async def server(self) -> AsyncGenerator[StorageServer, None]:
+        async for service in serving(MemoryDisk(2**29), "full"):
+            yield service
+
+
+@pytest.mark.parametrize("durability", ["full", "none"])
+class TestServiceOnDisk(StorageServerContract):
+    @pytest_twisted.async_yield_fixture
+    async def server(self, tmp_path: Path, durability: Any) -> AsyncGenerator[StorageServer, None]:
+        async for service in serving(RealDisk(str(tmp_path / "storage")), durability):
+            yield service
