@@ -56,6 +56,9 @@ MAX_SLOT_WRITE = 256 * 2**20
 MAX_WIRE_MESSAGE = MAX_SLOT_WRITE + 2**20
 """Octets in one Foolscap message, whatever is in it: what one connection can make us buffer."""
 
+MAX_UNSENT = 64 * 2**20
+"""Octets that may wait to be sent on one connection before its next request is looked at: twice the longest answer."""
+
 MAX_VERSION_TEXT = 1000
 """Octets kept of a server's application version."""
 
@@ -157,3 +160,17 @@ MAX_ADVISORIES = 10_000
 
 MAX_UPLOAD_FILES = 256
 """Unfinished shares whose files stay open between writes; those beyond are opened, and synced, for each write."""
+
+# Mutable files.
+
+MAX_MUTABLE_SHARES = 255
+"""k and N are one octet each in a mutable share's header. [spec mutable 4]"""
+
+MAX_MUTABLE_SEGMENTS = 2**24
+"""2 TiB of MDMF; a hash tree over them has a gigabyte, of which a reader takes a few rows at a time."""
+
+MAX_CHAIN_ENTRIES = 512
+"""Entries in a share hash chain: no tree over 255 shares has more nodes, a real chain has at most 8."""
+
+MAX_UPDATE_SEGMENTS = 2**17
+"""Segments of a file whose growing in place keeps all its hashes in memory: 16 GiB, 8 MiB a share."""

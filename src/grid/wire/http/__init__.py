@@ -1,0 +1,1 @@
+"""The HTTP storage protocol, server and client. [spec wire C]"""

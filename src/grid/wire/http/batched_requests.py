@@ -1,0 +1,81 @@
+"""The requests of our servers' extension: whole batches in one. [grid.wire.http.frames]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from grid.errors import ConflictingWriteError, DataTooLargeError, FormatError
+from grid.limits import MAX_HTTP_ERROR_BODY, MAX_SHARES
+from grid.ports import Buffer, Range, ShareNumber, ShareWrite, StorageIndex
+from grid.wire.batch import pack_ranges, pack_wants
+from grid.wire.http import single_requests
+from grid.wire.http.asking import Asker, Entrance, Question
+from grid.wire.http.authority import UPLOAD
+from grid.wire.http.connection import Discarder, Receiver
+from grid.wire.http.frames import AnswerParser, pack_slot_wants, pack_write
+from grid.wire.http.messages import ResponseHead
+from grid.wire.http.routes import pack_path
+
+_WRITE_ERRORS = {409: ConflictingWriteError, 413: DataTooLargeError, 416: DataTooLargeError}
+
+Found = dict[ShareNumber, list[Buffer]]
+
+
+async def find_shares(asker: Asker, entrance: Entrance, index: StorageIndex, ranges: Sequence[Range]) -> Found:
+    """Every share with those ranges; no data where the server left it out because the answer grew too long."""
+    path = pack_path(index, "immutable", "grid-find")
+    return await _ask(asker, entrance, path, pack_ranges(ranges), AnswerParser(None, ranges))
+
+
+async def read_shares(
+    asker: Asker, entrance: Entrance, index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
+) -> Found:
+    """The ranges of those shares that are there."""
+    named = {number: ranges for number, ranges in wants.items() if ranges}
+    path = pack_path(index, "immutable", "grid-read")
+    found = await _ask(asker, entrance, path, pack_wants(named), AnswerParser(named)) if named else {}
+    if len(named) < len(wants):
+        held = await single_requests.list_shares(asker, entrance, "immutable", index)
+        found.update({number: [] for number in (wants.keys() - named.keys()) & held})
+    return found
+
+
+async def read_slot(
+    asker: Asker, entrance: Entrance, index: StorageIndex, numbers: frozenset[ShareNumber], ranges: Sequence[Range]
+) -> Found:
+    """The ranges of those mutable shares that are there, all read at one moment."""
+    path = pack_path(index, "mutable", "grid-read")
+    wants = dict.fromkeys(numbers, ranges) if numbers else None
+    return await _ask(asker, entrance, path, pack_slot_wants(numbers, ranges), AnswerParser(wants, ranges))
+
+
+async def _ask(asker: Asker, entrance: Entrance, path: bytes, body: bytes, parser: AnswerParser) -> Found:
+    def choose(head: ResponseHead) -> Receiver:
+        return parser if head.status == 200 else Discarder(MAX_HTTP_ERROR_BODY)
+
+    head = await asker.send(entrance, Question(method=b"POST", path=path, body=(body,)), choose)
+    if head.status != 200:
+        raise asker.refusal(head.status)
+    try:
+        return parser.finish()
+    except FormatError as error:
+        raise asker.misbehaved(error) from error
+
+
+async def write_shares(
+    asker: Asker, entrance: Entrance, index: StorageIndex, secret: bytes, writes: Sequence[ShareWrite]
+) -> frozenset[ShareNumber]:
+    """Store all of the writes; which of their shares are complete, and closed, with them."""
+    body, _ = pack_write(writes)
+    path = pack_path(index, "immutable", "grid-write")
+    question = Question(method=b"POST", path=path, secrets={UPLOAD: secret}, body=body)
+    reply = await asker.ask(entrance, question, MAX_SHARES)
+    named = frozenset(write.share_number for write in writes)
+    if reply.status == 404 and named <= await single_requests.list_shares(asker, entrance, "immutable", index):
+        return named  # The answer to the same request, sent before, was lost.
+    if reply.status != 200:
+        raise asker.refusal(reply.status, _WRITE_ERRORS)
+    complete = frozenset(map(ShareNumber, bytes(reply.body)))
+    if not complete <= named:
+        raise asker.misbehaved("shares complete that were not written to")
+    return complete

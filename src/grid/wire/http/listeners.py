@@ -1,0 +1,188 @@
+"""Where the server's connections come from: the port shared with Foolscap, and the plain one for reads.
+
+The first 8 octets of a connection to the shared port say which protocol it speaks. [spec wire 13]
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IStreamServerEndpoint
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from grid.limits import MAX_HTTP_CONNECTIONS, SNIFF_DEADLINE_S
+from grid.ports import Clock, StorageServer, Timer
+from grid.wire.http.answering_reads import ReadAnswers
+from grid.wire.http.answering_slots import SlotAnswers
+from grid.wire.http.answering_uploads import UploadAnswers
+from grid.wire.http.authority import Gatekeeper, authorization, plain_authorization
+from grid.wire.http.channel import Handler, ServerChannel
+from grid.wire.http.routes import READS, Endpoint
+from grid.wire.http.service import Answerer, Bounds, HttpService
+from grid.wire.http.tls import TlsLayer
+
+FOOLSCAP_START = b"GET /id/"
+
+
+class HttpOffer:
+    """One StorageServer offered over HTTP: to those who know its swissnum, and in the clear to read only."""
+
+    def __init__(self, server: StorageServer, swissnum: str, clock: Clock) -> None:
+        bounds = Bounds()
+        reads = ReadAnswers(server, bounds).answerers()
+        answerers: Mapping[Endpoint, Answerer] = {
+            **reads,
+            **UploadAnswers(server, clock, bounds).answerers(),
+            **SlotAnswers(server, bounds).answerers(),
+        }
+        in_the_clear = {endpoint: answerer for endpoint, answerer in reads.items() if endpoint in READS}
+        self.connections = Connections(HttpService(Gatekeeper(authorization(swissnum)), answerers, bounds).serve, clock)
+        self.plain_connections = Connections(
+            HttpService(Gatekeeper(plain_authorization(swissnum)), in_the_clear, bounds).serve, clock
+        )
+
+
+class Connections:
+    """The connections of one listener: no more than a number of them at once."""
+
+    def __init__(self, handler: Handler, clock: Clock, limit: int = MAX_HTTP_CONNECTIONS) -> None:
+        self._handler = handler
+        self._clock = clock
+        self._limit = limit
+        self._open: dict[ServerChannel, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def new_channel(self) -> ServerChannel | None:
+        """The protocol of a new connection; None if there are too many, all of them busy."""
+        if len(self._open) >= self._limit:
+            idle = min((channel for channel in self._open if channel.is_idle), key=_idle_since, default=None)
+            if idle is None:
+                return None
+            idle.abort()
+        channel = ServerChannel(self._handler, self._clock, self._lost)
+        self._open[channel] = None
+        return channel
+
+    def close(self) -> None:
+        """Close them all now."""
+        for channel in list(self._open):
+            channel.abort()
+
+    def _lost(self, channel: ServerChannel) -> None:
+        self._open.pop(channel, None)
+
+
+def _idle_since(channel: ServerChannel) -> float:
+    return channel.idle_since
+
+
+class PlainFactory(Factory):
+    """HTTP without TLS: to be listened with for `plaintext_reads`, and nothing else."""
+
+    noisy = False
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def buildProtocol(self, addr: Any) -> Protocol | None:
+        """A connection's protocol."""
+        return self._connections.new_channel()
+
+
+class SharedPortFactory(Factory):
+    """Tells Foolscap's connections from HTTPS ones."""
+
+    noisy = False
+
+    def __init__(self, foolscap: Any, context: ssl.SSLContext, connections: Connections, clock: Clock) -> None:
+        """foolscap: the factory of its connections; context: TLS with the Tub's certificate."""
+        self._foolscap = foolscap
+        self._context = context
+        self._connections = connections
+        self._clock = clock
+
+    def doStart(self) -> None:
+        """Start both."""
+        super().doStart()  # type: ignore[no-untyped-call]
+        self._foolscap.doStart()
+
+    def doStop(self) -> None:
+        """Stop both."""
+        self._foolscap.doStop()
+        super().doStop()  # type: ignore[no-untyped-call]
+
+    def buildProtocol(self, addr: Any) -> Protocol:
+        """A protocol that waits for the first octets."""
+        return _Sniffer(lambda start: self._choose(start, addr), self._clock)
+
+    def _choose(self, start: bytes, addr: Any) -> Protocol | None:
+        if start == FOOLSCAP_START:
+            protocol: Protocol = self._foolscap.buildProtocol(addr)
+            return protocol
+        channel = self._connections.new_channel()
+        return None if channel is None else TlsLayer(self._context, channel, server_side=True)
+
+
+class _Sniffer(Protocol):
+    """Holds a connection until its first 8 octets are here, and hands it over with them."""
+
+    transport: Any
+
+    def __init__(self, choose: Callable[[bytes], Protocol | None], clock: Clock) -> None:
+        self._choose = choose
+        self._clock = clock
+        self._start = b""
+        self._timer: Timer | None = None
+
+    def connectionMade(self) -> None:
+        self._timer = self._clock.call_later(SNIFF_DEADLINE_S, self._too_late)
+
+    def dataReceived(self, data: bytes) -> None:
+        self._start += data
+        if len(self._start) < len(FOOLSCAP_START):
+            return
+        self._stop_timer()
+        protocol = self._choose(self._start[: len(FOOLSCAP_START)])
+        transport = self.transport
+        if protocol is None:
+            transport.abortConnection()
+            return
+        transport.protocol = protocol
+        protocol.makeConnection(transport)
+        protocol.dataReceived(self._start)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self._stop_timer()
+
+    def _too_late(self) -> None:
+        self._timer = None
+        self.transport.abortConnection()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+@implementer(IStreamServerEndpoint)
+class SharedEndpoint:
+    """An endpoint to give to Foolscap in place of its own: it listens there for both protocols."""
+
+    def __init__(self, endpoint: Any, context: ssl.SSLContext, connections: Connections, clock: Clock) -> None:
+        self._endpoint = endpoint
+        self._context = context
+        self._connections = connections
+        self._clock = clock
+
+    def listen(self, factory: Any) -> Deferred[Any]:
+        """Listen; the factory is Foolscap's."""
+        shared = SharedPortFactory(factory, self._context, self._connections, self._clock)
+        listening: Deferred[Any] = self._endpoint.listen(shared)
+        return listening

@@ -1,0 +1,124 @@
+"""The requests of 1.20 servers: one per range, per write and per share, none waiting for another. [spec wire 17, 18]"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from grid.errors import ConflictingWriteError, DataTooLargeError, FormatError
+from grid.limits import MAX_HTTP_ERROR_BODY
+from grid.ports import Buffer, Range, ShareKind, ShareNumber, ShareWrite, StorageIndex
+from grid.wire.http.answers import parse_numbers, parse_required
+from grid.wire.http.asking import Asker, Entrance, Question, all_of
+from grid.wire.http.authority import UPLOAD
+from grid.wire.http.connection import Collector, Discarder, Receiver
+from grid.wire.http.fetches import cut_ranges, plan_fetches
+from grid.wire.http.messages import ResponseHead, first_value
+from grid.wire.http.ranges import pack_content_range, pack_range, parse_content_range
+from grid.wire.http.routes import pack_path
+
+_WRITE_ERRORS = {409: ConflictingWriteError, 413: DataTooLargeError, 416: DataTooLargeError}
+
+
+async def list_shares(asker: Asker, entrance: Entrance, kind: ShareKind, index: StorageIndex) -> frozenset[ShareNumber]:
+    """The finished shares of that storage index."""
+    reply = await asker.require(entrance, Question(method=b"GET", path=pack_path(index, kind, "shares")))
+    try:
+        return parse_numbers(reply.body)
+    except FormatError as error:
+        raise asker.misbehaved(error) from error
+
+
+async def read_ranges(
+    asker: Asker,
+    entrance: Entrance,
+    kind: ShareKind,
+    index: StorageIndex,
+    wants: Mapping[ShareNumber, Sequence[Range]],
+) -> dict[ShareNumber, list[Buffer]]:
+    """Those ranges; shares that are not there are left out. One request per share and run of ranges, all at once."""
+    idle = [number for number, ranges in wants.items() if not any(length for _, length in ranges)]
+    held = await list_shares(asker, entrance, kind, index) if idle else frozenset()
+    fetches = [(number, fetch) for number, ranges in wants.items() for fetch in plan_fetches(ranges)]
+    answers = await all_of(
+        fetch_range(asker, entrance, pack_path(index, kind, number), offset, length)
+        for number, (offset, length) in fetches
+    )
+    fetched: dict[ShareNumber, dict[Range, Buffer]] = {}
+    missing: set[ShareNumber] = set(idle) - held
+    for (number, fetch), answer in zip(fetches, answers, strict=True):
+        if answer is None:
+            missing.add(number)
+        else:
+            fetched.setdefault(number, {})[fetch] = answer
+    return {
+        number: cut_ranges(ranges, fetched.get(number, {})) for number, ranges in wants.items() if number not in missing
+    }
+
+
+async def fetch_range(asker: Asker, entrance: Entrance, path: bytes, offset: int, length: int) -> Buffer | None:
+    """Those octets of a share, cut short at its end; None if it is not there."""
+    question = Question(method=b"GET", path=path, headers=((b"Range", pack_range(offset, length)),))
+    collector = Collector(length, asker.where)
+
+    def choose(head: ResponseHead) -> Receiver:
+        if head.status in (206, 204):
+            return collector
+        if head.status < 300:
+            raise asker.misbehaved(f"status {head.status} for a range")
+        return Discarder(MAX_HTTP_ERROR_BODY)
+
+    head = await asker.send(entrance, question, choose)
+    if head.status == 404:
+        return None
+    if head.status >= 300:
+        raise asker.refusal(head.status)
+    body = collector.body
+    if head.status == 206:
+        _check_range(asker, head, (offset, length), len(body))
+    elif len(body):
+        raise asker.misbehaved("octets in an empty answer")
+    return body
+
+
+def _check_range(asker: Asker, head: ResponseHead, asked: Range, size: int) -> None:
+    try:
+        given = parse_content_range(first_value(head.headers, b"content-range") or b"")
+    except FormatError as error:
+        raise asker.misbehaved(error) from error
+    if given[0] != asked[0] or given[1] > asked[1] or given[1] != size:
+        raise asker.misbehaved("another range than was asked for")
+
+
+async def write_share(asker: Asker, entrance: Entrance, index: StorageIndex, secret: bytes, write: ShareWrite) -> bool:
+    """Store those octets; whether the share is complete, and closed, with them."""
+    question = Question(
+        method=b"PATCH",
+        path=pack_path(index, "immutable", write.share_number),
+        secrets={UPLOAD: secret},
+        headers=((b"Content-Range", pack_content_range(write.offset, write.size)),),
+        body=write.pieces,
+    )
+    reply = await asker.ask(entrance, question)
+    if reply.status in (200, 201):
+        try:
+            parse_required(reply.body)
+        except FormatError as error:
+            raise asker.misbehaved(error) from error
+        return reply.status == 201
+    if reply.status == 404 and write.share_number in await list_shares(asker, entrance, "immutable", index):
+        return True  # The answer to the same request, sent before, was lost.
+    raise asker.refusal(reply.status, _WRITE_ERRORS)
+
+
+async def abort_shares(
+    asker: Asker, entrance: Entrance, index: StorageIndex, secret: bytes, share_numbers: Collection[ShareNumber]
+) -> None:
+    """Give these shares up; those that are not being uploaded any more do not matter."""
+
+    async def abort(number: ShareNumber) -> None:
+        path = pack_path(index, "immutable", number, "abort")
+        reply = await asker.ask(entrance, Question(method=b"PUT", path=path, secrets={UPLOAD: secret}, body=()))
+        if reply.status >= 300 and reply.status not in (404, 405):
+            raise asker.refusal(reply.status)
+
+    await all_of(abort(number) for number in share_numbers)

@@ -1,0 +1,116 @@
+"""An HTTP storage server and a client of it in one process, over a storage service in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from attrs import frozen
+from twisted.internet import reactor
+from twisted.internet.endpoints import TCP4ServerEndpoint
+from twisted.internet.protocol import Factory
+
+from grid.ports import Runtime, ServerId, ServerIdentity, StorageServer
+from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
+from grid.storage.memory_disk import MemoryDisk
+from grid.storage.service import StorageService
+from grid.storage.settings import StorageSettings
+from grid.wire.foolscap.tub import throwaway_certificate
+from grid.wire.http.client import HttpServer
+from grid.wire.http.listeners import HttpOffer, PlainFactory, SharedPortFactory
+from grid.wire.http.pool import Pool
+from grid.wire.http.tls import server_context, spki_hash_of_pem
+from grid.wire.locators import Nurl
+
+SWISSNUM = "swissnumswissnumswissnumswissnum"
+NODE_ID = bytes(range(20))
+
+
+@cache
+def pool_of_threads() -> ThreadCpuPool:
+    """Threads that all tests of this process share."""
+    pool = ThreadCpuPool(reactor, 2)
+    reactor.addSystemEventTrigger("before", "shutdown", pool.stop)  # type: ignore[attr-defined]
+    return pool
+
+
+def make_runtime() -> Runtime:
+    """The real clock, entropy and threads."""
+    return RealRuntime(clock=ReactorClock(reactor), cpu=pool_of_threads(), entropy=SystemEntropy())
+
+
+@cache
+def certificate() -> bytes:
+    """A PEM certificate and its key."""
+    return throwaway_certificate()
+
+
+def tls_context() -> Any:
+    """TLS with that certificate."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "node.pem"
+        path.write_bytes(certificate())
+        return server_context(path)
+
+
+def make_identity(name: str = "v0-test") -> ServerIdentity:
+    """Who the server is."""
+    return ServerIdentity(server_id=ServerId(name), permutation_seed=NODE_ID, lease_seed=NODE_ID)
+
+
+async def make_service(**settings: Any) -> StorageService:
+    """A storage service in memory."""
+    service = StorageService(make_identity(), MemoryDisk(), make_runtime(), StorageSettings(**settings))
+    await service.start()
+    return service
+
+
+class RefusingFactory(Factory):
+    """Foolscap's place: nobody should come here."""
+
+    def buildProtocol(self, addr: Any) -> None:
+        return None
+
+
+@frozen(kw_only=True)
+class Rig:
+    """A server that listens, and what reaches it."""
+
+    service: StorageServer
+    offer: HttpOffer
+    port: int
+    plain_port: int
+    nurl: Nurl
+    pool: Pool
+    client: HttpServer
+
+
+@asynccontextmanager
+async def running(service: StorageServer, *, plain: bool = False, foolscap: Any = None) -> AsyncIterator[Rig]:
+    """The service offered on loopback, with a client; all connections are closed at the end."""
+    runtime = make_runtime()
+    offer = HttpOffer(service, SWISSNUM, runtime.clock)
+    factory = SharedPortFactory(foolscap or RefusingFactory(), tls_context(), offer.connections, runtime.clock)
+    listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
+    plain_listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(
+        PlainFactory(offer.plain_connections)
+    )
+    port, plain_port = listening.getHost().port, plain_listening.getHost().port
+    nurl = Nurl(spki_hash=spki_hash_of_pem(certificate()), host="127.0.0.1", port=port, swissnum=SWISSNUM)
+    pool = Pool(reactor, runtime.clock)
+    client = HttpServer(make_identity(), [nurl], pool, runtime, ("127.0.0.1", plain_port) if plain else None)
+    try:
+        yield Rig(
+            service=service, offer=offer, port=port, plain_port=plain_port, nurl=nurl, pool=pool, client=client
+        )
+    finally:
+        client.close()
+        pool.close()
+        offer.connections.close()
+        offer.plain_connections.close()
+        await listening.stopListening()
+        await plain_listening.stopListening()

@@ -1,0 +1,48 @@
+"""The HTTP client against our own server, over sockets."""
+
+from __future__ import annotations
+
+from grid.ports import LeaseSecrets, ShareNumber, ShareWrite, SlotSecrets, StorageIndex, TestWrite
+from tests.wire.http.rig import make_service, running
+
+INDEX = StorageIndex(bytes(range(16)))
+LEASE = LeaseSecrets(renew=b"r" * 32, cancel=b"c" * 32)
+SLOT = SlotSecrets(write_enabler=b"w" * 32, lease=LEASE)
+
+
+def numbers(*items: int) -> frozenset[ShareNumber]:
+    return frozenset(map(ShareNumber, items))
+
+
+async def test_shares_when_written_and_closed_then_read_back() -> None:
+    async with running(await make_service()) as rig:
+        server = rig.client
+        allocation = await server.allocate(INDEX, LEASE, numbers(0, 3), 1000)
+        assert allocation.upload.share_numbers == numbers(0, 3)
+        data = bytes(range(250)) * 4
+        await allocation.upload.write(
+            [ShareWrite(ShareNumber(0), 0, [data[:500]]), ShareWrite(ShareNumber(3), 0, [data[:100], data[100:]])]
+        )
+        assert set(await server.find_shares(INDEX)) == numbers(3)
+        await allocation.upload.write([ShareWrite(ShareNumber(0), 500, [memoryview(data)[500:]])])
+        await allocation.upload.close(numbers(0, 3))
+        found = await server.find_shares(INDEX, [(0, 10), (990, 100)])
+        assert {n: [bytes(p) for p in pieces] for n, pieces in found.items()} == {
+            0: [data[:10], data[990:]],
+            3: [data[:10], data[990:]],
+        }
+        read = await server.read_shares(INDEX, {ShareNumber(0): [(5, 20)], ShareNumber(9): [(0, 1)]})
+        assert {n: [bytes(p) for p in pieces] for n, pieces in read.items()} == {0: [data[5:25]]}
+
+
+async def test_slot_when_written_then_read_back_and_tested() -> None:
+    async with running(await make_service()) as rig:
+        server = rig.client
+        answer = await server.test_and_write(INDEX, SLOT, {ShareNumber(1): TestWrite(writes=[(0, b"hello")])})
+        assert answer.passed
+        found = await server.read_slot(INDEX, frozenset(), [(0, 3), (3, 10)])
+        assert {n: [bytes(p) for p in pieces] for n, pieces in found.items()} == {1: [b"hel", b"lo"]}
+        answer = await server.test_and_write(
+            INDEX, SLOT, {ShareNumber(1): TestWrite(tests=[(0, 1, b"x")], writes=[(0, b"J")])}, [(0, 5)]
+        )
+        assert not answer.passed and bytes(answer.data[ShareNumber(1)][0]) == b"hello"
