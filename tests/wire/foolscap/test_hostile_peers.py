@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 from grid.errors import PeerError, PeerGoneError, PeerRefusedError, PeerTimeoutError
-from grid.limits import MAX_SHARES, MAX_WIRE_MESSAGE, READ_CALL_RANGES
+from grid.limits import MAX_SHARES, MAX_UNSENT, MAX_WIRE_MESSAGE, READ_CALL_RANGES
 from grid.ports import ShareWrite
 from grid.runtime import ReactorClock
 from grid.wire import batch
@@ -48,6 +48,12 @@ async def raw_reference(server: ScriptedServer) -> AsyncIterator[Any]:
             yield await tub.getReference(offered.furl.to_string())
         finally:
             await stop_tub(tub)
+
+
+def real_clock() -> ReactorClock:
+    from twisted.internet import reactor
+
+    return ReactorClock(reactor)
 
 
 async def raw_call(reference: Any, method: str, *arguments: object) -> Any:
@@ -161,6 +167,26 @@ async def test_server_when_a_message_is_endless_then_disconnects() -> None:
             await raw_call(reference, "slot_testv_and_readv_and_writev", *endless, [])
 
 
+async def test_server_when_a_client_does_not_read_its_answers_then_stops_working_for_it() -> None:
+    size = 2**20
+    server = ScriptedServer(shares={number(1): bytes(size)})
+    async with raw_reference(server) as reference:
+        transport = reference.tracker.broker.transport
+        wants = batch.pack_wants({number(1): [(0, size)]})
+        count = 3 * MAX_UNSENT // size
+        transport.pauseProducing()
+        sent = [reference.callRemote("grid_read_shares", INDEX, wants) for _ in range(count)]
+        clock = real_clock()
+        done = -1
+        while done < MAX_UNSENT // size or done != len(server.calls):
+            done = len(server.calls)
+            await clock.sleep(0.3)
+        assert done < 2 * MAX_UNSENT // size
+        transport.resumeProducing()
+        assert {len(await answer) for answer in sent} == {len(batch.pack_answer({number(1): [bytes(size)]}))}
+        assert len(server.calls) == count
+
+
 async def test_server_when_a_writer_is_misused_then_refuses() -> None:
     server = ScriptedServer()
     async with raw_reference(server) as reference:
@@ -235,11 +261,9 @@ class RawServer(Referenceable):
 
 @asynccontextmanager
 async def client_of(remote: Referenceable, deadline_s: float = 15.0) -> AsyncIterator[FoolscapServer]:
-    from twisted.internet import reactor
-
     async with offering(remote) as offered:
         tub = start_tub()
-        client = FoolscapServer(IDENTITY, offered.furl, tub, ReactorClock(reactor), deadline_s)
+        client = FoolscapServer(IDENTITY, offered.furl, tub, real_clock(), deadline_s)
         try:
             yield client
         finally:
@@ -342,13 +366,11 @@ async def test_client_when_the_connection_is_lost_in_a_call_then_says_so_and_con
             broker.transport.abortConnection()
         await Deferred()
 
-    from twisted.internet import reactor
-
     offered_tubs: list[Offered] = []
     async with offering(RemoteStorageServer(server)) as offered:
         offered_tubs.append(offered)
         tub = start_tub()
-        client = FoolscapServer(IDENTITY, offered.furl, tub, ReactorClock(reactor))
+        client = FoolscapServer(IDENTITY, offered.furl, tub, real_clock())
         try:
             await client.connect()
             server.delay = cut

@@ -1,7 +1,8 @@
-"""Foolscap's broker with a bound on every message, and without work per chunk inside a long string.
+"""Foolscap's broker with bounds on what a connection can make us hold, and no work per chunk inside a long string.
 
 Schemas bound the strings and containers that they describe, but not what `any` lets in, nor sums; the bound
-here holds for each message as a whole, and a peer which exceeds it is disconnected.
+here holds for each message as a whole, and a peer which exceeds it is disconnected. A peer that asks and does
+not read the answers is not listened to, and its requests are not carried out, until it has read them.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from typing import Any
 
 from foolscap.banana import b1282int
 from foolscap.broker import Broker, PBRootUnslicer
+from foolscap.eventual import eventually
 from foolscap.tokens import STRING, BananaError
+from twisted.internet.interfaces import IPushProducer
+from zope.interface import implementer
 
-from grid.limits import MAX_WIRE_MESSAGE
+from grid.limits import MAX_UNSENT, MAX_WIRE_MESSAGE
 
 _PREFIX_SIZE = 65
 
@@ -27,8 +31,9 @@ class _RootUnslicer(PBRootUnslicer):
         return super().reportViolation(failure)
 
 
+@implementer(IPushProducer)
 class BoundedBroker(Broker):
-    """One connection, on which no message may be longer than MAX_WIRE_MESSAGE octets."""
+    """One connection: no message longer than MAX_WIRE_MESSAGE octets, not much more than MAX_UNSENT waiting to go."""
 
     unslicerClass = _RootUnslicer  # noqa: N815 - the name is Foolscap's
 
@@ -37,6 +42,73 @@ class BoundedBroker(Broker):
         super().initReceive()
         self._message_size = 0
         self._awaited_size = 0
+
+    def initSend(self) -> None:
+        """Start with nothing to send."""
+        super().initSend()
+        self._unsent_size = 0
+        self._is_clogged = False
+        self._is_full = False
+
+    def connectionMade(self) -> None:
+        """Begin; the transport says when it has more than it can send, and when it has sent all."""
+        self.transport.registerProducer(self, True)
+        super().connectionMade()
+
+    def pauseProducing(self) -> None:
+        """The transport cannot keep up: from now on count what waits."""
+        self._is_clogged = True
+
+    def resumeProducing(self) -> None:
+        """The transport has sent everything."""
+        self._is_clogged = False
+        self._unsent_size = 0
+        if self._is_full:
+            self._is_full = False
+            self.transport.resumeProducing()
+            eventually(self.doNextCall)
+
+    def stopProducing(self) -> None:
+        """The transport is gone; connectionLost says so as well."""
+
+    def sendToken(self, token: Any) -> None:
+        """Send a token; if too much waits then, stop listening until it is sent."""
+        super().sendToken(token)
+        if self._is_clogged and isinstance(token, bytes):
+            self._unsent_size += len(token)
+            if self._unsent_size > MAX_UNSENT and not self._is_full:
+                self._is_full = True
+                self.transport.pauseProducing()
+
+    def doNextCall(self) -> None:
+        """Carry out the next request, unless too much waits to be sent."""
+        if not self._is_full:
+            super().doNextCall()
+
+    def _let_go(self) -> None:
+        # A transport with a producer would wait for it before it closes.
+        if self.transport is not None:
+            self.transport.unregisterProducer()
+
+    def shutdown(self, why: Any, fireDisconnectWatchers: bool = True) -> None:  # noqa: N803 - the name is Foolscap's
+        """End the connection."""
+        super().shutdown(why, fireDisconnectWatchers)
+        self._let_go()
+
+    def sendError(self, msg: Any) -> None:
+        """Tell the peer why, and end the connection."""
+        super().sendError(msg)
+        self._let_go()
+
+    def sendFailed(self, f: Any) -> None:
+        """End the connection after a message that could not be sent."""
+        super().sendFailed(f)
+        self._let_go()
+
+    def handleError(self, msg: Any) -> None:
+        """End the connection because the peer said so."""
+        super().handleError(msg)
+        self._let_go()
 
     def message_ended(self) -> None:
         """A whole message has been received, or refused."""
