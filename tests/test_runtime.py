@@ -1,0 +1,178 @@
+"""The real clock, pool and entropy, and tasks with owners."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from twisted.internet.defer import CancelledError, Deferred
+
+from grid.errors import GridError, PeerTimeoutError
+from grid.runtime import (
+    RealRuntime,
+    ReactorClock,
+    SystemEntropy,
+    Tasks,
+    ThreadCpuPool,
+    is_cancellation,
+    make_runtime,
+    with_deadline,
+)
+from tests.support.virtual_time import VirtualClock
+
+
+def the_reactor() -> Any:
+    from twisted.internet import reactor
+
+    return reactor
+
+
+async def test_clock_when_it_sleeps_returns_later() -> None:
+    clock = ReactorClock(the_reactor())
+    before = clock.now()
+    await clock.sleep(0.01)
+    assert clock.now() >= before + 0.005
+    assert abs(clock.unix_time() - time.time()) < 60
+
+
+def test_clock_when_a_call_is_due_makes_it_in_a_later_turn_and_once() -> None:
+    clock = VirtualClock()
+    made: list[float] = []
+    clock.call_later(0, lambda: made.append(clock.now()))
+    assert made == []
+    clock.task_clock.advance(0)
+    clock.task_clock.advance(10)
+    assert made == [0.0]
+
+
+def test_timer_when_cancelled_before_or_after_its_call_does_nothing() -> None:
+    clock = VirtualClock()
+    made: list[int] = []
+    timers = [clock.call_later(1, lambda: made.append(1)), clock.call_later(2, lambda: made.append(2))]
+    timers[1].cancel()
+    timers[1].cancel()
+    clock.task_clock.advance(3)
+    timers[0].cancel()
+    assert made == [1]
+
+
+def test_sleep_when_cancelled_leaves_no_timer() -> None:
+    clock = VirtualClock()
+    outcome: list[object] = []
+    task = Deferred.fromCoroutine(clock.sleep(5))
+    task.addErrback(lambda failure: outcome.append(failure.type))
+    task.cancel()
+    assert outcome == [CancelledError]
+    assert not clock.task_clock.getDelayedCalls()
+
+
+async def test_pool_when_given_a_function_runs_it_on_a_thread_of_its_own() -> None:
+    pool = ThreadCpuPool(the_reactor(), 2)
+    try:
+        assert pool.width == 2
+        thread = await pool.run(threading.current_thread)
+        assert thread is not threading.current_thread()
+        assert await pool.run(divmod, 7, 2) == (3, 1)
+        with pytest.raises(ZeroDivisionError):
+            await pool.run(divmod, 7, 0)
+    finally:
+        pool.stop()
+        pool.stop()
+    assert not thread.is_alive()
+
+
+def test_pool_when_no_width_is_given_has_at_least_two_threads() -> None:
+    assert ThreadCpuPool(the_reactor()).width >= 2
+
+
+def test_entropy_when_asked_gives_that_many_octets_and_others_each_time() -> None:
+    entropy = SystemEntropy()
+    assert len(entropy.octets(16)) == 16
+    assert entropy.octets(16) != entropy.octets(16)
+
+
+def test_runtime_when_made_ends_its_pool_with_the_reactor() -> None:
+    class Reactor:
+        def __init__(self) -> None:
+            self.triggers: list[tuple[str, str, Any]] = []
+
+        def addSystemEventTrigger(self, phase: str, event: str, function: Any) -> None:
+            self.triggers.append((phase, event, function))
+
+    reactor = Reactor()
+    runtime = make_runtime(reactor, 3)
+    assert isinstance(runtime, RealRuntime)
+    assert runtime.cpu.width == 3
+    assert [trigger[:2] for trigger in reactor.triggers] == [("during", "shutdown")]
+
+
+def test_tasks_when_they_end_tell_their_owner_what_became_of_them() -> None:
+    tasks = Tasks()
+    results: list[object] = []
+    errors: list[BaseException] = []
+    gates: list[Deferred[int]] = [Deferred(), Deferred(), Deferred()]
+
+    async def wait_for(gate: Deferred[int]) -> int:
+        return await gate
+
+    for gate in gates:
+        tasks.start(wait_for(gate), results.append, errors.append)
+    assert tasks.count == 3
+    gates[0].callback(1)
+    gates[1].errback(GridError("no"))
+    tasks.cancel()
+    assert results == [1]
+    assert [type(error) for error in errors] == [GridError, CancelledError]
+    assert is_cancellation(errors[1]) and not is_cancellation(errors[0])
+    assert tasks.count == 0
+
+
+def test_tasks_when_waited_for_return_when_all_have_ended_whatever_came_of_them() -> None:
+    tasks = Tasks()
+    gate: Deferred[None] = Deferred()
+
+    async def fail() -> None:
+        await gate
+        raise GridError("no")
+
+    tasks.start(fail())
+    done: list[object] = []
+    Deferred.fromCoroutine(tasks.wait()).addCallback(done.append)
+    assert done == []
+    gate.callback(None)
+    assert done == [None]
+
+
+def test_deadline_when_kept_gives_the_result_and_leaves_no_timer() -> None:
+    clock = VirtualClock()
+    gate: Deferred[int] = Deferred()
+    outcome: list[object] = []
+    Deferred.fromCoroutine(with_deadline(clock, gate, 3, lambda: PeerTimeoutError("late"))).addCallback(outcome.append)
+    gate.callback(5)
+    assert outcome == [5]
+    assert not clock.task_clock.getDelayedCalls()
+
+
+def test_deadline_when_missed_cancels_and_raises_its_error() -> None:
+    clock = VirtualClock()
+    cancelled: list[bool] = []
+    gate: Deferred[int] = Deferred(lambda _: cancelled.append(True))
+    outcome: list[BaseException] = []
+    task = Deferred.fromCoroutine(with_deadline(clock, gate, 3, lambda: PeerTimeoutError("late")))
+    task.addErrback(lambda failure: outcome.append(failure.value))
+    clock.task_clock.advance(3)
+    assert cancelled == [True]
+    assert isinstance(outcome[0], PeerTimeoutError)
+
+
+def test_deadline_when_the_caller_cancels_first_is_no_timeout() -> None:
+    clock = VirtualClock()
+    gate: Deferred[int] = Deferred()
+    outcome: list[BaseException] = []
+    task = Deferred.fromCoroutine(with_deadline(clock, gate, 3, lambda: PeerTimeoutError("late")))
+    task.addErrback(lambda failure: outcome.append(failure.value))
+    task.cancel()
+    assert is_cancellation(outcome[0])
+    assert not clock.task_clock.getDelayedCalls()
