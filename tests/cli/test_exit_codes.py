@@ -56,6 +56,10 @@ def test_damage_is_named_only_where_the_damaged_shares_would_have_sufficed() -> 
     assert exit_code(errors.NotEnoughSharesError("x", found=0, needed=3, causes=enough)) == ExitCode.NOT_ENOUGH_SHARES
 
 
+def test_shares_damaged_in_the_same_place_are_a_matter_of_integrity() -> None:
+    assert exit_code(errors.NotEnoughSharesError("x", found=5, needed=3)) == ExitCode.INTEGRITY
+
+
 def test_full_server_explains_a_failed_put_before_an_unreachable_one() -> None:
     causes = [errors.PeerGoneError("x"), errors.NoSpaceError("x")]
     assert exit_code(errors.NotHappyError("x", causes=causes)) == ExitCode.NO_SPACE

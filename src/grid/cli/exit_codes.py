@@ -78,10 +78,13 @@ def _of_grid_error(error: GridError) -> ExitCode:
 
 
 def _of_missing_shares(error: NotEnoughSharesError) -> ExitCode:
-    """Bad shares that would have been enough are a matter of integrity; else there are too few."""
+    """Bad shares that would have been enough are a matter of integrity; else there are too few.
+
+    Enough shares may be found and each be damaged in the same place: then none of them is bad as a whole.
+    """
     shares = [cause for cause in error.causes if isinstance(cause, ShareError)]
     bad = {share.share_number for share in shares if exit_code(share) is ExitCode.INTEGRITY}
-    return ExitCode.INTEGRITY if bad and error.found + len(bad) >= error.needed else ExitCode.NOT_ENOUGH_SHARES
+    return ExitCode.INTEGRITY if error.found + len(bad) >= error.needed else ExitCode.NOT_ENOUGH_SHARES
 
 
 def _of_causes(error: NotHappyError) -> ExitCode:
