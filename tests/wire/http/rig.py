@@ -34,7 +34,7 @@ NODE_ID = bytes(range(20))
 def pool_of_threads() -> ThreadCpuPool:
     """Threads that all tests of this process share."""
     pool = ThreadCpuPool(reactor, 2)
-    reactor.addSystemEventTrigger("before", "shutdown", pool.stop)  # type: ignore[attr-defined]
+    reactor.addSystemEventTrigger("before", "shutdown", pool.stop)
     return pool
 
 
@@ -90,10 +90,12 @@ class Rig:
 
 
 @asynccontextmanager
-async def running(service: StorageServer, *, plain: bool = False, foolscap: Any = None) -> AsyncIterator[Rig]:
+async def running(
+    service: StorageServer, *, plain: bool = False, foolscap: Any = None, extensions: bool = True
+) -> AsyncIterator[Rig]:
     """The service offered on loopback, with a client; all connections are closed at the end."""
     runtime = make_runtime()
-    offer = HttpOffer(service, SWISSNUM, runtime.clock)
+    offer = HttpOffer(service, SWISSNUM, runtime.clock, extensions=extensions)
     factory = SharedPortFactory(foolscap or RefusingFactory(), tls_context(), offer.connections, runtime.clock)
     listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     plain_listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(
@@ -104,9 +106,7 @@ async def running(service: StorageServer, *, plain: bool = False, foolscap: Any 
     pool = Pool(reactor, runtime.clock)
     client = HttpServer(make_identity(), [nurl], pool, runtime, ("127.0.0.1", plain_port) if plain else None)
     try:
-        yield Rig(
-            service=service, offer=offer, port=port, plain_port=plain_port, nurl=nurl, pool=pool, client=client
-        )
+        yield Rig(service=service, offer=offer, port=port, plain_port=plain_port, nurl=nurl, pool=pool, client=client)
     finally:
         client.close()
         pool.close()

@@ -40,9 +40,12 @@ PROBES = 64
 class ReadAnswers:
     """Everything that changes nothing."""
 
-    def __init__(self, server: StorageServer, bounds: Bounds) -> None:
+    def __init__(self, server: StorageServer, bounds: Bounds, *, extensions: bool) -> None:
+        """Whether the version says that there are batched endpoints: extensions."""
         self._server = server
         self._bounds = bounds
+        offered = ((EXTENSIONS_HEADER, EXTENSIONS_VALUE),) if extensions else ()
+        self._version_headers = (*CBOR_HEADERS, *offered)
 
     def answerers(self) -> dict[Endpoint, Answerer]:
         """By endpoint."""
@@ -62,7 +65,7 @@ class ReadAnswers:
     async def _version(self, request: Request) -> None:
         request.require_cbor_wanted()
         body = pack_version(await self._server.get_version())
-        request.exchange.send(200, (*CBOR_HEADERS, (EXTENSIONS_HEADER, EXTENSIONS_VALUE)), [body])
+        request.exchange.send(200, self._version_headers, [body])
 
     async def _list_immutable(self, request: Request) -> None:
         request.require_cbor_wanted()

@@ -103,7 +103,7 @@ class UploadAnswers:
         if any(offset + length > targets[number].coverage.size for number, offset, length in records):
             raise RefusedError(416)
         await self._store_batch(index, source, records, targets)
-        whole = bytes(sorted(number for number, incoming in targets.items() if incoming.coverage.complete))
+        whole = bytes(sorted(number for number, incoming in targets.items() if incoming.is_whole))
         request.exchange.send(200, OCTETS_HEADERS, [whole])
 
     async def _store_batch(
@@ -117,18 +117,20 @@ class UploadAnswers:
         batch: list[ShareWrite] = []
         room = self._bounds.pieces.piece_size
         for number, offset, length in records:
-            end = offset + length
-            while offset < end:
+            position = 0
+            while True:
                 if batch and (not room or targets[number].upload is not targets[batch[0].share_number].upload):
                     await self._store(index, batch, targets)
                     batch, room = [], self._bounds.pieces.piece_size
-                size = min(end - offset, room)
+                size = min(length - position, room)
                 pieces = await source.take(size)
                 if sum(map(len, pieces)) < size:
                     raise FormatError("a batched write that ends too early")
-                batch.append(ShareWrite(number, offset, pieces))
-                offset += size
+                batch.append(ShareWrite(number, offset + position, pieces))
+                position += size
                 room -= size
+                if position == length:
+                    break
         if batch:
             await self._store(index, batch, targets)
 

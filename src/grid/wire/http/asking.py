@@ -23,11 +23,13 @@ from grid.errors import (
 from grid.limits import MAX_HTTP_CBOR_ANSWER, MAX_HTTP_ERROR_BODY
 from grid.ports import Buffer
 from grid.wire.http.authority import pack_secrets
-from grid.wire.http.connection import ChooseReceiver, Collector, Discarder, Receiver
+from grid.wire.http.connection import ChooseReceiver, Collector, Receiver
 from grid.wire.http.messages import ResponseHead, pack_head
 from grid.wire.http.pool import Address, Pool
 
 T = TypeVar("T")
+
+MAX_REMOTE_TEXT = 300
 
 NO_SECRETS: Mapping[str, bytes] = {}
 
@@ -73,7 +75,7 @@ class Question:
 
 @frozen
 class Reply:
-    """An answer whose body is at hand; that of a refusal is not kept."""
+    """An answer whose body is at hand."""
 
     status: int
     head: ResponseHead
@@ -102,34 +104,42 @@ class Asker:
 
     async def ask(self, entrance: Entrance, question: Question, limit: int = MAX_HTTP_CBOR_ANSWER) -> Reply:
         """The answer, whatever its status; PeerError if it cannot be had."""
-        collector = Collector(limit, self.where)
-        refusal = Discarder(MAX_HTTP_ERROR_BODY)
+        received: list[Collector] = []
 
         def choose(head: ResponseHead) -> Receiver:
-            return collector if head.status < 300 else refusal
+            received.append(Collector(limit if head.status < 300 else MAX_HTTP_ERROR_BODY, self.where))
+            return received[0]
 
         head = await self.send(entrance, question, choose)
-        return Reply(head.status, head, collector.body)
+        return Reply(head.status, head, received[0].body)
 
     async def require(self, entrance: Entrance, question: Question, limit: int = MAX_HTTP_CBOR_ANSWER) -> Reply:
         """The answer of a request that was granted; the error for any other status than 2xx."""
         reply = await self.ask(entrance, question, limit)
         if reply.status >= 300:
-            raise self.refusal(reply.status)
+            raise self.refusal(reply)
         return reply
 
-    def refusal(self, status: int, errors: Mapping[int, type[GridError]] | None = None) -> GridError:
+    def refusal(self, reply: Reply, errors: Mapping[int, type[GridError]] | None = None) -> GridError:
         """The error for a status; errors: what some statuses mean to the one request."""
-        kind = (errors or {}).get(status)
+        text = printable(reply.body)
+        message = f"{self.where} refused with status {reply.status}{': ' if text else ''}{text}"
+        kind = (errors or {}).get(reply.status)
         if kind is not None:
-            return kind(f"{self.where} refused with status {status}")
-        if status == 507:
-            return NoSpaceError(f"{self.where} has no space left")
-        return PeerRefusedError(f"{self.where} refused with status {status}", kind=f"HTTP {status}")
+            return kind(message)
+        if reply.status == 507:
+            return NoSpaceError(message)
+        return PeerRefusedError(message, kind=f"HTTP {reply.status}")
 
     def misbehaved(self, error: FormatError | str) -> PeerError:
         """The error for an answer that cannot be what it has to be."""
         return PeerError(f"{self.where} answered nonsense: {error}")
+
+
+def printable(body: Buffer) -> str:
+    """Hostile text for a message: cut, and without control characters; nothing if it is a web page."""
+    text = bytes(body[:MAX_REMOTE_TEXT]).decode("utf-8", "replace").strip()
+    return "" if text.startswith("<") else "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -9,7 +9,7 @@ from grid.limits import MAX_HTTP_ERROR_BODY, MAX_SHARES
 from grid.ports import Buffer, Range, ShareNumber, ShareWrite, StorageIndex
 from grid.wire.batch import pack_ranges, pack_wants
 from grid.wire.http import single_requests
-from grid.wire.http.asking import Asker, Entrance, Question
+from grid.wire.http.asking import Asker, Entrance, Question, Reply
 from grid.wire.http.authority import UPLOAD
 from grid.wire.http.connection import Discarder, Receiver
 from grid.wire.http.frames import AnswerParser, pack_slot_wants, pack_write
@@ -55,7 +55,7 @@ async def _ask(asker: Asker, entrance: Entrance, path: bytes, body: bytes, parse
 
     head = await asker.send(entrance, Question(method=b"POST", path=path, body=(body,)), choose)
     if head.status != 200:
-        raise asker.refusal(head.status)
+        raise asker.refusal(Reply(head.status, head))
     try:
         return parser.finish()
     except FormatError as error:
@@ -74,7 +74,7 @@ async def write_shares(
     if reply.status == 404 and named <= await single_requests.list_shares(asker, entrance, "immutable", index):
         return named  # The answer to the same request, sent before, was lost.
     if reply.status != 200:
-        raise asker.refusal(reply.status, _WRITE_ERRORS)
+        raise asker.refusal(reply, _WRITE_ERRORS)
     complete = frozenset(map(ShareNumber, bytes(reply.body)))
     if not complete <= named:
         raise asker.misbehaved("shares complete that were not written to")

@@ -29,6 +29,7 @@ from grid.limits import (
 from grid.ports import Buffer, Clock, Timer
 from grid.wire.http.exchange import Exchange
 from grid.wire.http.messages import HEAD_END, pack_head, pack_status_line, parse_request_head, request_body
+from grid.wire.http.tls import send_pieces
 
 log = Logger()
 
@@ -137,7 +138,7 @@ class ServerChannel(Protocol):
     def send(self, pieces: Sequence[Buffer]) -> None:
         """Send octets; nothing happens once the connection is lost."""
         if self._state is not _State.CLOSED:
-            self.transport.writeSequence(pieces)
+            send_pieces(self.transport, pieces)
 
     async def drained(self) -> None:
         """Return when the socket has room; PeerGoneError."""

@@ -147,7 +147,7 @@ class HttpServer:
         )
         session, reply = await self._ask(question)
         if reply.status != 200:
-            raise self._asker.refusal(reply.status)
+            raise self._asker.refusal(reply)
         try:
             already, allocated = parse_allocation(reply.body)
         except FormatError as error:
@@ -205,7 +205,7 @@ class HttpServer:
         )
         _, reply = await self._ask(question)
         if reply.status != 200:
-            raise self._asker.refusal(reply.status, _SLOT_ERRORS)
+            raise self._asker.refusal(reply, _SLOT_ERRORS)
         try:
             answer = parse_slot_answer(reply.body)
         except FormatError as error:
@@ -240,7 +240,7 @@ class HttpServer:
 
     def _require(self, reply: Reply, *harmless: int) -> None:
         if reply.status >= 300 and reply.status not in harmless:
-            raise self._asker.refusal(reply.status)
+            raise self._asker.refusal(reply)
 
 
 def _lease(secrets: LeaseSecrets) -> dict[str, bytes]:

@@ -1,21 +1,44 @@
 """An upload to one server over HTTP. [spec wire 17, 18]
 
-A share closes itself on the server with its last octet, so closing is only to know that it has; octets that were
-never written are sent as zeros then, which is what they are by Foolscap. It does not end with a connection.
+A share closes itself on the server with its last octet. So that nothing is finished before `close`, the last
+TAIL_SIZE octets of each share are kept here until then: closing sends them, together with zeros for what was
+never written. A small share thus takes one request in all, and an upload given up leaves nothing behind.
+It does not end with a connection. Memory: TAIL_SIZE octets for each share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from grid.errors import DataTooLargeError, PeerError, PeerGoneError
+from grid.errors import ConflictingWriteError, DataTooLargeError, PeerError, PeerGoneError
+from grid.limits import WRITE_CALL_BYTES
 from grid.ports import Buffer, ShareNumber, ShareWrite, StorageIndex
 from grid.wire.http import batched_requests, single_requests
 from grid.wire.http.asking import Asker, all_of
 from grid.wire.http.link import Session
 from grid.wire.http.ranges import Coverage
 
+TAIL_SIZE = 64 * 1024
 _ZEROS = bytes(256 * 1024)
+
+
+class _OpenShare:
+    """What is known of one share: octets before `tail_start` are the server's, the others are here."""
+
+    def __init__(self, size: int) -> None:
+        self.tail_start = max(0, size - TAIL_SIZE)
+        self.sent = Coverage(self.tail_start)
+        self.tail = bytearray(size - self.tail_start)
+        self._kept = Coverage(len(self.tail))
+
+    def keep(self, offset: int, data: memoryview) -> None:
+        """Keep octets of the tail, offset counted within it; ConflictingWriteError if they were others before."""
+        end = offset + len(data)
+        for begin, stop in self._kept.overlap(offset, end):
+            if self.tail[begin:stop] != data[begin - offset : stop - offset]:
+                raise ConflictingWriteError("these octets were written before, and were others")
+        self.tail[offset:end] = data
+        self._kept.add(offset, end)
 
 
 class HttpUpload:
@@ -36,7 +59,7 @@ class HttpUpload:
         self._secret = secret
         self._size = size
         self._share_numbers = share_numbers
-        self._open = {number: Coverage(size) for number in share_numbers}
+        self._open = {number: _OpenShare(size) for number in share_numbers}
 
     @property
     def share_numbers(self) -> frozenset[ShareNumber]:
@@ -44,34 +67,46 @@ class HttpUpload:
         return self._share_numbers
 
     async def write(self, writes: Sequence[ShareWrite]) -> None:
-        """Store all of the writes: one request, or with 1.20 one for each run of octets, shares side by side."""
+        """Store all of the writes, but for the shares' tails: one request, or with 1.20 one per run of octets."""
         self._require_open(write.share_number for write in writes)
-        wanted = [write for write in writes if write.size]
-        if any(write.offset + write.size > self._size for write in wanted):
+        if any(write.offset + write.size > self._size for write in writes):
             raise DataTooLargeError(f"a write past the end of a share of {self._size} octets")
-        if not wanted:
-            return
-        if self._session.version.batched_writes:
-            complete = await batched_requests.write_shares(
-                self._asker, self._session.entrance, self._index, self._secret, wanted
-            )
-        else:
-            complete = await self._write_singly(wanted)
-        for write in wanted:
-            coverage = self._open.get(write.share_number)
-            if coverage is not None:
-                coverage.add(write.offset, write.offset + write.size)
-        for number in complete:
-            self._open.pop(number, None)
+        now = [front for write in writes if (front := self._split(write)) is not None]
+        await self._send(now)
+        for write in now:
+            share = self._open.get(write.share_number)
+            if share is not None:
+                share.sent.add(write.offset, write.offset + write.size)
 
-    async def _write_singly(self, writes: Sequence[ShareWrite]) -> frozenset[ShareNumber]:
-        runs = _runs(writes)
+    def _split(self, write: ShareWrite) -> ShareWrite | None:
+        """The part of the write that goes out now, if any; the tail's part is kept."""
+        share = self._open[write.share_number]
+        offset = write.offset
+        front: list[Buffer] = []
+        for piece in write.pieces:
+            view = memoryview(piece)
+            before = max(0, min(len(view), share.tail_start - offset))
+            if before:
+                front.append(view[:before])
+            if before < len(view):
+                share.keep(offset + before - share.tail_start, view[before:])
+            offset += len(view)
+        return ShareWrite(write.share_number, write.offset, front) if front else None
+
+    async def _send(self, writes: Sequence[ShareWrite]) -> frozenset[ShareNumber]:
+        """Which shares are complete with those writes."""
+        if not writes:
+            return frozenset()
+        session = self._session
+        if session.version.batched_writes:
+            return await batched_requests.write_shares(self._asker, session.entrance, self._index, self._secret, writes)
+        runs = _runs([write for write in writes if write.size])
 
         async def write_runs(number: ShareNumber) -> bool:
             complete = False
             for offset, pieces in runs[number]:
                 complete = await single_requests.write_share(
-                    self._asker, self._session.entrance, self._index, self._secret, ShareWrite(number, offset, pieces)
+                    self._asker, session.entrance, self._index, self._secret, ShareWrite(number, offset, pieces)
                 )
             return complete
 
@@ -80,17 +115,24 @@ class HttpUpload:
         return frozenset(number for number, complete in zip(numbers, outcomes, strict=True) if complete)
 
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
-        """Return when these shares are finished; PeerError if the server does not say so."""
-        numbers = set(share_numbers)
-        unknown = numbers - self._share_numbers
-        if unknown:
-            raise PeerError(f"{self._asker.where} did not allocate shares {sorted(unknown)}")
-        for number in sorted(numbers & self._open.keys()):
-            for begin, end in self._open[number].missing():
+        """Send the tails, and return when these shares are finished; PeerError if the server does not say so."""
+        numbers = frozenset(share_numbers)
+        self._require_open(numbers)
+        for number in sorted(numbers):
+            for begin, end in self._open[number].sent.missing():
                 await self._fill(number, begin, end)
-        unfinished = sorted(numbers & self._open.keys())
+        tails = [ShareWrite(number, share.tail_start, [share.tail]) for number, share in self._named(numbers)]
+        complete: set[ShareNumber] = set()
+        for batch in _batches(tails):
+            complete |= await self._send(batch)
+        unfinished = sorted(numbers - complete)
         if unfinished:
             raise PeerError(f"{self._asker.where} does not say that shares {unfinished} are complete")
+        for number in numbers:
+            self._open.pop(number, None)
+
+    def _named(self, numbers: frozenset[ShareNumber]) -> list[tuple[ShareNumber, _OpenShare]]:
+        return [(number, self._open[number]) for number in sorted(numbers)]
 
     async def _fill(self, number: ShareNumber, begin: int, end: int) -> None:
         while begin < end:
@@ -112,6 +154,20 @@ class HttpUpload:
         closed = set(share_numbers) - self._open.keys()
         if closed:
             raise PeerError(f"shares {sorted(closed)} are not being uploaded to {self._asker.where}")
+
+
+def _batches(writes: Sequence[ShareWrite]) -> Iterator[list[ShareWrite]]:
+    """The writes in groups of at most WRITE_CALL_BYTES octets."""
+    batch: list[ShareWrite] = []
+    size = 0
+    for write in writes:
+        if batch and size + write.size > WRITE_CALL_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(write)
+        size += write.size
+    if batch:
+        yield batch
 
 
 def _runs(writes: Sequence[ShareWrite]) -> Mapping[ShareNumber, list[tuple[int, list[Buffer]]]]:

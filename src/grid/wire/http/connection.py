@@ -29,6 +29,7 @@ from grid.wire.http.messages import (
     parse_response_head,
     response_body,
 )
+from grid.wire.http.tls import send_pieces
 
 TICK_S = 15.0
 IDLE_S = 45.0
@@ -179,7 +180,7 @@ class ClientConnection(TwistedProtocol):
                     piece = view[:_SEND_SIZE]
                 run.append(piece)
                 size += len(piece)
-            self.transport.writeSequence(run)
+            send_pieces(self.transport, run)
 
     def _take(self, pending: _Pending, data: bytes) -> bytes | None:
         while pending.decoder is None:

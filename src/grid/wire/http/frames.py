@@ -173,10 +173,7 @@ def pack_write(writes: Sequence[ShareWrite]) -> tuple[list[Buffer], int]:
 
 
 def parse_write_records(data: bytes) -> list[tuple[ShareNumber, int, int]]:
-    """(share, offset, length) of each write whose data follows, in that order; FormatError for an empty one."""
+    """(share, offset, length) of each write whose data follows, in that order; FormatError."""
     if len(data) % RECORD.size:
         raise FormatError("a batched write that ends within its head")
-    records = [(ShareNumber(share), offset, length) for share, offset, length in RECORD.iter_unpack(data)]
-    if not all(length for _, _, length in records):
-        raise FormatError("a batched write of nothing")
-    return records
+    return [(ShareNumber(share), offset, length) for share, offset, length in RECORD.iter_unpack(data)]

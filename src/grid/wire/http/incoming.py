@@ -36,6 +36,11 @@ class Incoming:
     lock: DeferredLock
     touched: float
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing; what has no octets is whole as soon as it is mentioned."""
+        return self.coverage.complete or not self.coverage.size
+
 
 class IncomingShares:
     """All of them, by storage index and share number."""
@@ -89,7 +94,7 @@ class IncomingShares:
             await self._store(index, writes, targets)
             for write in writes:
                 targets[write.share_number].coverage.add(write.offset, write.offset + write.size)
-            whole = [number for number, incoming in targets.items() if incoming.coverage.complete]
+            whole = [number for number, incoming in targets.items() if incoming.is_whole]
             if whole:
                 # Finished or lost: the storage keeps nothing that can be written to.
                 self._drop(index, whole)

@@ -22,7 +22,7 @@ from grid.wire.http.answering_slots import SlotAnswers
 from grid.wire.http.answering_uploads import UploadAnswers
 from grid.wire.http.authority import Gatekeeper, authorization, plain_authorization
 from grid.wire.http.channel import Handler, ServerChannel
-from grid.wire.http.routes import READS, Endpoint
+from grid.wire.http.routes import EXTENSIONS, READS, Endpoint
 from grid.wire.http.service import Answerer, Bounds, HttpService
 from grid.wire.http.tls import TlsLayer
 
@@ -32,15 +32,18 @@ FOOLSCAP_START = b"GET /id/"
 class HttpOffer:
     """One StorageServer offered over HTTP: to those who know its swissnum, and in the clear to read only."""
 
-    def __init__(self, server: StorageServer, swissnum: str, clock: Clock) -> None:
+    def __init__(self, server: StorageServer, swissnum: str, clock: Clock, *, extensions: bool = True) -> None:
+        """Without extensions there are exactly the endpoints of 1.20."""
         bounds = Bounds()
-        reads = ReadAnswers(server, bounds).answerers()
+        reads = ReadAnswers(server, bounds, extensions=extensions).answerers()
         answerers: Mapping[Endpoint, Answerer] = {
             **reads,
             **UploadAnswers(server, clock, bounds).answerers(),
             **SlotAnswers(server, bounds).answerers(),
         }
-        in_the_clear = {endpoint: answerer for endpoint, answerer in reads.items() if endpoint in READS}
+        if not extensions:
+            answerers = {endpoint: answerer for endpoint, answerer in answerers.items() if endpoint not in EXTENSIONS}
+        in_the_clear = {endpoint: answerer for endpoint, answerer in answerers.items() if endpoint in READS}
         self.connections = Connections(HttpService(Gatekeeper(authorization(swissnum)), answerers, bounds).serve, clock)
         self.plain_connections = Connections(
             HttpService(Gatekeeper(plain_authorization(swissnum)), in_the_clear, bounds).serve, clock

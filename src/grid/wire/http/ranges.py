@@ -61,6 +61,11 @@ class Coverage:
         self._starts[low:high] = [start]
         self._ends[low:high] = [end]
 
+    def overlap(self, start: int, end: int) -> list[tuple[int, int]]:
+        """(begin, end) of the octets among start..end-1 that are there, ascending."""
+        touched = range(bisect_right(self._ends, start), bisect_left(self._starts, end))
+        return [(max(start, self._starts[index]), min(end, self._ends[index])) for index in touched]
+
     @property
     def complete(self) -> bool:
         """Whether nothing is missing; of nothing, something always is. [spec wire 17]"""

@@ -61,6 +61,11 @@ READS = frozenset(
 )
 """What may be asked in the clear, where the server allows that."""
 
+EXTENSIONS = frozenset(
+    (Endpoint.BATCHED_FIND, Endpoint.BATCHED_READ, Endpoint.BATCHED_WRITE, Endpoint.BATCHED_SLOT_READ)
+)
+"""What 1.20 does not have."""
+
 _INDEX = rb"(?P<index>[a-z2-7]{26})"
 _NUMBER = rb"(?P<number>[0-9]{1,20})"
 _ROUTES: tuple[tuple[bytes, dict[bytes, Endpoint]], ...] = (

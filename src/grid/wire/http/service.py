@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from attrs import frozen
 
 from grid.errors import GridError, PeerGoneError
-from grid.limits import HTTP_BODIES_BYTES, HTTP_PIECES_BYTES
+from grid.limits import HTTP_BODIES_BYTES, HTTP_PIECES_BYTES, MAX_HTTP_ERROR_BODY
 from grid.ports import Buffer
 from grid.wire.http.authority import Gatekeeper, parse_secrets
 from grid.wire.http.budget import ByteBudget, PieceSizer
@@ -23,6 +23,7 @@ from grid.wire.http.routes import REQUIRED_SECRETS, Endpoint, Route, UnknownPath
 CBOR = b"application/cbor"
 OCTETS = b"application/octet-stream"
 CBOR_HEADERS = ((b"Content-Type", CBOR),)
+TEXT_HEADERS = ((b"Content-Type", b"text/plain; charset=utf-8"),)
 OCTETS_HEADERS = ((b"Content-Type", OCTETS),)
 
 SMALL_BODY = 256 * 1024
@@ -119,7 +120,15 @@ class HttpService:
             if exchange.answered:
                 exchange.abort()
             else:
-                exchange.send(status_of(error))
+                self._refuse(exchange, error)
+
+    @staticmethod
+    def _refuse(exchange: Exchange, error: GridError) -> None:
+        """Answer with the error's status, and its text, which never holds a secret, unless the status says it all."""
+        if isinstance(error, RefusedError):
+            exchange.send(error.status)
+        else:
+            exchange.send(status_of(error), TEXT_HEADERS, [str(error).encode("utf-8", "replace")[:MAX_HTTP_ERROR_BODY]])
 
     def _admit(self, exchange: Exchange) -> tuple[Request, Answerer]:
         head = exchange.head

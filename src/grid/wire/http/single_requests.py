@@ -8,7 +8,7 @@ from grid.errors import ConflictingWriteError, DataTooLargeError, FormatError
 from grid.limits import MAX_HTTP_ERROR_BODY
 from grid.ports import Buffer, Range, ShareKind, ShareNumber, ShareWrite, StorageIndex
 from grid.wire.http.answers import parse_numbers, parse_required
-from grid.wire.http.asking import Asker, Entrance, Question, all_of
+from grid.wire.http.asking import Asker, Entrance, Question, Reply, all_of
 from grid.wire.http.authority import UPLOAD
 from grid.wire.http.connection import Collector, Discarder, Receiver
 from grid.wire.http.fetches import cut_ranges, plan_fetches
@@ -71,7 +71,7 @@ async def fetch_range(asker: Asker, entrance: Entrance, path: bytes, offset: int
     if head.status == 404:
         return None
     if head.status >= 300:
-        raise asker.refusal(head.status)
+        raise asker.refusal(Reply(head.status, head))
     body = collector.body
     if head.status == 206:
         _check_range(asker, head, (offset, length), len(body))
@@ -107,7 +107,7 @@ async def write_share(asker: Asker, entrance: Entrance, index: StorageIndex, sec
         return reply.status == 201
     if reply.status == 404 and write.share_number in await list_shares(asker, entrance, "immutable", index):
         return True  # The answer to the same request, sent before, was lost.
-    raise asker.refusal(reply.status, _WRITE_ERRORS)
+    raise asker.refusal(reply, _WRITE_ERRORS)
 
 
 async def abort_shares(
@@ -119,6 +119,6 @@ async def abort_shares(
         path = pack_path(index, "immutable", number, "abort")
         reply = await asker.ask(entrance, Question(method=b"PUT", path=path, secrets={UPLOAD: secret}, body=()))
         if reply.status >= 300 and reply.status not in (404, 405):
-            raise asker.refusal(reply.status)
+            raise asker.refusal(reply)
 
     await all_of(abort(number) for number in share_numbers)

@@ -71,6 +71,14 @@ def spki_hash_of_pem(pem: bytes) -> str:
     return spki_hash(certificate.public_bytes(Encoding.DER))
 
 
+def send_pieces(transport: Any, pieces: Sequence[Buffer]) -> None:
+    """Write the pieces to a TlsLayer, or joined to a transport of Twisted's, which takes byte strings only."""
+    if isinstance(transport, TlsLayer):
+        transport.writeSequence(pieces)
+    else:
+        transport.write(b"".join(pieces))
+
+
 class TlsLayer(Protocol):
     """The protocol of the plain transport, and the transport of the protocol above."""
 
