@@ -196,6 +196,13 @@ async def test_client_when_the_introducer_relays_rubbish_then_takes_the_rest() -
         assert heard.seqnums == [(IDS[1], 1)]
 
 
+async def test_client_when_its_announcement_is_refused_then_subscribes_all_the_same() -> None:
+    bad = SignedAnnouncement(signed(0).message, signed(1).signature, signed(0).key)
+    async with offered(Introducer("grid/1")) as furl, client(furl, signed(1)), client(furl, bad) as (made, heard):
+        assert made.status.state is ConnectionState.CONNECTED
+        await heard.wait_for(1)
+
+
 @pytest.mark.parametrize("version", [{}, {b"http://allmydata.org/tahoe/protocols/introducer/v1": {}}, None, 5])
 async def test_client_when_the_introducer_speaks_no_v2_then_settles_without_it(version: object) -> None:
     async with offered(RawIntroducer(set(), version)) as furl, client(furl) as (made, heard):

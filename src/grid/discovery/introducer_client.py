@@ -22,10 +22,10 @@ from grid.discovery.cache import pack_cache, read_cache
 from grid.discovery.introducer_schema import INTRODUCER_KEY, RIIntroducer, RISubscriber
 from grid.discovery.kept import KeptAnnouncements
 from grid.discovery.latch import Latch
-from grid.errors import FormatError, GridError, IntegrityError, PeerError, PeerTimeoutError
+from grid.errors import FormatError, GridError, IntegrityError, PeerError, PeerRefusedError, PeerTimeoutError
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock
-from grid.runtime import Tasks, with_deadline
+from grid.runtime import Tasks, is_cancellation, with_deadline
 from grid.wire.foolscap.calls import call
 from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, from_remote
 from grid.wire.foolscap.tub import write_private
@@ -142,7 +142,11 @@ class IntroducerClient:
         self._reference = reference
         self._set_state(ConnectionState.CONNECTED)
         for signed in list(self._published.values()):
-            await self._publish(reference, signed)
+            try:
+                await self._publish(reference, signed)
+            except PeerRefusedError as error:
+                # Who may not publish may still subscribe.
+                log.info("{error}", error=error)
         subscriber = _Subscriber(self._take)
         await call(reference, RIIntroducer, where, "subscribe_v2", subscriber, STORAGE_SERVICE.encode(), self._info())
         return lost
@@ -201,6 +205,8 @@ class IntroducerClient:
     def _ended(self, error: BaseException) -> None:
         if isinstance(error, GridError):
             log.info("{error}", error=error)
+        elif not is_cancellation(error):
+            log.error("the connection to {where} ended on a defect: {error!r}", where=self._where, error=error)
 
     def _set_state(self, state: ConnectionState, detail: str = "") -> None:
         self._status = ConnectionStatus(state=state, since=self._clock.unix_time(), detail=detail)
