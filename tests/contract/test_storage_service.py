@@ -10,7 +10,7 @@ import pytest
 import pytest_twisted
 
 from grid.ports import StorageServer
-from grid.runtime import RealRuntime, ReactorClock, SystemEntropy, ThreadCpuPool
+from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.disk import Disk, RealDisk
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService

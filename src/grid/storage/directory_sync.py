@@ -8,19 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from attrs import define, field
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from grid.ports import CpuPool
 from grid.storage.disk import Disk
+from grid.storage.paths import SHARES, prefix_directory, share_directory
 from grid.storage.tasks import awaited, together
-
-
-@define(eq=False)
-class _Round:
-    """Those who wait for a sync that has not begun."""
-
-    waiting: list[Deferred[None]] = field(factory=list)
 
 
 class DirectorySync:
@@ -30,8 +24,10 @@ class DirectorySync:
         self._disk = disk
         self._pool = pool
         self._durable = durable
-        self._rounds: dict[str, _Round] = {}
-        """Directories of which a sync is running, with those who came since."""
+        self._waiting: dict[str, list[Deferred[None]]] = {}
+        """Directories of which a sync is running, with those who came since it began."""
+        self._settled: set[str] = set()
+        """Prefix directories, which are never removed, whose own names are on the medium."""
 
     async def sync(self, directories: Iterable[str]) -> None:
         """Return when every change made to the directories before this call is on the medium; OSError."""
@@ -41,30 +37,32 @@ class DirectorySync:
             if error is not None:
                 raise error
 
+    async def sync_shares(self, name: str) -> None:
+        """As sync, for the names of the finished shares of that storage index, up to the storage directory."""
+        prefix = prefix_directory(name)
+        above = () if prefix in self._settled else (SHARES,)
+        await self.sync((share_directory(name), prefix, *above))
+        self._settled.add(prefix)
+
     def _join(self, directory: str) -> Deferred[None]:
         done: Deferred[None] = Deferred()
-        running = self._rounds.get(directory)
-        if running is not None:
-            running.waiting.append(done)
+        if directory in self._waiting:
+            self._waiting[directory].append(done)
         else:
-            self._rounds[directory] = _Round([done])
-            Deferred.fromCoroutine(self._run(directory))
+            self._begin(directory, [done])
         return done
 
-    async def _run(self, directory: str) -> None:
-        while waiting := self._rounds[directory].waiting:
-            self._rounds[directory] = _Round()
-            error: OSError | None = None
-            try:
-                await self._pool.run(self._sync_one, directory)
-            except OSError as caught:
-                error = caught
-            for done in waiting:
-                if error is None:
-                    done.callback(None)
-                else:
-                    done.errback(error)
-        del self._rounds[directory]
+    def _begin(self, directory: str, served: list[Deferred[None]]) -> None:
+        self._waiting[directory] = []
+        task = Deferred.fromCoroutine(awaited(self._pool.run(self._sync_one, directory)))
+        task.addBoth(self._ended, directory, served)
+
+    def _ended(self, outcome: Failure | None, directory: str, served: list[Deferred[None]]) -> None:
+        waiting = self._waiting.pop(directory)
+        if waiting:
+            self._begin(directory, waiting)
+        for done in served:
+            done.callback(outcome)  # A Failure fails them all.
 
     def _sync_one(self, directory: str) -> None:
         try:

@@ -55,7 +55,7 @@ class IncomingShare:
     def create(self, lease: Lease) -> None:
         """Make the file with its header, a hole and the uploader's lease; OSError with nothing left behind."""
         make_directories(self._disk, incoming_prefix(self.name), incoming_directory(self.name))
-        handle = self._disk.create_file(self._path)
+        handle = create_anew(self._disk, self._path)
         try:
             self._disk.write(handle, 0, [pack_header(self.size)])
             self._disk.write(handle, HEADER_SIZE + self.size, [pack_share_lease(lease)])
@@ -194,10 +194,21 @@ def _make_directory(disk: Disk, path: str) -> None:
         pass
 
 
+def create_anew(disk: Disk, path: str) -> Handle:
+    """A new open file of that name, in place of one that could not be removed when it should have been."""
+    try:
+        return disk.create_file(path)
+    except FileExistsError:
+        disk.unlink(path)
+        return disk.create_file(path)
+
+
 def remove_if_empty(disk: Disk, *paths: str) -> None:
     """Remove those directories that are empty, innermost first."""
     for path in paths:
         try:
             disk.remove_directory(path)
+        except FileNotFoundError:
+            continue
         except OSError:
             return

@@ -33,7 +33,7 @@ Node = FileNode | DirectoryNode
 class MemoryDisk:
     """Files in memory, `capacity` octets of them at most (None: no bound); holes count as much as data."""
 
-    def __init__(self, capacity: int | None = None) -> None:
+    def __init__(self, capacity: int | None = 2**30) -> None:
         self._root = DirectoryNode()
         self._open: dict[Handle, FileNode] = {}
         self._next_handle = 3
@@ -195,6 +195,8 @@ class MemoryDisk:
 
     def _node(self, path: str) -> Node:
         node: Node = self._root
+        if path == ".":
+            return node
         for name in path.split("/"):
             if not isinstance(node, DirectoryNode):
                 raise _error(errno.ENOTDIR, path)

@@ -11,6 +11,7 @@ from grid.errors import FormatError
 from grid.limits import MAX_SHARES
 from grid.ports import ShareNumber
 
+ROOT = "."
 SHARES = "shares"
 INCOMING = "shares/incoming"
 ADVISORIES = "corruption-advisories"

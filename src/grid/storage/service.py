@@ -193,6 +193,11 @@ class StorageService:
             return await self._run(work, name, hidden, *arguments)
 
     @property
+    def upload_count(self) -> int:
+        """Uploads that are not over."""
+        return len(self._table.uploads)
+
+    @property
     def store(self) -> ShareStore:
         """The shares; what changes them must go through `examine`."""
         return self._store
@@ -226,11 +231,12 @@ class StorageService:
 
     async def _test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:
         async with self._turns.exclusive(name):
-            answer, directories = await self._run(self._slots.test_and_write, name, call)
-            try:
-                await self._directories.sync(directories)
-            except OSError as error:
-                raise disk_error(error) from None
+            answer = await self._run(self._slots.test_and_write, name, call)
+            if answer.passed and call.vectors:
+                try:
+                    await self._directories.sync_shares(name)
+                except OSError as error:
+                    raise disk_error(error) from None
             return answer
 
     async def _run(self, function: Callable[..., T], *arguments: object) -> T:

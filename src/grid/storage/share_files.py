@@ -92,13 +92,15 @@ def opened(disk: Disk, name: str, number: ShareNumber, *, writable: bool = False
 
 
 @contextmanager
-def skipping(name: str, number: ShareNumber) -> Iterator[None]:
-    """Note and forget an error of this one share, so that the others are served."""
+def skipping(name: str, number: ShareNumber, unread: list[OSError] | None = None) -> Iterator[None]:
+    """Note and forget an error of this one share, so that the others are served. unread: gets an OSError, too."""
     try:
         yield
     except FileNotFoundError:
         pass
     except OSError as error:
+        if unread is not None:
+            unread.append(error)
         log.warn("share {path} cannot be read: {reason}", path=share_path(name, number), reason=error.strerror)
     except FormatError as error:
         log.warn("share {path} is skipped: {reason}", path=share_path(name, number), reason=str(error))

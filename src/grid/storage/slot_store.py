@@ -55,6 +55,7 @@ class SlotCall:
 class _Outcome:
     """What is to be done once every test has held: drafts that are written, changes in place, and removals."""
 
+    is_drafting: bool = False
     drafts: dict[ShareNumber, Handle] = field(factory=dict)
     changes: list[Change] = field(factory=list)
     removals: list[ShareNumber] = field(factory=list)
@@ -83,8 +84,8 @@ class SlotStore:
         budget.require()
         return found
 
-    def test_and_write(self, name: str, call: SlotCall) -> tuple[SlotAnswer, tuple[str, ...]]:
-        """The answer, and the directories to sync before it is given.
+    def test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:
+        """The answer; if the tests passed, the shares' directories must be synced before it is given.
 
         BadWriteEnablerError, UnknownVersionError, DataTooLargeError, NoSpaceError, OSError: nothing is changed, but
         that an OSError after the new states are complete may leave some shares changed and others not.
@@ -92,7 +93,7 @@ class SlotStore:
         self._store.undo.settle(name)
         states, answer = self._examine(name, call)
         if not answer.passed:
-            return answer, ()
+            return answer
         outcome = _Outcome()
         try:
             with ExitStack() as handles:
@@ -102,10 +103,10 @@ class SlotStore:
                         handles.callback(self._disk.close_file, outcome.drafts[number])
                 self._sync_drafts(outcome)
             self._store.undo.change(name, outcome.changes)
-            return answer, self._commit(name, outcome)
+            self._commit(name, outcome)
         finally:
-            if outcome.drafts:
-                self._drop_drafts(name, outcome)
+            self._clear_drafts(name, outcome)
+        return answer
 
     def _examine(self, name: str, call: SlotCall) -> tuple[dict[ShareNumber, SlotState], SlotAnswer]:
         """The state of each share named that is here, and the answer."""
@@ -152,6 +153,7 @@ class SlotStore:
             available=self._store.available_space(),
         )
         if state is None:
+            outcome.is_drafting = True
             outcome.drafts[number] = write_draft(self._disk, name, number, None, after, vector)
             return
         with opened(self._disk, name, number) as share:
@@ -159,6 +161,7 @@ class SlotStore:
                 change = self._plan_lease(share, call.secrets.lease, call.now)
                 outcome.changes += [] if change is None else [change]
             elif is_worth_copying(before.slot, vector):
+                outcome.is_drafting = True
                 outcome.drafts[number] = write_draft(self._disk, name, number, share, after, vector)
             else:
                 outcome.changes.append(plan_in_place(share, before.slot, after, vector))
@@ -180,8 +183,8 @@ class SlotStore:
             for handle in outcome.drafts.values():
                 self._disk.sync_file(handle)
 
-    def _commit(self, name: str, outcome: _Outcome) -> tuple[str, ...]:
-        """Put the drafts in place and remove what goes; the directories to sync."""
+    def _commit(self, name: str, outcome: _Outcome) -> None:
+        """Put the drafts in place, and remove what goes."""
         if outcome.drafts:
             make_directories(self._disk, prefix_directory(name), share_directory(name))
         for number in list(outcome.drafts):
@@ -189,17 +192,16 @@ class SlotStore:
             del outcome.drafts[number]
         for number in outcome.removals:
             self._disk.unlink(share_path(name, number))
-        remove_if_empty(self._disk, incoming_directory(name), incoming_prefix(name))
-        if outcome.removals:
-            remove_if_empty(self._disk, share_directory(name))
-        return (share_directory(name), prefix_directory(name))
 
-    def _drop_drafts(self, name: str, outcome: _Outcome) -> None:
+    def _clear_drafts(self, name: str, outcome: _Outcome) -> None:
+        """Remove what is left of drafts, whether they were put in place or not, and directories that are empty."""
         for number in outcome.drafts:
             with skipping(name, number):
                 self._disk.unlink(draft_path(name, number))
-        remove_if_empty(self._disk, incoming_directory(name), incoming_prefix(name))
-        remove_if_empty(self._disk, share_directory(name))
+        if outcome.is_drafting:
+            remove_if_empty(self._disk, incoming_directory(name), incoming_prefix(name))
+        if outcome.is_drafting or outcome.removals:
+            remove_if_empty(self._disk, share_directory(name))
 
 
 @define

@@ -14,7 +14,7 @@ from grid.errors import NoSpaceError
 from grid.limits import MAX_LEASES
 from grid.ports import Buffer, LeaseSecrets, ShareNumber, SlotSecrets, TestWrite
 from grid.storage.disk import Disk, Handle
-from grid.storage.incoming import make_directories
+from grid.storage.incoming import create_anew, make_directories
 from grid.storage.leases import RENEWAL_OWNER, SLOT_LEASE_SIZE, Lease, find_lease, new_lease
 from grid.storage.paths import draft_path, incoming_directory, incoming_prefix
 from grid.storage.share_files import ShareFile, free_slot
@@ -85,7 +85,7 @@ def write_draft(
     """
     make_directories(disk, incoming_prefix(name), incoming_directory(name))
     path = draft_path(name, number)
-    handle = disk.create_file(path)
+    handle = create_anew(disk, path)
     try:
         if old is not None and isinstance(old.form, Slot):
             _copy_data(disk, old, handle, old.form.data_size)
@@ -106,13 +106,16 @@ def plan_in_place(old: ShareFile, before: Slot, after: SlotState, vector: TestWr
     writes: list[tuple[int, Buffer]] = [(DATA_OFFSET + offset, data) for offset, data in vector.writes]
     end = DATA_OFFSET + before.data_size
     saves = [(offset, min(len(data), end - offset)) for offset, data in writes if offset < end]
-    grows = any(offset + len(data) > end for offset, data in writes)
+    position, has_gap = before, False
+    for offset, data in vector.writes:
+        has_gap = has_gap or offset > position.data_size
+        position = position.grown(offset, len(data))
     back = pack_back(after.leases)
     writes += [(0, pack_front(after.slot, after.leases)), (after.slot.leases_offset, back)]
     return Change(
         share_number=old.share_number,
-        # What stands behind the data is of no more use then, and a gap before a write is filled with zeros.
-        cut=end if grows else None,
+        # What stands behind the data goes, so that a gap before a write is filled with zeros.
+        cut=end if has_gap else None,
         writes=writes,
         saves=[
             (0, DATA_OFFSET),

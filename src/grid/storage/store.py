@@ -2,8 +2,8 @@
 
 Runs on pool threads. It keeps no lock: calls that change the shares of one storage index must not run beside any
 other call on the same index, but for writes to unfinished shares. It keeps no index either: a share exists if its
-file does. Methods that make or remove names say which directories must be synced before the change may be
-acknowledged; everything else they have synced themselves. [spec storage-server 2]
+file does. Where names are made or removed, the caller has their directories synced before the change is
+acknowledged; everything else is synced here. [spec storage-server 2]
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from grid.storage.leases import ALLOCATION_OWNER, RENEWAL_OWNER, new_lease
 from grid.storage.paths import (
     ADVISORIES,
     INCOMING,
+    ROOT,
     SHARES,
     incoming_directory,
     incoming_prefix,
@@ -84,6 +85,7 @@ class ShareStore:
             self._clear(INCOMING, keep=unsettled)
             if self.durable:
                 self.disk.sync_directory(SHARES)
+                self.disk.sync_directory(ROOT)
         except OSError as error:
             log.error("the storage directory could not be put in order: {reason}", reason=error.strerror)
 
@@ -134,15 +136,23 @@ class ShareStore:
         return False
 
     def add_lease(self, name: str, hidden: Hidden, secrets: LeaseSecrets, now: float) -> None:
-        """Add or renew the lease on every share of either kind; NoSpaceError and nothing is changed."""
-        self._put_lease(name, hidden, secrets, now, RENEWAL_OWNER, frozenset({"immutable", "mutable"}))
+        """Add or renew the lease on every share of either kind; NoSpaceError and nothing is changed.
+
+        OSError: some shares could not be read; the others have the lease.
+        """
+        unread: list[OSError] = []
+        self._put_lease(name, hidden, secrets, now, RENEWAL_OWNER, frozenset({"immutable", "mutable"}), unread)
+        if unread:
+            raise unread[0]
 
     def allocate(self, name: str, hidden: Hidden, wanted: Wanted) -> Allocated:
         """Renew the lease on every immutable share, and begin those of the numbers that there is room for.
 
         NoSpaceError if the lease on a share cannot be added; then nothing is allocated. [spec storage-server 8.1]
         """
-        already = self._put_lease(name, hidden, wanted.secrets, wanted.now, ALLOCATION_OWNER, frozenset({"immutable"}))
+        already = self._put_lease(
+            name, hidden, wanted.secrets, wanted.now, ALLOCATION_OWNER, frozenset({"immutable"}), []
+        )
         taken = {*share_numbers(self.disk, name), *hidden}
         available = self.available_space()
         lease = new_lease(
@@ -175,7 +185,7 @@ class ShareStore:
     ) -> tuple[list[IncomingShare], list[ConflictError | OSError]]:
         """Give the shares, synced already, their names: (those that have them now, why the others have not).
 
-        The directories of final_directories(name) must be synced before they are acknowledged.
+        Their directories must be synced before they are acknowledged.
         """
         finished: list[IncomingShare] = []
         errors: list[ConflictError | OSError] = []
@@ -211,8 +221,9 @@ class ShareStore:
         now: float,
         owner: int,
         kinds: frozenset[ShareKind],
+        unread: list[OSError],
     ) -> frozenset[ShareNumber]:
-        """The shares of those kinds, all with the lease now."""
+        """The shares of those kinds, all with the lease now; unread is told of those that could not be read."""
         self.undo.settle(name)
         held: set[ShareNumber] = set()
         changes: list[Change] = []
@@ -220,7 +231,7 @@ class ShareStore:
         for number in share_numbers(self.disk, name):
             if number in hidden:
                 continue
-            with skipping(name, number), opened(self.disk, name, number) as share:
+            with skipping(name, number, unread), opened(self.disk, name, number) as share:
                 if share.kind in kinds:
                     available = available or [self.available_space()]
                     change = plan_lease(
@@ -242,8 +253,3 @@ class ShareStore:
                     self.disk.unlink(path)
             except OSError as error:
                 log.warn("{path} could not be removed: {reason}", path=path, reason=error.strerror)
-
-
-def final_directories(name: str) -> tuple[str, ...]:
-    """The directories that a new share's name is in, from the share upwards."""
-    return share_directory(name), prefix_directory(name), SHARES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -39,17 +39,18 @@ def shielded(work: Coroutine[Any, Any, T], on_orphaned: Callable[[T], None] = la
 
 
 async def together(works: Iterable[Coroutine[Any, Any, None]]) -> list[GridError | OSError | None]:
-    """All of the works at once; when all have ended, the error of each, in their order."""
-    tasks = [Deferred.fromCoroutine(_outcome(work)) for work in works]
-    return [await task for task in tasks]
+    """All of the works at once; when all have ended, the error of each, in their order. Any other error is raised."""
+    outcomes = await DeferredList([Deferred.fromCoroutine(work) for work in works], consumeErrors=True)
+    return [_error_of(outcome) for _, outcome in outcomes]
 
 
-async def _outcome(work: Coroutine[Any, Any, None]) -> GridError | OSError | None:
-    try:
-        await work
-    except (GridError, OSError) as error:
-        return error
-    return None
+def _error_of(outcome: object) -> GridError | OSError | None:
+    if not isinstance(outcome, Failure):
+        return None
+    if not isinstance(outcome.value, GridError | OSError):
+        outcome.raiseException()
+    error: GridError | OSError = outcome.value
+    return error
 
 
 async def awaited(awaitable: Awaitable[T]) -> T:

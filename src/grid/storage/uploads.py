@@ -23,7 +23,7 @@ from grid.storage.directory_sync import DirectorySync
 from grid.storage.disk import FULL
 from grid.storage.incoming import IncomingShare
 from grid.storage.spans import Span
-from grid.storage.store import ShareStore, final_directories
+from grid.storage.store import ShareStore
 from grid.storage.tasks import shielded, together
 from grid.storage.turns import Turns
 
@@ -202,7 +202,7 @@ class ShareUpload:
             finished, errors = await place.run(place.store.finish, self._name, shares)
             failures += [disk_error(error) if isinstance(error, OSError) else error for error in errors]
             try:
-                await place.directories.sync(final_directories(self._name))
+                await place.directories.sync_shares(self._name)
             except OSError as error:
                 failures.append(disk_error(error))
                 await place.run(place.store.retract, self._name, finished)
