@@ -70,6 +70,7 @@ async def _run_client(directory: NodeDirectory, runtime: Runtime, say: Say) -> N
 
 async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any, say: Say) -> None:  # noqa: ANN401
     # Only a node that stores pays for the imports of a store.
+    from grid.node.shared_http import SharedHttp
     from grid.node.storage_node import identify_node, make_service
     from grid.wire.foolscap.server import RemoteStorageServer
 
@@ -85,7 +86,9 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
         closing.push_async_callback(service.stop)
         # Stopped first of all, so that nothing new comes in while the uploads in progress are given up.
         closing.push_async_callback(stop_tub, tub)
-        await listen_as_configured(tub, directory, reactor)
+        http = SharedHttp(directory, service, runtime.clock)
+        closing.callback(http.close)
+        await listen_as_configured(tub, directory, reactor, http.share_port)
         furl = None
         if directory.settings.storage.anonymous:
             furl = register(tub, RemoteStorageServer(service), directory.private / "storage.furl")
@@ -95,6 +98,7 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
             seqnum=directory.next_sequence_number(),
             nonce=runtime.entropy.octets(32),
             furl=None if furl is None else furl.to_string(),
+            nurls=() if furl is None else http.open_to(furl),
             permutation_seed_base32=seed_text,
         )
         for introducer in _start_introducers(directory, runtime, tub, sign(fields, key)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from grid.errors import ConfigError
@@ -31,10 +32,16 @@ def node_tub(directory: NodeDirectory) -> Any:  # noqa: ANN401
     return tub
 
 
-async def listen_as_configured(tub: Any, directory: NodeDirectory, reactor: Any) -> None:  # noqa: ANN401 - as are reactors
+async def listen_as_configured(
+    tub: Any,  # noqa: ANN401
+    directory: NodeDirectory,
+    reactor: Any,  # noqa: ANN401 - as are reactors
+    share_port: Callable[[Any], Any] = lambda endpoint: endpoint,
+) -> None:
     """Let the Tub listen where the configuration says, and know its location; ConfigError if that is not possible.
 
-    What is registered right after this is there before the first connection is served.
+    What is registered right after this is there before the first connection is served. share_port: makes of an
+    endpoint one where another protocol listens as well.
     """
     from twisted.internet.endpoints import serverFromString
 
@@ -48,7 +55,7 @@ async def listen_as_configured(tub: Any, directory: NodeDirectory, reactor: Any)
             endpoint = serverFromString(reactor, description)
         except (ValueError, TypeError, KeyError):
             raise ConfigError(f"{where}: not a server endpoint") from None
-        ports.append(await listen(tub, endpoint))
+        ports.append(await listen(tub, share_port(endpoint)))
     set_location(tub, location_hints(location, ports))
 
 
