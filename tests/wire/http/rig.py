@@ -95,7 +95,8 @@ async def running(
 ) -> AsyncIterator[Rig]:
     """The service offered on loopback, with a client; all connections are closed at the end."""
     runtime = make_runtime()
-    offer = HttpOffer(service, SWISSNUM, runtime.clock, extensions=extensions)
+    offer = HttpOffer(service, runtime.clock, extensions=extensions)
+    offer.open_to(SWISSNUM)
     factory = SharedPortFactory(foolscap or RefusingFactory(), tls_context(), offer.connections, runtime.clock)
     listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     plain_listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(
@@ -110,7 +111,6 @@ async def running(
     finally:
         client.close()
         pool.close()
-        offer.connections.close()
-        offer.plain_connections.close()
+        offer.close()
         await listening.stopListening()
         await plain_listening.stopListening()

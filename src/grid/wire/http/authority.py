@@ -40,10 +40,14 @@ def plain_authorization(swissnum: str) -> bytes:
 
 
 class Gatekeeper:
-    """Knows one Authorization header's value."""
+    """Knows one Authorization header's value; before it is told, it lets nobody in."""
 
-    def __init__(self, expected: bytes) -> None:
-        self._expected = expected
+    def __init__(self) -> None:
+        self._expected: bytes | None = None
+
+    def expect(self, value: bytes) -> None:
+        """Let those in who send this value."""
+        self._expected = value
 
     def admits(self, headers: Headers) -> bool:
         """Whether the request may be served; FormatError if its header cannot be read."""
@@ -51,7 +55,7 @@ class Gatekeeper:
         if any(not value.isascii() for value in values):
             raise FormatError("an Authorization header that is not ASCII")
         given = values[0] if len(values) == 1 else b""
-        return hmac.compare_digest(given, self._expected)
+        return self._expected is not None and hmac.compare_digest(given, self._expected)
 
 
 def parse_secrets(headers: Headers, required: Collection[str]) -> Mapping[str, bytes]:

@@ -62,13 +62,15 @@ class HttpServer:
         self._runtime = runtime
         self._asker = Asker(pool, f"server {identity.nickname or identity.server_id}")
         entrances = [
-            Entrance(Address(nurl.host, nurl.port, nurl.spki_hash), authorization(nurl.swissnum))
+            Entrance(Address(nurl.host.strip("[]"), nurl.port, nurl.spki_hash), authorization(nurl.swissnum))
             for nurl in nurls
             if not nurl.over_tor
         ]
         in_the_clear = None
         if plain is not None and nurls:
-            in_the_clear = Entrance(Address(*plain, None), plain_authorization(nurls[0].swissnum))
+            in_the_clear = Entrance(
+                Address(plain[0].strip("[]"), plain[1], None), plain_authorization(nurls[0].swissnum)
+            )
         self._link = Link(self._asker, entrances, in_the_clear, runtime.clock)
 
     def __repr__(self) -> str:

@@ -32,22 +32,31 @@ FOOLSCAP_START = b"GET /id/"
 class HttpOffer:
     """One StorageServer offered over HTTP: to those who know its swissnum, and in the clear to read only."""
 
-    def __init__(self, server: StorageServer, swissnum: str, clock: Clock, *, extensions: bool = True) -> None:
-        """Without extensions there are exactly the endpoints of 1.20."""
+    def __init__(self, server: StorageServer, clock: Clock, *, extensions: bool = True) -> None:
+        """Nobody is let in before `open_to`. Without extensions there are exactly the endpoints of 1.20."""
         bounds = Bounds()
-        reads = ReadAnswers(server, bounds, extensions=extensions).answerers()
         answerers: Mapping[Endpoint, Answerer] = {
-            **reads,
+            **ReadAnswers(server, bounds, extensions=extensions).answerers(),
             **UploadAnswers(server, clock, bounds).answerers(),
             **SlotAnswers(server, bounds).answerers(),
         }
         if not extensions:
             answerers = {endpoint: answerer for endpoint, answerer in answerers.items() if endpoint not in EXTENSIONS}
         in_the_clear = {endpoint: answerer for endpoint, answerer in answerers.items() if endpoint in READS}
-        self.connections = Connections(HttpService(Gatekeeper(authorization(swissnum)), answerers, bounds).serve, clock)
-        self.plain_connections = Connections(
-            HttpService(Gatekeeper(plain_authorization(swissnum)), in_the_clear, bounds).serve, clock
-        )
+        self._gatekeeper = Gatekeeper()
+        self._plain_gatekeeper = Gatekeeper()
+        self.connections = Connections(HttpService(self._gatekeeper, answerers, bounds).serve, clock)
+        self.plain_connections = Connections(HttpService(self._plain_gatekeeper, in_the_clear, bounds).serve, clock)
+
+    def open_to(self, swissnum: str) -> None:
+        """Let those in who know the swissnum, and those to read in the clear who know the token made of it."""
+        self._gatekeeper.expect(authorization(swissnum))
+        self._plain_gatekeeper.expect(plain_authorization(swissnum))
+
+    def close(self) -> None:
+        """Close all connections now."""
+        self.connections.close()
+        self.plain_connections.close()
 
 
 class Connections:

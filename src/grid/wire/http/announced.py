@@ -1,0 +1,60 @@
+"""What an announcement says of HTTP: where to reach the server, and where it may be read from in the clear. Pure.
+
+An address that cannot be used never makes the others useless: those of versions to come are skipped. [spec wire 8.1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from grid.errors import FormatError
+from grid.limits import MAX_NURLS
+from grid.wire.locators import Furl, Nurl, parse_nurl
+
+NURLS_FIELD = "anonymous-storage-NURLs"
+PLAIN_FIELD = "grid-plaintext-reads"
+"""Field with the hints (`tcp:HOST:PORT`) where shares can be read in the clear; 1.20 ignores it."""
+
+
+def announced_nurls(fields: Mapping[str, Any]) -> tuple[Nurl, ...]:
+    """The addresses that can be used, in the announced order."""
+    texts = fields.get(NURLS_FIELD)
+    nurls = []
+    for text in texts[:MAX_NURLS] if isinstance(texts, list) else ():
+        try:
+            nurls.append(parse_nurl(text) if isinstance(text, str) else None)
+        except FormatError:
+            continue
+    return tuple(nurl for nurl in nurls if nurl is not None and not nurl.over_tor)
+
+
+def announced_plain(fields: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Host and port of the first usable hint for reads in the clear."""
+    hints = fields.get(PLAIN_FIELD)
+    for hint in hints[:MAX_NURLS] if isinstance(hints, list) else ():
+        place = _tcp_hint(hint) if isinstance(hint, str) else None
+        if place is not None:
+            return place
+    return None
+
+
+def nurls_of(furl: Furl, spki_hash: str) -> tuple[Nurl, ...]:
+    """One address for each TCP hint of a storage server that serves both protocols on its port."""
+    places = [_tcp_hint(hint) for hint in furl.hints]
+    return tuple(
+        Nurl(spki_hash=spki_hash, host=place[0], port=place[1], swissnum=furl.swissnum)
+        for place in places
+        if place is not None
+    )
+
+
+def _tcp_hint(hint: str) -> tuple[str, int] | None:
+    kind, _, rest = hint.partition(":")
+    if kind != "tcp":
+        return None
+    try:
+        nurl = parse_nurl(f"pb://{'A' * 43}@{rest}/x#v=1")
+    except FormatError:
+        return None
+    return nurl.host, nurl.port
