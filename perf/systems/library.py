@@ -58,7 +58,7 @@ async def answer(client: Client, question: Mapping[str, str]) -> str:
 
 async def serve(directory: Path, servers: int, runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401 - Twisted's
     """Answer questions until there are no more."""
-    client = Client(open_directory(directory), runtime)
+    client = Client(open_directory(directory), runtime, reactor)
     try:
         await wait_for_servers(client, servers, READY_S, lambda: None)
         tell(result="ready")
