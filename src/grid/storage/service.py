@@ -76,7 +76,7 @@ class StorageService:
         self._table = UploadTable()
         self._turns = Turns()
         self._directories = DirectorySync(disk, self._io, durable=self._store.durable)
-        self._place = UploadPlace(self._store, self._table, self._turns, self._directories, runtime.clock, self._run)
+        self._place = UploadPlace(self._store, self._table, self._turns, self._directories, runtime.clock, self.run)
         self._stopping = False
 
     @property
@@ -86,7 +86,7 @@ class StorageService:
 
     async def start(self) -> None:
         """Put the storage directory in order; PeerError if there can be none."""
-        await self._run(self._store.start)
+        await self.run(self._store.start)
 
     async def stop(self) -> None:
         """Give up every upload and take no more; what is being closed is finished first."""
@@ -95,7 +95,7 @@ class StorageService:
 
     async def get_version(self) -> ServerVersion:
         """What it is and has now."""
-        available = await self._run(self._store.available_space)
+        available = await self.run(self._store.available_space)
         room = UNLIMITED if available is None else available
         return ServerVersion(
             application=f"grid-storage/{__version__}",
@@ -113,7 +113,7 @@ class StorageService:
         name = _checked_name(storage_index)
         _check_ranges([ranges], READ_CALL_RANGES, READ_CALL_BYTES)
         async with self._turns.shared(name):
-            return await self._run(self._store.find, name, self._table.hidden(name), ranges)
+            return await self.run(self._store.find, name, self._table.hidden(name), ranges)
 
     async def read_shares(
         self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
@@ -123,7 +123,7 @@ class StorageService:
         _check_numbers(wants)
         _check_ranges(wants.values(), READ_CALL_RANGES, READ_CALL_BYTES)
         async with self._turns.shared(name):
-            return await self._run(self._store.read, name, self._table.hidden(name), wants)
+            return await self.run(self._store.read, name, self._table.hidden(name), wants)
 
     async def allocate(
         self,
@@ -146,7 +146,7 @@ class StorageService:
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
         """Add or renew the lease on every share held."""
         name = _checked_name(storage_index)
-        await shielded(self.examine(name, self._store.add_lease, secrets, self._clock.unix_time()))
+        await self.examine(name, self._store.add_lease, secrets, self._clock.unix_time())
 
     async def advise_corrupt(
         self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
@@ -157,7 +157,7 @@ class StorageService:
         now = self._clock.unix_time()
         async with self._turns.shared(name):
             hidden = self._table.hidden(name)
-            await self._run(self._advisories.note, name, hidden, kind, share_number, reason, now)
+            await self.run(self._advisories.note, name, hidden, kind, share_number, reason, now)
 
     async def read_slot(
         self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
@@ -167,7 +167,7 @@ class StorageService:
         _check_numbers(share_numbers)
         _check_ranges([ranges], MAX_SLOT_VECTORS)
         async with self._turns.shared(name):
-            return await self._run(self._slots.read, name, share_numbers, ranges)
+            return await self.run(self._slots.read, name, share_numbers, ranges)
 
     async def test_and_write(
         self,
@@ -188,9 +188,14 @@ class StorageService:
         """What `work(name, unfinished share numbers, *arguments)` returns, run on the pool with the shares of the
         storage index of that name to itself. For what looks after the shares, such as the lease checker.
         """
-        async with self._turns.exclusive(name):
-            hidden: Hidden = self._table.hidden(name)
-            return await self._run(work, name, hidden, *arguments)
+        return await shielded(self._examine(name, work, *arguments))
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        """What the function returns, run on the pool; an OSError becomes NoSpaceError or PeerError."""
+        try:
+            return await self._io.run(function, *arguments)
+        except OSError as error:
+            raise disk_error(error) from None
 
     @property
     def upload_count(self) -> int:
@@ -221,7 +226,7 @@ class StorageService:
             promised = share_size * len(wanted.numbers)
             table.reserved_size += promised
             try:
-                allocated = await self._run(self._store.allocate, name, hidden, wanted)
+                allocated = await self.run(self._store.allocate, name, hidden, wanted)
             finally:
                 table.reserved_size -= promised
             upload = ShareUpload(self._place, name, allocated.shares)
@@ -231,7 +236,7 @@ class StorageService:
 
     async def _test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:
         async with self._turns.exclusive(name):
-            answer = await self._run(self._slots.test_and_write, name, call)
+            answer = await self.run(self._slots.test_and_write, name, call)
             if answer.passed and call.vectors:
                 try:
                     await self._directories.sync_shares(name)
@@ -239,11 +244,10 @@ class StorageService:
                     raise disk_error(error) from None
             return answer
 
-    async def _run(self, function: Callable[..., T], *arguments: object) -> T:
-        try:
-            return await self._io.run(function, *arguments)
-        except OSError as error:
-            raise disk_error(error) from None
+    async def _examine(self, name: str, work: Callable[..., T], *arguments: object) -> T:
+        async with self._turns.exclusive(name):
+            hidden: Hidden = self._table.hidden(name)
+            return await self.run(work, name, hidden, *arguments)
 
     def _require_running(self) -> None:
         if self._stopping:

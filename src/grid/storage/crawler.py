@@ -1,0 +1,227 @@
+"""A slow walk over every storage index of a server, in cycles, that goes on after a restart where it was.
+
+Work is done in slices of about a second, and for at most a tenth of the time. [spec storage-server 10.3]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from grid.errors import GridError
+from grid.ports import Clock, Timer
+from grid.runtime import Tasks
+from grid.storage.disk import Disk
+from grid.storage.paths import PREFIXES, SHARES, parse_index_name
+from grid.storage.service import StorageService
+from grid.storage.state_files import load_state, save_state
+
+SLICE_S = 1.0
+WORK_PART = 0.1
+LONGEST_SLEEP_S = 299.0
+VERSION = 1
+
+State = dict[str, Any]
+"""What a state file holds."""
+
+log = Logger()
+
+
+class CycleTask(Protocol):
+    """What is done on the way."""
+
+    name: str
+    first_delay_s: float
+    cycle_s: float
+    """Seconds until the first slice after a start, and from the beginning of a cycle to that of the next, at least."""
+
+    def is_state(self, state: State) -> bool:
+        """Whether the state read from a file can be gone on with."""
+
+    def begin_cycle(self, state: State) -> None:
+        """A cycle begins."""
+
+    async def visit_prefix(self, state: State, prefix: str, names: Sequence[str]) -> None:
+        """These are all storage indexes below the prefix."""
+
+    async def visit(self, state: State, name: str, now: float) -> None:
+        """The walk has come to that storage index; now: Unix time."""
+
+    async def end_cycle(self, state: State, now: float) -> None:
+        """The cycle is over."""
+
+
+class Crawler:
+    """One walk; it runs from `start` to `stop`."""
+
+    def __init__(self, service: StorageService, task: CycleTask, clock: Clock) -> None:
+        self._service = service
+        self._task = task
+        self._clock = clock
+        self._tasks = Tasks()
+        self._state: State = new_state()
+        self._slice_began = 0.0
+        self._stopping = False
+        self._timer: Timer | None = None
+        self._pause: Deferred[None] | None = None
+
+    @property
+    def state(self) -> State:
+        """Where it is; not to be changed."""
+        return self._state
+
+    def start(self) -> None:
+        """Begin to walk, after the first delay."""
+        self._tasks.start(self._run(), on_error=self._failed)
+
+    async def stop(self) -> None:
+        """End the slice at hand, save where it is, and return."""
+        self._stopping = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wake()
+        await self._tasks.wait()
+
+    async def _run(self) -> None:
+        await self._sleep(self._task.first_delay_s)
+        await self._load()
+        while not self._stopping:
+            self._slice_began = self._clock.now()
+            if self._state["current-cycle"] is None:
+                self._begin_cycle()
+            began = self._state["current-cycle-start-time"]
+            await self._walk()
+            if not self._stopping:
+                await self._end_cycle()
+                await self._sleep(max(self._rest(), began + self._task.cycle_s - self._clock.unix_time()))
+        await self._save()
+
+    def _failed(self, error: BaseException) -> None:
+        log.error("the {name} ended: {error}", name=self._task.name, error=repr(error))
+
+    async def _walk(self) -> None:
+        """Every storage index from where the state is; returns early when stopping."""
+        state = self._state
+        first = _index_behind(state["last-complete-prefix"])
+        for prefix in PREFIXES[first:]:
+            names = await self._names(prefix)
+            await self._task.visit_prefix(state, prefix, names)
+            last = state["last-complete-bucket"] or ""
+            for name in names:
+                if name > last:
+                    await self._visit(name)
+                    state["last-complete-bucket"] = name
+                    await self._breathe()
+                if self._stopping:
+                    return
+            state["last-complete-prefix"], state["last-complete-bucket"] = prefix, None
+            await self._breathe()
+            if self._stopping:
+                return
+
+    async def _names(self, prefix: str) -> list[str]:
+        try:
+            return await self._service.run(index_names, self._service.store.disk, prefix)
+        except GridError as error:
+            log.warn("the {task} passed over {name}: {error}", task=self._task.name, name=prefix, error=str(error))
+            return []
+
+    async def _visit(self, name: str) -> None:
+        try:
+            await self._task.visit(self._state, name, self._clock.unix_time())
+        except GridError as error:
+            log.warn("the {task} passed over {name}: {error}", task=self._task.name, name=name, error=str(error))
+
+    async def _breathe(self) -> None:
+        """Sleep, if the slice has lasted long enough."""
+        if self._clock.now() - self._slice_began >= SLICE_S:
+            await self._save()
+            await self._sleep(self._rest())
+            self._slice_began = self._clock.now()
+
+    def _rest(self) -> float:
+        """Seconds to sleep after the work of this slice."""
+        worked = self._clock.now() - self._slice_began
+        return min(LONGEST_SLEEP_S, max(SLICE_S, worked) * (1 / WORK_PART - 1))
+
+    def _begin_cycle(self) -> None:
+        last = self._state["last-cycle-finished"]
+        self._state["current-cycle"] = 0 if last is None else last + 1
+        self._state["current-cycle-start-time"] = self._clock.unix_time()
+        self._state["last-complete-prefix"] = self._state["last-complete-bucket"] = None
+        self._task.begin_cycle(self._state)
+
+    async def _end_cycle(self) -> None:
+        await self._task.end_cycle(self._state, self._clock.unix_time())
+        self._state["last-cycle-finished"] = self._state["current-cycle"]
+        self._state["current-cycle"] = None
+        self._state["last-complete-prefix"] = self._state["last-complete-bucket"] = None
+        await self._save()
+
+    async def _load(self) -> None:
+        state = await self._service.run(load_state, self._service.store.disk, self._path)
+        if state is not None and _is_walk(state) and self._task.is_state(state):
+            self._state = state
+
+    async def _save(self) -> None:
+        await self._service.run(save_state, self._service.store.disk, self._path, self._state)
+
+    @property
+    def _path(self) -> str:
+        return f"{self._task.name}.state.json"
+
+    async def _sleep(self, seconds: float) -> None:
+        if self._stopping:
+            return
+        self._pause = Deferred()
+        self._timer = self._clock.call_later(seconds, self._wake)
+        await self._pause
+
+    def _wake(self) -> None:
+        pause, self._pause = self._pause, None
+        if pause is not None:
+            pause.callback(None)
+
+
+def new_state() -> State:
+    """The state before the first cycle."""
+    return {
+        "version": VERSION,
+        "last-cycle-finished": None,
+        "current-cycle": None,
+        "current-cycle-start-time": None,
+        "last-complete-prefix": None,
+        "last-complete-bucket": None,
+    }
+
+
+def index_names(disk: Disk, prefix: str) -> list[str]:
+    """The names of the storage indexes below the prefix, sorted."""
+    try:
+        entries = disk.list_directory(f"{SHARES}/{prefix}")
+    except FileNotFoundError:
+        return []
+    return sorted(
+        name
+        for name, is_directory in entries
+        if is_directory and name.startswith(prefix) and parse_index_name(name) is not None
+    )
+
+
+def _is_walk(state: State) -> bool:
+    """Whether the fields that every walk has are what they should be."""
+    cycles = (state.get("last-cycle-finished"), state.get("current-cycle"))
+    places = (state.get("last-complete-prefix"), state.get("last-complete-bucket"))
+    return (
+        state.get("version") == VERSION
+        and all(cycle is None or (isinstance(cycle, int) and cycle >= 0) for cycle in cycles)
+        and all(place is None or isinstance(place, str) for place in places)
+        and (cycles[1] is None or isinstance(state.get("current-cycle-start-time"), int | float))
+    )
+
+
+def _index_behind(prefix: str | None) -> int:
+    return sum(1 for other in PREFIXES if prefix is not None and other <= prefix)

@@ -1,0 +1,41 @@
+"""What a storage server does by itself, with no client asking: counting, and ending leases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grid.ports import Clock
+from grid.storage.bucket_counter import BucketCounter
+from grid.storage.crawler import Crawler
+from grid.storage.lease_checker import LeaseChecker
+from grid.storage.service import StorageService
+from grid.storage.settings import ExpirySettings
+
+
+class Housekeeping:
+    """The crawlers of one service; stop them before it."""
+
+    def __init__(self, service: StorageService, settings: ExpirySettings, clock: Clock) -> None:
+        self._checker = LeaseChecker(service, settings)
+        self._leases = Crawler(service, self._checker, clock)
+        self._buckets = Crawler(service, BucketCounter(), clock)
+
+    def start(self) -> None:
+        """Begin, in some minutes."""
+        self._leases.start()
+        self._buckets.start()
+
+    async def stop(self) -> None:
+        """Return when both have saved where they are."""
+        await self._leases.stop()
+        await self._buckets.stop()
+
+    async def lease_status(self) -> dict[str, Any]:
+        """What the lease checker has found so far, and in earlier cycles."""
+        return await self._checker.status(self._leases.state)
+
+    @property
+    def bucket_count(self) -> int | None:
+        """Storage indexes counted in the last whole cycle; None before there was one."""
+        count: int | None = self._buckets.state.get("last-complete-bucket-count")
+        return count

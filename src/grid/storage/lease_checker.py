@@ -1,0 +1,153 @@
+"""What the lease checker does in each storage index: looks at every lease, and removes those that have expired.
+
+[spec storage-server 10]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+
+from grid.errors import FormatError
+from grid.ports import ShareNumber
+from grid.storage.crawler import State
+from grid.storage.expiry import (
+    ExaminedShare,
+    estimated,
+    has_run_out,
+    is_expired,
+    is_report,
+    new_report,
+    note_corrupt,
+    note_shares,
+)
+from grid.storage.incoming import remove_if_empty
+from grid.storage.paths import PREFIXES, share_directory, share_path
+from grid.storage.service import StorageService
+from grid.storage.settings import ExpirySettings
+from grid.storage.share_files import ShareFile, opened, plan_removal, share_numbers
+from grid.storage.state_files import load_state, save_state
+from grid.storage.store import Hidden, ShareStore
+from grid.storage.undo import Change
+
+HISTORY_FILE = "lease_checker.history.json"
+HISTORY_LENGTH = 10
+
+
+@frozen
+class Examination:
+    """What was found in one storage index."""
+
+    shares: Sequence[ExaminedShare]
+    corrupt: Sequence[ShareNumber]
+
+
+class LeaseChecker:
+    """The lease checker's part in a crawl; implements CycleTask. What it removes is gone for good."""
+
+    name = "lease_checker"
+    first_delay_s = 360.0
+    cycle_s = 12 * 3600.0
+
+    def __init__(self, service: StorageService, settings: ExpirySettings) -> None:
+        self._service = service
+        self._settings = settings
+
+    def is_state(self, state: State) -> bool:
+        """Whether a cycle of that state can be gone on with."""
+        return state["current-cycle"] is None or is_report(state.get("cycle-to-date"))
+
+    def begin_cycle(self, state: State) -> None:
+        """Begin a report."""
+        state["cycle-to-date"] = new_report(self._settings)
+
+    async def visit_prefix(self, state: State, prefix: str, names: Sequence[str]) -> None:
+        """Nothing."""
+
+    async def visit(self, state: State, name: str, now: float) -> None:
+        """Look at the shares of one storage index, and remove what has expired."""
+        found = await self._service.examine(name, examine_leases, self._service.store, self._settings, now)
+        note_shares(state["cycle-to-date"], found.shares)
+        note_corrupt(state["cycle-to-date"], name, found.corrupt)
+
+    async def end_cycle(self, state: State, now: float) -> None:
+        """Put the report into the history."""
+        report = state.pop("cycle-to-date")
+        report["cycle-start-finish-times"] = [state["current-cycle-start-time"], now]
+        await self._service.run(_add_to_history, self._service.store, str(state["current-cycle"]), report)
+
+    async def status(self, state: State) -> dict[str, Any]:
+        """The state with what the whole cycle will come to, and the reports of earlier ones."""
+        status: dict[str, Any] = {**state, "history": await self._service.run(_load_history, self._service.store)}
+        last = state["last-complete-prefix"]
+        if state["current-cycle"] is not None and last in PREFIXES:
+            done = (PREFIXES.index(last) + 1) / len(PREFIXES)
+            report = state["cycle-to-date"]
+            whole = estimated(report, done)
+            so_far = report["space-recovered"]
+            status["estimated-current-cycle"] = {"space-recovered": whole}
+            status["estimated-remaining-cycle"] = {"space-recovered": {key: whole[key] - so_far[key] for key in whole}}
+        return status
+
+
+def examine_leases(name: str, hidden: Hidden, store: ShareStore, settings: ExpirySettings, now: float) -> Examination:
+    """Look at every lease of a storage index's shares, and remove expired ones if that is enabled. Blocking."""
+    store.undo.settle(name)
+    shares: list[ExaminedShare] = []
+    corrupt: list[ShareNumber] = []
+    changes: list[Change] = []
+    removals: list[ShareNumber] = []
+    for number in share_numbers(store.disk, name):
+        if number in hidden:
+            continue
+        try:
+            with opened(store.disk, name, number) as share:
+                examined, change = _examine(share, settings, now, store.disk.usage(share_path(name, number)))
+        except (FormatError, OSError):
+            corrupt.append(number)
+            continue
+        shares.append(examined)
+        changes += [] if change is None else [change]
+        removals += [number] if examined.removed else []
+    store.undo.change(name, changes)
+    for number in removals:
+        store.disk.unlink(share_path(name, number))
+    if not hidden:
+        remove_if_empty(store.disk, share_directory(name))
+    return Examination(shares, corrupt)
+
+
+def _examine(
+    share: ShareFile, settings: ExpirySettings, now: float, usage: tuple[int, int]
+) -> tuple[ExaminedShare, Change | None]:
+    """The share as it is found, and what ends its expired leases while others are left."""
+    slots = share.leases()
+    held = [lease for lease in slots if lease is not None]
+    expired = frozenset(
+        index for index, lease in enumerate(slots) if lease is not None and is_expired(lease, share.kind, settings, now)
+    )
+    change = plan_removal(share, expired) if settings.enabled and expired else None
+    all_expired = bool(held) and len(expired) == len(held)
+    examined = ExaminedShare(
+        kind=share.kind,
+        share_size=usage[0],
+        disk_size=usage[1],
+        lease_ages_s=tuple(now - lease.granted for lease in held),
+        removed=settings.enabled and all_expired,
+        expired_as_configured=all_expired,
+        expired_as_granted=bool(held) and all(has_run_out(lease, now) for lease in held),
+    )
+    return examined, change
+
+
+def _load_history(store: ShareStore) -> dict[str, Any]:
+    return load_state(store.disk, HISTORY_FILE) or {}
+
+
+def _add_to_history(store: ShareStore, cycle: str, report: dict[str, Any]) -> None:
+    history = {key: old for key, old in _load_history(store).items() if key.isdigit()}
+    history[cycle] = report
+    newest = sorted(history, key=int)[-HISTORY_LENGTH:]
+    save_state(store.disk, HISTORY_FILE, {key: history[key] for key in newest})
