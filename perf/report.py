@@ -175,7 +175,10 @@ def _speed(work: Work, times: Sequence[float]) -> str:
 def _ratio(ratio: Estimate | None) -> str:
     if ratio is None:
         return "null"
-    return f"{ratio.median:.2f} {_bounds(ratio.interval)} ({ratio.least:.2f}-{ratio.greatest:.2f})"
+    if ratio.count == 1:
+        return f"{ratio.median:.2f}, 1 run"
+    spread = f"{ratio.least:.2f}-{ratio.greatest:.2f}"
+    return f"{ratio.median:.2f} {_bounds(ratio.interval)} ({spread}), {ratio.count} runs"
 
 
 def _bounds(interval: Interval) -> str:

@@ -21,7 +21,12 @@ def row(text: str, start: str) -> list[str]:
 def test_report_of_a_system_twice_as_fast_says_two() -> None:
     cells = row(report(record(TWICE)), "| put 100 MB, 3-of-10, warm | 5")
     assert cells[1].endswith(", 7")
-    assert cells[3] == "2.00 [2, 2] (2.00-2.00)"
+    assert cells[3] == "2.00 [2, 2] (2.00-2.00), 3 runs"
+
+
+def test_report_of_a_single_run_claims_no_interval_of_its_ratio() -> None:
+    cells = row(report(record({"grid": [[1.0, 1.1]], "tahoe": [[2.0, 2.2]]})), "| put 100 MB, 3-of-10, warm | 9")
+    assert cells[3] == "2.00, 1 run"
 
 
 def test_report_gives_cost_and_memory_above_idle() -> None:
