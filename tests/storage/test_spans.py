@@ -1,0 +1,27 @@
+"""Spans against a set of integers."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.storage.spans import Spans
+
+pairs = st.tuples(st.integers(0, 60), st.integers(0, 60)).map(lambda pair: (min(pair), max(pair)))
+
+
+@given(st.lists(pairs), pairs)
+def test_spans_when_added_in_any_order_are_the_union(added: list[tuple[int, int]], asked: tuple[int, int]) -> None:
+    spans, model = Spans(), set[int]()
+    for begin, end in added:
+        spans.add(begin, end)
+        model.update(range(begin, end))
+    held = list(spans)
+    assert {octet for begin, end in held for octet in range(begin, end)} == model
+    assert all(first[1] < second[0] for first, second in zip(held, held[1:], strict=False))
+    assert all(begin < end for begin, end in held)
+    assert len(spans) == len(held)
+    overlap = {octet for begin, end in spans.overlap(*asked) for octet in range(begin, end)}
+    assert overlap == model & set(range(*asked))
+    missing = {octet for begin, end in spans.missing(60) for octet in range(begin, end)}
+    assert missing == set(range(60)) - model
