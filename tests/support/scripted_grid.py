@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from grid.caps import ChkCap, ChkVerifyCap, LitCap
 from grid.errors import GridError
@@ -22,9 +23,17 @@ LEASES = LeaseMaster(b"lease master secret, 32 octets..")
 SECRET = b"convergence"
 
 
+@lru_cache(maxsize=8)
 def noise(size: int, seed: int = 0) -> bytes:
     """That many octets that no code makes shorter."""
     return random.Random(seed).randbytes(size)
+
+
+@lru_cache(maxsize=8)
+def encoded(data: bytes, k: int, n: int, segment_size: int) -> EncodedFile:
+    """A file's shares as a put makes them."""
+    geometry = Geometry.of_file(len(data), k, n, segment_size)
+    return encode_text(data, convergent_key(data, SECRET, geometry), geometry, batch_count=64)
 
 
 class MemorySource:
@@ -90,8 +99,7 @@ class ScriptedGrid:
         holdings: Mapping[int, Iterable[int]] | None = None,
     ) -> EncodedFile:
         """Encode a file and lay its shares where `holdings` (server index to share numbers) says, else round robin."""
-        geometry = Geometry.of_file(len(data), k, n, segment_size)
-        file = encode_text(data, convergent_key(data, SECRET, geometry), geometry, batch_count=64)
+        file = encoded(data, k, n, segment_size)
         self.lay(file, holdings)
         return file
 

@@ -27,6 +27,7 @@ from grid.ports import (
     StorageIndex,
 )
 
+
 @define(kw_only=True, eq=False)
 class Script:
     """What goes wrong, and when. Counts are of calls to this server, from 0.
@@ -36,7 +37,7 @@ class Script:
     corrupt: (share number, octet offset) -> xor mask. short: share number -> length it is cut to when read.
     forget: reads no longer find these shares. swap: share number -> the share whose octets are given instead.
     only: the methods that dead_from, silent_from and failure apply to (none: all).
-    lost: calls that are never answered, whatever becomes of the others. rate: octets a second that it sends, one
+    lost, broken: calls that are never answered, or fail, whatever becomes of the others. rate: octets a second that it sends, one
     answer after the other. claims: share numbers that it says it holds, of which it has nothing but noise.
     pieces: answers to reads have a piece too many, too few, or pieces with an octet too many.
     failure: what calls from dead_from on raise instead of PeerGoneError.
@@ -53,6 +54,7 @@ class Script:
     swap: dict[int, int] = field(factory=dict)
     only: frozenset[str] = frozenset()
     lost: frozenset[int] = frozenset()
+    broken: frozenset[int] = frozenset()
     rate: float | None = None
     claims: frozenset[int] = frozenset()
     pieces: Literal["right", "many", "few", "long"] = "right"
@@ -90,8 +92,9 @@ class ScriptedServer:
             self.hung.append(silence)
             await silence
         await self._clock.sleep(script.delay_s)
-        if applies and script.dead_from is not None and index >= script.dead_from:
-            self.fired["dead"] += 1
+        dead = applies and script.dead_from is not None and index >= script.dead_from
+        if dead or index in script.broken:
+            self.fired["dead" if dead else "broken"] += 1
             if script.failure is not None:
                 raise script.failure()
             raise PeerGoneError(f"server {self.identity.server_id} is gone")

@@ -223,6 +223,8 @@ class ShareAudit:
         layout = self._layout
         length = parse_ueb_length(layout, tail)
         field_size = layout.length_field_size
+        if len(tail) < field_size + length:
+            raise FormatError("the extension block is cut short")
         try:
             geometry = self._verifier.accept_ueb(memoryview(tail)[field_size : field_size + length])
         except FormatError as error:

@@ -110,7 +110,7 @@ class BatchCutter:
 
     def cut(self) -> Batch:
         """The next batch."""
-        full = max(1, BATCH_BYTES // self._geometry.segment_size)
+        full = max(1, round(BATCH_BYTES / self._geometry.segment_size))
         if self._cut_count >= 2:
             self._ramp = min(full, 2 * self._ramp)
         self._cut_count += 1

@@ -343,13 +343,13 @@ class GetPlan:
         self._stale = True
 
     def _forget_dropped(self) -> None:
-        """Wait no more for dropped shares; blocks that have come stay where they can be checked by themselves."""
+        """Wait no more for dropped shares; blocks that have come stay where nothing else of the share is needed."""
         for batch in self._batches:
             for share in [share for share in batch.fetches if share.state is ShareState.DROPPED]:
                 del batch.fetches[share]
             if batch.state is BatchState.FETCHING:
                 for share in [share for share, _ in batch.blocks.values() if share.state is ShareState.DROPPED]:
-                    if not self._rows.proven(share.number, batch.chunk):
+                    if not (self._rows.proven(share.number, batch.chunk) and self._rows.proven(None, batch.chunk)):
                         batch.forget(share)
 
     def _judge(self) -> None:

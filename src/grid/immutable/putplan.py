@@ -148,9 +148,9 @@ class PutPlan:
         requests: list[Request] = []
         if not self.finished:
             requests += self._leave_stalled_behind(now)
+            self._retire(now)
             requests += self._read()
             requests += self._absorb()
-            self._retire(now)
             for server in self._servers.values():
                 requests += self._send(server, now)
         return [] if self._error is not None else requests

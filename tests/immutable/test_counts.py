@@ -1,0 +1,158 @@
+"""What reads and writes cost in messages, octets and calls on the processor pool."""
+
+from __future__ import annotations
+
+import pytest
+
+from grid.immutable.batch import BATCH_BYTES
+from grid.immutable.put import Encoding
+from grid.ports import Event
+from tests.support.scripted_grid import ScriptedGrid, encoded, noise
+
+
+class Ledger:
+    """The events of one operation."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+
+    def sent(self, detail: str) -> list[Event]:
+        """The requests of one kind, in order."""
+        return [event for event in self.events if event.what == "send" and event.detail == detail]
+
+    def round_trips(self) -> int:
+        """The longest chain of requests of which each was sent when one before it had been answered."""
+        depth_of: dict[int, int] = {}
+        deepest = 0
+        for event in self.events:
+            if event.server_id is None:
+                continue
+            if event.what == "send":
+                depth_of[event.request_index] = deepest + 1
+            elif event.what in {"answer", "fail"}:
+                deepest = max(deepest, depth_of[event.request_index])
+        return deepest
+
+
+@pytest.mark.parametrize("segment_size", [2**20, 131072])
+@pytest.mark.parametrize("size", [100, 100_000, 5_000_000])
+def test_read_when_it_is_of_one_octet_costs_at_most_three_round_trips(size: int, segment_size: int) -> None:
+    for offset in (0, size // 2, size - 1):
+        grid = ScriptedGrid()
+        data = noise(size)
+        file = grid.store(data, segment_size=segment_size)
+        ledger = Ledger()
+        octet, _ = grid.read(grid.open(file.cap), offset, 1, observer=ledger)
+        assert octet == data[offset : offset + 1]
+        # One is usual, two where blocks are read by themselves, three where the guess of the layout was wrong.
+        assert ledger.round_trips() <= (1 if size == 100 else 2 if segment_size == 2**20 else 3)
+        assert grid.now < 0.05
+
+
+def test_get_when_the_file_is_large_costs_one_message_per_server_and_window() -> None:
+    grid = ScriptedGrid()
+    data = noise(100_000_000)
+    file = grid.store(data)
+    ledger = Ledger()
+    octets, result = grid.read(grid.open(file.cap), observer=ledger)
+    assert octets == data
+    windows = len(ledger.sent("OpenWindow"))
+    assert windows <= len(data) // BATCH_BYTES + 5
+    assert [call for call in grid.virtual.cpu.calls if call == "open_window"] == ["open_window"] * windows
+    for server in grid.servers:
+        assert server.calls.count("find_shares") <= 1
+        assert server.calls.count("read_shares") <= windows
+    assert sum(server.calls.count("read_shares") for server in grid.servers) == 3 * windows
+    assert result.hedged_bytes == 0
+    assert result.share_count <= 4
+    assert sum(server.read_bytes for server in grid.servers) < 1.01 * len(data)
+
+
+@pytest.mark.parametrize("segment_size", [2**20, 131072])
+def test_get_when_the_first_block_is_asked_for_has_cost_at_most_three_messages_per_server(segment_size: int) -> None:
+    grid = ScriptedGrid()
+    file = grid.store(noise(12_000_000), segment_size=segment_size)
+    ledger = Ledger()
+    grid.read(grid.open(file.cap), observer=ledger)
+    first = next(
+        index
+        for index, event in enumerate(ledger.events)
+        if event.what == "send" and event.detail == "ReadShares" and event.count > file.geometry.block_size
+    )
+    messages: dict[str, int] = {}
+    for event in ledger.events[:first]:
+        if event.what == "send" and event.server_id is not None:
+            messages[event.server_id] = messages.get(event.server_id, 0) + 1
+    assert max(messages.values()) <= 3
+    assert len(messages) <= 4
+
+
+def test_get_when_nothing_is_late_hedges_nothing() -> None:
+    grid = ScriptedGrid()
+    file = grid.store(noise(10_000_000))
+    for index in range(10):
+        grid.script(index, rate=2e6 * (index + 1), delay_s=0.03)
+    _, result = grid.read(grid.open(file.cap))
+    assert result.hedged_bytes == 0
+
+
+def test_get_when_a_server_stalls_hedges_within_five_percent_or_for_silence_alone() -> None:
+    data = noise(100_000_000)
+    file = encoded(data, 3, 10, 2**20)
+    grid = ScriptedGrid()
+    grid.lay(file)
+    for index in range(10):
+        grid.script(index, rate=10e6)
+    for victim in range(3):
+        grid.servers[victim].script.rate = 400e3
+    octets, _ = grid.read(grid.open(file.cap))
+    assert octets == data
+    # Answers that came in vain, and those still on their way when the read was done.
+    assert sum(server.read_bytes for server in grid.servers) < 1.05 * len(data) + 8 * 2**20
+
+
+def test_put_when_all_is_well_costs_one_message_per_server_and_batch() -> None:
+    grid = ScriptedGrid()
+    data = noise(96 * 8192)
+    grid.put(data, encoding=Encoding(max_segment_size=8192))
+    for server in grid.servers:
+        assert server.calls == ["get_version", "find_shares", "allocate", "write", "close"]
+    # Hashing for the key, encoding, the ordered hash, the end, and a trailer for each server.
+    assert len(grid.virtual.cpu.calls) == 1 + 1 + 1 + 1 + 10
+
+
+def test_put_when_the_file_is_large_writes_one_message_per_server_and_batch() -> None:
+    grid = ScriptedGrid()
+    data = noise(20_000_000)
+    grid.put(data)
+    batches = grid.virtual.cpu.calls.count("encode_segments")
+    assert batches == -(-20 // 3)
+    for server in grid.servers:
+        assert server.calls.count("write") == batches
+        assert server.calls.count("close") == 1
+        assert "abort" not in server.calls
+    assert grid.virtual.cpu.calls.count("absorb") == batches
+
+
+def test_put_when_one_server_holds_many_large_shares_keeps_messages_within_their_limit() -> None:
+    from grid import limits
+
+    grid = ScriptedGrid(1)
+    data = noise(3 * 2**20)
+    result = grid.put(data, encoding=Encoding(k=1, n=60, happy=1, max_segment_size=2**20))
+    assert result.pushed == 60
+    sizes = [event.count for event in grid.events if event.what == "send" and event.detail == "WriteShares"]
+    assert max(sizes) <= limits.WRITE_CALL_BYTES
+    assert len(sizes) >= 12
+    assert grid.get(result.cap) == data
+
+
+def test_check_when_verifying_costs_few_messages_per_share() -> None:
+    grid = ScriptedGrid()
+    file = grid.store(noise(1_000_000))
+    assert grid.check(file.cap).healthy
+    for server in grid.servers:
+        assert server.calls == ["find_shares", *["read_shares"] * 4]
