@@ -31,7 +31,7 @@ def test_put_that_is_killed_leaves_nothing_and_can_be_repeated(
     client: GridClient, number: signal.Signals, tmp_path: Path
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
-    source.write_bytes(os.urandom(60_000_000))
+    source.write_bytes(os.urandom(40_000_000))
     command = [grid_executable(), "-d", str(client.directory), "put", str(source)]
     nodes = [client.directory.parent / f"storage{index}" / "storage" / "shares" for index in range(3)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=child_environment())

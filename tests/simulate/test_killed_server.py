@@ -25,7 +25,7 @@ from tests.support.tahoe_grid import ProcessGrid
 
 SERVERS = 5
 NEEDED = 2
-SIZE = 12_000_001
+SIZE = 6_000_001
 """Large enough for several writes to each server."""
 
 PUT_STEPS = [
