@@ -117,6 +117,10 @@ class BadWriteEnablerError(ConflictError):
     """The write enabler does not match the one recorded with the mutable slot."""
 
 
+class MustForceRepairError(GridError):
+    """The repair would give up a version that cannot be read now, or one of two that compete; it takes force."""
+
+
 class DataTooLargeError(GridError):
     """A write goes past the allocated or the permitted size of a share."""
 

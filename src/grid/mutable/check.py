@@ -1,0 +1,148 @@
+"""Checking and repairing a mutable file. [spec mutable 18]
+
+Repair stores missing and damaged shares of the newest version again, octet for octet, where no other version could be
+newer; only where versions compete, and with force, it makes a new one.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from grid.crypto.rsa import PrivateKey
+from grid.errors import MustForceRepairError, NoServersError
+from grid.mutable.auditplan import AuditReport
+from grid.mutable.goal import ABSENT, Goal, assign_homeless, choose_goal, tests_of, tests_of_version
+from grid.mutable.health import CheckResult, RepairResult, storage_index_text
+from grid.mutable.mapplan import MapMode
+from grid.mutable.prefix import Prefix
+from grid.mutable.publish import Release, move_into_place, publish
+from grid.mutable.session import Session
+from grid.mutable.sources import OverlaySource, SealedSource
+from grid.mutable.versions import BadShare, Sighting, VersionMap, front_of
+from grid.mutable.writing import find_for_write, require_key
+from grid.ports import ShareNumber
+
+
+async def check(session: Session, *, verify: bool = False, add_lease: bool = False) -> CheckResult:
+    """What there is of the file; with verify every octet of every share of the best version is checked.
+
+    NoServersError if no server answers.
+    """
+    found = await session.find(MapMode.CHECK, add_lease=add_lease)
+    _require_answers(session, found)
+    return (await _examine(session, found, verify=verify))[0]
+
+
+async def repair(session: Session, *, force: bool = False, private_key: PrivateKey | None = None) -> RepairResult:
+    """Verify the file, and if it is not healthy but some version can be read, make it whole.
+
+    AuthorityError without the write cap; MustForceRepairError if a version would be given up; an unrecoverable file is a
+    result. The errors of a read and a publish.
+    """
+    session.keys.require_write_key()
+    found = await find_for_write(session, MapMode.REPAIR, private_key)
+    _require_answers(session, found)
+    best = found.best
+    if best is None:
+        before, _ = await _examine(session, found, verify=False)
+        return RepairResult(attempted=True, successful=False, before=before, after=before)
+    if not force and (found.newer_unrecoverable or found.needs_merge):
+        raise MustForceRepairError(
+            "a newer version cannot be read, or two versions compete; a forced repair keeps the best that can be read"
+        )
+    key = require_key(found, private_key)
+    moved = await move_into_place(session, found, key)
+    before, examined = await _examine(session, moved, verify=True)
+    if before.healthy and not before.corrupt and not found.bad and moved is found:
+        return RepairResult(attempted=False, successful=False, before=before, after=before)
+    if found.newer_unrecoverable or found.needs_merge or examined.best != best:
+        mended = await _publish_anew(session, examined, key)
+    else:
+        mended = await _store_again(session, examined, best, key)
+    after = CheckResult(storage_index=before.storage_index, found=mended, verified=True)
+    return RepairResult(attempted=True, successful=after.healthy, before=before, after=after)
+
+
+async def _examine(session: Session, found: VersionMap, *, verify: bool) -> tuple[CheckResult, VersionMap]:
+    """The result, and the map without the shares that proved bad (or that were not to be read)."""
+    name = storage_index_text(session.keys.storage_index)
+    best = found.best
+    if not verify or best is None:
+        return CheckResult(storage_index=name, found=found, verified=verify), found
+    report = await session.audit(found, best)
+    examined = _without(found, report)
+    result = CheckResult(storage_index=name, found=examined, corrupt=report.corrupt, verified=True)
+    return result, examined
+
+
+def _without(found: VersionMap, report: AuditReport) -> VersionMap:
+    """The map whose good shares are those that passed."""
+    places = {share.place: share for share in found.sightings}
+    bad = [_as_bad(places[place], reason) for place, reason in report.corrupt.items()]
+    gone = report.corrupt.keys() | report.unread
+    return evolve(
+        found,
+        sightings=[share for share in found.sightings if share.place not in gone],
+        bad=[*found.bad, *bad],
+        failed=found.failed | {server_id for server_id, _ in report.unread},
+    )
+
+
+def _as_bad(share: Sighting, reason: str) -> BadShare:
+    return BadShare(server_id=share.server_id, number=share.number, front=front_of(share.head), reason=reason)
+
+
+async def _publish_anew(session: Session, found: VersionMap, key: PrivateKey) -> VersionMap:
+    """A new version with the contents of the best one, over everything."""
+    best = found.best
+    if best is None:
+        return found
+    source = OverlaySource(session=session, found=found, prefix=best, offset=best.size, data=b"")
+    release = Release(
+        geometry=best.geometry,
+        seqnum=found.highest_seqnum + 1,
+        source=source,
+        key=key,
+        goal=choose_goal(found, best.n, session.permitted),
+        happy=min(session.encoding.happy, best.n),
+    )
+    return await publish(session, found, release)
+
+
+async def _store_again(session: Session, found: VersionMap, best: Prefix, key: PrivateKey) -> VersionMap:
+    """The same version, wherever a share of it is missing, damaged, or of an older version."""
+    good = found.shares_of(best)
+    held = frozenset(share.place for share in good)
+    goal: Goal = {
+        place: _tests(share)
+        for place, share in found.places().items()
+        if place not in held and place[1] < best.n and place[0] not in found.failed
+    }
+    have = {number for _, number in [*held, *goal]}
+    homeless = [ShareNumber(number) for number in range(best.n) if number not in have]
+    usable = [server_id for server_id in session.permitted if server_id not in found.failed]
+    for place in assign_homeless(homeless, [*held, *goal], usable):
+        goal[place] = ABSENT
+    if not goal:
+        return found
+    release = Release(
+        geometry=best.geometry,
+        seqnum=best.seqnum,
+        source=SealedSource(session=session, found=found, prefix=best),
+        key=key,
+        goal=goal,
+        happy=0,
+        original=next((share for share in good if share.at_hand(share.table.signature) is not None), good[0]),
+        held=held,
+    )
+    return await publish(session, found, release)
+
+
+def _tests(share: Sighting | BadShare) -> tuple[tuple[int, int, bytes], ...]:
+    return tests_of_version(share.prefix) if isinstance(share, Sighting) else tests_of(share)
+
+
+def _require_answers(session: Session, found: VersionMap) -> None:
+    if not found.answered:
+        count = len(session.servers)
+        raise NoServersError(f"none of the {count} servers could be reached" if count else "there is no server to ask")

@@ -1,0 +1,153 @@
+"""The sizes of one version of a mutable file: segments, blocks, hash trees. [spec mutable 4, 8, 9]
+
+Pure. Every number that may come from outside is bounded here before anything is computed with it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from attrs import frozen
+
+from grid.codec.merkle import padded_leaf_count
+from grid.errors import FormatError
+from grid.limits import MAX_FILE_SIZE, MAX_MUTABLE_SEGMENTS, MAX_MUTABLE_SHARES, MAX_SEGMENT_SIZE
+
+SDMF_VERSION = 0
+MDMF_VERSION = 1
+SALT_SIZE = 16
+HASH_SIZE = 32
+CHAIN_ENTRY_SIZE = 34
+MDMF_SEGMENT_SIZE = 131072
+"""Octets of plaintext per segment that a writer of MDMF uses, before rounding up to a multiple of k."""
+
+FormatName = Literal["sdmf", "mdmf"]
+
+
+class Encoding(Protocol):
+    """How a new file is encoded: k shares needed of n made, on at least `happy` servers of their own each."""
+
+    @property
+    def k(self) -> int:
+        """Shares needed."""
+
+    @property
+    def n(self) -> int:
+        """Shares made."""
+
+    @property
+    def happy(self) -> int:
+        """Servers that must each hold a share of their own."""
+
+
+def round_up(number: int, step: int) -> int:
+    """The least multiple of step that is not less."""
+    return -(-number // step) * step
+
+
+@frozen(kw_only=True)
+class Geometry:
+    """Sizes in octets. version: 0 is SDMF, 1 is MDMF. segment_size: a multiple of k, 0 only without segments.
+
+    FormatError for numbers that no version of a file has.
+    """
+
+    version: int
+    size: int
+    k: int
+    n: int
+    segment_size: int
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what cannot be."""
+        if not 1 <= self.k <= self.n <= MAX_MUTABLE_SHARES:
+            raise FormatError(f"{self.k}-of-{self.n} is no encoding of a mutable file")
+        if not 0 <= self.size <= MAX_FILE_SIZE:
+            raise FormatError(f"no mutable file has {self.size} octets")
+        if not 0 <= self.segment_size <= MAX_SEGMENT_SIZE or self.segment_size % self.k:
+            raise FormatError(f"segments of {self.segment_size} octets are not those of {self.k}-of-{self.n}")
+        if self.size and not self.segment_size:
+            raise FormatError("a file that is not empty has segments")
+        if self.version == SDMF_VERSION and self.size > self.segment_size:
+            raise FormatError("an SDMF file has one segment")
+        if self.version not in {SDMF_VERSION, MDMF_VERSION}:
+            raise FormatError(f"there is no version {self.version} of mutable shares")
+        if self.segment_count > MAX_MUTABLE_SEGMENTS:
+            raise FormatError(f"{self.segment_count} segments are too many")
+
+    @classmethod
+    def of_file(cls, version: int, size: int, k: int, n: int) -> Geometry:
+        """What a writer makes of so many octets; FormatError."""
+        if not 1 <= k <= n <= MAX_MUTABLE_SHARES:
+            raise FormatError(f"{k}-of-{n} is no encoding: mutable files take 1 <= needed <= total <= 255")
+        segment_size = round_up(size if version == SDMF_VERSION else MDMF_SEGMENT_SIZE, k)
+        return cls(version=version, size=size, k=k, n=n, segment_size=segment_size)
+
+    @property
+    def segment_count(self) -> int:
+        """Segments; none of an empty file."""
+        return -(-self.size // self.segment_size) if self.size else 0
+
+    @property
+    def block_size(self) -> int:
+        """Octets of a full block."""
+        return self.segment_size // self.k
+
+    @property
+    def salt_size(self) -> int:
+        """Octets of salt before each block."""
+        return SALT_SIZE if self.version == MDMF_VERSION else 0
+
+    @property
+    def stride(self) -> int:
+        """Octets from one block with its salt to the next."""
+        return self.salt_size + self.block_size
+
+    @property
+    def tail_size(self) -> int:
+        """Octets of the last segment; 0 if there is none."""
+        return self.size - max(0, self.segment_count - 1) * self.segment_size
+
+    def segment_length(self, segment: int) -> int:
+        """Octets of that segment, without padding."""
+        return min(self.segment_size, self.size - segment * self.segment_size)
+
+    def block_length(self, segment: int) -> int:
+        """Octets of that segment's block, without salt."""
+        return -(-self.segment_length(segment) // self.k)
+
+    def run_offset(self, segment: int) -> int:
+        """Where that segment's salt and block start in the data of a share; segment_count gives its end."""
+        if segment < self.segment_count or not segment:
+            return segment * self.stride
+        return (segment - 1) * self.stride + self.salt_size + self.block_length(segment - 1)
+
+    def run_sizes(self, first: int, count: int) -> tuple[int, int]:
+        """(octets of one share, octets of text) of consecutive segments."""
+        stop = first + count
+        text = min(stop * self.segment_size, self.size) - first * self.segment_size
+        return self.run_offset(stop) - self.run_offset(first), text
+
+    @property
+    def data_size(self) -> int:
+        """Octets of all blocks and salts in one share."""
+        return self.run_offset(self.segment_count)
+
+    @property
+    def leaf_count(self) -> int:
+        """Leaves of a block hash tree that are not padding."""
+        return self.segment_count
+
+    @property
+    def tree_size(self) -> int:
+        """Octets of a share's block hash tree."""
+        return HASH_SIZE * (2 * padded_leaf_count(self.segment_count) - 1)
+
+    @property
+    def chain_size(self) -> int:
+        """Octets of a share hash chain."""
+        return CHAIN_ENTRY_SIZE * (padded_leaf_count(self.n).bit_length() - 1)
+
+    def segment_range(self, offset: int, length: int) -> tuple[int, int]:
+        """(first, stop) segments that hold those octets of the file, of which there is at least one."""
+        return offset // self.segment_size, (offset + length - 1) // self.segment_size + 1

@@ -1,0 +1,71 @@
+"""Where the shares of a new version go: every place where the file has any, and homes for the rest. [spec mutable 12, 15]
+
+Pure. A place's tests say what must be there still when it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from grid.mutable.prefix import LONGEST_PREFIX, Prefix
+from grid.mutable.versions import BadShare, Place, Sighting, VersionMap
+from grid.ports import ServerId, ShareNumber
+
+Tests = tuple[tuple[int, int, bytes], ...]
+"""(offset, length, specimen): all must hold."""
+
+ABSENT: Tests = ((0, 1, b""),)
+"""There is no such share, or it is empty."""
+
+Goal = dict[Place, Tests]
+
+
+def tests_of(share: Sighting | BadShare) -> Tests:
+    """That the share is still the one that was seen."""
+    if isinstance(share, BadShare):
+        return tests_of_front(share.front)
+    return tests_of_version(share.prefix)
+
+
+def tests_of_version(prefix: Prefix) -> Tests:
+    """That a share is of this version."""
+    checkstring = prefix.checkstring
+    return ((0, len(checkstring), checkstring),)
+
+
+def tests_of_front(front: bytes) -> Tests:
+    """That a share starts so, of which at most LONGEST_PREFIX octets were read."""
+    return ((0, LONGEST_PREFIX, front),) if front else ABSENT
+
+
+def choose_goal(found: VersionMap, n: int, permitted: Sequence[ServerId]) -> Goal:
+    """Every place of a share below n in the map, and a place for each number that has none.
+
+    permitted: servers that may be given new shares, in the file's order; those that failed are not.
+    """
+    goal = {place: tests_of(share) for place, share in found.places().items() if place[1] < n}
+    have = {number for _, number in goal}
+    homeless = [ShareNumber(number) for number in range(n) if number not in have]
+    for place in assign_homeless(homeless, goal, [server for server in permitted if server not in found.failed]):
+        goal[place] = ABSENT
+    return goal
+
+
+def assign_homeless(
+    homeless: Iterable[ShareNumber], goal: Collection[Place], usable: Sequence[ServerId]
+) -> list[Place]:
+    """A place for each of these share numbers, on the servers with the fewest shares first. [spec mutable 15]"""
+    load = dict.fromkeys(usable, 0)
+    for server_id, _ in goal:
+        if server_id in load:
+            load[server_id] += 1
+    order = sorted(usable, key=lambda server_id: load[server_id])
+    return [(order[index % len(order)], number) for index, number in enumerate(sorted(homeless))] if order else []
+
+
+def hosts_of(places: Iterable[Place]) -> Mapping[ShareNumber, set[ServerId]]:
+    """Share number to the servers that have it."""
+    hosts: dict[ShareNumber, set[ServerId]] = {}
+    for server_id, number in places:
+        hosts.setdefault(number, set()).add(server_id)
+    return hosts

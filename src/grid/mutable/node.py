@@ -1,0 +1,350 @@
+"""A mutable file, as its users see it: create, read, overwrite, modify, update, check, repair.
+
+It owns the order of the steps, what is remembered from one to the next, and the retries. Writers of one file in one
+process take turns; between processes test-and-set decides. [spec mutable 13-18]
+
+Cost: a small file: one round trip to read it, two to write it, one to modify it right after reading it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal, TypeVar
+
+from attrs import field, frozen
+
+from grid.caps import KnownCap
+from grid.crypto.rsa import PrivateKey, generate_key
+from grid.errors import ConflictError, GridError, NoServersError, NotEnoughSharesError
+from grid.mutable.check import check, repair
+from grid.mutable.geometry import MDMF_VERSION, SDMF_VERSION, Encoding, FormatName, Geometry
+from grid.mutable.goal import choose_goal
+from grid.mutable.health import CheckResult, RepairResult
+from grid.mutable.keys import FileKeys, WriteCap, write_cap
+from grid.mutable.mapplan import MapMode
+from grid.mutable.perform import in_turn
+from grid.mutable.prefix import Prefix
+from grid.mutable.publish import Release, publish
+from grid.mutable.session import Gathering, Session
+from grid.mutable.sources import MemorySource, OverlaySource, as_source
+from grid.mutable.update import may_update_in_place, update_in_place
+from grid.mutable.versions import VersionMap
+from grid.mutable.writing import (
+    FIRST_DELAY_S,
+    RETRIES,
+    find_for_write,
+    next_delay,
+    require_best,
+    require_key,
+    require_same_format,
+)
+from grid.placement.leases import LeaseMaster
+from grid.ports import Buffer, Observer, Runtime, Sink, Source, StorageServer, ignore_events
+
+T = TypeVar("T")
+
+KEPT_TEXT = 2**20
+"""Octets of a file that are remembered after a read, for a modify."""
+
+REMAPS = 2
+"""How often a read begins anew because the file changed under it, or shares were missing."""
+
+Modifier = Callable[[bytes, bool], bytes | None]
+"""(the contents, whether this is the first attempt) -> the new contents, None for no change. May be called again."""
+
+
+@frozen(kw_only=True)
+class _Memory:
+    """What is known of the file: the map, and the contents of its best version if they are small."""
+
+    found: VersionMap = field(repr=False)
+    text: bytes | None = field(repr=False)
+
+
+async def create_mutable(
+    contents: Buffer | Source,
+    *,
+    format: FormatName,
+    encoding: Encoding,
+    servers: Sequence[StorageServer],
+    leases: LeaseMaster,
+    runtime: Runtime,
+    key: PrivateKey | None = None,
+    observer: Observer = ignore_events,
+) -> WriteCap:
+    """Store a new mutable file and return its write cap, once `happy` servers and k distinct shares have it.
+
+    key: its private key, None for a new one. ConflictError if the key has a file already; NotHappyError,
+    NoServersError, FormatError for an encoding that mutable files cannot have.
+    """
+    source = as_source(contents)
+    version = MDMF_VERSION if format == "mdmf" else SDMF_VERSION
+    geometry = Geometry.of_file(version, source.size, encoding.k, encoding.n)
+    if not servers:
+        raise NoServersError("there is no server to store the file on; is the introducer reachable?")
+    if key is None:
+        key = await runtime.cpu.run(generate_key)
+    cap = write_cap(key, version)
+    session = Session.open(FileKeys.of_cap(cap), servers, encoding, runtime, leases, observer)
+    nothing = VersionMap(servers=session.server_ids)
+    release = Release(
+        geometry=geometry,
+        seqnum=1,
+        source=source,
+        key=key,
+        goal=choose_goal(nothing, encoding.n, session.permitted),
+        happy=min(encoding.happy, encoding.n),
+    )
+    await in_turn(runtime, session.keys.storage_index, lambda: publish(session, nothing, release))
+    return cap
+
+
+class MutableFile:
+    """One mutable file, open for what its cap permits. CapError if the cap is not that of a mutable file."""
+
+    def __init__(
+        self,
+        cap: KnownCap,
+        servers: Sequence[StorageServer],
+        runtime: Runtime,
+        *,
+        leases: LeaseMaster,
+        encoding: Encoding,
+        observer: Observer = ignore_events,
+    ) -> None:
+        """encoding: its `happy` is what makes a write safe; k and n are the file's own, these a guess at first."""
+        self._keys = FileKeys.of_cap(cap)
+        self._session = Session.open(self._keys, servers, encoding, runtime, leases, observer)
+        self._runtime = runtime
+        self._memory: _Memory | None = None
+        self._key: PrivateKey | None = None
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the cap permits changes."""
+        return self._keys.write_key is not None
+
+    async def size(self) -> int:
+        """Octets of the newest version that can be read; NotEnoughSharesError, NoServersError."""
+        return require_best(await self._find(MapMode.READ)).size
+
+    async def read(self, sink: Sink, offset: int = 0, length: int | None = None) -> int:
+        """Write octets offset .. offset + length (None: to the end; cut at the end) to the sink; how many they were.
+
+        All are proven and of one version. AuthorityError with a verify cap; NotEnoughSharesError, NoServersError;
+        ConflictError if the file changed after some of them were written.
+        """
+        self._keys.require_read_key()
+        if offset < 0 or (length is not None and length < 0):
+            raise ValueError("a range starts at 0 or later, and has no negative length")
+        counting = _CountingSink(sink)
+        for attempt in range(REMAPS + 1):
+            found = await self._find(MapMode.CHECK if attempt else MapMode.READ)
+            prefix = require_best(found)
+            stop = prefix.size if length is None else min(prefix.size, offset + length)
+            try:
+                await self._session.read(found, prefix, counting, offset, max(0, stop - offset))
+            except (ConflictError, NotEnoughSharesError):
+                if counting.taken or attempt == REMAPS:
+                    raise
+                continue
+            return max(0, stop - offset)
+        raise AssertionError("the loop returns or raises")
+
+    async def read_all(self) -> bytes:
+        """The contents; the errors of `read`. What is small is remembered for a `modify`."""
+        gathering = Gathering()
+        await self.read(gathering)
+        text = bytes(gathering.octets)
+        if self._memory is not None and len(text) <= KEPT_TEXT:
+            self._remember(self._memory.found, text)
+        return text
+
+    async def overwrite(self, contents: Buffer | Source) -> None:
+        """Replace the contents. AuthorityError without the write cap; NotEnoughSharesError if no version can be read.
+
+        ConflictError if somebody else writes at the same time: nothing is retried, their contents and these are left
+        to the caller to choose from. NotHappyError if too few servers took it.
+        """
+        self._keys.require_write_key()
+        source = as_source(contents)
+        await in_turn(self._runtime, self._keys.storage_index, lambda: self._overwrite(source))
+
+    async def modify(self, function: Modifier) -> None:
+        """Replace the contents by what the function makes of them, again and again until nobody else wrote meanwhile.
+
+        ConflictError after RETRIES retries; the errors of `overwrite`, and what the function raises.
+        """
+        self._keys.require_write_key()
+        await in_turn(self._runtime, self._keys.storage_index, lambda: self._modify(function))
+
+    async def update(self, offset: int, data: Buffer) -> None:
+        """Replace octets from `offset` on, or append if it is the size; of MDMF only what changes is moved.
+
+        GridError if `offset` lies beyond the end; the errors of `modify`.
+        """
+        self._keys.require_write_key()
+        if offset < 0:
+            raise ValueError("a range starts at 0 or later")
+        if not len(data):
+            return
+        await in_turn(self._runtime, self._keys.storage_index, lambda: self._update(offset, data))
+
+    async def check(self, *, verify: bool = False, add_lease: bool = False) -> CheckResult:
+        """The file's health; any cap will do. NoServersError."""
+        return await check(self._session, verify=verify, add_lease=add_lease)
+
+    async def repair(self, *, force: bool = False) -> RepairResult:
+        """Verify the file, and make it whole where that is needed and possible. AuthorityError without the write cap.
+
+        MustForceRepairError; the errors of a publish.
+        """
+        self._keys.require_write_key()
+
+        async def body() -> RepairResult:
+            self._memory = None
+            return await repair(self._session, force=force, private_key=self._key)
+
+        return await in_turn(self._runtime, self._keys.storage_index, body)
+
+    async def _find(self, mode: MapMode) -> VersionMap:
+        found = await self._session.find(mode, private_key=self._key)
+        self._remember(found, None)
+        return found
+
+    def _remember(self, found: VersionMap, text: bytes | None) -> None:
+        self._key = found.private_key or self._key
+        self._memory = _Memory(found=found, text=text)
+
+    def _recall(self) -> _Memory | None:
+        """What is remembered, if everybody's shares are in it: then a write by it is as good as by a new map."""
+        memory = self._memory
+        if memory is None or self._key is None:
+            return None
+        found = memory.found
+        whole = len(found.answered) == len(found.servers) and not found.failed and not found.newer_unrecoverable
+        return memory if whole and found.best is not None else None
+
+    async def _find_for_write(self, attempt: int) -> VersionMap:
+        found = await find_for_write(
+            self._session, MapMode.CHECK if attempt and self._key else MapMode.WRITE, self._key
+        )
+        self._remember(found, None)
+        return found
+
+    async def _publish(self, found: VersionMap, prefix: Prefix, source: Source, text: bytes | None) -> None:
+        """A new version over `prefix`, whose k and N it keeps."""
+        require_same_format(self._keys, prefix)
+        release = Release(
+            geometry=Geometry.of_file(prefix.version, source.size, prefix.k, prefix.n),
+            seqnum=found.highest_seqnum + 1,
+            source=source,
+            key=require_key(found, self._key),
+            goal=choose_goal(found, prefix.n, self._session.permitted),
+            happy=min(self._session.encoding.happy, prefix.n),
+        )
+        self._memory = None
+        self._remember(await publish(self._session, found, release), text)
+
+    async def _overwrite(self, source: Source) -> None:
+        memory = self._recall()
+        if memory is not None:
+            try:
+                return await self._publish(memory.found, require_best(memory.found), source, None)
+            except ConflictError:
+                pass  # Somebody wrote since the file was looked at: that is no collision yet.
+        found = await self._find_for_write(0)
+        return await self._publish(found, require_best(found), source, None)
+
+    async def _modify(self, function: Modifier) -> None:
+        last: tuple[Prefix, bytes] | None = None
+        wrote = False
+
+        async def attempt(count: int, memory: _Memory | None) -> Literal["done", "again"]:
+            nonlocal last, wrote
+            if memory is not None and memory.text is not None:
+                found, text = memory.found, memory.text
+                prefix = require_best(found)
+            else:
+                memory = None
+                found = await self._find_for_write(count)
+                prefix, text = await self._read_for_write(found, last)
+            last = prefix, text
+            new = function(text, not wrote)
+            if new is None or new == text:
+                if memory is not None:
+                    return "again"  # That nothing is to be done is said of the present contents only.
+                if not wrote:
+                    self._remember(found, text)
+                    return "done"
+                new = text
+            wrote = True
+            await self._publish(found, prefix, MemorySource(new), new if len(new) <= KEPT_TEXT else None)
+            return "done"
+
+        await self._retry(attempt)
+
+    async def _read_for_write(self, found: VersionMap, last: tuple[Prefix, bytes] | None) -> tuple[Prefix, bytes]:
+        """The best version and its contents; if none is left, what it was before this process wrote."""
+        if found.best is None and last is not None:
+            return last
+        prefix = require_best(found)
+        return prefix, bytes(await self._session.gather(found, prefix, 0, prefix.size))
+
+    async def _update(self, offset: int, data: Buffer) -> None:
+        async def attempt(count: int, memory: _Memory | None) -> Literal["done", "again"]:
+            found = memory.found if memory is not None else await self._find_for_write(count)
+            prefix = require_best(found)
+            require_same_format(self._keys, prefix)
+            if offset > prefix.size:
+                if memory is not None:
+                    return "again"
+                raise GridError(f"octet {offset} lies beyond the end of the file, which has {prefix.size} octets")
+            await self._update_once(found, prefix, offset, data)
+            return "done"
+
+        await self._retry(attempt)
+
+    async def _update_once(self, found: VersionMap, prefix: Prefix, offset: int, data: Buffer) -> None:
+        self._memory = None
+        if may_update_in_place(found, prefix, offset, len(data)):
+            key = require_key(found, self._key)
+            happy = min(self._session.encoding.happy, prefix.n)
+            after = await update_in_place(self._session, found, prefix, key, offset, data, happy)
+            if after is not None:
+                self._remember(after, None)
+                return
+        source = OverlaySource(session=self._session, found=found, prefix=prefix, offset=offset, data=data)
+        await self._publish(found, prefix, source, None)
+
+    async def _retry(self, attempt: Callable[[int, _Memory | None], Awaitable[Literal["done", "again"]]]) -> None:
+        """Attempt with what is remembered, then with what there is, until nobody else writes meanwhile."""
+        memory = self._recall()
+        if memory is not None:
+            try:
+                if await attempt(0, memory) == "done":
+                    return
+            except (ConflictError, NotEnoughSharesError):
+                pass  # The file is not any more as it is remembered: that is no collision yet.
+        delay_s = FIRST_DELAY_S
+        for count in range(RETRIES + 1):
+            try:
+                await attempt(count, None)
+                return
+            except ConflictError:
+                if count == RETRIES:
+                    raise
+            delay_s = next_delay(self._runtime.entropy, delay_s)
+            await self._runtime.clock.sleep(delay_s)
+
+
+class _CountingSink:
+    """Passes octets on, and knows whether there were any."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self.taken = 0
+
+    async def write(self, data: Buffer) -> None:
+        self.taken += len(data)
+        await self._sink.write(data)

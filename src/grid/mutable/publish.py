@@ -1,0 +1,294 @@
+"""Publishing: a new version is encoded, signed, and put in its places. [spec mutable 5, 15]
+
+It owns the order of the steps. What is small goes out as one message a server, whole. What is large goes out in pieces
+which no reader sees until the headers are written; over an old version they are written behind it, and moved into place
+when the new one is safe. See docs/decisions/0030-large-mutable-files.md.
+
+Cost: round trips: one for a small version; for a large one, one per batch and one for the headers, twice over an old
+version. Memory: WHOLE_BYTES of shares, or STREAMED batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import evolve, field, frozen
+
+from grid.crypto.rsa import PrivateKey
+from grid.errors import DataTooLargeError, GridError, IntegrityError, NotHappyError
+from grid.limits import MAX_SLOT_WRITE
+from grid.mutable import mdmf
+from grid.mutable.blocks import SegmentRun, VersionHashes, encode_run, split_salted
+from grid.mutable.geometry import SALT_SIZE, SDMF_VERSION, Geometry, round_up
+from grid.mutable.goal import Goal, Tests, hosts_of
+from grid.mutable.keys import encrypt_private_key
+from grid.mutable.layout import VersionFields, pack_header, plan_table
+from grid.mutable.prefix import Prefix
+from grid.mutable.session import Session
+from grid.mutable.sources import SealedSource
+from grid.mutable.streamplan import TOKEN_SIZE, ClaimKind, StreamJob, make_token
+from grid.mutable.table import ShareTable
+from grid.mutable.versions import Place, Sighting, VersionMap
+from grid.mutable.writeplan import Identity, WriteJob, Written
+from grid.placement.happiness import happiness
+from grid.ports import Buffer, ServerId, ShareNumber, Source
+
+WHOLE_BYTES = 24 * 2**20
+"""Octets of all shares of a version that is held in memory and sent whole; an SDMF version always is."""
+
+RUN_BYTES = 4 * 2**20
+"""Octets of text encoded by one pool call."""
+
+ALIGNMENT = 64
+"""What the place of blocks behind an old version is a multiple of."""
+
+
+@frozen(kw_only=True)
+class Release:
+    """A version to be published.
+
+    original: a share of the version that is to be stored again octet for octet; then source is its SealedSource.
+    goal: where it goes. happy: servers with a share of their own that make it safe. held: places that have it.
+    """
+
+    geometry: Geometry
+    seqnum: int
+    source: Source
+    key: PrivateKey = field(repr=False)
+    goal: Goal
+    happy: int
+    original: Sighting | None = None
+    held: frozenset[Place] = frozenset()
+
+
+async def publish(session: Session, found: VersionMap, release: Release) -> VersionMap:
+    """Put the release in its places; the map of what is there now.
+
+    ConflictError if somebody else wrote; NotHappyError if too few servers have it, or (nothing written) would have it.
+    """
+    _require_room(release)
+    if release.geometry.version == SDMF_VERSION or _share_bytes(release) <= WHOLE_BYTES:
+        return await _publish_whole(session, found, release)
+    if not _overwrites(release, found):
+        return await _publish_streamed(session, found, release, ClaimKind.FRONT)
+    staged = await _publish_streamed(session, found, release, ClaimKind.BEHIND)
+    return await move_into_place(session, staged, release.key)
+
+
+async def move_into_place(session: Session, found: VersionMap, key: PrivateKey) -> VersionMap:
+    """Have the best version's blocks where every writer expects them; what it comes to, which may be nothing.
+
+    The version is as safe and as readable as before at every moment; so what goes wrong here is no error.
+    """
+    prefix = found.best
+    if prefix is None:
+        return found
+    astray = [share for share in found.shares_of(prefix) if share.table.data[0] != mdmf.DATA_OFFSET]
+    if not astray or prefix.version == SDMF_VERSION:
+        return found
+    goal: Goal = {share.place: tests_of_header(share) for share in astray}
+    release = Release(
+        geometry=prefix.geometry,
+        seqnum=prefix.seqnum,
+        source=SealedSource(session=session, found=found, prefix=prefix),
+        key=key,
+        goal=goal,
+        happy=0,
+        original=astray[0],
+        held=frozenset(share.place for share in found.shares_of(prefix)),
+    )
+    try:
+        return await _publish_streamed(session, found, release, ClaimKind.NONE)
+    except GridError:
+        return evolve(found, failed=found.failed | {share.server_id for share in astray})
+
+
+def tests_of_header(share: Sighting) -> Tests:
+    """That a share is of this version, and that its fields lie where they were seen."""
+    header = pack_header(share.prefix, share.table)
+    return ((0, len(header), header),)
+
+
+def _require_room(release: Release) -> None:
+    """NotHappyError, before anything is written, if even success everywhere would not be enough."""
+    hosts = hosts_of([*release.goal, *release.held])
+    reached = happiness(hosts)
+    if reached < release.happy or len(hosts) < release.geometry.k:
+        raise NotHappyError(
+            f"shares could be placed on only {reached} servers with one of their own, and {release.happy} are needed; "
+            "the file is as it was"
+        )
+
+
+def _share_bytes(release: Release) -> int:
+    geometry = release.geometry
+    return geometry.n * (geometry.data_size + geometry.tree_size)
+
+
+def _overwrites(release: Release, found: VersionMap) -> bool:
+    """Whether a version that can be read now has shares where the release goes."""
+    if release.original is not None:
+        return False
+    readable = set(found.recoverable())
+    return any(share.prefix in readable and share.place in release.goal for share in found.sightings)
+
+
+async def _publish_whole(session: Session, found: VersionMap, release: Release) -> VersionMap:
+    geometry = release.geometry
+    iv = _iv(session, release)
+    hashes = VersionHashes(geometry)
+    data: dict[ShareNumber, list[tuple[int, Buffer]]] = {}
+    per_run = max(1, RUN_BYTES // max(1, geometry.segment_size))
+    for first in range(0, geometry.segment_count, per_run):
+        run = await _next_run(session, release, first, min(per_run, geometry.segment_count - first), iv)
+        encoded = await session.compute(encode_run, run)
+        hashes.absorb(encoded)
+        for number, octets in encoded.data.items():
+            data.setdefault(number, []).append((geometry.run_offset(first), octets))
+    fields = await _sign(session, release, hashes, iv, None)
+    table = fields.table
+    if table.eof > MAX_SLOT_WRITE:
+        raise DataTooLargeError(f"a share of {table.eof} octets cannot be sent at once; large files take MDMF")
+
+    def payload(number: ShareNumber) -> Sequence[tuple[int, Buffer]]:
+        pieces = [(table.data[0] + offset, octets) for offset, octets in data.get(number, ())]
+        return [*pieces, *fields.front_writes(hashes.chain(number), hashes.block_tree(number))]
+
+    job = _write_job(session, found, release, fields, payload, settle=release.original is None)
+    return updated(found, fields, await session.write(job, release.goal))
+
+
+async def _publish_streamed(session: Session, found: VersionMap, release: Release, claim: ClaimKind) -> VersionMap:
+    geometry, entropy = release.geometry, session.runtime.entropy
+    claim_offset, data_offset = 0, mdmf.DATA_OFFSET
+    if claim is ClaimKind.BEHIND:
+        standard = mdmf.plan_table(geometry, len(release.key.public_key.der), len(release.key.der))
+        ends = [share.table.eof for share in found.sightings if share.place in release.goal]
+        claim_offset = round_up(max([standard.eof, *ends]), ALIGNMENT)
+        data_offset = claim_offset + round_up(TOKEN_SIZE, ALIGNMENT)
+    job = StreamJob(
+        geometry=geometry,
+        data_offset=data_offset,
+        salts=None if release.original is not None else entropy.octets(SALT_SIZE * geometry.segment_count),
+        read_key=None if release.original is not None else session.keys.require_read_key(),
+        claim=claim,
+        claim_offset=claim_offset,
+        token=make_token(entropy.octets(32)),
+        needed=1 if release.original is not None else geometry.k,
+        happy=0 if release.original is not None else release.happy,
+    )
+    streamed = await session.stream(job, release.goal, release.source)
+    fields = await _sign(session, release, streamed.hashes, b"", data_offset)
+
+    def payload(number: ShareNumber) -> Sequence[tuple[int, Buffer]]:
+        return fields.front_writes(streamed.hashes.chain(number), streamed.hashes.block_tree(number))
+
+    write = _write_job(session, found, release, fields, payload, settle=False)
+    written = await session.write(write, streamed.goal)
+    return updated(found, fields, written, lost=release.goal.keys() - streamed.goal.keys())
+
+
+def _iv(session: Session, release: Release) -> bytes:
+    """The salt of an SDMF version's one segment."""
+    if release.geometry.version != SDMF_VERSION:
+        return b""
+    return release.original.prefix.iv if release.original is not None else session.runtime.entropy.octets(SALT_SIZE)
+
+
+async def _next_run(session: Session, release: Release, first: int, count: int, iv: bytes) -> SegmentRun:
+    geometry = release.geometry
+    _, length = geometry.run_sizes(first, count)
+    offset, sealed = first * geometry.segment_size, release.original is not None
+    salts = [iv] * count
+    if sealed:
+        extra = geometry.salt_size
+        text = await release.source.read_at(offset + first * extra, length + count * extra)
+        if extra:
+            salts, text = split_salted(geometry, first, count, text)
+    else:
+        text = await release.source.read_at(offset, length)
+        if geometry.salt_size:
+            salts = [session.runtime.entropy.octets(SALT_SIZE) for _ in range(count)]
+    return SegmentRun(
+        geometry=geometry,
+        first_segment=first,
+        segment_count=count,
+        text=text,
+        salts=salts,
+        read_key=None if sealed else session.keys.require_read_key(),
+        wanted=frozenset(number for _, number in release.goal),
+    )
+
+
+async def _sign(
+    session: Session, release: Release, hashes: VersionHashes, iv: bytes, data_offset: int | None
+) -> VersionFields:
+    """The fields of the finished version; IntegrityError if the shares made again are not the original's."""
+    root_hash = await session.compute(hashes.finish)
+    original, key = release.original, release.key
+    public_key = key.public_key.der
+    signature: bytes | None = None
+    if original is not None:
+        prefix = original.prefix
+        if prefix.root_hash != root_hash:
+            raise IntegrityError("the shares made again are not those of the version: it was damaged when written")
+        kept = original.at_hand(original.table.signature)
+        signature = None if kept is None else bytes(kept)
+    else:
+        prefix = Prefix.of_version(release.geometry, seqnum=release.seqnum, root_hash=root_hash, iv=iv)
+    if signature is None:
+        signature = await session.compute(key.sign, prefix.pack())
+    if data_offset is None:
+        table: ShareTable = plan_table(release.geometry, len(public_key), len(key.der))
+    else:
+        table = mdmf.plan_table(release.geometry, len(public_key), len(key.der), data_offset)
+    return VersionFields(
+        prefix=prefix,
+        table=table,
+        public_key=public_key,
+        signature=signature,
+        private_key=encrypt_private_key(key),
+    )
+
+
+def _write_job(
+    session: Session, found: VersionMap, release: Release, fields: VersionFields, payload: object, *, settle: bool
+) -> WriteJob:
+    best = found.best
+    rivals: Mapping[Identity, frozenset[ShareNumber]] = {
+        prefix.order: frozenset(share.number for share in found.shares_of(prefix))
+        for prefix in found.newer_unrecoverable
+    }
+    spares: list[ServerId] = []
+    if settle:
+        spares = [server_id for server_id in session.permitted if server_id not in found.failed]
+    return WriteJob(
+        prefix=fields.prefix,
+        payload=payload,  # type: ignore[arg-type]
+        new_length=fields.table.eof,
+        base=None if best is None else best.order,
+        happy=release.happy,
+        settle=settle,
+        spares=spares,
+        unasked=len(found.servers) - len(found.answered),
+        held=release.held,
+        rivals=rivals,
+    )
+
+
+def updated(
+    found: VersionMap, fields: VersionFields, written: Written, lost: frozenset[Place] | set[Place] = frozenset()
+) -> VersionMap:
+    """The map after a write: its places have the new version, and what is in doubt counts as failed."""
+    sightings = [share for share in found.sightings if share.place not in written.places]
+    sightings += [
+        Sighting(server_id=server_id, number=number, prefix=fields.prefix, table=fields.table, head=b"")
+        for server_id, number in sorted(written.places)
+    ]
+    doubtful = {server_id for server_id, _ in [*written.lost, *lost]}
+    return evolve(
+        found,
+        sightings=[share for share in sightings if share.place in written.places or share.server_id not in doubtful],
+        bad=[share for share in found.bad if share.place not in written.places],
+        failed=found.failed | doubtful,
+    )

@@ -1,0 +1,93 @@
+"""A run of consecutive segments on its way to the consumer, and the cutting of a read into such runs.
+
+Pure; part of the read plan. A batch is what one message per server fetches and one pool call opens.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import define, field
+
+from grid.mutable.geometry import Geometry
+from grid.mutable.heldshare import HeldShare
+from grid.mutable.pace import Watch
+from grid.mutable.treerows import chunk_leaves
+from grid.ports import Buffer, ShareNumber
+
+BATCH_BYTES = 4 * 2**20
+"""Octets of text in a full batch: a megabyte and more from each of 3 servers, and one message."""
+
+FIRST_BYTES = 512 * 2**10
+"""Octets of text in the first batch, so that the first octets come soon; each further one has twice as many."""
+
+
+class BatchState(Enum):
+    """FETCHING -> OPENING -> READY, and back to FETCHING when a share proves bad."""
+
+    FETCHING = "fetching"
+    OPENING = "opening"
+    READY = "ready"
+
+
+@define(kw_only=True, eq=False)
+class Fetch:
+    """One share's run on its way. hashes: the chunk whose hashes come with it. late: another share may come instead."""
+
+    share: HeldShare
+    watch: Watch
+    hashes: int | None
+    late: bool = False
+
+
+@define(kw_only=True, eq=False)
+class Batch:
+    """Segments first .. first + count, all in one chunk of leaves. share_bytes: of one share; text_bytes: of all.
+
+    runs: share number to (where it came from, its octets).
+    """
+
+    first: int
+    count: int
+    share_bytes: int
+    text_bytes: int
+    chunk_first: int
+    chunk_leaves: int
+    state: BatchState = BatchState.FETCHING
+    runs: dict[ShareNumber, tuple[HeldShare, Buffer]] = field(factory=dict, repr=False)
+    fetches: list[Fetch] = field(factory=list, repr=False)
+    text: Buffer = field(default=b"", repr=False)
+    delivering: bool = False
+
+
+class BatchCutter:
+    """Cuts the segments that hold a range of the file into batches."""
+
+    def __init__(self, geometry: Geometry, offset: int, length: int) -> None:
+        self._geometry = geometry
+        self._next, self._stop = geometry.segment_range(offset, length)
+        self._chunk = chunk_leaves(self._stop - self._next)
+        self._bytes = FIRST_BYTES
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all is cut."""
+        return self._next >= self._stop
+
+    def cut(self) -> Batch:
+        """The next batch."""
+        first = self._next
+        chunk_first = first // self._chunk * self._chunk
+        full = max(1, self._bytes // self._geometry.segment_size)
+        self._bytes = min(BATCH_BYTES, 2 * self._bytes)
+        self._next = min(first + full, self._stop, chunk_first + self._chunk)
+        count = self._next - first
+        share_bytes, text_bytes = self._geometry.run_sizes(first, count)
+        return Batch(
+            first=first,
+            count=count,
+            share_bytes=share_bytes,
+            text_bytes=text_bytes,
+            chunk_first=chunk_first,
+            chunk_leaves=self._chunk,
+        )

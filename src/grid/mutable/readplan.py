@@ -1,0 +1,342 @@
+"""The plan of one read of one version: which shares, which ranges, when to ask another server. [spec mutable 14]
+
+Synchronous and pure; drive.py runs it. Text leaves in order, each octet proven, all of it of one version: every
+answer carries the share's checkstring, and a share that has moved on is left, not blamed. A bad share costs that share.
+
+Cost: round trips: one message per server and batch, several batches in flight; none for what came with the map.
+Network: k blocks a segment, and each chunk's hashes once a share. Memory: WINDOW_BYTES of blocks and of text.
+CPU: one pool call a batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from grid.drive import Request
+from grid.errors import ConflictError, GridError, NotEnoughSharesError, PeerTimeoutError
+from grid.mutable.heldshare import HeldShare
+from grid.mutable.keys import FileKeys
+from grid.mutable.pace import Paces
+from grid.mutable.prefix import Prefix
+from grid.mutable.readbatch import Batch, BatchCutter, BatchState, Fetch
+from grid.mutable.requests import AdviseCorrupt, Deliver, OpenWindow, ReadSlot
+from grid.mutable.versions import Place, Sighting
+from grid.mutable.window import Window, WindowResult
+from grid.ports import Buffer, Event, ServerId, ShareNumber
+
+WINDOW_BYTES = 16 * 2**20
+"""Octets of text asked for, being opened, or not yet taken by the consumer."""
+
+PARITY_COST = 1.25
+SLOW_COST = 20.0
+"""How much dearer a share is that must be decoded, or whose server is late."""
+
+
+@frozen(kw_only=True)
+class ReadResult:
+    """size: octets delivered. bad: shares that proved bad, and why."""
+
+    size: int
+    bad: Mapping[Place, str]
+
+
+class ReadPlan:
+    """Reads octets offset .. offset + length of a version (at least one octet, inside it).
+
+    keys None: ciphertext of whole segments is wanted, each with its salt before it (MDMF).
+    """
+
+    def __init__(
+        self,
+        prefix: Prefix,
+        sightings: Sequence[Sighting],
+        paces: Paces,
+        keys: FileKeys | None,
+        offset: int,
+        length: int,
+    ) -> None:
+        self._prefix = prefix
+        self._geometry = prefix.geometry
+        self._paces = paces
+        self._read_key = keys.require_read_key() if keys is not None else None
+        self._offset, self._end = offset, offset + length
+        self._held = [HeldShare(sighting=sighting, geometry=self._geometry) for sighting in sightings]
+        self._cutter = BatchCutter(self._geometry, offset, length)
+        self._batches: deque[Batch] = deque()
+        self._fetches: dict[ReadSlot, tuple[Batch, list[Fetch]]] = {}
+        self._opening: dict[OpenWindow, Batch] = {}
+        self._moved = False
+        self._delivered = 0
+        self._bad: dict[Place, str] = {}
+        self._causes: list[GridError] = []
+        self._error: GridError | None = None
+        self._reports: list[Request] = []
+        self._withdrawn: list[Request] = []
+        self._events: list[Event] = []
+
+    @property
+    def finished(self) -> bool:
+        """All is delivered, or nothing more can be."""
+        return self._error is not None or (self._cutter.at_end and not self._batches)
+
+    @property
+    def delivered(self) -> int:
+        """Octets that the consumer has taken."""
+        return self._delivered
+
+    def result(self) -> ReadResult:
+        """What was read; NotEnoughSharesError, or ConflictError if the file has changed meanwhile."""
+        if self._error is not None:
+            raise self._error
+        return ReadResult(size=self._delivered, bad=self._bad)
+
+    def take_events(self) -> Sequence[Event]:
+        """Progress and rejected shares since the last call."""
+        taken, self._events = self._events, []
+        return taken
+
+    def withdrawn(self) -> Sequence[Request]:
+        """Reads given up."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
+    def wake_at(self) -> float | None:
+        """When the next outstanding answer is late or hopeless."""
+        times = [
+            fetch.watch.hopeless_at if fetch.late else fetch.watch.late_at
+            for _, fetches in self._fetches.values()
+            for fetch in fetches[:1]
+        ]
+        return min(times, default=None)
+
+    def advance(self, now: float) -> Sequence[Request]:
+        """What to fetch, open and deliver now."""
+        requests, self._reports = self._reports, []
+        if self.finished:
+            return requests
+        self._check_watches(now)
+        self._cut()
+        for batch in self._batches:
+            if batch.state is BatchState.FETCHING:
+                requests += self._fetch(batch, now)
+                requests += self._open(batch)
+        requests += self._deliver()
+        self._judge()
+        return requests
+
+    def answer(self, request: Request, answer: object, now: float) -> None:
+        """Blocks and hashes, opened windows, and the consumer's consent."""
+        match request:
+            case Deliver():
+                self._delivered += request.size
+                self._batches.popleft()
+                total = self._end - self._offset
+                self._events.append(Event(at=now, what="progress", count=self._delivered, total=total))
+            case OpenWindow():
+                assert isinstance(answer, WindowResult)
+                self._opened(self._opening.pop(request), answer, now)
+            case ReadSlot():
+                assert isinstance(answer, Mapping)
+                self._take(request, answer, now)
+            case _:
+                pass
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """A server that fails is dropped; the consumer or the processor failing ends the read."""
+        if isinstance(request, OpenWindow | Deliver):
+            self._error = self._error or error
+        elif isinstance(request, ReadSlot):
+            self._lose(request, error)
+
+    def _check_watches(self, now: float) -> None:
+        for request, (_, fetches) in list(self._fetches.items()):
+            if request not in self._fetches:
+                continue
+            watch = fetches[0].watch
+            if now >= watch.hopeless_at:
+                self._withdrawn.append(request)
+                self._lose(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"))
+            elif now >= watch.late_at:
+                watch.pace.slow = True
+                for fetch in fetches:
+                    fetch.late = True
+                    if fetch.hashes is not None:
+                        fetch.share.overdue.add(fetch.hashes)
+
+    def _cut(self) -> None:
+        in_flight = sum(batch.text_bytes for batch in self._batches)
+        while not self._cutter.at_end and (not self._batches or in_flight < WINDOW_BYTES):
+            batch = self._cutter.cut()
+            in_flight += batch.text_bytes
+            self._batches.append(batch)
+
+    def _fetch(self, batch: Batch, now: float) -> list[Request]:
+        """Ask for the shares that a batch still lacks."""
+        k = self._geometry.k
+        secured = {number for number, (share, _) in batch.runs.items() if not share.is_overdue(batch)}
+        secured |= {fetch.share.number for fetch in batch.fetches if not fetch.late}
+        chosen = self._choose(batch, secured, k - len(secured))
+        by_message: dict[tuple[ServerId, object], list[HeldShare]] = {}
+        for share in chosen:
+            run = share.run_at_hand(batch)
+            if run is not None:
+                batch.runs[share.number] = (share, run)
+            else:
+                by_message.setdefault((share.server_id, tuple(share.ranges(batch))), []).append(share)
+        requests: list[Request] = []
+        for (server_id, _), shares in by_message.items():
+            ranges = shares[0].ranges(batch)
+            size = sum(length for _, length in ranges) * len(shares)
+            numbers = frozenset(share.number for share in shares)
+            request = ReadSlot(
+                server_id=server_id,
+                shares=numbers,
+                ranges=ranges,
+                size=size,
+                share_numbers=tuple(sorted(numbers)),
+            )
+            watch = self._paces.ask(server_id, size, now)
+            fetches = [Fetch(share=share, watch=watch, hashes=share.note_asked(batch)) for share in shares]
+            batch.fetches += fetches
+            self._fetches[request] = batch, fetches
+            requests.append(request)
+        return requests
+
+    def _choose(self, batch: Batch, secured: set[ShareNumber], wanted: int) -> list[HeldShare]:
+        """Shares of other numbers, the ones expected soonest."""
+        if wanted <= 0:
+            return []
+        busy = {id(fetch.share) for fetch in batch.fetches} | {id(share) for share, _ in batch.runs.values()}
+        queued: dict[ServerId, int] = {}
+        priced: list[tuple[float, int, HeldShare]] = []
+        for order, share in enumerate(sorted(self._held, key=lambda share: share.number)):
+            if not share.usable or id(share) in busy or share.number in secured:
+                continue
+            pace = self._paces.of(share.server_id)
+            ahead = queued.get(share.server_id, 0)
+            queued[share.server_id] = ahead + batch.share_bytes
+            cost = pace.expected_s(ahead + batch.share_bytes) * (SLOW_COST if pace.slow else 1.0)
+            if share.run_at_hand(batch) is not None:
+                cost = 0.0
+            priced.append((cost * (PARITY_COST if share.number >= self._geometry.k else 1.0), order, share))
+        chosen: dict[ShareNumber, HeldShare] = {}
+        for _, _, share in sorted(priced, key=lambda item: item[:2]):
+            if len(chosen) == wanted:
+                break
+            chosen.setdefault(share.number, share)
+        return list(chosen.values())
+
+    def _take(self, request: ReadSlot, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float) -> None:
+        batch, fetches = self._fetches.pop(request)
+        fetches[0].watch.end(now)
+        for fetch in fetches:
+            batch.fetches.remove(fetch)
+            share = fetch.share
+            pieces = answer.get(share.number)
+            if not share.usable:
+                continue
+            if pieces is None or len(pieces) != len(request.ranges):
+                share.usable = False
+            elif not share.is_current(pieces[0]):
+                share.usable = False
+                self._moved = True
+            else:
+                run = share.take(batch, fetch.hashes, request.ranges, pieces)
+                batch.runs.setdefault(share.number, (share, run))
+
+    def _lose(self, request: ReadSlot, error: GridError) -> None:
+        """A server failed: nothing else that it was asked for is waited for."""
+        self._causes.append(error)
+        self._paces.of(request.server_id).slow = True
+        for share in self._held:
+            if share.server_id == request.server_id:
+                share.usable = False
+        for other, (batch, fetches) in list(self._fetches.items()):
+            if other.server_id == request.server_id:
+                del self._fetches[other]
+                fetches[0].watch.end(None)
+                if other is not request:
+                    self._withdrawn.append(other)
+                for fetch in fetches:
+                    batch.fetches.remove(fetch)
+
+    def _open(self, batch: Batch) -> list[Request]:
+        k = self._geometry.k
+        ready = sorted(number for number, (share, _) in batch.runs.items() if share.hashes_at_hand(batch))[:k]
+        if len(ready) < k:
+            return []
+        window = Window(
+            prefix=self._prefix,
+            geometry=self._geometry,
+            first_segment=batch.first,
+            segment_count=batch.count,
+            chunk_first=batch.chunk_first,
+            chunk_leaves=batch.chunk_leaves,
+            read_key=self._read_key,
+            shares={number: batch.runs[number][0].share_run(batch, batch.runs[number][1]) for number in ready},
+        )
+        batch.state = BatchState.OPENING
+        request = OpenWindow(window=window, size=batch.text_bytes)
+        self._opening[request] = batch
+        return [request]
+
+    def _opened(self, batch: Batch, result: WindowResult, now: float) -> None:
+        for number, leaves in result.proven.items():
+            batch.runs[number][0].note_proven(batch, leaves)
+        for number, reason in result.bad.items():
+            self._reject(batch.runs[number][0], reason, now)
+        if result.bad:
+            batch.state = BatchState.FETCHING
+            return
+        batch.state = BatchState.READY
+        batch.text = result.text
+        batch.runs.clear()
+
+    def _reject(self, share: HeldShare, reason: str, now: float) -> None:
+        """Drop a bad share, and only it, from everything."""
+        share.usable = False
+        for batch in self._batches:
+            held = batch.runs.get(share.number)
+            if held is not None and held[0] is share and batch.state is BatchState.FETCHING:
+                del batch.runs[share.number]
+        if share.place in self._bad:
+            return
+        self._bad[share.place] = reason
+        place = {"server_id": share.server_id, "share_numbers": (share.number,)}
+        self._events.append(Event(at=now, what="reject", detail=reason, **place))  # type: ignore[arg-type]
+        self._reports.append(AdviseCorrupt(share_number=share.number, reason=reason, **place))  # type: ignore[arg-type]
+
+    def _deliver(self) -> list[Request]:
+        if not self._batches or self._batches[0].state is not BatchState.READY or self._batches[0].delivering:
+            return []
+        batch = self._batches[0]
+        data = memoryview(batch.text)
+        if self._read_key is not None:
+            start = batch.first * self._geometry.segment_size
+            data = data[max(0, self._offset - start) : self._end - start]
+        batch.delivering = True
+        return [Deliver(data=data, size=len(data))]
+
+    def _judge(self) -> None:
+        """End the read when a batch lacks shares, and nothing is on its way that could help."""
+        k = self._geometry.k
+        for batch in self._batches:
+            if batch.state is not BatchState.FETCHING:
+                continue
+            numbers = {fetch.share.number for fetch in batch.fetches} | set(batch.runs)
+            if len(numbers) >= k or self._error is not None:
+                continue
+            if self._moved:
+                self._error = ConflictError("the file was changed while it was read; read it again")
+                continue
+            usable = len({share.number for share in self._held if share.usable})
+            self._error = NotEnoughSharesError(
+                f"{usable} usable shares were found of the {k} that the file needs"
+                + (f"; {len(self._bad)} are bad" if self._bad else ""),
+                found=usable,
+                needed=k,
+                causes=self._causes,
+            )

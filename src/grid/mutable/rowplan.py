@@ -1,0 +1,191 @@
+"""The plan that fetches and proves hashes of all shares of a version, for an update in place. [spec mutable 17]
+
+Synchronous and pure; drive.py runs it. Every octet is proven against the signed root hash before it is given out; a copy
+that is bad or silent is replaced by another copy of the number, or the number is missing from the result.
+
+Cost: round trips: one. Network: of each share the nodes asked for, and its chain.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping, Sequence
+
+from attrs import define, field, frozen
+
+from grid.codec.merkle import padded_leaf_count, prove_leaf
+from grid.drive import Request
+from grid.errors import ConflictError, FormatError, GridError, IntegrityError, PeerTimeoutError
+from grid.mutable.geometry import HASH_SIZE, Geometry
+from grid.mutable.nodes import climb, nodes_beside
+from grid.mutable.pace import Paces, Watch
+from grid.mutable.prefix import Prefix, checkstring_size
+from grid.mutable.requests import AdviseCorrupt, ReadSlot
+from grid.mutable.table import parse_chain
+from grid.mutable.treerows import merge_ranges
+from grid.mutable.versions import Sighting
+from grid.ports import Buffer, Event, Range, ShareNumber
+
+
+@frozen(kw_only=True)
+class RowWants:
+    """Leaves first .. stop of every block tree, with all the nodes that prove them.
+
+    A tree without leaves has its one padding leaf, which needs none of this.
+    """
+
+    geometry: Geometry
+    first: int
+    stop: int
+
+    @property
+    def node_numbers(self) -> list[int]:
+        """The nodes of a block tree that are wanted, ascending."""
+        base = padded_leaf_count(self.geometry.leaf_count) - 1
+        return sorted({0, *range(base + self.first, base + self.stop), *nodes_beside(base + 1, self.first, self.stop)})
+
+
+@frozen(kw_only=True)
+class ShareRows:
+    """nodes: the wanted nodes of the share's block tree, proven. root: the tree's root."""
+
+    nodes: Mapping[int, bytes] = field(repr=False)
+    root: bytes = field(repr=False)
+
+
+@define(kw_only=True, eq=False)
+class _Copy:
+    sighting: Sighting
+    tried: bool = False
+
+
+class RowPlan:
+    """Fetches what is wanted of one copy of each share number."""
+
+    def __init__(self, prefix: Prefix, sightings: Sequence[Sighting], wants: RowWants, paces: Paces) -> None:
+        self._prefix = prefix
+        self._wants = wants
+        self._paces = paces
+        self._copies: dict[ShareNumber, list[_Copy]] = {}
+        for sighting in sightings:
+            self._copies.setdefault(sighting.number, []).append(_Copy(sighting=sighting))
+        self._asked: dict[ReadSlot, tuple[Watch, list[Sighting]]] = {}
+        self._rows: dict[ShareNumber, ShareRows] = {}
+        self._moved = False
+        self._reports: list[Request] = []
+        self._withdrawn: list[Request] = []
+
+    @property
+    def finished(self) -> bool:
+        """Everything has come that will."""
+        return self._moved or (not self._asked and not self._untried())
+
+    def result(self) -> dict[ShareNumber, ShareRows]:
+        """What is proven; ConflictError if the file has changed."""
+        if self._moved:
+            raise ConflictError("the file was changed while it was read; read it again and retry")
+        return self._rows
+
+    def take_events(self) -> Sequence[Event]:
+        """Nothing: the update that wants the rows tells what it does."""
+        return ()
+
+    def withdrawn(self) -> Sequence[Request]:
+        """Questions given up."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
+    def wake_at(self) -> float | None:
+        """When the next unanswered question is given up."""
+        return min((watch.hopeless_at for watch, _ in self._asked.values()), default=None)
+
+    def advance(self, now: float) -> Sequence[Request]:
+        """What to ask now."""
+        for request, (watch, _) in list(self._asked.items()):
+            if now >= watch.hopeless_at:
+                self._withdrawn.append(request)
+                self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+        requests, self._reports = self._reports, []
+        by_message: dict[tuple[object, object], list[Sighting]] = {}
+        for sighting in self._untried():
+            by_message.setdefault((sighting.server_id, tuple(self._ranges(sighting))), []).append(sighting)
+        for sightings in by_message.values():
+            requests.append(self._ask(sightings, now))
+        return requests
+
+    def answer(self, request: Request, answer: object, now: float) -> None:
+        """Hashes of a server's shares."""
+        if not isinstance(request, ReadSlot):
+            return
+        assert isinstance(answer, Mapping)
+        watch, sightings = self._asked.pop(request)
+        watch.end(now)
+        for sighting in sightings:
+            try:
+                self._take(sighting, request.ranges, answer.get(sighting.number, ()))
+            except (FormatError, IntegrityError) as error:
+                reason = str(error)
+                advice = AdviseCorrupt(server_id=sighting.server_id, share_number=sighting.number, reason=reason)
+                self._reports.append(advice)
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """Another copy may do."""
+        if isinstance(request, ReadSlot):
+            watch, _ = self._asked.pop(request)
+            watch.end(None)
+
+    def _untried(self) -> list[Sighting]:
+        """The next copy of each number that is neither proven nor asked for."""
+        asked = {sighting.number for _, sightings in self._asked.values() for sighting in sightings}
+        next_copies = []
+        for number, copies in self._copies.items():
+            if number not in self._rows and number not in asked:
+                next_copies += [copy.sighting for copy in copies if not copy.tried][:1]
+        return next_copies
+
+    def _ask(self, sightings: Sequence[Sighting], now: float) -> Request:
+        for sighting in sightings:
+            for copy in self._copies[sighting.number]:
+                copy.tried = copy.tried or copy.sighting is sighting
+        ranges = self._ranges(sightings[0])
+        size = sum(length for _, length in ranges) * len(sightings)
+        server_id = sightings[0].server_id
+        numbers = frozenset(sighting.number for sighting in sightings)
+        request = ReadSlot(
+            server_id=server_id, shares=numbers, ranges=ranges, size=size, share_numbers=tuple(sorted(numbers))
+        )
+        self._asked[request] = self._paces.ask(server_id, size, now), list(sightings)
+        return request
+
+    def _ranges(self, sighting: Sighting) -> list[Range]:
+        start = sighting.table.block_tree[0]
+        nodes = [(start + HASH_SIZE * node, HASH_SIZE) for node in self._wants.node_numbers]
+        return [(0, checkstring_size(self._prefix.version)), sighting.table.chain, *merge_ranges(nodes)]
+
+    def _take(self, sighting: Sighting, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
+        if len(pieces) != len(ranges):
+            return
+        if not hmac.compare_digest(bytes(pieces[0]), self._prefix.checkstring):
+            self._moved = True
+            return
+        nodes: dict[int, bytes] = {}
+        for (offset, _), piece in zip(ranges[2:], pieces[2:], strict=True):
+            first = (offset - sighting.table.block_tree[0]) // HASH_SIZE
+            octets = bytes(piece)
+            for index in range(len(octets) // HASH_SIZE):
+                nodes[first + index] = octets[index * HASH_SIZE : (index + 1) * HASH_SIZE]
+        missing = [node for node in self._wants.node_numbers if node not in nodes]
+        if missing:
+            raise IntegrityError("the share's block hash tree is cut short")
+        self._prove(sighting, nodes, parse_chain(pieces[1]))
+
+    def _prove(self, sighting: Sighting, nodes: dict[int, bytes], chain: Mapping[int, bytes]) -> None:
+        wants = self._wants
+        root = nodes[0]
+        if wants.first < wants.stop:
+            padded = padded_leaf_count(wants.geometry.leaf_count)
+            leaves = [nodes[padded - 1 + leaf] for leaf in range(wants.first, wants.stop)]
+            if climb(padded, wants.first, leaves, nodes)[0] != root:
+                raise IntegrityError("the hashes of the share's blocks do not chain to their root")
+        prove_leaf(self._prefix.root_hash, self._prefix.n, sighting.number, root, chain)
+        self._rows[sighting.number] = ShareRows(nodes=nodes, root=root)

@@ -1,0 +1,142 @@
+"""The operations on one mutable file's shares, each one run of a plan: find, read, write, stream, verify.
+
+It owns the servers, the keys and the tools of one cap; it keeps how fast servers answer, and nothing of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from attrs import evolve, field, frozen
+
+from grid.crypto.rsa import PrivateKey
+from grid.drive import drive
+from grid.mutable.auditplan import AuditPlan, AuditReport
+from grid.mutable.geometry import Encoding
+from grid.mutable.goal import Goal
+from grid.mutable.keys import FileKeys
+from grid.mutable.mapplan import MapMode, MapPlan
+from grid.mutable.pace import Paces
+from grid.mutable.perform import Performer
+from grid.mutable.prefix import Prefix
+from grid.mutable.readplan import ReadPlan, ReadResult
+from grid.mutable.rowplan import RowPlan, RowWants, ShareRows
+from grid.mutable.streamplan import Streamed, StreamJob, StreamPlan
+from grid.mutable.versions import VersionMap
+from grid.mutable.writeplan import WriteJob, WritePlan, Written
+from grid.placement.leases import LeaseMaster
+from grid.placement.order import permute
+from grid.ports import Buffer, Observer, Runtime, ServerId, ShareNumber, Sink, Source, StorageServer, ignore_events
+
+T = TypeVar("T")
+
+
+class Gathering:
+    """A sink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.octets = bytearray()
+
+    async def write(self, data: Buffer) -> None:
+        """Append."""
+        self.octets += data
+
+
+@frozen(kw_only=True, eq=False)
+class Session:
+    """servers: in the file's order. encoding: how new files are encoded, and how many servers make a write safe."""
+
+    keys: FileKeys
+    servers: Sequence[StorageServer] = field(repr=False)
+    encoding: Encoding
+    runtime: Runtime = field(repr=False)
+    leases: LeaseMaster = field(repr=False)
+    paces: Paces = field(factory=Paces, repr=False)
+    observer: Observer = field(default=ignore_events, repr=False)
+
+    @classmethod
+    def open(
+        cls,
+        keys: FileKeys,
+        servers: Sequence[StorageServer],
+        encoding: Encoding,
+        runtime: Runtime,
+        leases: LeaseMaster,
+        observer: Observer = ignore_events,
+    ) -> Session:
+        """The session of a cap's keys with these servers, which come in any order."""
+        ordered = permute(servers, keys.storage_index)
+        return cls(keys=keys, servers=ordered, encoding=encoding, runtime=runtime, leases=leases, observer=observer)
+
+    def observed_by(self, observer: Observer) -> Session:
+        """The same session with another observer."""
+        return evolve(self, observer=observer)
+
+    @property
+    def server_ids(self) -> list[ServerId]:
+        """All servers, in the file's order."""
+        return [server.identity.server_id for server in self.servers]
+
+    @property
+    def permitted(self) -> list[ServerId]:
+        """Those on which new shares may be placed now. [spec wire 11]"""
+        now = self.runtime.clock.unix_time()
+        return [s.identity.server_id for s in self.servers if s.identity.upload_permit_expires > now]
+
+    async def find(
+        self, mode: MapMode, *, add_lease: bool = False, private_key: PrivateKey | None = None
+    ) -> VersionMap:
+        """What is where now; never fails, however little is found."""
+        plan = MapPlan(
+            self.server_ids,
+            self.keys,
+            self.encoding,
+            mode,
+            self.paces,
+            add_lease=add_lease,
+            private_key=private_key,
+        )
+        return await drive(plan, self._performer(), self.runtime, self.observer)
+
+    async def read(
+        self, found: VersionMap, prefix: Prefix, sink: Sink, offset: int, length: int, *, raw: bool = False
+    ) -> ReadResult:
+        """Write octets of a version to the sink; see ReadPlan. Nothing if length is 0."""
+        if not length:
+            return ReadResult(size=0, bad={})
+        plan = ReadPlan(prefix, found.shares_of(prefix), self.paces, None if raw else self.keys, offset, length)
+        return await drive(plan, self._performer(sink=sink), self.runtime, self.observer)
+
+    async def gather(
+        self, found: VersionMap, prefix: Prefix, offset: int, length: int, *, raw: bool = False
+    ) -> bytearray:
+        """Octets of a version, in memory."""
+        gathering = Gathering()
+        await self.read(found, prefix, gathering, offset, length, raw=raw)
+        return gathering.octets
+
+    async def fetch_rows(self, found: VersionMap, prefix: Prefix, wants: RowWants) -> dict[ShareNumber, ShareRows]:
+        """Proven hashes of every share of a version; see RowPlan."""
+        plan = RowPlan(prefix, found.shares_of(prefix), wants, self.paces)
+        return await drive(plan, self._performer(), self.runtime, self.observer)
+
+    async def write(self, job: WriteJob, goal: Goal) -> Written:
+        """Put a version in its places; see WritePlan."""
+        return await drive(WritePlan(job, goal), self._performer(), self.runtime, self.observer)
+
+    async def stream(self, job: StreamJob, goal: Goal, source: Source) -> Streamed:
+        """Bring the blocks of a large version to its places; see StreamPlan."""
+        return await drive(StreamPlan(job, goal), self._performer(source=source), self.runtime, self.observer)
+
+    async def audit(self, found: VersionMap, prefix: Prefix) -> AuditReport:
+        """Verify every octet of every share of a version; see AuditPlan."""
+        plan = AuditPlan(found, prefix, self.keys, self.paces)
+        return await drive(plan, self._performer(), self.runtime, self.observer)
+
+    async def compute(self, function: Callable[..., T], *arguments: object) -> T:
+        """What the function returns, from the processor pool."""
+        return await self.runtime.cpu.run(function, *arguments)
+
+    def _performer(self, sink: Sink | None = None, source: Source | None = None) -> Performer:
+        return Performer(self.servers, self.keys, self.runtime, leases=self.leases, sink=sink, source=source)

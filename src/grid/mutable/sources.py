@@ -1,0 +1,90 @@
+"""What a publish reads: octets at hand, a version on the grid, or such a version with a part of it changed.
+
+Every octet that comes from the grid is proven. None holds more than one piece of a file in memory.
+"""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+from grid.mutable.prefix import Prefix
+from grid.mutable.session import Session
+from grid.mutable.versions import VersionMap
+from grid.ports import Buffer, Source
+
+
+@frozen
+class MemorySource:
+    """Octets at hand."""
+
+    octets: Buffer = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """Octets in all."""
+        return len(self.octets)
+
+    async def read_at(self, offset: int, length: int) -> Buffer:
+        """Exactly those octets."""
+        return memoryview(self.octets)[offset : offset + length]
+
+
+@frozen(kw_only=True)
+class OverlaySource:
+    """A version with `data` in place of the octets from `offset` on, or behind its end; without holes."""
+
+    session: Session
+    found: VersionMap
+    prefix: Prefix
+    offset: int
+    data: Buffer = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """Octets in all."""
+        return max(self.prefix.size, self.offset + len(self.data))
+
+    async def read_at(self, offset: int, length: int) -> Buffer:
+        """Exactly those octets; the errors of a read."""
+        stop = offset + length
+        first, last = self.offset, self.offset + len(self.data)
+        before = await self._old(offset, min(stop, first))
+        inside = memoryview(self.data)[max(0, offset - first) : max(0, stop - first)]
+        after = await self._old(max(offset, last), stop)
+        return inside if not (before or after) else b"".join((before, inside, after))
+
+    async def _old(self, start: int, stop: int) -> Buffer:
+        if start >= stop:
+            return b""
+        return await self.session.gather(self.found, self.prefix, start, stop - start)
+
+
+@frozen(kw_only=True)
+class SealedSource:
+    """The segments of a version as they are encrypted, each with its salt before it (SDMF: without)."""
+
+    session: Session
+    found: VersionMap
+    prefix: Prefix
+
+    @property
+    def size(self) -> int:
+        """Octets in all."""
+        geometry = self.prefix.geometry
+        return geometry.size + geometry.salt_size * geometry.segment_count
+
+    async def read_at(self, offset: int, length: int) -> Buffer:
+        """Exactly those octets, which are whole segments with their salts; the errors of a read."""
+        geometry = self.prefix.geometry
+        first = offset // (geometry.segment_size + geometry.salt_size)
+        start = first * geometry.segment_size
+        count = -(-length // (geometry.segment_size + geometry.salt_size))
+        _, text_bytes = geometry.run_sizes(first, count)
+        return await self.session.gather(self.found, self.prefix, start, text_bytes, raw=True)
+
+
+def as_source(contents: Buffer | Source) -> Source:
+    """What to read contents from, whichever they are."""
+    if isinstance(contents, bytes | bytearray | memoryview):
+        return MemorySource(contents)
+    return contents

@@ -1,0 +1,338 @@
+"""The plan that brings the blocks of a large version to its places, piece by piece. [spec mutable 4, 5]
+
+Synchronous and pure; drive.py runs it. It writes nothing that a reader looks at: what it leaves behind becomes a version
+when somebody writes the headers. The first piece claims a place by a token that every later piece, and the header,
+must find there still; so two writers never mix their blocks. See docs/decisions/0030-large-mutable-files.md.
+
+Cost: round trips: per server one message per batch, WRITES_IN_FLIGHT at once. Memory: LIVE_BYTES of shares. CPU: one
+pool call a batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from attrs import define, field, frozen
+
+from grid.drive import Request
+from grid.errors import ConflictError, FormatError, GridError, NotHappyError, PeerTimeoutError
+from grid.mutable.blocks import EncodedRun, SegmentRun, VersionHashes, split_salted
+from grid.mutable.geometry import HASH_SIZE, SALT_SIZE, Geometry
+from grid.mutable.goal import ABSENT, Goal, Tests, hosts_of
+from grid.mutable.requests import EncodeRun, ReadSource, WriteSlot
+from grid.mutable.writeplan import HOPELESS_S, SLOWEST_RATE, STALL_FACTOR, STALL_FLOOR_S
+from grid.placement.happiness import happiness
+from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
+
+BATCH_BYTES = 8 * 2**20
+"""Octets of all shares in one batch."""
+
+LIVE_BYTES = 4 * BATCH_BYTES
+"""Octets of shares read, encoded and not yet taken by all servers."""
+
+WRITES_IN_FLIGHT = 2
+"""Messages outstanding per server, once its places are claimed."""
+
+UNFINISHED = b"\xff"
+"""The first octet of a share whose header is yet to come: a version that no reader knows."""
+
+TOKEN_SIZE = 41
+"""Octets of a token: as many as a checkstring of MDMF has."""
+
+
+class ClaimKind(Enum):
+    """FRONT: the token stands where the header will be, and there is no version to be read there meanwhile.
+    BEHIND: it stands behind the old version, before the new blocks. NONE: the tests given hold all the time.
+    """
+
+    FRONT = "front"
+    BEHIND = "behind"
+    NONE = "none"
+
+
+@frozen(kw_only=True)
+class StreamJob:
+    """What to encode, and how its places are claimed.
+
+    data_offset: where blocks start in a share. salts: 16 octets a segment and the source is plaintext, or None: the
+    source has each segment's salt and ciphertext. token: TOKEN_SIZE octets, the first of them UNFINISHED.
+    claim_offset: where the token is written (ignored for NONE). needed, happy: distinct shares, and servers with one of
+    their own, without which it is given up.
+    """
+
+    geometry: Geometry
+    data_offset: int
+    salts: bytes | None = field(repr=False)
+    read_key: bytes | None = field(repr=False)
+    claim: ClaimKind
+    claim_offset: int
+    token: bytes
+    needed: int
+    happy: int
+
+    def tests_after_claim(self, before: Tests) -> Tests:
+        """What holds at a place from its first piece on."""
+        if self.claim is ClaimKind.NONE:
+            return before
+        token = (self.claim_offset, len(self.token), self.token)
+        if self.claim is ClaimKind.FRONT:
+            return (token,)
+        # A share that was not there is now, and starts with the zeros that a server fills holes with.
+        front = ((0, TOKEN_SIZE, bytes(TOKEN_SIZE)),) if before == ABSENT else before
+        return (*front, token)
+
+
+@frozen(kw_only=True)
+class Streamed:
+    """hashes: of all shares. goal: the places that have all blocks, and what holds there until the header is written."""
+
+    hashes: VersionHashes
+    goal: Goal
+
+
+@define(kw_only=True, eq=False)
+class _Batch:
+    first: int
+    count: int
+    share_bytes: int
+    waiting_for: set[ServerId] = field(factory=set)
+    encoded: EncodedRun | None = None
+    queued: bool = False
+
+
+@define(kw_only=True, eq=False)
+class _Server:
+    shares: dict[ShareNumber, Tests]
+    claimed: bool = False
+    queue: deque[_Batch] = field(factory=deque)
+    writing: dict[WriteSlot, tuple[_Batch, float]] = field(factory=dict)
+
+
+class StreamPlan:
+    """Brings all blocks of the job to the places of the goal, or of as many of them as are needed."""
+
+    def __init__(self, job: StreamJob, goal: Goal) -> None:
+        self._job = job
+        self._geometry = job.geometry
+        self._hashes = VersionHashes(job.geometry)
+        self._servers: dict[ServerId, _Server] = {}
+        for (server_id, number), tests in goal.items():
+            self._servers.setdefault(server_id, _Server(shares={})).shares[number] = tests
+        self._wanted = frozenset(number for _, number in goal)
+        self._count = max(1, BATCH_BYTES // (job.geometry.n * job.geometry.stride))
+        self._next = 0
+        self._reading: _Batch | None = None
+        self._read: tuple[_Batch, Buffer] | None = None
+        self._encoding: dict[EncodeRun, _Batch] = {}
+        self._batches: deque[_Batch] = deque()
+        self._slowest_s = 0.0
+        self._causes: list[GridError] = []
+        self._error: GridError | None = None
+        self._withdrawn: list[Request] = []
+        self._events: list[Event] = []
+
+    @property
+    def finished(self) -> bool:
+        """Every server that is left has all blocks, or it has failed."""
+        return self._error is not None or (self._next >= self._geometry.segment_count and not self._batches)
+
+    def result(self) -> Streamed:
+        """What is to be signed now; ConflictError if somebody else wrote, NotHappyError if too few servers are left."""
+        if self._error is not None:
+            raise self._error
+        goal = {
+            (server_id, number): self._job.tests_after_claim(tests) if server.claimed else tests
+            for server_id, server in self._servers.items()
+            for number, tests in server.shares.items()
+        }
+        return Streamed(hashes=self._hashes, goal=goal)
+
+    def take_events(self) -> Sequence[Event]:
+        """Progress since the last call."""
+        taken, self._events = self._events, []
+        return taken
+
+    def withdrawn(self) -> Sequence[Request]:
+        """Writes to servers left behind."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
+    def wake_at(self) -> float | None:
+        """When an unanswered write counts as a stall."""
+        limits = (self._limit(w, at) for s in self._servers.values() for w, (_, at) in s.writing.items())
+        return min(limits, default=None)
+
+    def advance(self, now: float) -> Sequence[Request]:
+        """What to read, encode and write now."""
+        if self.finished:
+            return []
+        self._leave_stalled_behind(now)
+        requests = [*self._encode(), *self._read_on()]
+        self._retire(now)
+        for server_id, server in self._servers.items():
+            requests += self._send(server_id, server, now)
+        return [] if self._error is not None else requests
+
+    def answer(self, request: Request, answer: object, now: float) -> None:
+        """Octets of the source, encoded runs, and the consent of servers."""
+        match request:
+            case ReadSource():
+                assert self._reading is not None and isinstance(answer, bytes | bytearray | memoryview)
+                self._read, self._reading = (self._reading, answer), None
+            case EncodeRun():
+                assert isinstance(answer, EncodedRun)
+                batch = self._encoding.pop(request)
+                batch.encoded = answer
+                self._hashes.absorb(answer)
+                batch.waiting_for = set(self._servers)
+            case WriteSlot():
+                assert isinstance(answer, SlotAnswer)
+                self._written(request, answer, now)
+            case _:
+                pass
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """A server that fails is left behind; the source or the processor failing ends it all."""
+        if isinstance(request, WriteSlot):
+            self._lose(request.server_id, error)
+        else:
+            self._error = self._error or error
+
+    def _encode(self) -> list[Request]:
+        """Have encoded what was read."""
+        if self._read is None:
+            return []
+        (batch, text), self._read = self._read, None
+        job, salts = self._job, self._job.salts
+        try:
+            if salts is None:
+                kept, text = split_salted(self._geometry, batch.first, batch.count, text)
+            else:
+                stop = batch.first + batch.count
+                kept = [salts[SALT_SIZE * s : SALT_SIZE * (s + 1)] for s in range(batch.first, stop)]
+        except GridError as error:
+            self._error = error
+            return []
+        run = SegmentRun(
+            geometry=self._geometry,
+            first_segment=batch.first,
+            segment_count=batch.count,
+            text=text,
+            salts=kept,
+            read_key=job.read_key if salts is not None else None,
+            wanted=self._wanted,
+        )
+        request = EncodeRun(run=run, size=len(text))
+        self._encoding[request] = batch
+        return [request]
+
+    def _read_on(self) -> list[Request]:
+        geometry = self._geometry
+        live = sum(batch.share_bytes for batch in self._batches)
+        room = live < LIVE_BYTES and self._reading is None and self._read is None
+        if not room or self._next >= geometry.segment_count:
+            return []
+        first, count = self._next, min(self._count, geometry.segment_count - self._next)
+        share_bytes, text_bytes = geometry.run_sizes(first, count)
+        self._next += count
+        self._reading = _Batch(first=first, count=count, share_bytes=share_bytes * geometry.n)
+        self._batches.append(self._reading)
+        offset = first * geometry.segment_size
+        if self._job.salts is None:
+            offset, text_bytes = offset + first * SALT_SIZE, text_bytes + count * SALT_SIZE
+        return [ReadSource(offset=offset, length=text_bytes, size=text_bytes)]
+
+    def _retire(self, now: float) -> None:
+        """Queue what is encoded, in order, and forget what everybody has."""
+        for batch in self._batches:
+            if batch.encoded is None:
+                break
+            if not batch.queued:
+                batch.queued = True
+                for server in self._servers.values():
+                    server.queue.append(batch)
+        while self._batches and self._batches[0].queued and not self._batches[0].waiting_for:
+            batch = self._batches.popleft()
+            done = min(self._geometry.size, (batch.first + batch.count) * self._geometry.segment_size)
+            self._events.append(Event(at=now, what="progress", count=done, total=self._geometry.size))
+
+    def _send(self, server_id: ServerId, server: _Server, now: float) -> list[Request]:
+        requests: list[Request] = []
+        limit = WRITES_IN_FLIGHT if server.claimed or self._job.claim is ClaimKind.NONE else 1
+        while server.queue and len(server.writing) < limit:
+            batch = server.queue.popleft()
+            assert batch.encoded is not None
+            offset = self._job.data_offset + self._geometry.run_offset(batch.first)
+            data = batch.encoded.data
+            writes = {n: self._piece(server, tests, offset, data[n]) for n, tests in server.shares.items()}
+            request = WriteSlot(
+                server_id=server_id,
+                writes=writes,
+                ranges=(),
+                size=sum(len(data[number]) for number in writes),
+                share_numbers=tuple(sorted(writes)),
+            )
+            server.writing[request] = batch, now
+            requests.append(request)
+        return requests
+
+    def _piece(self, server: _Server, tests: Tests, offset: int, data: Buffer) -> TestWrite:
+        if server.claimed or self._job.claim is ClaimKind.NONE:
+            return TestWrite(tests=self._job.tests_after_claim(tests), writes=[(offset, data)])
+        return TestWrite(tests=tests, writes=[(self._job.claim_offset, self._job.token), (offset, data)])
+
+    def _written(self, request: WriteSlot, answer: SlotAnswer, now: float) -> None:
+        server = self._servers[request.server_id]
+        batch, at = server.writing.pop(request)
+        self._slowest_s = max(self._slowest_s, now - at)
+        if not answer.passed:
+            self._error = self._error or ConflictError(
+                "somebody else changed the file at the same time; read it again and retry"
+            )
+            return
+        server.claimed = True
+        batch.waiting_for.discard(request.server_id)
+
+    def _lose(self, server_id: ServerId, error: GridError) -> None:
+        server = self._servers.pop(server_id)
+        self._causes.append(error)
+        self._withdrawn += server.writing
+        for batch in self._batches:
+            batch.waiting_for.discard(server_id)
+        places = self._places()
+        if not self._is_enough(places):
+            reached = happiness(hosts_of(places))
+            self._error = self._error or NotHappyError(
+                f"only {reached} servers with a share of their own are left, and {self._job.happy} are needed; "
+                f"the file is as it was ({error})",
+                causes=self._causes,
+            )
+
+    def _places(self) -> list[tuple[ServerId, ShareNumber]]:
+        return [(server_id, number) for server_id, server in self._servers.items() for number in server.shares]
+
+    def _is_enough(self, places: Sequence[tuple[ServerId, ShareNumber]]) -> bool:
+        hosts: Mapping[ShareNumber, set[ServerId]] = hosts_of(places)
+        return len(hosts) >= self._job.needed and happiness(hosts) >= self._job.happy
+
+    def _limit(self, request: WriteSlot, at: float) -> float:
+        """When a write is given up: early if others have shown to be quicker, and are enough."""
+        hopeless = HOPELESS_S + request.size / SLOWEST_RATE
+        others = [place for place in self._places() if place[0] != request.server_id]
+        if self._slowest_s and self._is_enough(others):
+            hopeless = min(hopeless, max(STALL_FLOOR_S, STALL_FACTOR * self._slowest_s))
+        return at + hopeless
+
+    def _leave_stalled_behind(self, now: float) -> None:
+        for server_id, server in list(self._servers.items()):
+            if any(now >= self._limit(request, at) for request, (_, at) in server.writing.items()):
+                self._lose(server_id, PeerTimeoutError(f"server {server_id} did not answer in time"))
+
+
+def make_token(octets: bytes) -> bytes:
+    """A token of TOKEN_SIZE octets out of 32 unpredictable ones; FormatError if these are fewer."""
+    if len(octets) < HASH_SIZE:
+        raise FormatError("a token takes 32 octets")
+    return (UNFINISHED + octets).ljust(TOKEN_SIZE, b"\0")

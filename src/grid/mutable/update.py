@@ -1,0 +1,199 @@
+"""Changing a part of an MDMF file where it lies, or adding to its end. [spec mutable 17]
+
+It owns the choice between that and writing the whole file. Every octet that it reads is proven before anything is signed
+again; shares of any other version are never touched by halves.
+
+Cost: round trips: two to read, one to write. Network: the segments that hold the range, once or twice at their ends, and
+their hashes of every share; all hashes of every share where the file grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from grid.codec.merkle import build_tree, padded_leaf_count
+from grid.crypto.rsa import PrivateKey
+from grid.limits import MAX_UPDATE_SEGMENTS
+from grid.mutable.blocks import EncodedRun, SegmentRun, chain_of, encode_run
+from grid.mutable.geometry import HASH_SIZE, MDMF_VERSION, SALT_SIZE, Geometry
+from grid.mutable.goal import Goal, tests_of_version
+from grid.mutable.keys import encrypt_private_key
+from grid.mutable.layout import VersionFields, pack_header, plan_table
+from grid.mutable.nodes import climb
+from grid.mutable.prefix import Prefix
+from grid.mutable.publish import WHOLE_BYTES, updated
+from grid.mutable.rowplan import RowWants, ShareRows
+from grid.mutable.session import Session
+from grid.mutable.sources import OverlaySource
+from grid.mutable.versions import VersionMap
+from grid.mutable.writeplan import WriteJob
+from grid.ports import Buffer, ShareNumber
+
+NEIGHBOURS = 2
+"""Segments of which all is read at once, though what lies in the middle is not needed."""
+
+
+@frozen(kw_only=True)
+class _Change:
+    """Segments first .. stop are encoded anew; old and new sizes of the file."""
+
+    old: Geometry
+    new: Geometry
+    first: int
+    stop: int
+
+    @property
+    def grows(self) -> bool:
+        """Whether the hash tree has to be somewhere else, or of another size."""
+        return self.old.data_size != self.new.data_size
+
+
+def _plan_change(prefix: Prefix, offset: int, length: int) -> _Change:
+    old = prefix.geometry
+    size = max(old.size, offset + length)
+    new = Geometry(version=old.version, size=size, k=old.k, n=old.n, segment_size=old.segment_size)
+    first, stop = new.segment_range(offset, length)
+    return _Change(old=old, new=new, first=first, stop=stop)
+
+
+def may_update_in_place(found: VersionMap, prefix: Prefix, offset: int, length: int) -> bool:
+    """Whether all is there that an update in place needs: every share of this version, where it should be, and no other.
+
+    False also where so much changes that it is better written in pieces.
+    """
+    if prefix.version != MDMF_VERSION or len(found.sightings) != len(found.shares_of(prefix)) or found.bad:
+        return False
+    change = _plan_change(prefix, offset, length)
+    standard = Geometry.of_file(MDMF_VERSION, prefix.size, prefix.k, prefix.n)
+    numbers = {share.number for share in found.sightings}
+    in_place = all(
+        share.table == plan_table(standard, share.table.public_key[1], share.table.private_key[1])
+        for share in found.sightings
+    )
+    share_bytes, _ = change.new.run_sizes(change.first, change.stop - change.first)
+    small = share_bytes * prefix.n <= WHOLE_BYTES and change.new.segment_count <= MAX_UPDATE_SEGMENTS
+    return prefix.segment_size == standard.segment_size and len(numbers) == prefix.n and in_place and small
+
+
+async def update_in_place(
+    session: Session, found: VersionMap, prefix: Prefix, key: PrivateKey, offset: int, data: Buffer, happy: int
+) -> VersionMap | None:
+    """Publish the version that has `data` at `offset`; the map after it. None if some share proved bad or silent.
+
+    ConflictError, NotHappyError as of a publish; NotEnoughSharesError if the ends of the range cannot be read.
+    """
+    change = _plan_change(prefix, offset, len(data))
+    leaves = (0, change.old.segment_count) if change.grows else (change.first, change.stop)
+    wants = RowWants(geometry=change.old, first=leaves[0], stop=leaves[1])
+    rows = await session.fetch_rows(found, prefix, wants)
+    if len(rows) != prefix.n:
+        return None
+    run = SegmentRun(
+        geometry=change.new,
+        first_segment=change.first,
+        segment_count=change.stop - change.first,
+        text=await _new_text(session, found, prefix, change, offset, data),
+        salts=[session.runtime.entropy.octets(SALT_SIZE) for _ in range(change.first, change.stop)],
+        read_key=session.keys.require_read_key(),
+        wanted=frozenset(rows),
+    )
+    encoded = await session.compute(encode_run, run)
+    trees = await session.compute(_new_trees, change, rows, encoded)
+    roots = b"".join(trees[ShareNumber(number)][0][1][:HASH_SIZE] for number in range(prefix.n))
+    share_tree = build_tree(roots)
+    fields = await _sign(session, prefix, change, key, share_tree[:HASH_SIZE])
+    job = _write_job(prefix, change, fields, encoded, trees, share_tree, happy)
+    goal: Goal = {share.place: tests_of_version(prefix) for share in found.sightings}
+    return updated(found, fields, await session.write(job, goal))
+
+
+async def _new_text(
+    session: Session, found: VersionMap, prefix: Prefix, change: _Change, offset: int, data: Buffer
+) -> Buffer:
+    """The plaintext of the segments to be encoded; one read where the range begins and ends in neighbouring segments."""
+    start = change.first * change.new.segment_size
+    _, length = change.new.run_sizes(change.first, change.stop - change.first)
+    partial_front, partial_back = start < offset, offset + len(data) < min(start + length, prefix.size)
+    if partial_front and partial_back and change.stop - change.first <= NEIGHBOURS:
+        text = await session.gather(found, prefix, start, min(start + length, prefix.size) - start)
+        text[offset - start : offset - start + len(data)] = data
+        return text
+    source = OverlaySource(session=session, found=found, prefix=prefix, offset=offset, data=data)
+    return await source.read_at(start, length)
+
+
+Nodes = list[tuple[int, bytes]]
+"""(number of the first, hashes joined) of runs of nodes, ascending."""
+
+
+def _new_trees(change: _Change, rows: dict[ShareNumber, ShareRows], encoded: EncodedRun) -> dict[ShareNumber, Nodes]:
+    """What changes in each share's block hash tree; the first run starts with the root."""
+    trees: dict[ShareNumber, Nodes] = {}
+    for number, share in rows.items():
+        row = encoded.leaves[number]
+        if change.grows:
+            base = padded_leaf_count(change.old.leaf_count) - 1
+            kept = b"".join(share.nodes[base + leaf] for leaf in range(min(change.first, change.old.leaf_count)))
+            after = range(change.stop, change.old.leaf_count)
+            trees[number] = [(0, build_tree(kept + row + b"".join(share.nodes[base + leaf] for leaf in after)))]
+        else:
+            padded = padded_leaf_count(change.new.leaf_count)
+            values = [row[start : start + HASH_SIZE] for start in range(0, len(row), HASH_SIZE)]
+            trees[number] = _join_nodes(climb(padded, change.first, values, share.nodes))
+    return trees
+
+
+def _join_nodes(nodes: dict[int, bytes]) -> Nodes:
+    joined: Nodes = []
+    for number in sorted(nodes):
+        if joined and joined[-1][0] + len(joined[-1][1]) // HASH_SIZE == number:
+            joined[-1] = joined[-1][0], joined[-1][1] + nodes[number]
+        else:
+            joined.append((number, nodes[number]))
+    return joined
+
+
+async def _sign(session: Session, prefix: Prefix, change: _Change, key: PrivateKey, root_hash: bytes) -> VersionFields:
+    new = Prefix.of_version(change.new, seqnum=prefix.seqnum + 1, root_hash=root_hash, iv=b"")
+    public_key = key.public_key.der
+    return VersionFields(
+        prefix=new,
+        table=plan_table(change.new, len(public_key), len(key.der)),
+        public_key=public_key,
+        signature=await session.compute(key.sign, new.pack()),
+        private_key=encrypt_private_key(key),
+    )
+
+
+def _write_job(
+    prefix: Prefix,
+    change: _Change,
+    fields: VersionFields,
+    encoded: EncodedRun,
+    trees: dict[ShareNumber, Nodes],
+    share_tree: bytes,
+    happy: int,
+) -> WriteJob:
+    table = fields.table
+    data_offset = table.data[0] + change.new.run_offset(change.first)
+
+    def payload(number: ShareNumber) -> Sequence[tuple[int, Buffer]]:
+        tree = [(table.block_tree[0] + HASH_SIZE * node, octets) for node, octets in trees[number]]
+        return [
+            (data_offset, encoded.data[number]),
+            *tree,
+            (table.chain[0], chain_of(share_tree, prefix.n, number)),
+            (table.signature[0], fields.signature),
+            (0, pack_header(fields.prefix, table)),
+        ]
+
+    return WriteJob(
+        prefix=fields.prefix,
+        payload=payload,
+        new_length=None,
+        base=prefix.order,
+        happy=happy,
+        settle=False,
+    )

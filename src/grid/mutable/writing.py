@@ -1,0 +1,84 @@
+"""What every write to a mutable file begins with: a map that is good enough, the private key, and patience. [spec mutable 13, 16]
+
+It owns the waits: for a writer that seems to be at work, and before a retry.
+"""
+
+from __future__ import annotations
+
+import math
+
+from grid.crypto.rsa import PrivateKey
+from grid.errors import CapError, IntegrityError, NoServersError, NotEnoughSharesError
+from grid.mutable.keys import FileKeys
+from grid.mutable.mapplan import MapMode
+from grid.mutable.prefix import Prefix
+from grid.mutable.session import Session
+from grid.mutable.versions import VersionMap
+from grid.ports import Entropy
+
+UNFINISHED_WAITS_S = (1.0, 3.0)
+"""A version of which too few shares are there may be one that is just being written: it is given this time."""
+
+RETRIES = 3
+FIRST_DELAY_S = 1.0
+DELAY_DEVIATION = 0.11962656492
+"""Collisions are waited out for about 2.7, 7.4 and 20 s, as 1.20 does. [spec mutable 16]"""
+
+
+async def find_for_write(session: Session, mode: MapMode, private_key: PrivateKey | None) -> VersionMap:
+    """A map to write by; if there is a version newer than what can be read, only after its writer had time to end."""
+    found = await session.find(mode, private_key=private_key)
+    for wait_s in UNFINISHED_WAITS_S:
+        if not found.newer_unrecoverable:
+            break
+        await session.runtime.clock.sleep(wait_s)
+        found = await session.find(mode, private_key=found.private_key)
+    return found
+
+
+def require_best(found: VersionMap) -> Prefix:
+    """The newest version that can be read; NotEnoughSharesError, or NoServersError if nobody answered."""
+    best = found.best
+    if best is not None:
+        return best
+    if not found.answered:
+        count = len(found.servers)
+        raise NoServersError(f"none of the {count} servers could be reached" if count else "there is no server to ask")
+    versions = found.unrecoverable()
+    if not versions:
+        bad = f"; {len(found.bad)} are damaged" if found.bad else ""
+        raise NotEnoughSharesError(
+            f"no share of the file was found on {len(found.answered)} servers{bad}", found=0, needed=1
+        )
+    newest = versions[0]
+    have = len({share.number for share in found.shares_of(newest)})
+    raise NotEnoughSharesError(
+        f"{have} shares of the newest version were found, and it needs {newest.k}", found=have, needed=newest.k
+    )
+
+
+def require_key(found: VersionMap, private_key: PrivateKey | None) -> PrivateKey:
+    """The file's private key; IntegrityError if no share has given it."""
+    key = found.private_key or private_key
+    if key is None:
+        raise IntegrityError("no share that could be read holds the file's private key, so it cannot be written")
+    return key
+
+
+def require_same_format(keys: FileKeys, prefix: Prefix) -> None:
+    """CapError if the cap is that of the other format. [spec mutable 1]"""
+    if keys.version != prefix.version:
+        names = ("SDMF", "MDMF")
+        raise CapError(
+            f"the file is stored as {names[prefix.version]}, and this cap would write {names[keys.version]}: "
+            "use its cap of the same format"
+        )
+
+
+def next_delay(entropy: Entropy, delay_s: float) -> float:
+    """Seconds to wait after having waited delay_s, or FIRST_DELAY_S before the first: longer, and never the same twice."""
+    mean = delay_s * math.e
+    # Twelve uniform numbers add up to a normal one, near enough.
+    octets = entropy.octets(48)
+    uniform = [int.from_bytes(octets[index : index + 4]) / 2**32 for index in range(0, 48, 4)]
+    return max(0.1, mean + DELAY_DEVIATION * mean * (sum(uniform) - 6.0))

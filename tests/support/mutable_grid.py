@@ -1,0 +1,110 @@
+"""A virtual grid of slot servers, and one client of it: what most tests of mutable files start from."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from attrs import frozen
+
+from grid.caps import KnownCap
+from grid.mutable.geometry import FormatName
+from grid.mutable.keys import WriteCap
+from grid.mutable.node import MutableFile, create_mutable
+from grid.placement.leases import LeaseMaster
+from grid.ports import Buffer, Event, ServerId, Source
+from tests.support.mutable_key import known_key
+from tests.support.scripted_slots import SlotServer
+from tests.support.virtual_time import InlineCpu, SeededEntropy, VirtualRuntime
+
+T = TypeVar("T")
+
+
+@frozen(kw_only=True)
+class Shape:
+    """An encoding."""
+
+    k: int = 3
+    n: int = 10
+    happy: int = 7
+
+
+class OtherProcess:
+    """A runtime with the same clock: what runs in it takes no turns with the first one."""
+
+    def __init__(self, first: VirtualRuntime, seed: int) -> None:
+        self.clock = first.clock
+        self.cpu = InlineCpu()
+        self.entropy = SeededEntropy(seed)
+
+
+class MutableGrid:
+    """Servers, a runtime, and files made with the published key."""
+
+    def __init__(self, count: int = 10, shape: Shape | None = None, seed: int = 0) -> None:
+        self.runtime = VirtualRuntime(seed)
+        self.servers = [SlotServer(f"server{index}", self.runtime.clock) for index in range(count)]
+        self.shape = shape or Shape()
+        self.leases = LeaseMaster(bytes(range(32)))
+        self.events: list[Event] = []
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """What the coroutine comes to, in virtual time."""
+        return self.runtime.run(coroutine)
+
+    def create(self, contents: Buffer | Source, format: FormatName = "sdmf") -> WriteCap:
+        """A file of the published key."""
+        return self.run(self.creating(contents, format))
+
+    async def creating(self, contents: Buffer | Source, format: FormatName = "sdmf") -> WriteCap:
+        return await create_mutable(
+            contents,
+            format=format,
+            encoding=self.shape,
+            servers=self.servers,
+            leases=self.leases,
+            runtime=self.runtime,
+            key=known_key(),
+            observer=self.events.append,
+        )
+
+    def open(self, cap: KnownCap, *, process: int = 0, shape: Shape | None = None) -> MutableFile:
+        """The file, as another process sees it if `process` is not 0."""
+        runtime = self.runtime if not process else OtherProcess(self.runtime, process)
+        return MutableFile(
+            cap,
+            self.servers,
+            runtime,
+            leases=self.leases,
+            encoding=shape or self.shape,
+            observer=self.events.append,
+        )
+
+    def read(self, cap: KnownCap) -> bytes:
+        """The contents, by a new reader."""
+        return self.run(self.open(cap).read_all())
+
+    def server(self, server_id: ServerId) -> SlotServer:
+        """The server of that name."""
+        return next(server for server in self.servers if server.identity.server_id == server_id)
+
+    def shares(self, cap: KnownCap) -> dict[int, list[tuple[SlotServer, bytearray]]]:
+        """Every share of the file, by number, with its server."""
+        index = cap.storage_index
+        assert index is not None
+        found: dict[int, list[tuple[SlotServer, bytearray]]] = {}
+        for server in self.servers:
+            for number, data in server.slots.get(index, {}).items():
+                found.setdefault(number, []).append((server, data))
+        return found
+
+    def share(self, cap: KnownCap, number: int) -> bytearray:
+        """The octets of the only share of that number, to be spoiled."""
+        [(_, data)] = self.shares(cap)[number]
+        return data
+
+    def reset_counts(self) -> None:
+        """Count calls and octets from here on."""
+        for server in self.servers:
+            server.calls.clear()
+            server.read_bytes = server.written_bytes = server.largest_write = 0
