@@ -40,7 +40,6 @@ class Request:
     index: int = field(default=-1, init=False)
 
 
-R_contra = TypeVar("R_contra", bound=Request)
 R = TypeVar("R", bound=Request)
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -52,7 +51,7 @@ class Plan(Protocol[R, T_co]):
     def advance(self, now: float) -> Sequence[R]:
         """The requests that it wants carried out now, each returned once. Also called when a wake-up is due."""
 
-    def answer(self, request: R, answer: Any, now: float) -> None:
+    def answer(self, request: R, answer: object, now: float) -> None:
         """A request's answer."""
 
     def fail(self, request: R, error: GridError, now: float) -> None:
@@ -142,7 +141,7 @@ class _Loop(Generic[R, T]):
         self._request_count += 1
         self._tell("send", request, now)
 
-        async def body() -> Any:
+        async def body() -> object:
             return await self._perform(request)
 
         placeholder: Deferred[None] = Deferred()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from foolscap.banana import b1282int
+from foolscap.banana import b1282int, int2b128
 from foolscap.broker import Broker, PBRootUnslicer
 from foolscap.eventual import eventually
 from foolscap.tokens import STRING, BananaError
@@ -19,6 +19,7 @@ from zope.interface import implementer
 from grid.limits import MAX_UNSENT, MAX_WIRE_MESSAGE
 
 _PREFIX_SIZE = 65
+_LONG_STRING = 4096
 
 
 class _RootUnslicer(PBRootUnslicer):
@@ -73,7 +74,13 @@ class BoundedBroker(Broker):
 
     def sendToken(self, token: Any) -> None:
         """Send a token; if too much waits then, stop listening until it is sent."""
-        super().sendToken(token)
+        if isinstance(token, bytes) and len(token) > _LONG_STRING:
+            # What Foolscap sends for it, without looking a megabyte up in a table of abbreviations.
+            int2b128(len(token), self.transport.write)
+            self.transport.write(STRING)
+            self.transport.write(token)
+        else:
+            super().sendToken(token)
         if self._is_clogged and isinstance(token, bytes):
             self._unsent_size += len(token)
             if self._unsent_size > MAX_UNSENT and not self._is_full:

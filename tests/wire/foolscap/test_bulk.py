@@ -1,0 +1,87 @@
+"""Large strokes under Foolscap: the same octets, in a fraction of the calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foolscap.api import Referenceable, Tub
+from twisted.internet.endpoints import TCP4ServerEndpoint
+from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
+
+from grid.wire.foolscap.bulk import STROKE_SIZE, BulkTransport
+from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub, throwaway_certificate
+
+LONG = bytes(range(256)) * (5 * 2**12 + 1)
+
+
+class _Echo(Referenceable):
+    def remote_echo(self, data: bytes) -> bytes:
+        return data
+
+
+def _plain_tub() -> Any:
+    tub = Tub(certData=throwaway_certificate())
+    tub.startService()
+    return tub
+
+
+async def _serve(tub: Any) -> str:
+    from twisted.internet import reactor
+
+    port = await listen(tub, TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1"))
+    set_location(tub, (f"tcp:127.0.0.1:{port}",))
+    return str(tub.registerReference(_Echo()))
+
+
+def _layer(reference: Any) -> Any:
+    return reference.tracker.broker.transport.protocol
+
+
+async def test_long_string_when_both_ends_use_large_strokes_then_comes_back_whole() -> None:
+    server, client = start_tub(), start_tub()
+    reference = await client.getReference(await _serve(server))
+    try:
+        assert type(_layer(reference)) is BulkTransport
+        for data in (b"", b"x", LONG[:4095], LONG[:4097], LONG[: STROKE_SIZE + 1], LONG):
+            assert await reference.callRemote("echo", data) == data
+    finally:
+        await stop_tub(client)
+        await stop_tub(server)
+
+
+async def test_long_string_when_the_other_end_is_plain_foolscap_then_comes_back_whole_both_ways() -> None:
+    for make_server, make_client in ((start_tub, _plain_tub), (_plain_tub, start_tub)):
+        server, client = make_server(), make_client()
+        reference = await client.getReference(await _serve(server))
+        try:
+            assert await reference.callRemote("echo", LONG) == LONG
+        finally:
+            await stop_tub(client)
+            await stop_tub(server)
+
+
+async def test_long_string_when_sent_then_costs_one_encryption_per_stroke() -> None:
+    server, client = start_tub(), start_tub()
+    reference = await client.getReference(await _serve(server))
+    try:
+        connection = _layer(reference)._tlsConnection
+        sizes: list[int] = []
+        send = connection.send
+
+        def counted(data: Any) -> int:
+            sizes.append(len(data))
+            return int(send(data))
+
+        connection.send = counted
+        await reference.callRemote("echo", LONG)
+        assert sum(sizes) > len(LONG)
+        assert len([size for size in sizes if size > 1000]) <= -(-len(LONG) // STROKE_SIZE)
+    finally:
+        await stop_tub(client)
+        await stop_tub(server)
+
+
+def test_layer_when_twisted_changes_then_the_methods_leaned_on_are_still_there() -> None:
+    for name in ("_write", "_flushSendBIO", "_flushReceiveBIO", "_bufferedWrite", "_tlsShutdownFinished"):
+        assert callable(getattr(TLSMemoryBIOProtocol, name))
+    assert issubclass(BulkTransport, BufferingTLSTransport)
