@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
+import cffi  # type: ignore[import-untyped]
 import pytest
 
-from grid.codec import isal
+from grid.codec import isal, isal_declarations
 from grid.codec.isal import IsalLibrary, load_isal
 
 
@@ -33,3 +37,14 @@ def test_multiply_when_the_counts_do_not_fit_the_matrix_refuses() -> None:
             library.multiply(size, matrix, sources, targets)
     library.multiply(4, matrix, [b"abcd", bytes(4)], [target])
     assert bytes(target) == b"abcd"
+
+
+def test_declarations_are_what_cffi_makes_of_those_in_the_text(tmp_path: Path) -> None:
+    text = isal_declarations.__doc__ or ""
+    builder = cffi.FFI()
+    builder.cdef("\n".join(line for line in text.splitlines() if line.startswith("    void ")))
+    builder.set_source("made", None)
+    builder.emit_python_code(str(tmp_path / "made.py"))
+    calls = [node for node in ast.walk(ast.parse((tmp_path / "made.py").read_text())) if isinstance(node, ast.Call)]
+    (made,) = ({str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords} for call in calls)
+    assert made == {"_version": 0x2601, "_types": isal_declarations.TYPES, "_globals": isal_declarations.FUNCTIONS}

@@ -1,7 +1,6 @@
 """Intel's ISA-L through its C interface: products of a matrix with blocks, over GF(2^8).
 
-Owns the search for the library, the declarations of the two functions used, and the lifetime of what they
-point to. Knows nothing of codes: matrices come from outside. The calls release the interpreter's lock.
+Owns the search for the library and the lifetime of what its two functions point to. Knows nothing of codes: matrices come from outside. The calls release the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -10,22 +9,14 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-import cffi  # type: ignore[import-untyped]
 from attrs import field, frozen
 
+from grid.codec.isal_declarations import ffi as _ffi
 from grid.crypto.buffer import Buffer
 
 _TABLE_SIZE = 32
 _LONGEST_CALL = 2**31 - 65536
 """Lengths are C ints."""
-
-_ffi = cffi.FFI()
-_ffi.cdef(
-    """
-    void ec_init_tables(int k, int rows, unsigned char *a, unsigned char *gftbls);
-    void ec_encode_data(int len, int k, int rows, unsigned char *gftbls, unsigned char **data, unsigned char **coding);
-    """
-)
 
 
 @frozen
@@ -44,8 +35,11 @@ class IsalLibrary:
         """OSError or AttributeError if there is no libisal at the path."""
         self.path = path
         self._library = _ffi.dlopen(path)
-        self._init_tables = self._library.ec_init_tables
-        self._encode_data = self._library.ec_encode_data
+        try:
+            self._init_tables = self._library.ec_init_tables
+            self._encode_data = self._library.ec_encode_data
+        except _ffi.error as problem:
+            raise AttributeError(str(problem)) from None
 
     def make_tables(self, rows: Sequence[bytes]) -> MatrixTables:
         """What `multiply` needs for this matrix: at least one row, all of one length."""
