@@ -150,11 +150,18 @@ def test_introducer_that_nobody_runs_ends_with_5_and_leaves_no_target(client: Pa
 
 
 def test_client_without_an_introducer_says_where_to_name_one(tmp_path: Path) -> None:
-    (tmp_path / "grid.cfg").write_text("[node]\nnicname = x\n")
+    (tmp_path / "grid.cfg").write_text("[node]\nnickname = x\n")
     got = grid("-d", tmp_path, "check", CHK)
     assert got.code == 1
-    assert "unknown, ignored" in got.err
     assert "introducers.yaml" in got.err
+
+
+def test_misspelt_key_stops_the_command_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / "grid.cfg").write_text("[node]\nnicname = x\n")
+    for arguments in (("check", CHK), ("run",)):
+        got = grid("-d", tmp_path, *arguments)
+        assert got.code == 1
+        assert "section [node], key nicname: there is no such key" in got.err
 
 
 def test_missing_file_is_an_error_on_one_line(client: Path) -> None:

@@ -36,7 +36,6 @@ enabled = false
 
 def test_storage_configuration_of_1_20_is_read_without_a_warning() -> None:
     settings = parse_config(STORAGE_OF_1_20, "tahoe.cfg")
-    assert settings.warnings == ()
     assert settings.nickname == "s0"
     assert settings.web_port is None
     assert settings.tub_port == ("tcp:39412:interface=127.0.0.1",)
@@ -67,12 +66,39 @@ def test_bare_port_is_a_tcp_port_and_several_may_be_given() -> None:
     assert settings.tub_location == ("a:1", "AUTO")
 
 
-def test_unknown_key_and_section_are_warnings_that_name_them() -> None:
-    settings = parse_config("[node]\nnicname = a\n[strorage]\nx=1\n[grid_managers]\nany = pub-v0-x\n", "grid.cfg")
-    assert settings.warnings == (
-        "grid.cfg: section [node], key nicname: unknown, ignored",
-        "grid.cfg: section [strorage]: unknown, ignored",
-    )
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("[node]\nnicname = a\n", "section [node], key nicname"),
+        ("[strorage]\nx = 1\n", "section [strorage]"),
+        ("[connections]\ntpc = tcp\n", "section [connections], key tpc"),
+    ],
+)
+def test_unknown_key_or_section_is_an_error_that_names_it(text: str, where: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text, "grid.cfg")
+    assert str(caught.value).startswith(f"grid.cfg: {where}: ")
+
+
+def test_names_that_the_user_chooses_are_never_unknown() -> None:
+    text = "[grid_managers]\nany = pub-v0-x\n[grid_manager_certificates]\nmine = mine.cert\n"
+    settings = parse_config(text + "[storageclient.plugins.p]\na = b\n", "grid.cfg")
+    assert settings.grid_managers == (("any", "pub-v0-x"),)
+    assert settings.certificates == (("mine", "mine.cert"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "transport"),
+    [
+        ("", "auto"),
+        ("transport = HTTP", "http"),
+        ("force_foolscap = true", "foolscap"),
+        ("force_foolscap = true\ntransport = foolscap", "foolscap"),
+        ("force_foolscap = false\ntransport = http", "http"),
+    ],
+)
+def test_transport_is_what_either_key_says(text: str, transport: str) -> None:
+    assert parse_config(f"[client]\n{text}\n", "x").client.transport == transport
 
 
 def test_expiry_is_read_as_seconds_and_unix_time() -> None:
@@ -113,6 +139,8 @@ def test_percent_sign_is_written_twice() -> None:
         ("[node]\ntub.port = disabled\n", "node", "tub.port"),
         ("[node]\nnickname = 50% off\n", "node", "nickname"),
         ("[connections]\ntcp = pigeon\n", "connections", "tcp"),
+        ("[client]\ntransport = pigeon\n", "client", "transport"),
+        ("[client]\ntransport = http\nforce_foolscap = true\n", "client", "transport"),
     ],
 )
 def test_unusable_value_is_an_error_naming_file_section_and_key(text: str, section: str, key: str) -> None:

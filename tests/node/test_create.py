@@ -22,7 +22,6 @@ def test_new_storage_node_opens_with_what_was_asked_for(tmp_path: Path) -> None:
     create_storage(tmp_path / "deep" / "s", new)
     node = open_directory(tmp_path / "deep" / "s")
     assert node.kind is NodeKind.CLIENT
-    assert node.settings.warnings == ()
     assert node.settings.nickname == "50% full"
     assert node.settings.tub_port == (LISTENING.port,)
     assert node.settings.tub_location == (LISTENING.location,)

@@ -30,8 +30,6 @@ def open_client_directory(context: click.Context) -> NodeDirectory:
     directory = open_directory(path)
     if directory.kind is not NodeKind.CLIENT:
         raise ConfigError(f"{path} is an introducer's directory: name a client's with -d or GRID_NODE_DIR")
-    for warning in directory.settings.warnings:
-        click.echo(f"grid: warning: {warning}", err=True)
     return directory
 
 
@@ -43,7 +41,7 @@ def run_with_client(directory: NodeDirectory, operation: Callable[[Client], Awai
         from grid.node.client import Client
         from grid.runtime import make_runtime
 
-        client = Client(directory, make_runtime(reactor))
+        client = Client(directory, make_runtime(reactor), reactor)
         try:
             return await operation(client)
         finally:

@@ -30,8 +30,6 @@ def run(ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, all
     node = open_directory(Path(directory if directory is not None else ctx.find_root().obj))
     log = LineLog()
     log.say(f"'grid run' in {str(node.path)!r}")
-    for warning in node.settings.warnings:
-        log.say(f"warning: {warning}")
 
     async def task(reactor: Any) -> None:  # noqa: ANN401
         if stop_with_stdin:

@@ -19,6 +19,7 @@ from grid.errors import FormatError
 from grid.limits import MAX_ANNOUNCEMENT_SIZE
 from grid.placement.order import permutation_seed
 from grid.ports import ServerId, ServerIdentity
+from grid.wire.http.announced import NURLS_FIELD, PLAIN_FIELD
 from grid.wire.locators import Furl, parse_furl
 
 STORAGE_SERVICE = "storage"
@@ -123,10 +124,14 @@ def storage_fields(
     nonce: bytes,
     furl: str | None,
     nurls: tuple[str, ...] = (),
+    plaintext_reads: tuple[str, ...] = (),
     permutation_seed_base32: str | None = None,
     certificates: tuple[Mapping[str, str], ...] = (),
 ) -> dict[str, Any]:
-    """The fields of a storage server's announcement. nonce: 32 unpredictable octets, new each time. [spec wire 8.1]"""
+    """The fields of a storage server's announcement. [spec wire 8.1]
+
+    nonce: 32 unpredictable octets, new each time. plaintext_reads: hints where shares are read in the clear.
+    """
     fields: dict[str, Any] = {
         "version": 0,
         "service-name": STORAGE_SERVICE,
@@ -140,7 +145,9 @@ def storage_fields(
     if furl is not None:
         fields["anonymous-storage-FURL"] = furl
     if nurls:
-        fields["anonymous-storage-NURLs"] = list(nurls)
+        fields[NURLS_FIELD] = list(nurls)
+    if plaintext_reads:
+        fields[PLAIN_FIELD] = list(plaintext_reads)
     if permutation_seed_base32 is not None:
         fields["permutation-seed-base32"] = permutation_seed_base32
     if certificates:

@@ -19,6 +19,7 @@ from grid.discovery.latch import Latch
 from grid.errors import FormatError
 from grid.limits import MAX_ANNOUNCEMENTS
 from grid.ports import Clock, ServerId, ServerIdentity, StorageServer
+from grid.wire.http.announced import NURLS_FIELD, PLAIN_FIELD
 from grid.wire.status import ConnectionStatus, RemoteServer
 
 log = Logger()
@@ -122,7 +123,8 @@ def _supersedes(new: Announcement, kept: Announcement) -> bool:
 
 
 def _same_place(one: Announcement, other: Announcement) -> bool:
-    def place(announcement: Announcement) -> tuple[str, Any]:
-        return storage_furl(announcement).to_string(), announcement.fields.get("anonymous-storage-NURLs")
+    def place(announcement: Announcement) -> tuple[str, Any, Any]:
+        fields = announcement.fields
+        return storage_furl(announcement).to_string(), fields.get(NURLS_FIELD), fields.get(PLAIN_FIELD)
 
     return place(one) == place(other)

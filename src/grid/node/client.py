@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from grid import __version__
 from grid.codec.key_text import parse_verifying_key
 from grid.crypto.ed25519 import VerifyingKey
-from grid.discovery.factories import foolscap_servers
+from grid.discovery.factories import Transports
 from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
 from grid.discovery.latch import Latch
 from grid.discovery.server_set import ServerSet
@@ -37,12 +37,22 @@ OTHERS_S = 2.0
 class Client:
     """What a node directory makes of a process: use it between open_client and close."""
 
-    def __init__(self, directory: NodeDirectory, runtime: Runtime) -> None:
+    def __init__(self, directory: NodeDirectory, runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401
         """Reads the files that say where servers are; opens nothing. ConfigError."""
         self.directory = directory
         self.runtime = runtime
+        self._reactor = reactor
         self._tub: Any = client_tub(directory.settings)
-        self.server_set = ServerSet(foolscap_servers(self._tub, runtime.clock), runtime.clock, _manager_keys(directory))
+        self._pool: Any = None
+        settings = directory.settings.client
+        transports = Transports(
+            tub=lambda: self._tub,
+            pool=self._http_pool,
+            runtime=runtime,
+            choice=settings.transport,
+            plaintext_reads=settings.plaintext_reads,
+        )
+        self.server_set = ServerSet(transports.server_maker(), runtime.clock, _manager_keys(directory))
         self._latch = Latch(runtime.clock)
         self.introducers = [
             IntroducerClient(
@@ -106,7 +116,16 @@ class Client:
         for introducer in self.introducers:
             introducer.close()
         self.server_set.close()
+        if self._pool is not None:
+            self._pool.close()
         await stop_tub(self._tub)
+
+    def _http_pool(self) -> Any:  # noqa: ANN401 - only those who use HTTP import it
+        if self._pool is None:
+            from grid.wire.http.pool import Pool
+
+            self._pool = Pool(self._reactor, self.runtime.clock)
+        return self._pool
 
     def _all_settled(self) -> bool:
         return all(introducer.is_settled for introducer in self.introducers)

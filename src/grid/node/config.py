@@ -1,7 +1,7 @@
 """A node's configuration: the text of grid.cfg or tahoe.cfg into frozen settings. Pure.
 
-The keys are those of 1.20. A value that cannot be used is a ConfigError naming file, section and key, and never the
-value (it may be a secret); a key nobody knows is a warning, so that a newer program's file still works.
+The keys are those of 1.20, and a few more. A value that cannot be used is a ConfigError naming file, section and key,
+and never the value (it may be a secret); so is a key nobody knows, for it may be a misspelt one.
 [spec cli 6] [spec storage-server 10.1]
 """
 
@@ -20,6 +20,7 @@ from grid.node.quantities import parse_boolean, parse_day, parse_duration, parse
 
 T = TypeVar("T")
 Durability = Literal["full", "none"]
+Transport = Literal["auto", "foolscap", "http"]
 
 DEFAULT_SEGMENT_SIZE = 2**20
 
@@ -38,7 +39,10 @@ class ExpirySettings:
 
 @frozen(kw_only=True)
 class StorageSettings:
-    """The storage server of a node. directory: as written, relative to the node's; reserved_space: octets."""
+    """The storage server of a node. directory: as written, relative to the node's; reserved_space: octets.
+
+    plaintext_reads: endpoint description where shares are served in the clear as well, to readers only; None: nowhere.
+    """
 
     enabled: bool = True
     readonly: bool = False
@@ -47,20 +51,26 @@ class StorageSettings:
     directory: str = "storage"
     durability: Durability = "full"
     force_foolscap: bool = False
+    plaintext_reads: str | None = None
     grid_management: bool = False
     expire: ExpirySettings = ExpirySettings()
 
 
 @frozen(kw_only=True)
 class ClientSettings:
-    """How a node puts files. preferred: ids of the servers asked first; introducer_furl: the legacy key, if set."""
+    """How a node puts files, and reaches servers.
+
+    preferred: ids of the servers asked first; plaintext_reads: read in the clear where servers offer it;
+    introducer_furl: the legacy key, if set.
+    """
 
     needed: int = 3
     happy: int = 7
     total: int = 10
     max_segment_size: int = DEFAULT_SEGMENT_SIZE
     preferred: frozenset[str] = frozenset()
-    force_foolscap: bool = False
+    transport: Transport = "auto"
+    plaintext_reads: bool = False
     mutable_format: Literal["SDMF", "MDMF"] = "SDMF"
     introducer_furl: str | None = field(default=None, repr=False)
 
@@ -85,9 +95,9 @@ class NodeSettings:
     tcp_handler: str = "tcp"
     reveal_address: bool = True
     grid_managers: tuple[tuple[str, str], ...] = ()
+    certificates: tuple[tuple[str, str], ...] = ()
     client: ClientSettings = ClientSettings()
     storage: StorageSettings = StorageSettings()
-    warnings: tuple[str, ...] = ()
 
 
 @frozen
@@ -119,6 +129,7 @@ class _Section:
 def parse_config(text: str, file_name: str) -> NodeSettings:
     """The settings in a configuration file's text; ConfigError, naming file_name, if they cannot be used."""
     sections = _read_sections(text, file_name)
+    _refuse_unknown(sections, file_name)
 
     def section(name: str) -> _Section:
         return _Section(file_name, name, sections.get(name, {}))
@@ -137,9 +148,9 @@ def parse_config(text: str, file_name: str) -> NodeSettings:
         tcp_handler=_read_choice(section("connections"), "tcp", ("tcp", "tor", "disabled"), "tcp"),
         reveal_address=node.read("reveal-ip-address", parse_boolean, True),
         grid_managers=tuple(sections.get("grid_managers", {}).items()),
+        certificates=tuple(sections.get("grid_manager_certificates", {}).items()),
         client=_read_client(section("client")),
         storage=_read_storage(section("storage")),
-        warnings=tuple(_find_unknown(sections, file_name)),
     )
 
 
@@ -163,15 +174,14 @@ def _read_sections(text: str, file_name: str) -> dict[str, dict[str, str]]:
         raise ConfigError(f"{file_name}: expected [section] lines and key = value lines") from None
 
 
-def _find_unknown(sections: Mapping[str, Mapping[str, str]], file_name: str) -> list[str]:
-    warnings = []
+def _refuse_unknown(sections: Mapping[str, Mapping[str, str]], file_name: str) -> None:
+    """ConfigError naming the first section or key that no program of this kind has."""
     for name, values in sections.items():
         unknown = unknown_keys(name, values)
         if unknown is None:
-            warnings.append(f"{file_name}: section [{name}]: unknown, ignored")
-        else:
-            warnings += [f"{file_name}: section [{name}], key {key}: unknown, ignored" for key in unknown]
-    return warnings
+            raise ConfigError(f"{file_name}: section [{name}]: there is no such section; correct or remove it")
+        for key in unknown:
+            raise ConfigError(f"{file_name}: section [{name}], key {key}: there is no such key; correct or remove it")
 
 
 def _read_choice(section: _Section, key: str, choices: tuple[str, ...], default: str) -> str:
@@ -231,10 +241,21 @@ def _read_client(section: _Section) -> ClientSettings:
             DEFAULT_SEGMENT_SIZE,
         ),
         preferred=frozenset(_read_list(section.values.get("peers.preferred", ""))),
-        force_foolscap=section.read("force_foolscap", parse_boolean, False),
+        transport=_read_transport(section),
+        plaintext_reads=section.read("plaintext_reads", parse_boolean, False),
         mutable_format="MDMF" if mutable_format == "MDMF" else "SDMF",
         introducer_furl=furl,
     )
+
+
+def _read_transport(section: _Section) -> Transport:
+    """`transport`, or what the `force_foolscap` of 1.20 makes of it."""
+    transport = _read_choice(section, "transport", ("auto", "foolscap", "http"), "auto")
+    if section.read("force_foolscap", parse_boolean, False):
+        if transport == "http":
+            raise section.error("transport", "cannot be http while force_foolscap is true")
+        return "foolscap"
+    return "http" if transport == "http" else "foolscap" if transport == "foolscap" else "auto"
 
 
 def _read_storage(section: _Section) -> StorageSettings:
@@ -246,6 +267,7 @@ def _read_storage(section: _Section) -> StorageSettings:
         directory=section.text("storage_dir") or "storage",
         durability="none" if _read_choice(section, "durability", ("full", "none"), "full") == "none" else "full",
         force_foolscap=section.read("force_foolscap", parse_boolean, False),
+        plaintext_reads=section.text("plaintext_reads"),
         grid_management=section.read("grid_management", parse_boolean, False),
         expire=_read_expiry(section),
     )

@@ -8,10 +8,11 @@ _TABLE = """
 node: nickname reveal-ip-address web.port web.static tub.port tub.location tempdir timeout.keepalive
 node: timeout.disconnect log_gatherer.furl ssh.port ssh.authorized_keys_file
 client: helper.furl introducer.furl key_generator.furl mutable.format peers.preferred force_foolscap shares.needed
+client: transport plaintext_reads
 client: shares.happy shares.total shares._max_immutable_segment_size_for_testing storage.plugins stats_gatherer.furl
 storage: enabled anonymous readonly reserved_space storage_dir durability force_foolscap grid_management debug_discard
 storage: plugins expire.enabled expire.mode expire.override_lease_duration expire.cutoff_date expire.immutable
-storage: expire.mutable
+storage: expire.mutable plaintext_reads
 connections: tcp
 helper: enabled
 tor: enabled socks.port control.port launch tor.executable onion onion.local_port onion.external_port

@@ -17,6 +17,7 @@ from grid.codec import base32
 from grid.discovery.announcement import SignedAnnouncement, sign, storage_fields
 from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
 from grid.discovery.introducer_server import Introducer
+from grid.node.certificates import read_certificates
 from grid.node.client import Client
 from grid.node.directory import NodeDirectory, NodeKind
 from grid.node.identity import signing_key
@@ -44,7 +45,7 @@ async def run_node(directory: NodeDirectory, runtime: Runtime, reactor: Any, say
     elif directory.settings.storage.enabled:
         await _run_storage(directory, runtime, reactor, say)
     else:
-        await _run_client(directory, runtime, say)
+        await _run_client(directory, runtime, reactor, say)
 
 
 async def _run_introducer(directory: NodeDirectory, reactor: Any, say: Say) -> None:  # noqa: ANN401
@@ -58,8 +59,8 @@ async def _run_introducer(directory: NodeDirectory, reactor: Any, say: Say) -> N
         await stop_tub(tub)
 
 
-async def _run_client(directory: NodeDirectory, runtime: Runtime, say: Say) -> None:
-    client = Client(directory, runtime)
+async def _run_client(directory: NodeDirectory, runtime: Runtime, reactor: Any, say: Say) -> None:  # noqa: ANN401
+    client = Client(directory, runtime, reactor)
     try:
         client.start()
         say("client running")
@@ -87,8 +88,9 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
         # Stopped first of all, so that nothing new comes in while the uploads in progress are given up.
         closing.push_async_callback(stop_tub, tub)
         http = SharedHttp(directory, service, runtime.clock)
-        closing.callback(http.close)
+        closing.push_async_callback(http.close)
         await listen_as_configured(tub, directory, reactor, http.share_port)
+        await http.listen_in_the_clear(reactor)
         furl = None
         if directory.settings.storage.anonymous:
             furl = register(tub, RemoteStorageServer(service), directory.private / "storage.furl")
@@ -99,7 +101,9 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
             nonce=runtime.entropy.octets(32),
             furl=None if furl is None else furl.to_string(),
             nurls=() if furl is None else http.open_to(furl),
+            plaintext_reads=() if furl is None else http.plain_hints(furl),
             permutation_seed_base32=seed_text,
+            certificates=read_certificates(directory),
         )
         for introducer in _start_introducers(directory, runtime, tub, sign(fields, key)):
             closing.callback(introducer.close)

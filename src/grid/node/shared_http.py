@@ -1,14 +1,18 @@
-"""The HTTP side of a storage node: on the port and with the certificate of its Tub. [spec wire 12, 13]"""
+"""The HTTP side of a storage node: on the port and with the certificate of its Tub. [spec wire 12, 13]
+
+Where `[storage] plaintext_reads` asks for it, shares can also be read in the clear, at a port of their own.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from grid.errors import ConfigError
 from grid.node.directory import NodeDirectory
 from grid.ports import Clock, StorageServer
 from grid.wire.foolscap.tub import node_certificate
 from grid.wire.http.announced import nurls_of
-from grid.wire.http.listeners import HttpOffer, SharedEndpoint
+from grid.wire.http.listeners import HttpOffer, PlainFactory, SharedEndpoint
 from grid.wire.http.tls import server_context, spki_hash_of_pem
 from grid.wire.locators import Furl
 
@@ -19,6 +23,11 @@ class SharedHttp:
     def __init__(self, directory: NodeDirectory, server: StorageServer, clock: Clock) -> None:
         """Nobody is let in before `open_to`; ConfigError if the certificate cannot be used."""
         settings = directory.settings.storage
+        self._where = f"{directory.config_file}: section [storage], key plaintext_reads"
+        self._plain_endpoint = settings.plaintext_reads
+        self._plain_port: Any = None
+        if settings.plaintext_reads is not None and (settings.force_foolscap or not settings.anonymous):
+            raise ConfigError(f"{self._where}: needs HTTP, which force_foolscap or anonymous switches off")
         self._clock = clock
         self._certificate_file = directory.private / "node.pem"
         self._offer = HttpOffer(server, clock) if settings.anonymous and not settings.force_foolscap else None
@@ -30,6 +39,32 @@ class SharedHttp:
         context = server_context(self._certificate_file)
         return SharedEndpoint(endpoint, context, self._offer.connections, self._clock)
 
+    async def listen_in_the_clear(self, reactor: Any) -> None:  # noqa: ANN401
+        """Listen for readers in the clear, if the configuration asks for it; ConfigError if that is not possible."""
+        if self._offer is None or self._plain_endpoint is None:
+            return
+        from twisted.internet.endpoints import serverFromString
+        from twisted.internet.error import CannotListenError
+
+        text = self._plain_endpoint
+        try:
+            endpoint = serverFromString(reactor, f"tcp:{text}" if text.isascii() and text.isdigit() else text)
+        except (ValueError, TypeError, KeyError):
+            raise ConfigError(f"{self._where}: not a server endpoint") from None
+        try:
+            self._plain_port = await endpoint.listen(PlainFactory(self._offer.plain_connections))
+        except (CannotListenError, OSError) as error:
+            raise ConfigError(f"{self._where}: cannot listen: {error}") from None
+
+    def plain_hints(self, furl: Furl) -> tuple[str, ...]:
+        """Where readers in the clear are served: on each of the FURL's TCP hosts."""
+        if self._plain_port is None:
+            return ()
+        port = self._plain_port.getHost().port
+        # The port is after the last colon also where the host is an IPv6 address in brackets.
+        hosts = [hint.rpartition(":")[0] for hint in furl.hints if hint.startswith("tcp:")]
+        return tuple(f"{host}:{port}" for host in hosts)
+
     def open_to(self, furl: Furl) -> tuple[str, ...]:
         """Let those in who know the FURL, and the NURLs to announce to them."""
         if self._offer is None:
@@ -38,7 +73,10 @@ class SharedHttp:
         spki_hash = spki_hash_of_pem(node_certificate(self._certificate_file))
         return tuple(nurl.to_string() for nurl in nurls_of(furl, spki_hash))
 
-    def close(self) -> None:
-        """Close all connections now."""
+    async def close(self) -> None:
+        """Close all connections now, and the port of its own."""
+        if self._plain_port is not None:
+            await self._plain_port.stopListening()
+            self._plain_port = None
         if self._offer is not None:
             self._offer.close()
