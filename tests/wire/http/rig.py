@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -14,15 +14,17 @@ from twisted.internet import reactor
 from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.internet.protocol import Factory
 
-from grid.ports import Runtime, ServerId, ServerIdentity, StorageServer
+from grid.ports import Buffer, Runtime, ServerId, ServerIdentity, StorageServer
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService
 from grid.storage.settings import StorageSettings
 from grid.wire.foolscap.tub import throwaway_certificate
+from grid.wire.http.asking import Asker, Entrance, Question, Reply
+from grid.wire.http.authority import authorization, plain_authorization
 from grid.wire.http.client import HttpServer
 from grid.wire.http.listeners import HttpOffer, PlainFactory, SharedPortFactory
-from grid.wire.http.pool import Pool
+from grid.wire.http.pool import Address, Pool
 from grid.wire.http.tls import server_context, spki_hash_of_pem
 from grid.wire.locators import Nurl
 
@@ -114,3 +116,29 @@ async def running(
         offer.close()
         await listening.stopListening()
         await plain_listening.stopListening()
+
+
+async def ask(
+    rig: Rig,
+    method: str,
+    path: str,
+    body: Sequence[Buffer] | None = None,
+    *,
+    secrets: Mapping[str, bytes] | None = None,
+    headers: Sequence[tuple[str, str]] = (),
+    swissnum: str = SWISSNUM,
+    in_the_clear: bool = False,
+) -> Reply:
+    """The server's answer to a request made of these parts; path: after /storage/v1/."""
+    if in_the_clear:
+        entrance = Entrance(Address("127.0.0.1", rig.plain_port, None), plain_authorization(swissnum))
+    else:
+        entrance = Entrance(Address("127.0.0.1", rig.port, rig.nurl.spki_hash), authorization(swissnum))
+    question = Question(
+        method=method.encode(),
+        path=f"/storage/v1/{path}".encode(),
+        secrets=secrets or {},
+        headers=tuple((name.encode(), value.encode()) for name, value in headers),
+        body=body,
+    )
+    return await Asker(rig.pool, "the server").ask(entrance, question)

@@ -76,6 +76,8 @@ class AnswerParser:
         view = memoryview(data)
         position, size = 0, len(view)
         while position < size:
+            if self._done:
+                raise FormatError("a batched answer with octets after its end")
             if self._remaining:
                 end = min(size, position + self._remaining)
                 self._open.append(view[position:end])
@@ -99,8 +101,6 @@ class AnswerParser:
     def _take_head(self) -> None:
         kind, share, number = FRAME.unpack(self._head)
         self._head = b""
-        if self._done:
-            raise FormatError("a batched answer with octets after its end")
         match kind:
             case Frame.SHARE:
                 self._begin_share(ShareNumber(share), number)
