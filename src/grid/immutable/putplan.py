@@ -40,7 +40,7 @@ from grid.ports import Buffer, Event, ServerId, ShareNumber, ShareWrite
 BATCH_BYTES = 12 * 2**20
 """Octets of all shares in one batch: a megabyte and more to each of ten servers."""
 
-LIVE_BYTES = 4 * BATCH_BYTES
+LIVE_BYTES = 3 * BATCH_BYTES
 """Octets of shares read, encoded and not yet taken by all servers."""
 
 WRITES_IN_FLIGHT = 2
