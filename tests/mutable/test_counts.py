@@ -1,0 +1,109 @@
+"""What operations cost, in round trips and octets."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from grid.mutable import mapplan
+from grid.mutable.geometry import FormatName
+from grid.mutable.session import Gathering
+from tests.support.mutable_grid import MutableGrid, Shape
+
+SEGMENT = 131073
+BLOCK = SEGMENT // 3 + 16
+
+
+def calls(grid: MutableGrid) -> list[int]:
+    """How often each server was called, most first."""
+    return sorted((len(server.calls) for server in grid.servers), reverse=True)
+
+
+@pytest.mark.parametrize("format", ["sdmf", "mdmf"])
+@pytest.mark.parametrize(("size", "round_trips"), [(0, 1), (40_000, 1), (SEGMENT, 2)])
+def test_read_when_of_one_segment_then_takes_at_most_two_round_trips(
+    format: FormatName, size: int, round_trips: int
+) -> None:
+    grid = MutableGrid()
+    cap = grid.create(bytes(size), format)
+    for reading in (cap, cap.read_cap()):
+        grid.reset_counts()
+        assert grid.read(reading) == bytes(size)
+        assert calls(grid)[0] == round_trips
+        assert sum(calls(grid)) == 10 + 3 * (round_trips - 1)
+
+
+@pytest.mark.parametrize("format", ["sdmf", "mdmf"])
+def test_modify_when_right_after_a_read_then_takes_one_round_trip(format: FormatName) -> None:
+    grid = MutableGrid()
+    cap = grid.create(b"entries", format)
+    file = grid.open(cap)
+    grid.run(file.read_all())
+    for entry in (b", one", b", two", b", three"):
+        grid.reset_counts()
+        grid.run(file.modify(lambda old, _, entry=entry: old + entry))
+        assert {tuple(server.calls) for server in grid.servers} == {("test_and_write",)}
+    assert grid.read(cap) == b"entries, one, two, three"
+    fresh = grid.open(cap)
+    grid.reset_counts()
+    grid.run(fresh.modify(lambda old, _: old + b"."))
+    assert {tuple(server.calls) for server in grid.servers} == {("read_slot", "test_and_write")}
+
+
+def test_create_when_small_then_takes_one_round_trip() -> None:
+    for count in (10, 4):
+        grid = MutableGrid(count, Shape(happy=3))
+        grid.create(b"small")
+        assert {tuple(server.calls) for server in grid.servers} == {("test_and_write",)}
+
+
+def test_update_when_one_kilobyte_of_a_hundred_segments_then_moves_two_blocks_and_few_hashes() -> None:
+    """The same 100-odd segments as of a 13 MB file; a file of 100 MB has three more rows of hashes."""
+    grid = MutableGrid()
+    contents = random.Random(1).randbytes(100 * SEGMENT + 5)
+    cap = grid.create(contents, "mdmf")
+    file = grid.open(cap)
+    rows = 32 * 2 * 8 + 1024 * 8
+    for offset, segments in ((50 * SEGMENT + 77, 1), (51 * SEGMENT - 500, 2)):
+        grid.run(file.size())
+        grid.reset_counts()
+        grid.run(file.update(offset, bytes(1024)))
+        contents = contents[:offset] + bytes(1024) + contents[offset + 1024 :]
+        assert all(server.written_bytes <= segments * BLOCK + 32 * 2 * 8 + 700 for server in grid.servers)
+        assert all(server.read_bytes <= 2 * (segments * BLOCK + rows) for server in grid.servers)
+        assert sum(server.read_bytes for server in grid.servers) <= 3 * 2 * BLOCK + 10 * rows
+        assert {server.calls.count("test_and_write") for server in grid.servers} == {1}
+    grid.reset_counts()
+    grid.run(file.update(len(contents), b"appended"))
+    tree = 32 * 255
+    assert all(server.written_bytes <= BLOCK + tree + 700 for server in grid.servers)
+    assert grid.read(cap) == contents + b"appended"
+
+
+def test_read_when_of_a_byte_in_a_long_file_then_fetches_one_block_of_k_shares() -> None:
+    grid = MutableGrid()
+    contents = random.Random(1).randbytes(60 * SEGMENT)
+    cap = grid.create(contents, "mdmf")
+    grid.reset_counts()
+    gathering = Gathering()
+    grid.run(grid.open(cap.read_cap()).read(gathering, 30 * SEGMENT, 1))
+    assert gathering.octets == contents[30 * SEGMENT : 30 * SEGMENT + 1]
+    assert sum(calls(grid)) == 13
+    heads = 10 * mapplan.FIRST_READ
+    assert sum(server.read_bytes for server in grid.servers) <= heads + 3 * (BLOCK + 8 * 1100)
+
+
+def test_read_when_long_then_sends_a_message_a_batch_and_opens_each_once() -> None:
+    grid = MutableGrid()
+    contents = random.Random(1).randbytes(150 * SEGMENT)
+    cap = grid.create(contents, "mdmf")
+    grid.reset_counts()
+    grid.runtime.cpu.calls.clear()
+    assert grid.read(cap.read_cap()) == contents
+    batches = grid.runtime.cpu.calls.count("open_window")
+    assert batches <= 8
+    assert sum(calls(grid)) == 10 + 3 * batches
+    stored = 150 * BLOCK * 3
+    fetched = sum(server.read_bytes for server in grid.servers) - 10 * mapplan.FIRST_READ
+    assert stored <= fetched <= stored + 3 * (32 * 511 + 1000)
