@@ -14,8 +14,14 @@ from attrs import evolve
 from perf.campaigns import CAMPAIGNS, Campaign
 from perf.environment import capture
 from perf.records import Header, RecordError, RecordWriter, read_record
-from perf.report import compare, report, same
+from perf.report import AA_RUNS, compare, report, same
 from perf.runner import run_campaign
+
+AA_OUTCOMES = {
+    True: "passed, no difference between equals",
+    False: "a difference between equals: do not believe this machine now",
+    None: f"too few runs to tell, take {AA_RUNS} or more",
+}
 
 RECORDS = Path(__file__).resolve().parent / "records"
 
@@ -45,18 +51,17 @@ def _run(options: argparse.Namespace) -> int:
     print(report(record))
     _tell(f"record: {path}")
     if options.aa:
-        difference = not same(record)
-        _tell(
-            f"A/A check: {'a difference between equals: do not believe this machine now' if difference else 'passed'}"
-        )
-        return int(difference or failures > 0)
+        outcome = same(record)
+        _tell(f"A/A check: {AA_OUTCOMES[outcome]}")
+        return int(outcome is not True or failures > 0)
     return int(failures > 0)
 
 
 def _chosen(options: argparse.Namespace) -> Campaign:
     campaign = CAMPAIGNS[options.campaign]
     if options.aa:
-        campaign = evolve(campaign, name=f"{campaign.name}-aa", systems=(options.aa, f"{options.aa}#2"))
+        systems = (options.aa, f"{options.aa}#2")
+        campaign = evolve(campaign, name=f"{campaign.name}-aa", systems=systems, runs=max(AA_RUNS, campaign.runs))
     elif options.systems:
         campaign = evolve(campaign, systems=tuple(options.systems.split(",")))
     if options.clients:

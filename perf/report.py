@@ -13,6 +13,9 @@ from perf.statistics import Estimate, Interval, estimate, median, paired_ratio, 
 MB = 1e6
 MIB = 2**20
 
+AA_RUNS = 8
+"""Eight ratios of equals are all above or all below 1 once in 128 times; five would be once in 16."""
+
 
 @frozen(order=True)
 class Work:
@@ -81,14 +84,18 @@ def speedups(record: Record, subject: str, other: str, *, level: float = 0.95) -
     return found
 
 
-def same(record: Record) -> bool:
+def same(record: Record) -> bool | None:
     """Whether an A/A record shows no difference, as it must: the check of the instrument itself.
 
-    Each interval is widened for the number of comparisons, so that all together are wrong once in twenty times.
+    Each interval is widened for the number of comparisons, so that all together are wrong about once in twenty times.
+    None if there are fewer than AA_RUNS runs, which can lie on one side of 1 by chance alone.
     """
     subject, other = record.header.systems
     level = 1 - 0.05 / max(1, len(works(record)))
-    return all(ratio.interval.contains(1.0) for ratio in speedups(record, subject, other, level=level).values())
+    ratios = list(speedups(record, subject, other, level=level).values())
+    if not ratios or min(ratio.count for ratio in ratios) < AA_RUNS:
+        return None
+    return all(ratio.interval.contains(1.0) for ratio in ratios)
 
 
 def verdict(interval: Interval) -> str:

@@ -50,12 +50,17 @@ def test_report_ignores_warmups() -> None:
 
 
 def test_same_when_equals_differ_by_noise_is_true() -> None:
-    noisy = {"grid": [[1.0], [1.1], [0.9], [1.0]], "grid#2": [[1.05], [1.0], [0.95], [1.02]]}
-    assert same(record(noisy))
+    noisy = {"grid": [[1.0], [1.1], [0.9], [1.0]] * 2, "grid#2": [[1.05], [1.0], [0.95], [1.02]] * 2}
+    assert same(record(noisy)) is True
 
 
 def test_same_when_one_is_always_slower_is_false() -> None:
-    assert not same(record({"grid": [[1.0], [1.1], [0.9]], "grid#2": [[1.3], [1.4], [1.2]]}))
+    assert same(record({"grid": [[1.0], [1.1]] * 4, "grid#2": [[1.3], [1.4]] * 4})) is False
+
+
+def test_same_of_a_few_runs_does_not_tell() -> None:
+    assert same(record({"grid": [[1.0], [1.1], [0.9]], "grid#2": [[1.3], [1.4], [1.2]]})) is None
+    assert same(record({"grid": [], "grid#2": []})) is None
 
 
 def test_compare_of_a_halved_time_says_faster() -> None:
