@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +20,7 @@ def test_spans_when_added_in_any_order_are_the_union(added: list[tuple[int, int]
         model.update(range(begin, end))
     held = list(spans)
     assert {octet for begin, end in held for octet in range(begin, end)} == model
-    assert all(first[1] < second[0] for first, second in zip(held, held[1:], strict=False))
+    assert all(first[1] < second[0] for first, second in pairwise(held))
     assert all(begin < end for begin, end in held)
     assert len(spans) == len(held)
     overlap = {octet for begin, end in spans.overlap(*asked) for octet in range(begin, end)}

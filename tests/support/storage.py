@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from grid.ports import ServerId, ServerIdentity
+from grid.ports import CpuPool, ServerId, ServerIdentity
 from grid.storage.disk import Disk
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService
@@ -21,10 +21,12 @@ IDENTITY = ServerIdentity(server_id=ServerId("v0-test"), permutation_seed=b"seed
 class ServiceScene:
     """A started service; `run` takes a coroutine to its end, and time jumps where that waits."""
 
-    def __init__(self, disk: Disk | None = None, settings: StorageSettings | None = None) -> None:
+    def __init__(
+        self, disk: Disk | None = None, settings: StorageSettings | None = None, io: CpuPool | None = None
+    ) -> None:
         self.disk = MemoryDisk() if disk is None else disk
         self.runtime = VirtualRuntime()
-        self.service = StorageService(IDENTITY, self.disk, self.runtime, settings or StorageSettings())
+        self.service = StorageService(IDENTITY, self.disk, self.runtime, settings or StorageSettings(), io)
         self.run(self.service.start())
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import struct
+
 from attrs import frozen
 
 from grid.storage.disk import Disk
@@ -46,3 +49,36 @@ def files_below(disk: Disk, directory: str) -> list[str]:
         if is_directory:
             found += files_below(disk, path)
     return sorted(found)
+
+
+def blake(secret: bytes) -> bytes:
+    """A lease secret as version 2 stores it."""
+    return hashlib.blake2b(secret, digest_size=32).digest()
+
+
+def load(disk: Disk, path: str) -> bytes:
+    """A whole file."""
+    handle = disk.open_file(path)
+    try:
+        return disk.read(handle, 0, disk.size(handle))
+    finally:
+        disk.close_file(handle)
+
+
+def store(disk: Disk, path: str, data: bytes) -> None:
+    """A new file, with the directories above it."""
+    directory = path.rpartition("/")[0]
+    for end in [index for index, character in enumerate(directory) if character == "/"] + [len(directory)]:
+        if not disk.exists(directory[:end]):
+            disk.make_directory(directory[:end])
+    handle = disk.create_file(path)
+    disk.write(handle, 0, [data])
+    disk.close_file(handle)
+
+
+def immutable_file(data: bytes, *owners: bytes, version: int = 2, expires: int = 5) -> bytes:
+    """The container of a share with a lease of each owner."""
+    secrets = [(owner * 32, owner.upper() * 32) for owner in owners]
+    stored = [(blake(renew), blake(cancel)) if version == 2 else (renew, cancel) for renew, cancel in secrets]
+    leases = b"".join(struct.pack(">L32s32sL", 0, renew, cancel, expires) for renew, cancel in stored)
+    return struct.pack(">LLL", version, len(data), len(owners)) + data + leases

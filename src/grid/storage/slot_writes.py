@@ -2,7 +2,7 @@
 
 A share is written anew beside its place and then renamed, so that a crash or a full disk leaves one state or the
 other. Where a little is changed in a large share that would cost too much: then it is changed in place, under an
-undo log (docs/decisions/0010). [spec storage-server 4.2-4.4, 9.1]
+undo log (docs/decisions/0015). [spec storage-server 4.2-4.4, 9.1]
 Cost: octets of the share read and written once; in place, the octets changed read once and written twice.
 """
 

@@ -78,9 +78,10 @@ class ShareStore:
 
         A disk that takes nothing more is no reason not to start; OSError only if there is no shares directory.
         """
-        make_directories(self.disk, SHARES)
+        if not self.disk.exists(SHARES):
+            make_directories(self.disk, SHARES)
         try:
-            make_directories(self.disk, INCOMING, ADVISORIES)
+            make_directories(self.disk, *(path for path in (INCOMING, ADVISORIES) if not self.disk.exists(path)))
             unsettled = self.undo.recover_all()
             self._clear(INCOMING, keep=unsettled)
             if self.durable:

@@ -41,29 +41,29 @@ class Turns:
         return len(self._queues)
 
     @asynccontextmanager
-    async def shared(self, key: Hashable) -> AsyncIterator[None]:
-        """A turn that others may share; PeerRefusedError when too many wait."""
-        await self._enter(key, exclusive=False)
+    async def shared(self, key: Hashable, *, refusable: bool = True) -> AsyncIterator[None]:
+        """A turn that others may share; if refusable, PeerRefusedError when too many wait."""
+        await self._enter(key, exclusive=False, refusable=refusable)
         try:
             yield
         finally:
             self._leave(key, exclusive=False)
 
     @asynccontextmanager
-    async def exclusive(self, key: Hashable) -> AsyncIterator[None]:
-        """A turn alone; PeerRefusedError when too many wait."""
-        await self._enter(key, exclusive=True)
+    async def exclusive(self, key: Hashable, *, refusable: bool = True) -> AsyncIterator[None]:
+        """A turn alone; if refusable, PeerRefusedError when too many wait."""
+        await self._enter(key, exclusive=True, refusable=refusable)
         try:
             yield
         finally:
             self._leave(key, exclusive=True)
 
-    async def _enter(self, key: Hashable, *, exclusive: bool) -> None:
+    async def _enter(self, key: Hashable, *, exclusive: bool, refusable: bool) -> None:
         queue = self._queues.setdefault(key, _Queue())
         if not queue.waiting and queue.admits(exclusive=exclusive):
             self._admit(queue, exclusive=exclusive)
             return
-        if len(queue.waiting) >= MAX_WAITING_CALLS:
+        if refusable and len(queue.waiting) >= MAX_WAITING_CALLS:
             raise PeerRefusedError("too many calls wait for this storage index; try again later", kind="Busy")
         waiting = _Waiting(exclusive, Deferred())
         queue.waiting.append(waiting)

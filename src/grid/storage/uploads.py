@@ -176,16 +176,13 @@ class ShareUpload:
         for part in parts:
             part.state = _State.CLOSING
         errors = await together(self._sync_file(part) for part in parts)
-        lost = [part.share for part, error in zip(parts, errors, strict=True) if error is not None]
-        whole = [part.share for part, error in zip(parts, errors, strict=True) if error is None]
+        lost = [part for part, error in zip(parts, errors, strict=True) if error is not None]
+        whole = [part for part, error in zip(parts, errors, strict=True) if error is None]
         failures = [error for error in errors if error is not None]
-        try:
-            if lost:
-                await self._discard(lost)
-            if whole:
-                await self._finish(whole, failures)
-        finally:
-            self._end(parts)
+        if lost:
+            await self._discard(lost)
+        if whole:
+            failures += await self._finish(whole)
         if failures:
             raise failures[0]
 
@@ -196,16 +193,22 @@ class ShareUpload:
         finally:
             part.lock.release()
 
-    async def _finish(self, shares: list[IncomingShare], failures: list[GridError | OSError]) -> None:
+    async def _finish(self, parts: list[_Part]) -> list[GridError | OSError]:
+        """Give the shares their names, for good; why some could not have them."""
         place = self._place
-        async with place.turns.shared(self._name):
-            finished, errors = await place.run(place.store.finish, self._name, shares)
-            failures += [disk_error(error) if isinstance(error, OSError) else error for error in errors]
+        async with place.turns.shared(self._name, refusable=False):
             try:
-                await place.directories.sync_shares(self._name)
-            except OSError as error:
-                failures.append(disk_error(error))
-                await place.run(place.store.retract, self._name, finished)
+                shares = [part.share for part in parts]
+                finished, errors = await place.run(place.store.finish, self._name, shares)
+                failures = [disk_error(error) if isinstance(error, OSError) else error for error in errors]
+                try:
+                    await place.directories.sync_shares(self._name)
+                except OSError as error:
+                    failures.append(disk_error(error))
+                    await place.run(place.store.retract, self._name, finished)
+            finally:
+                self._end(parts)
+        return [*failures]
 
     async def _abort(self, share_numbers: Iterable[ShareNumber]) -> None:
         wanted = frozenset(share_numbers)
@@ -214,16 +217,16 @@ class ShareUpload:
             return
         for part in parts:
             part.state = _State.OVER
-        try:
-            for part in parts:
-                await part.lock.acquire()  # Kept: nothing uses the file after this.
-            await self._discard([part.share for part in parts])
-        finally:
-            self._end(parts)
+        for part in parts:
+            await part.lock.acquire()  # Kept: nothing uses the file after this.
+        await self._discard(parts)
 
-    async def _discard(self, shares: list[IncomingShare]) -> None:
-        async with self._place.turns.exclusive(self._name):
-            await self._place.run(self._place.store.discard, self._name, shares)
+    async def _discard(self, parts: list[_Part]) -> None:
+        async with self._place.turns.exclusive(self._name, refusable=False):
+            try:
+                await self._place.run(self._place.store.discard, self._name, [part.share for part in parts])
+            finally:
+                self._end(parts)
 
     def _end(self, parts: Iterable[_Part]) -> None:
         for part in parts:
