@@ -11,8 +11,8 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from grid.errors import GridError, PeerTimeoutError
 from grid.runtime import (
-    RealRuntime,
     ReactorClock,
+    RealRuntime,
     SystemEntropy,
     Tasks,
     ThreadCpuPool,
@@ -159,9 +159,9 @@ def test_deadline_when_missed_cancels_and_raises_its_error() -> None:
     clock = VirtualClock()
     cancelled: list[bool] = []
     gate: Deferred[int] = Deferred(lambda _: cancelled.append(True))
-    outcome: list[BaseException] = []
+    outcome: list[Any] = []
     task = Deferred.fromCoroutine(with_deadline(clock, gate, 3, lambda: PeerTimeoutError("late")))
-    task.addErrback(lambda failure: outcome.append(failure.value))
+    task.addCallbacks(outcome.append, lambda failure: outcome.append(failure.value))
     clock.task_clock.advance(3)
     assert cancelled == [True]
     assert isinstance(outcome[0], PeerTimeoutError)
@@ -170,9 +170,9 @@ def test_deadline_when_missed_cancels_and_raises_its_error() -> None:
 def test_deadline_when_the_caller_cancels_first_is_no_timeout() -> None:
     clock = VirtualClock()
     gate: Deferred[int] = Deferred()
-    outcome: list[BaseException] = []
+    outcome: list[Any] = []
     task = Deferred.fromCoroutine(with_deadline(clock, gate, 3, lambda: PeerTimeoutError("late")))
-    task.addErrback(lambda failure: outcome.append(failure.value))
+    task.addCallbacks(outcome.append, lambda failure: outcome.append(failure.value))
     task.cancel()
     assert is_cancellation(outcome[0])
     assert not clock.task_clock.getDelayedCalls()

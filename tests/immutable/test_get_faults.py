@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grid.caps import ChkCap
 from grid.errors import DamagedFileError, GridError, NoServersError, NotEnoughSharesError
 from grid.immutable.layout import parse_header
-from grid.ports import Event
 from tests.support.scripted_grid import ScriptedGrid, noise
 from tests.support.share_vectors import ShareVector, load_share_vectors
 
@@ -24,17 +24,12 @@ SMALL, LARGE, OLD = 5_000, 400_000, 1_500_000
 """Whole shares come with the first answer; blocks are read by themselves; the guess of the layout is wrong."""
 
 
-def laid(size: int, server_count: int = 10, n: int = 10, k: int = 3) -> tuple[ScriptedGrid, bytes, object]:
+def laid(size: int, server_count: int = 10, n: int = 10, k: int = 3) -> tuple[ScriptedGrid, bytes, ChkCap]:
     grid = ScriptedGrid(server_count)
     data = noise(size)
     segment_size = 131072 if size == OLD else 2**20
     file = grid.store(data, k=k, n=n, segment_size=segment_size)
     return grid, data, file.cap
-
-
-def busiest(grid: ScriptedGrid) -> list[int]:
-    """Servers by how much a read asked of them."""
-    return sorted(range(len(grid.servers)), key=lambda index: -len(grid.servers[index].calls))
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE, OLD])
@@ -93,7 +88,7 @@ def test_get_when_too_few_servers_answer_says_so_in_bounded_time(size: int, faul
         assert grid.now < HOPELESS_S
 
 
-def _readable(grid: ScriptedGrid, cap: object, data: bytes) -> bool:
+def _readable(grid: ScriptedGrid, cap: ChkCap, data: bytes) -> bool:
     """Whether the servers had given enough before they failed; never wrong octets."""
     try:
         octets = grid.get(cap)
@@ -166,7 +161,7 @@ def test_get_when_servers_answer_in_the_wrong_shape_never_gives_wrong_octets(siz
     assert any(server.fired["pieces"] for server in grid.servers)
 
 
-def _whole_or_error(grid: ScriptedGrid, cap: object, data: bytes) -> bool:
+def _whole_or_error(grid: ScriptedGrid, cap: ChkCap, data: bytes) -> bool:
     try:
         octets = grid.get(cap)
     except GridError:
@@ -287,7 +282,7 @@ def test_get_when_shares_are_the_published_ones_does_as_they_say(vector: ShareVe
 
 
 def test_get_when_servers_are_slow_but_alive_does_not_ask_twice() -> None:
-    grid, data, cap = laid(LARGE)
+    grid, _, cap = laid(LARGE)
     for index in range(10):
         grid.script(index, rate=100e3, delay_s=0.2)
     _, result = grid.read(grid.open(cap))

@@ -49,7 +49,7 @@ def test_put_when_shares_and_servers_are_many_or_few_spreads_them(k: int, n: int
     result = grid.put(data, encoding=Encoding(k=k, n=n, happy=min(n, servers), max_segment_size=7000))
     assert result.pushed == n
     assert result.happiness == min(n, servers)
-    loads = sorted(len(server.shares.get(result.cap.storage_index, {})) for server in grid.servers)  # type: ignore[union-attr]
+    loads = sorted(sum(map(len, server.shares.values())) for server in grid.servers)
     assert loads[-1] <= -(-n // min(n, servers))
     complete(grid, result.cap, data)
 
@@ -125,12 +125,15 @@ def test_put_when_no_server_answers_says_so() -> None:
         grid.put(noise(100))
 
 
-MESSAGES = [
-    (2, 3, 7, "shares could be placed or found on only 2 server(s). We were asked to place shares on at least 7 "
-     "server(s) such that any 3 of them have enough shares to recover the file."),
-    (5, 3, 7, "shares could be placed on only 5 server(s) such that any 3 of them have enough shares to recover the "
-     "file, but we were asked to place shares on at least 7 such servers."),
-]  # fmt: skip
+FEWER_THAN_K = (
+    "shares could be placed or found on only 2 server(s). We were asked to place shares on at least 7 server(s) "
+    "such that any 3 of them have enough shares to recover the file."
+)
+TOO_FEW = (
+    "shares could be placed on only 5 server(s) such that any 3 of them have enough shares to recover the file, "
+    "but we were asked to place shares on at least 7 such servers."
+)
+MESSAGES = [(2, 3, 7, FEWER_THAN_K), (5, 3, 7, TOO_FEW)]
 
 
 @pytest.mark.parametrize(("writable", "k", "happy", "message"), MESSAGES)
@@ -199,9 +202,9 @@ def test_put_when_a_server_fails_at_its_nth_call_goes_on_without_it(size: int, c
         grid.script(victim)
     for share, holders in result.sharemap.items():
         for holder in holders:
-            held = grid.servers[int(holder[1:])].shares[result.cap.storage_index]  # type: ignore[union-attr]
+            (held,) = grid.servers[int(holder[1:])].shares.values()
             assert share in held
-    assert grid.check(result.cap).happiness >= 8  # type: ignore[arg-type]
+    assert grid.check(result.cap).happiness >= 8
     assert grid.get(result.cap) == data
 
 
@@ -279,7 +282,7 @@ def test_put_when_the_caller_cancels_aborts_what_was_allocated() -> None:
             )
         )
         outcome: list[object] = []
-        task.addCallbacks(outcome.append, lambda failure, outcome=outcome: outcome.append(failure.type))  # type: ignore[misc]
+        task.addCallbacks(outcome.append, lambda failure, outcome=outcome: outcome.append(failure.type))
         for _ in range(turns):
             grid.virtual.clock.task_clock.advance(0.01)
         task.cancel()
@@ -292,16 +295,12 @@ def test_put_when_the_caller_cancels_aborts_what_was_allocated() -> None:
 
 def test_put_when_a_server_offers_shares_it_was_not_asked_for_takes_none_of_them() -> None:
     grid = ScriptedGrid()
-    for server in grid.servers:
-        original = server.allocate
-
-        async def generous(index, secrets, numbers, size, original=original):  # type: ignore[no-untyped-def]
-            return await original(index, secrets, numbers | {(min(numbers) + 1) % 10, 77}, size)
-
-        server.allocate = generous  # type: ignore[method-assign]
+    for index in range(10):
+        grid.script(index, generous=frozenset({(index + 1) % 10, 77}))
     data = noise(5000)
     result = grid.put(data)
     assert all(len(held) == 1 for server in grid.servers for held in server.shares.values())
+    assert all(server.fired["generous"] for server in grid.servers)
     complete(grid, result.cap, data)
 
 

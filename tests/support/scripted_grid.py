@@ -10,7 +10,8 @@ from grid.caps import ChkCap, ChkVerifyCap, LitCap
 from grid.errors import GridError
 from grid.immutable.check import CheckResult, check
 from grid.immutable.geometry import Geometry
-from grid.immutable.get import GetResult, ImmutableFile
+from grid.immutable.get import ImmutableFile
+from grid.immutable.getplan import GetResult
 from grid.immutable.put import Encoding, PutResult, put
 from grid.immutable.repair import RepairResult, repair
 from grid.placement.leases import LeaseMaster

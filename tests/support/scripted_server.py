@@ -22,9 +22,13 @@ from grid.ports import (
     ServerId,
     ServerIdentity,
     ServerVersion,
+    ShareKind,
     ShareNumber,
     ShareWrite,
+    SlotAnswer,
+    SlotSecrets,
     StorageIndex,
+    TestWrite,
 )
 
 
@@ -40,6 +44,7 @@ class Script:
     lost, broken: calls that are never answered, or fail, whatever becomes of the others. rate: octets a second that it sends, one
     answer after the other. claims: share numbers that it says it holds, of which it has nothing but noise.
     pieces: answers to reads have a piece too many, too few, or pieces with an octet too many.
+    generous: shares allocated besides those asked for.
     failure: what calls from dead_from on raise instead of PeerGoneError.
     """
 
@@ -58,6 +63,7 @@ class Script:
     rate: float | None = None
     claims: frozenset[int] = frozenset()
     pieces: Literal["right", "many", "few", "long"] = "right"
+    generous: frozenset[int] = frozenset()
     failure: Callable[[], Exception] | None = None
 
 
@@ -186,7 +192,9 @@ class ScriptedServer:
         if self.script.full or self.script.read_only:
             self.fired["full"] += bool(share_numbers)
         else:
-            taken = {n for n in share_numbers - held if (storage_index, n) not in self.incoming}
+            self.fired["generous"] += bool(self.script.generous)
+            offered = (share_numbers | {ShareNumber(n) for n in self.script.generous}) - held
+            taken = {n for n in offered if (storage_index, n) not in self.incoming}
         for number in taken:
             self.incoming[storage_index, number] = bytearray(share_size)
         return Allocation(already=held, upload=ScriptedUpload(self, storage_index, frozenset(taken)))
@@ -196,15 +204,23 @@ class ScriptedServer:
         self.leases.append(secrets.renew)
 
     async def advise_corrupt(
-        self, kind: str, storage_index: StorageIndex, share_number: ShareNumber, reason: str
+        self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
     ) -> None:
         await self._enter("advise_corrupt")
         self.advisories.append((share_number, reason))
 
-    async def read_slot(self, *_: object) -> Mapping[ShareNumber, Sequence[Buffer]]:
+    async def read_slot(
+        self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
         raise PeerRefusedError("a scripted server keeps no mutable shares", kind="KeyError")
 
-    async def test_and_write(self, *_: object) -> object:
+    async def test_and_write(
+        self,
+        storage_index: StorageIndex,
+        secrets: SlotSecrets,
+        writes: Mapping[ShareNumber, TestWrite],
+        ranges: Sequence[Range] = (),
+    ) -> SlotAnswer:
         raise PeerRefusedError("a scripted server keeps no mutable shares", kind="KeyError")
 
 

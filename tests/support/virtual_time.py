@@ -75,7 +75,7 @@ class VirtualRuntime:
         result = outcome[0]
         if isinstance(result, Failure):
             result.raiseException()
-        return result  # type: ignore[return-value]
+        return result
 
     def settle(self) -> None:
         """Make all calls still due, so that a test sees what was left behind."""
