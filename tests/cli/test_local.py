@@ -52,6 +52,18 @@ def _pids(local: LocalGrid) -> list[int]:
     return [process.pid for process in running if process is not None]
 
 
+def test_storage_node_saves_where_its_walks_are_when_it_stops(tmp_path: Path) -> None:
+    local = LocalGrid(tmp_path / "g")
+    try:
+        assert grid("up", "--nodes", "1", "--dir", local.path, "--detach").code == 0
+    finally:
+        assert grid("down", "--dir", local.path).code == 0
+    (node,) = local.storages
+    saved = {path.name for path in (node / "storage").glob("*.state.json")}
+    assert saved == {"bucket_counter.state.json", "lease_checker.state.json"}
+    assert "Traceback" not in (node / "logs" / "node.log").read_text()
+
+
 def test_grid_in_the_foreground_ends_with_ctrl_c_and_keeps_its_data(tmp_path: Path) -> None:
     local = LocalGrid(tmp_path / "g")
     with _started("up", "--nodes", "2", "--dir", local.path) as up:

@@ -42,10 +42,14 @@ def made_by(choice: Transport, changes: dict[str, Any], *, plaintext_reads: bool
         ("foolscap", OTHERS, "FoolscapServer"),
         ("http", OURS, "HttpServer"),
         ("http", OTHERS, "HttpServer"),
+        ("auto", OURS, "HttpServer"),
+        ("auto", OTHERS, "FoolscapServer"),
+        ("auto", None, "FoolscapServer"),
+        ("auto", 5, "FoolscapServer"),
     ],
 )
 def test_client_of_a_server_that_offers_both_is_of_the_chosen_transport(
-    choice: Transport, version: str, client: str
+    choice: Transport, version: object, client: str
 ) -> None:
     assert made_by(choice, {"my-version": version, NURLS_FIELD: [NURL]}) == client
 

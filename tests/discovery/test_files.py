@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,9 +109,19 @@ def test_cache_when_values_are_shared_then_has_no_aliases() -> None:
 
 
 def test_cache_when_an_entry_is_bad_then_the_others_are_read() -> None:
-    good = pack_cache([announcement(0)]).decode()
-    parsed = parse_cache(("- 5\n- {}\n- {key_s: 5, ann: {}}\n- {key_s: x, ann: 5}\n" + good).encode())
-    assert [one.fields for one in parsed] == [fields()]
+    good = pack_cache([announcement(0)]).decode().strip().removeprefix("[").removesuffix("]")
+    for bad in (
+        "- 5\n- {}\n- {key_s: 5, ann: {}}\n- {key_s: x, ann: 5}\n- " + good,
+        f'[5, {{}}, {{"key_s": 5}}, {good}]',
+    ):
+        assert [one.fields for one in parse_cache(bad.encode())] == [fields()]
+
+
+@pytest.mark.parametrize("nickname", ["nick", "\u00e4 \U0001f600", "\x7f\x00\x85", "\\u0041", 'it\'s: #"x"'])
+def test_cache_is_yaml_that_any_program_reads_as_we_do(nickname: str) -> None:
+    data = pack_cache([announcement(0, nickname=nickname)])
+    assert yaml.safe_load(data) == [{"ann": fields(nickname=nickname), "key_s": IDS[0]}]
+    assert [one.fields for one in parse_cache(data)] == [fields(nickname=nickname)]
 
 
 def test_read_cache_when_missing_or_damaged_then_is_empty(tmp_path: Path) -> None:

@@ -26,6 +26,13 @@ def test_file_of_1_20_is_read(tmp_path: Path) -> None:
     assert {name: furl.to_string() for name, furl in read_introducers(node).items()} == {"default": FURL}
 
 
+@pytest.mark.parametrize("indent", [(2, 4), (2, 6), (4, 8)])
+def test_usual_forms_are_read_as_yaml_reads_them(indent: tuple[int, int]) -> None:
+    text = f"introducers:\n{' ' * indent[0]}default:\n{' ' * indent[1]}furl: {FURL}\n"
+    assert parse_introducers(text.encode()) == parse_introducers(f"# a comment\n{text}".encode())
+    assert [furl.to_string() for furl in parse_introducers(text.encode()).values()] == [FURL]
+
+
 @pytest.mark.parametrize("yaml", [None, "", "introducers:\n", "introducers: {}\n", "{}\n"])
 def test_no_entry_is_no_introducer(tmp_path: Path, yaml: str | None) -> None:
     assert read_introducers(open_directory(_node(tmp_path, yaml))) == {}

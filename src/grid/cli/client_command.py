@@ -36,11 +36,10 @@ def open_client_directory(context: click.Context) -> NodeDirectory:
 def run_with_client(directory: NodeDirectory, operation: Callable[[Client], Awaitable[T]]) -> T:
     """The operation's result; the client is opened before and closed after it, whatever happens."""
     from grid.cli.runner import run_task
+    from grid.node.client import Client
+    from grid.runtime import make_runtime
 
     async def task(reactor: Any) -> T:  # noqa: ANN401
-        from grid.node.client import Client
-        from grid.runtime import make_runtime
-
         client = Client(directory, make_runtime(reactor), reactor)
         try:
             return await operation(client)

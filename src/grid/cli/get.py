@@ -13,7 +13,6 @@ import click
 from grid.cli.cap_argument import cap_file_option
 
 if TYPE_CHECKING:
-    from grid.caps import ChkCap, ChkVerifyCap, LitCap
     from grid.node.client import Client
 
 _RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
@@ -39,6 +38,7 @@ def get(
     from grid.cli.client_command import open_client_directory, require_immutable, run_with_client
     from grid.cli.progress import ProgressDisplay
     from grid.cli.targets import DescriptorSink, open_target
+    from grid.node.reading import read_file
 
     parsed, rest = take_cap(arguments, cap_file)
     if len(rest) > 1:
@@ -51,24 +51,14 @@ def get(
         began_at = time.monotonic()
 
         async def operation(client: Client) -> int:
-            from grid.immutable.get import ImmutableFile
-
-            literal = not _has_shares(cap)
-            file = ImmutableFile(cap, [] if literal else await client.servers(), client.runtime)
-            result = await file.read(DescriptorSink(descriptor, client.runtime.cpu), offset, length, display)
-            return result.size
+            sink = DescriptorSink(descriptor, client.runtime.cpu)
+            return (await read_file(client, cap, sink, offset, length, display)).size
 
         size = run_with_client(directory, operation)
     if as_json:
         line = {"event": "get", "size": size, "seconds": round(time.monotonic() - began_at, 3)}
         print(json.dumps(line), file=sys.stderr)
     return 0
-
-
-def _has_shares(cap: ChkCap | ChkVerifyCap | LitCap) -> bool:
-    from grid.caps import LitCap
-
-    return not isinstance(cap, LitCap)
 
 
 def _parse_range(text: str | None, size: int) -> tuple[int, int | None]:

@@ -6,6 +6,7 @@ closes down); a second one ends the process at once.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -53,6 +54,8 @@ def run_task(task: Callable[[Any], Coroutine[Any, Any, T]], observer: ILogObserv
     def start() -> None:
         interruption.watch(Deferred.fromCoroutine(task(reactor)).addBoth(ended))
 
+    gc.freeze()
+    gc.enable()
     reactor.callWhenRunning(start)
     reactor.run()
     (result,) = outcome

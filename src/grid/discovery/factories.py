@@ -63,4 +63,4 @@ class Transports:
 def prefers_http(announcement: Announcement) -> bool:
     """Whether HTTP is the faster way to a server that offers both. [docs/decisions/0021-transport-choice.md]"""
     version = announcement.fields.get("my-version")
-    return not (isinstance(version, str) and version.startswith(OUR_VERSIONS))
+    return isinstance(version, str) and version.startswith(OUR_VERSIONS)

@@ -1,26 +1,15 @@
-"""YAML files about servers, read so that no content can exhaust us: bounded size, no aliases, plain values only."""
+"""YAML files about servers, read so that no content can exhaust us: bounded size, no aliases, plain values only.
+
+What has the form of JSON, which is YAML too, is read and written without PyYAML: that takes a hundredth of the time.
+"""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from grid.errors import FormatError
 from grid.limits import MAX_SERVERS_FILE
-
-
-class _PlainLoader(yaml.SafeLoader):
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not accepted")
-        return super().compose_node(parent, index)
-
-
-class _PlainDumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
 
 
 def parse_yaml(data: bytes) -> object:
@@ -28,14 +17,29 @@ def parse_yaml(data: bytes) -> object:
     if len(data) > MAX_SERVERS_FILE:
         raise FormatError(f"a YAML file of more than {MAX_SERVERS_FILE} octets")
     try:
-        return yaml.load(data.decode("utf-8"), Loader=_PlainLoader)  # noqa: S506 - a SafeLoader that refuses more
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError, TypeError) as error:
-        raise FormatError("a file that is not YAML, or has aliases in it") from error
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError("a file that is not UTF-8") from error
+    if text.startswith(("[", "{")):
+        try:
+            value: object = json.loads(text)
+        except (ValueError, RecursionError):
+            pass  # Then it is YAML of another form, or none.
+        else:
+            return value
+    from grid.discovery.yaml_plain import load
+
+    return load(text)
 
 
 def pack_yaml(value: object) -> bytes:
-    """The value as YAML that parse_yaml reads."""
-    return bytes(yaml.dump(value, Dumper=_PlainDumper, encoding="utf-8"))
+    """The value as YAML that parse_yaml reads: as JSON, unless it has characters that YAML knows by other escapes."""
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    if text.isprintable() and "\\u" not in text:
+        return f"{text}\n".encode()
+    from grid.discovery.yaml_plain import dump
+
+    return dump(value)
 
 
 def read_limited(path: Path) -> bytes | None:

@@ -10,8 +10,6 @@ import socket
 from collections.abc import Iterable
 from ipaddress import ip_address
 
-import psutil
-
 from grid.errors import ConfigError
 from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, read_text, write_atomically
@@ -40,6 +38,8 @@ def free_port(interface: str = "", taken: Iterable[int] = ()) -> int:
 
 def local_addresses() -> list[str]:
     """The IP addresses of this machine that others may reach, loopback last; link-local ones are left out."""
+    import psutil
+
     found: dict[str, None] = {}
     for interface in psutil.net_if_addrs().values():
         for address in interface:

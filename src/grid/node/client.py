@@ -1,30 +1,33 @@
 """The client of a node directory: its servers, its secrets and its encoding, put together for the engines.
 
 Connections are made only when they are needed: the introducers' when the servers are asked for, a server's when an
-engine first calls it. Cost of finding the servers: one connection and three round trips to each introducer.
+engine first calls it; Foolscap is imported when the first of them needs it. Cost of finding the servers: one
+connection and three round trips to each introducer; remembered ones cost a read of a file.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grid import __version__
 from grid.codec.key_text import parse_verifying_key
 from grid.crypto.ed25519 import VerifyingKey
+from grid.discovery.announcement import STORAGE_SERVICE
+from grid.discovery.cache import read_cache
 from grid.discovery.factories import Transports
-from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
 from grid.discovery.latch import Latch
 from grid.discovery.server_set import ServerSet
 from grid.discovery.static_servers import read_static_servers
 from grid.errors import ConfigError, FormatError, NoServersError
 from grid.node.directory import NodeDirectory
 from grid.node.introducers import read_introducers
-from grid.node.tubs import client_tub
+from grid.node.outgoing import require_plain_tcp
 from grid.placement.leases import LeaseMaster
 from grid.ports import Runtime, ServerId, StorageServer
-from grid.wire.foolscap.tub import stop_tub
 
 if TYPE_CHECKING:
+    from grid.discovery.introducer_client import IntroducerClient
     from grid.immutable.put import Encoding
 
 DISCOVERY_S = 20.0
@@ -33,46 +36,44 @@ DISCOVERY_S = 20.0
 OTHERS_S = 2.0
 """How long the other introducers may take once one has."""
 
+MEMORY_S = 12 * 3600.0
+"""How old the list of servers that an introducer sent may be, for reads to begin with it."""
+
 
 class Client:
     """What a node directory makes of a process: use it between open_client and close."""
 
     def __init__(self, directory: NodeDirectory, runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401
         """Reads the files that say where servers are; opens nothing. ConfigError."""
+        require_plain_tcp(directory.settings)
         self.directory = directory
         self.runtime = runtime
         self._reactor = reactor
-        self._tub: Any = client_tub(directory.settings)
+        self._tub: Any = None
         self._pool: Any = None
         settings = directory.settings.client
         transports = Transports(
-            tub=lambda: self._tub,
+            tub=self._foolscap_tub,
             pool=self._http_pool,
             runtime=runtime,
-            choice=settings.transport,
+            # Only Foolscap knows of a configuration that forbids connections.
+            choice=settings.transport if directory.settings.tcp_handler == "tcp" else "foolscap",
             plaintext_reads=settings.plaintext_reads,
         )
         self.server_set = ServerSet(transports.server_maker(), runtime.clock, _manager_keys(directory))
         self._latch = Latch(runtime.clock)
-        self.introducers = [
-            IntroducerClient(
-                IntroducerSettings(
-                    furl=furl,
-                    petname=petname,
-                    nickname=directory.settings.nickname,
-                    version=f"grid/{__version__}",
-                    cache_file=directory.private / f"introducer_{petname}_cache.yaml",
-                ),
-                self._tub,
-                runtime.clock,
-                self.server_set.announced,
-                self._latch.changed,
-            )
-            for petname, furl in read_introducers(directory).items()
-        ]
+        self._furls = read_introducers(directory)
+        self._introducers: list[IntroducerClient] | None = None
         for announcement in read_static_servers(directory.private / "servers.yaml"):
             self.server_set.add_static(announcement)
         self._started = False
+
+    @property
+    def introducers(self) -> list[IntroducerClient]:
+        """The connections to the introducers, begun or not."""
+        if self._introducers is None:
+            self._introducers = self._make_introducers()
+        return self._introducers
 
     @property
     def encoding(self) -> Encoding:
@@ -111,14 +112,62 @@ class Client:
             raise self._explain()
         return servers
 
+    def remembered_servers(self) -> list[StorageServer]:
+        """The servers known now, those included that the introducers told of last time; none where that is long ago.
+
+        For reads: a server that has gone costs them time, where a put would count without one that has come.
+        """
+        now = self.runtime.clock.unix_time()
+        for petname in self._furls:
+            file = self._cache_file(petname)
+            if not _is_recent(file, now):
+                return []
+            for announcement in read_cache(file):
+                if announcement.service_name == STORAGE_SERVICE:
+                    self.server_set.announced(announcement)
+        return self.server_set.servers
+
     async def close(self) -> None:
         """Give up all connections."""
-        for introducer in self.introducers:
+        for introducer in self._introducers or ():
             introducer.close()
         self.server_set.close()
         if self._pool is not None:
             self._pool.close()
-        await stop_tub(self._tub)
+        if self._tub is not None:
+            from grid.wire.foolscap.tub import stop_tub
+
+            await stop_tub(self._tub)
+
+    def _cache_file(self, petname: str) -> Path:
+        return self.directory.private / f"introducer_{petname}_cache.yaml"
+
+    def _make_introducers(self) -> list[IntroducerClient]:
+        from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
+
+        return [
+            IntroducerClient(
+                IntroducerSettings(
+                    furl=furl,
+                    petname=petname,
+                    nickname=self.directory.settings.nickname,
+                    version=f"grid/{__version__}",
+                    cache_file=self._cache_file(petname),
+                ),
+                self._foolscap_tub(),
+                self.runtime.clock,
+                self.server_set.announced,
+                self._latch.changed,
+            )
+            for petname, furl in self._furls.items()
+        ]
+
+    def _foolscap_tub(self) -> Any:  # noqa: ANN401 - foolscap has no types
+        if self._tub is None:
+            from grid.node.tubs import client_tub
+
+            self._tub = client_tub(self.directory.settings)
+        return self._tub
 
     def _http_pool(self) -> Any:  # noqa: ANN401 - only those who use HTTP import it
         if self._pool is None:
@@ -142,6 +191,13 @@ class Client:
         if details:
             return NoServersError(f"no introducer could be reached: {details[0]}; is it running?")
         return NoServersError("the introducer knows of no storage server; are they running?")
+
+
+def _is_recent(file: Path, now: float) -> bool:
+    try:
+        return 0 <= now - file.stat().st_mtime <= MEMORY_S
+    except OSError:
+        return False
 
 
 def _manager_keys(directory: NodeDirectory) -> list[VerifyingKey]:

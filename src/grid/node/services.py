@@ -72,7 +72,8 @@ async def _run_client(directory: NodeDirectory, runtime: Runtime, reactor: Any, 
 async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any, say: Say) -> None:  # noqa: ANN401
     # Only a node that stores pays for the imports of a store.
     from grid.node.shared_http import SharedHttp
-    from grid.node.storage_node import identify_node, make_service
+    from grid.node.storage_node import identify_node, make_service, server_settings
+    from grid.storage.housekeeping import Housekeeping
     from grid.wire.foolscap.server import RemoteStorageServer
 
     async with AsyncExitStack() as closing:
@@ -85,6 +86,8 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
         service = make_service(directory, identity, runtime, io)
         await service.start()
         closing.push_async_callback(service.stop)
+        housekeeping = Housekeeping(service, server_settings(directory).expire, runtime.clock)
+        closing.push_async_callback(housekeeping.stop)
         # Stopped first of all, so that nothing new comes in while the uploads in progress are given up.
         closing.push_async_callback(stop_tub, tub)
         http = SharedHttp(directory, service, runtime.clock)
@@ -107,6 +110,7 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
         )
         for introducer in _start_introducers(directory, runtime, tub, sign(fields, key)):
             closing.callback(introducer.close)
+        housekeeping.start()
         say("client running")
         await _forever()
 

@@ -38,10 +38,11 @@ def make_service(directory: NodeDirectory, identity: ServerIdentity, runtime: Ru
         raise ConfigError(
             f"{directory.config_file}: section [storage], key storage_dir: {path}: {problem.strerror}"
         ) from None
-    return StorageService(identity, disk, runtime, _server_settings(directory), io)
+    return StorageService(identity, disk, runtime, server_settings(directory), io)
 
 
-def _server_settings(directory: NodeDirectory) -> StorageSettings:
+def server_settings(directory: NodeDirectory) -> StorageSettings:
+    """What the configuration says of the store."""
     written = directory.settings.storage
     expire = written.expire
     return StorageSettings(

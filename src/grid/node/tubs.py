@@ -11,6 +11,7 @@ from grid.node.config import NodeSettings
 from grid.node.directory import NodeDirectory
 from grid.node.files import make_private_directory
 from grid.node.identity import write_node_id
+from grid.node.outgoing import require_plain_tcp
 from grid.wire.foolscap.tub import listen, node_certificate, set_location, start_tub
 
 DEFAULT_KEEPALIVE_S = 60
@@ -19,13 +20,13 @@ DEFAULT_DISCONNECT_S = 600
 
 def client_tub(settings: NodeSettings) -> Any:  # noqa: ANN401 - foolscap has no types
     """A Tub with a throw-away certificate, for connections from here; ConfigError if none may be made."""
-    _require_plain_tcp(settings)
+    require_plain_tcp(settings)
     return _start(settings, None)
 
 
 def node_tub(directory: NodeDirectory) -> Any:  # noqa: ANN401
     """The node's own Tub, with the certificate that it keeps; it does not listen yet. ConfigError."""
-    _require_plain_tcp(directory.settings)
+    require_plain_tcp(directory.settings)
     make_private_directory(directory.private)
     tub = _start(directory.settings, node_certificate(directory.private / "node.pem"))
     write_node_id(directory, str(tub.tubID))
@@ -69,11 +70,3 @@ def _start(settings: NodeSettings, certificate: bytes | None) -> Any:  # noqa: A
     if settings.tcp_handler == "disabled":
         tub.removeAllConnectionHintHandlers()
     return tub
-
-
-def _require_plain_tcp(settings: NodeSettings) -> None:
-    """Never connect directly where the configuration asks for something that hides the address."""
-    if settings.tcp_handler == "tor":
-        raise ConfigError("section [connections], key tcp: Tor is not supported by this version; nothing is sent")
-    if not settings.reveal_address and settings.tcp_handler != "disabled":
-        raise ConfigError("section [node], key reveal-IP-address: cannot be false while [connections] tcp is tcp")

@@ -1,0 +1,104 @@
+"""Reading a file with the servers that are known already, and with all of them where those do not do.
+
+A read begins with the servers that the introducers told of last time. Nothing unproven is ever delivered, so that a
+list which is out of date costs time only: what fails, or has delivered nothing when the introducers have told of
+other servers, goes on with all of them where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred
+
+from grid.caps import ChkCap, ChkVerifyCap, LitCap
+from grid.errors import GridError
+from grid.immutable.get import ImmutableFile
+from grid.immutable.getplan import GetResult
+from grid.node.client import Client
+from grid.ports import Buffer, Observer, Sink, StorageServer, ignore_events
+from grid.runtime import Tasks
+
+IMPATIENCE_S = 0.5
+"""How long a read may go on with remembered servers before the introducers are asked."""
+
+
+async def read_file(
+    client: Client,
+    cap: ChkCap | ChkVerifyCap | LitCap,
+    sink: Sink,
+    offset: int = 0,
+    length: int | None = None,
+    observer: Observer = ignore_events,
+) -> GetResult:
+    """ImmutableFile.read, with whatever servers the client knows or can find; the same errors."""
+    if isinstance(cap, LitCap):
+        return await ImmutableFile(cap, [], client.runtime).read(sink, offset, length, observer)
+    remembered = client.remembered_servers()
+    counting = _CountingSink(sink)
+    problem: GridError | None = None
+    if remembered:
+        try:
+            file = ImmutableFile(cap, remembered, client.runtime)
+            return await _unless_overtaken(client, remembered, counting, file.read(counting, offset, length, observer))
+        except GridError as error:
+            problem = error
+        except _OvertakenError:
+            pass
+    servers = await client.servers()
+    if problem is not None and not _has_others(servers, remembered):
+        raise problem
+    left = None if length is None else length - counting.written
+    file = ImmutableFile(cap, servers, client.runtime)
+    result = await file.read(sink, offset + counting.written, left, observer)
+    return GetResult(
+        size=result.size + counting.written, share_count=result.share_count, hedged_bytes=result.hedged_bytes
+    )
+
+
+class _OvertakenError(Exception):
+    """Other servers were found before any of the remembered ones had given anything."""
+
+
+class _CountingSink:
+    """A sink that knows how much it has passed on."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self.written = 0
+
+    async def write(self, data: Buffer) -> None:
+        self.written += len(data)
+        await self._sink.write(data)
+
+
+async def _unless_overtaken(
+    client: Client, remembered: list[StorageServer], sink: _CountingSink, reading: Coroutine[Any, Any, GetResult]
+) -> GetResult:
+    task = Deferred.fromCoroutine(reading)
+    overtaken: list[bool] = []
+
+    async def overtake() -> None:
+        await client.runtime.clock.sleep(IMPATIENCE_S)
+        if _has_others(await client.servers(), remembered) and not sink.written:
+            overtaken.append(True)
+            task.cancel()
+
+    # Whatever the introducers say of themselves is of no interest while the read goes on.
+    tasks = Tasks()
+    tasks.start(overtake())
+    try:
+        return await task
+    except CancelledError:
+        if overtaken:
+            raise _OvertakenError from None
+        raise
+    finally:
+        tasks.cancel()
+
+
+def _has_others(servers: list[StorageServer], remembered: list[StorageServer]) -> bool:
+    """Whether there are clients of servers that were not remembered, or are elsewhere now."""
+    known = {id(server) for server in remembered}
+    return any(id(server) not in known for server in servers)

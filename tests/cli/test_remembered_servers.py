@@ -1,0 +1,101 @@
+"""Reads that begin with the servers of the last time."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from grid.node.local_grid import LocalGrid
+from tests.cli.command import grid
+
+DATA = random.Random(2).randbytes(100_000)
+CACHE = Path("private") / "introducer_default_cache.yaml"
+
+
+@pytest.fixture
+def cap(local_grid: LocalGrid) -> str:
+    """A file on the grid; the put has made the client remember the servers."""
+    outcome = grid("-d", local_grid.client, "put", "-", stdin=DATA)
+    assert outcome.code == 0, outcome.err
+    return outcome.line
+
+
+@pytest.fixture
+def client(local_grid: LocalGrid, cap: str, tmp_path: Path) -> Path:
+    """A copy of the client's directory, to be changed."""
+    return Path(shutil.copytree(local_grid.client, tmp_path / "client"))
+
+
+def forget_the_introducer(client: Path) -> None:
+    """Name one that nobody runs."""
+    file = client / "private" / "introducers.yaml"
+    file.write_text(f"introducers:\n  default:\n    furl: pb://{'a' * 32}@tcp:127.0.0.1:1/nobody\n")
+
+
+def move_servers(client: Path, port: int) -> None:
+    """Remember all servers at another port of this machine."""
+    content = json.loads((client / CACHE).read_text())
+    for entry in content:
+        for key in ("anonymous-storage-FURL", "anonymous-storage-NURLs"):
+            text = json.dumps(entry["ann"][key])
+            host, _, rest = text.rpartition("127.0.0.1:")
+            entry["ann"][key] = json.loads(f"{host}127.0.0.1:{port}/{rest.partition('/')[2]}")
+    (client / CACHE).write_text(json.dumps(content))
+
+
+@contextmanager
+def silent_port() -> Iterator[int]:
+    """A port where connections are taken and nothing is ever said."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(100)
+        yield listening.getsockname()[1]
+
+
+def test_cache_is_for_its_owner_alone(client: Path) -> None:
+    assert (client / CACHE).stat().st_mode & 0o777 == 0o600
+
+
+def test_read_needs_no_introducer_when_the_servers_are_remembered(client: Path, cap: str) -> None:
+    forget_the_introducer(client)
+    got = grid("-d", client, "get", cap)
+    assert (got.code, got.out, got.err) == (0, DATA, "")
+
+
+def test_read_asks_the_introducer_when_the_memory_is_old(client: Path, cap: str) -> None:
+    long_ago = time.time() - 86400
+    move_servers(client, 1)
+    os.utime(client / CACHE, (long_ago, long_ago))
+    assert grid("-d", client, "get", cap).out == DATA
+    assert (client / CACHE).stat().st_mtime > long_ago + 3600
+
+
+def test_read_goes_on_with_the_live_servers_when_nobody_is_at_the_remembered_places(client: Path, cap: str) -> None:
+    move_servers(client, 1)
+    got = grid("-d", client, "get", cap, "--range", "5-99990")
+    assert (got.code, got.out) == (0, DATA[5:99991])
+    forget_the_introducer(client)
+    assert grid("-d", client, "get", cap).out == DATA
+
+
+def test_read_goes_on_with_the_live_servers_when_the_remembered_ones_are_silent(client: Path, cap: str) -> None:
+    with silent_port() as port:
+        move_servers(client, port)
+        assert grid("-d", client, "get", cap).out == DATA
+
+
+def test_read_when_nobody_is_anywhere_says_so(client: Path, cap: str) -> None:
+    move_servers(client, 1)
+    forget_the_introducer(client)
+    got = grid("-d", client, "get", cap)
+    assert (got.code, got.out) == (5, b"")
+    assert got.err.count("\n") == 1
