@@ -36,6 +36,7 @@ from grid.wire.http.client_upload import HttpUpload
 from grid.wire.http.link import Link, Session
 from grid.wire.http.pool import Address, Pool
 from grid.wire.http.routes import pack_path
+from grid.wire.http.streams import ReadAhead
 from grid.wire.locators import Nurl
 from grid.wire.status import ConnectionStatus
 
@@ -72,6 +73,7 @@ class HttpServer:
                 Address(plain[0].strip("[]"), plain[1], None), plain_authorization(nurls[0].swissnum)
             )
         self._link = Link(self._asker, entrances, in_the_clear, runtime.clock)
+        self._ahead = ReadAhead(self._asker, runtime.clock)
 
     def __repr__(self) -> str:
         return f"<HttpServer {self._identity.server_id}>"
@@ -92,6 +94,7 @@ class HttpServer:
 
     def close(self) -> None:
         """Give up the connections; what waits on them fails with PeerGoneError."""
+        self._ahead.close()
         self._link.close()
 
     async def get_version(self) -> ServerVersion:
@@ -126,7 +129,9 @@ class HttpServer:
         async def ask(session: Session, entrance: Entrance) -> Mapping[ShareNumber, Sequence[Buffer]]:
             if session.version.batched_reads:
                 return await batched_requests.read_shares(self._asker, entrance, storage_index, wants)
-            return await single_requests.read_ranges(self._asker, entrance, "immutable", storage_index, wants)
+            return await single_requests.read_ranges(
+                self._asker, entrance, "immutable", storage_index, wants, self._ahead.fetch
+            )
 
         return await self._read(ask)
 

@@ -75,6 +75,7 @@ class ClientConnection(TwistedProtocol):
         self._received = b""
         self._unsent: deque[Buffer] = deque()
         self._writable = True
+        self._is_paused = False
         self._deadline = 0.0
         self._timer: Timer | None = None
         self.is_lost = False
@@ -103,7 +104,7 @@ class ClientConnection(TwistedProtocol):
             self.abort()
             self._fail(error)
             return
-        if rest is not None:
+        if rest is not None and self._pending is pending:  # A receiver may have had the request cancelled.
             self._answered(pending, rest)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
@@ -158,12 +159,15 @@ class ClientConnection(TwistedProtocol):
             self.transport.abortConnection()
 
     def pause(self) -> None:
-        """Receive no more for now."""
-        self.transport.pauseProducing()
+        """Receive no more for now; it is for the caller then to end a wait that has become too long."""
+        if not self.is_lost:
+            self._is_paused = True
+            self.transport.pauseProducing()
 
     def resume(self) -> None:
         """Receive on."""
         if not self.is_lost:
+            self._is_paused = False
             self._set_deadline(HTTP_STALL_DEADLINE_S)
             self.transport.resumeProducing()
 
@@ -239,8 +243,8 @@ class ClientConnection(TwistedProtocol):
     def _look_at_time(self) -> None:
         self._timer = None
         wait_s = self._deadline - self._clock.now()
-        if wait_s > 0:
-            self._timer = self._clock.call_later(min(wait_s, TICK_S), self._look_at_time)
+        if wait_s > 0 or self._is_paused:
+            self._timer = self._clock.call_later(min(max(wait_s, 1.0), TICK_S), self._look_at_time)
             return
         self.abort()
         self._fail(PeerTimeoutError(f"{self._where} did not answer within {HTTP_STALL_DEADLINE_S:g} s"))

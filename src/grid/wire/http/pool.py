@@ -23,8 +23,8 @@ from grid.runtime import with_deadline
 from grid.wire.http.connection import ClientConnection
 from grid.wire.http.tls import TlsLayer, client_context, spki_hash
 
-CONNECTIONS_PER_SERVER = 6
-"""At most; 1.20's servers gain nothing from more, and its own clients use 10."""
+CONNECTIONS_PER_SERVER = 8
+"""At most; 1.20's own clients use 10. Some of them may be taken by streams for a while."""
 
 FRESH_S = 5.0
 """A connection idle for less than this is not closed by its server just when a request is on its way."""

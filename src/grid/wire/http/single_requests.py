@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from grid.errors import ConflictingWriteError, DataTooLargeError, FormatError
 from grid.limits import MAX_HTTP_ERROR_BODY
@@ -15,6 +17,9 @@ from grid.wire.http.fetches import cut_ranges, plan_fetches
 from grid.wire.http.messages import ResponseHead, first_value
 from grid.wire.http.ranges import pack_content_range, pack_range, parse_content_range
 from grid.wire.http.routes import pack_path
+
+Fetch = Callable[[Entrance, bytes, int, int], Coroutine[Any, Any, Buffer | None]]
+"""Entrance, path, offset and length to the octets there; None if there is no such share."""
 
 _WRITE_ERRORS = {409: ConflictingWriteError, 413: DataTooLargeError, 416: DataTooLargeError}
 
@@ -34,22 +39,26 @@ async def read_ranges(
     kind: ShareKind,
     index: StorageIndex,
     wants: Mapping[ShareNumber, Sequence[Range]],
+    fetch: Fetch | None = None,
 ) -> dict[ShareNumber, list[Buffer]]:
-    """Those ranges; shares that are not there are left out. One request per share and run of ranges, all at once."""
+    """Those ranges; shares that are not there are left out. One request per share and run of ranges, all at once.
+
+    fetch: how a range is got, if not by a request of its own.
+    """
+    fetch = fetch or partial(fetch_range, asker)
     idle = [number for number, ranges in wants.items() if not any(length for _, length in ranges)]
     held = await list_shares(asker, entrance, kind, index) if idle else frozenset()
-    fetches = [(number, fetch) for number, ranges in wants.items() for fetch in plan_fetches(ranges)]
+    fetches = [(number, run) for number, ranges in wants.items() for run in plan_fetches(ranges)]
     answers = await all_of(
-        fetch_range(asker, entrance, pack_path(index, kind, number), offset, length)
-        for number, (offset, length) in fetches
+        fetch(entrance, pack_path(index, kind, number), offset, length) for number, (offset, length) in fetches
     )
     fetched: dict[ShareNumber, dict[Range, Buffer]] = {}
     missing: set[ShareNumber] = set(idle) - held
-    for (number, fetch), answer in zip(fetches, answers, strict=True):
+    for (number, run), answer in zip(fetches, answers, strict=True):
         if answer is None:
             missing.add(number)
         else:
-            fetched.setdefault(number, {})[fetch] = answer
+            fetched.setdefault(number, {})[run] = answer
     return {
         number: cut_ranges(ranges, fetched.get(number, {})) for number, ranges in wants.items() if number not in missing
     }

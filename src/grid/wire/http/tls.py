@@ -24,7 +24,10 @@ from grid.errors import ConfigError, FormatError
 from grid.ports import Buffer
 
 _READ_SIZE = 128 * 1024
-_WRITE_SIZE = 256 * 1024
+_WRITE_SIZE = 128 * 1024
+"""Encrypted and handed on at once: past the size of a processor's cache the copies cost more than the cipher."""
+_BUFFER = memoryview(bytearray(_READ_SIZE))
+"""Where records are decrypted to, of whichever connection it is: its content is copied before it is passed on."""
 _RECORD_SIZE = 16 * 1024
 
 
@@ -105,7 +108,6 @@ class TlsLayer(Protocol):
         self._waiting: list[Buffer] = []
         self._closing = False
         self._lost = False
-        self._buffer = memoryview(bytearray(_READ_SIZE))
         self.disconnecting = False
 
     # What the plain transport calls.
@@ -157,7 +159,7 @@ class TlsLayer(Protocol):
         ended = False
         while not self._lost:
             try:
-                count = self._read_into(self._buffer[size:])
+                count = self._read_into(_BUFFER[size:])
             except ssl.SSLWantReadError:
                 break
             except (ssl.SSLError, OSError):
@@ -168,10 +170,10 @@ class TlsLayer(Protocol):
                 break
             size += count
             if size == _READ_SIZE:
-                self._upper.dataReceived(bytes(self._buffer))
+                self._upper.dataReceived(bytes(_BUFFER))
                 size = 0
         if size and not self._lost:
-            self._upper.dataReceived(bytes(self._buffer[:size]))
+            self._upper.dataReceived(bytes(_BUFFER[:size]))
         self._flush()
         if ended and not self._lost:
             self.transport.loseConnection()
@@ -201,8 +203,7 @@ class TlsLayer(Protocol):
         if not self._is_open:
             self._waiting.append(bytes(data))
             return
-        if self._encrypt(data):
-            self._flush()
+        self._encrypt(data)
 
     def writeSequence(self, pieces: Sequence[Buffer]) -> None:
         """Encrypt and send the pieces; small ones are joined, since each record has a cost of its own."""
@@ -221,14 +222,15 @@ class TlsLayer(Protocol):
             small = []
             if not self._encrypt(piece):
                 return
-        if not small or self._encrypt(b"".join(small)):
-            self._flush()
+        if small:
+            self._encrypt(b"".join(small))
 
     def _encrypt(self, data: Buffer) -> bool:
         view = memoryview(data)
         try:
             for start in range(0, len(view), _WRITE_SIZE):
                 self._tls.write(view[start : start + _WRITE_SIZE])
+                self._flush()
         except (ssl.SSLError, OSError):
             self.abortConnection()
             return False
