@@ -210,12 +210,12 @@ class ReadAhead:
         return stream
 
     def _streak(self, path: bytes, offset: int, length: int) -> int:
-        """For how many octets, these included, the share has been read in order."""
-        progress = self._progress.setdefault(path, _Progress(offset))
+        """For how many octets, these included, the share has been read in order; 0 where something else begins."""
+        progress = self._progress.setdefault(path, _Progress(-1))
         self._progress.move_to_end(path)
         if len(self._progress) > REMEMBERED:
             self._progress.popitem(last=False)
-        progress.streak = length + (progress.streak if progress.next_offset == offset else 0)
+        progress.streak = progress.streak + length if progress.next_offset == offset else 0
         progress.next_offset = offset + length
         return progress.streak
 
