@@ -99,7 +99,11 @@ class ShareFinder:
         sources = sum(
             1 for watch, share, wants in self._examining.values() if not watch.late and _supplies_ueb(share, wants)
         )
-        for share in [share for share in self.shares if share.state is ShareState.FOUND and share not in busy]:
+        for share in [share for share in self.shares if share.state is ShareState.FOUND]:
+            if share in busy:
+                if share.layout is not None and self._verifier.geometry is not None:
+                    self._examine(share)  # Another share supplied what this one is still asked for.
+                continue
             wants = self._missing(share, with_ueb=sources < UEB_SOURCES)
             if not wants:
                 continue
