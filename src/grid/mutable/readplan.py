@@ -286,10 +286,10 @@ class ReadPlan:
     def _opened(self, batch: Batch, result: WindowResult, now: float) -> None:
         for number, leaves in result.proven.items():
             batch.runs[number][0].note_proven(batch, leaves)
-        for number, reason in result.bad.items():
-            self._reject(batch.runs[number][0], reason, now)
         if result.bad:
             batch.state = BatchState.FETCHING
+            for number, reason in result.bad.items():
+                self._reject(batch.runs[number][0], reason, now)
             return
         batch.state = BatchState.READY
         batch.text = result.text
