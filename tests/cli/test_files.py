@@ -189,3 +189,24 @@ def test_servers_without_room_are_no_space(local_grid: LocalGrid) -> None:
             (node / "grid.cfg").write_text(text)
         grid("down", "--dir", local_grid.path)
         assert grid("up", "--dir", local_grid.path, "--detach").code == 0
+
+
+def test_reader_that_has_seen_enough_is_no_error_to_speak_of(local_grid: LocalGrid) -> None:
+    cap = _put(local_grid, DATA * 4)
+    command = [sys.executable, "-m", "grid.cli", "-d", str(local_grid.client), "get", cap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as get:
+        assert get.stdout is not None
+        assert get.stderr is not None
+        assert get.stdout.read(10) == DATA[:10]
+        get.stdout.close()
+        assert get.stderr.read() == b""
+        assert get.wait() == 1
+
+
+def test_closed_stdout_is_an_error_and_nothing_is_written_elsewhere(local_grid: LocalGrid) -> None:
+    cap = _put(local_grid, DATA)
+    for arguments in (["get", cap], ["put", __file__]):
+        command = [sys.executable, "-m", "grid.cli", "-d", str(local_grid.client), *arguments]
+        script = 'exec "$@" >&-'
+        done = subprocess.run(["sh", "-c", script, "sh", *command], capture_output=True, env=environment(), check=False)
+        assert (done.returncode, done.stderr) == (1, b"grid: Bad file descriptor\n")

@@ -14,6 +14,7 @@ from importlib import import_module
 import click
 
 from grid import __version__
+from grid.cli.descriptors import fill_standard_descriptors
 from grid.cli.exit_codes import ExitCode, exit_code
 from grid.cli.messages import describe
 from grid.node.redaction import one_line, redact
@@ -76,6 +77,7 @@ def cli(ctx: click.Context, node_directory: str | None, as_json: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; errors are one line on stderr, and a traceback if GRID_DEBUG=1."""
+    fill_standard_descriptors()
     # What imports make stays: looking through it for garbage takes a tenth of the time that a small read does.
     gc.disable()
     try:
@@ -104,9 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(error: BaseException) -> int:
     if isinstance(error, SystemExit | GeneratorExit):
         raise error
+    if isinstance(error, OSError):
+        _give_up_output()
     if isinstance(error, BrokenPipeError):
-        # Whoever read the output has seen enough. Python flushes stdout once more when it ends: let it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        # Whoever read the output has seen enough.
         return ExitCode.OTHER
     if os.environ.get("GRID_DEBUG") == "1":
         import traceback
@@ -114,3 +117,11 @@ def _fail(error: BaseException) -> int:
         click.echo(redact("".join(traceback.format_exception(error))), err=True)
     click.echo(f"grid: {describe(error)}", err=True)
     return exit_code(error)
+
+
+def _give_up_output() -> None:
+    """Where stdout takes no more, let what is left go nowhere: Python flushes it once more when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
