@@ -70,7 +70,7 @@ async def new_slot(service: StorageService) -> None:
 
 
 async def rewritten_slot(service: StorageService) -> None:
-    writes = {ShareNumber(0): vector((0, b"anew" * 1000)), ShareNumber(2): vector((10, b"another"))}
+    writes = {ShareNumber(0): vector((0, b"anew" * 1300)), ShareNumber(2): vector((10, b"another"))}
     await service.test_and_write(SLOT, slot_secrets(letter=b"s"), writes)
 
 
@@ -92,9 +92,14 @@ async def fifth_lease(service: StorageService) -> None:
     await service.add_lease(SLOT, lease(b"v"))
 
 
+async def gapped_slot(service: StorageService) -> None:
+    """Leaves a gap where data was before it was cut off."""
+    await service.test_and_write(SLOT, slot_secrets(letter=b"t"), {ShareNumber(0): vector((4200, b"behind a gap"))})
+
+
 async def grown_slot(service: StorageService) -> None:
     """Moves the fifth lease, and adds a sixth."""
-    patch = vector((4096, b"behind the old end" * 40))
+    patch = vector((4096, b"behind the old end" * 90))
     await service.test_and_write(SLOT, slot_secrets(letter=b"w"), {ShareNumber(0): patch, ShareNumber(1): patch})
 
 
@@ -115,6 +120,7 @@ STEPS: tuple[Step, ...] = (
     cut_slot,
     fourth_lease,
     fifth_lease,
+    gapped_slot,
     grown_slot,
     no_slot,
 )
@@ -123,6 +129,7 @@ STEPS: tuple[Step, ...] = (
 @pytest.fixture(autouse=True)
 def small_slots_change_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slot_writes, "COPY_LIMIT", 100)
+    monkeypatch.setattr(slot_writes, "COPY_FACTOR", 1)
 
 
 @pytest.fixture(scope="module", params=range(len(STEPS)), ids=[step.__name__ for step in STEPS])
@@ -132,6 +139,7 @@ def change(request: pytest.FixtureRequest) -> tuple[Step, CrashDisk]:
     scene = ServiceScene(disk)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slot_writes, "COPY_LIMIT", 100)
+        patch.setattr(slot_writes, "COPY_FACTOR", 1)
         for step in STEPS[: request.param]:
             scene.run(_taken(step, scene.service))
     scene.run(scene.service.stop())

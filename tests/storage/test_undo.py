@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.paths import INCOMING, share_path, undo_path
 from grid.storage.undo import Change, UndoLog
+from tests.support.crash_disk import CrashDisk
 from tests.support.faulty_disk import FaultyDisk, Stopped
 
 NAME = "aaaqeayeaudaocajbifqydiob4"
 OLD = bytes(range(256)) * 8
 
 
-def make_disk(*numbers: int) -> MemoryDisk:
-    disk = MemoryDisk()
+def make_disk(*numbers: int) -> CrashDisk:
+    disk = CrashDisk()
     for directory in ("shares", INCOMING, "shares/aa", f"shares/aa/{NAME}"):
         disk.make_directory(directory)
     for number in numbers:
@@ -108,6 +109,17 @@ def test_change_when_it_cannot_be_taken_back_yet_is_taken_back_later() -> None:
     assert inside.list_directory(INCOMING) == []
     undo.change(NAME, CHANGES)
     assert (load(inside, share_path(NAME, 0)), load(inside, share_path(NAME, 1))) == NEW
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_log_when_its_change_was_made_does_not_come_back_to_undo_later_ones(seed: int) -> None:
+    disk = make_disk(0, 1).copied()
+    undo = UndoLog(disk, durable=True)
+    undo.change(NAME, CHANGES[:1])
+    undo.change(NAME, [Change(share_number=0, writes=[(11, b"X")], saves=[(11, 1)])])
+    survivor = disk.after_power_loss(seed)
+    UndoLog(survivor, durable=True).recover_all()
+    assert load(survivor, share_path(NAME, 0)) == NEW[0][:11] + b"X" + NEW[0][12:]
 
 
 def test_log_when_it_cannot_be_removed_does_not_keep_anyone_from_reading() -> None:

@@ -81,6 +81,20 @@ def test_service_when_it_stops_gives_up_uploads_and_takes_no_more() -> None:
     assert held(scene) == {}
 
 
+def test_service_when_it_stops_finishes_what_is_being_closed() -> None:
+    pool = GatedPool("sync")
+    scene = ServiceScene(io=pool)
+    upload = start(scene, [0, 1], 4)
+    closing = Deferred.fromCoroutine(upload.close([ShareNumber(0)]))
+    stopping = Deferred.fromCoroutine(scene.service.stop())
+    assert not stopping.called
+    pool.release()
+    assert closing.called
+    assert stopping.called
+    assert held(scene) == {0: [bytes(4)]}
+    assert files_below(scene.disk, INCOMING) == []
+
+
 def test_directories_when_an_upload_is_given_up_are_gone() -> None:
     scene = ServiceScene()
     upload = start(scene, [0], 4)

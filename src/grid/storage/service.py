@@ -92,6 +92,7 @@ class StorageService:
         """Give up every upload and take no more; what is being closed is finished first."""
         self._stopping = True
         await together(upload.abort() for upload in list(self._table.uploads))
+        await self._table.drained()
 
     async def get_version(self) -> ServerVersion:
         """What it is and has now."""

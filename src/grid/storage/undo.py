@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from threading import Lock
 
 from attrs import frozen
 from twisted.logger import Logger
@@ -59,6 +60,7 @@ class UndoLog:
     def __init__(self, disk: Disk, *, durable: bool) -> None:
         self._disk = disk
         self._durable = durable
+        self._settling = Lock()
         self._unsettled: dict[str, bool] = {}
         """Names whose log is still there, and whether their shares may be half changed."""
 
@@ -76,10 +78,11 @@ class UndoLog:
 
         to_read: it is enough that the shares are whole, if the log cannot be removed yet.
         """
-        if name not in self._unsettled or (to_read and not self._unsettled[name]):
-            return
-        self._recover(name)
-        del self._unsettled[name]
+        with self._settling:  # Readers of one storage index may come together.
+            if name not in self._unsettled or (to_read and not self._unsettled[name]):
+                return
+            self._recover(name)
+            del self._unsettled[name]
 
     def recover_all(self) -> frozenset[str]:
         """Put back everything that a crash left half done; the paths of the logs which that failed with."""

@@ -14,7 +14,7 @@ from enum import Enum, auto
 from typing import Protocol, TypeVar
 
 from attrs import define, field
-from twisted.internet.defer import DeferredLock
+from twisted.internet.defer import Deferred, DeferredLock
 
 from grid.errors import FormatError, GridError, NoSpaceError, PeerError, PeerRefusedError
 from grid.limits import MAX_FILE_SIZE, MAX_UPLOAD_BACKLOG, MAX_UPLOAD_FILES, WRITE_CALL_BYTES
@@ -63,6 +63,7 @@ class UploadTable:
     def __init__(self) -> None:
         self._numbers: dict[str, set[ShareNumber]] = {}
         self.uploads: set[ShareUpload] = set()
+        self._drained: list[Deferred[None]] = []
         self.reserved_size = 0
         self._file_count = 0
 
@@ -74,6 +75,22 @@ class UploadTable:
     def hidden(self, name: str) -> frozenset[ShareNumber]:
         """The unfinished shares of the storage index of that name."""
         return frozenset(self._numbers.get(name, ()))
+
+    async def drained(self) -> None:
+        """Return when no upload is in progress."""
+        if self.uploads:
+            drained: Deferred[None] = Deferred()
+            self._drained.append(drained)
+            await drained
+
+    def forget(self, upload: ShareUpload) -> None:
+        """The upload is over."""
+        self.uploads.discard(upload)
+        waiting: list[Deferred[None]] = []
+        if not self.uploads:
+            waiting, self._drained = self._drained, waiting
+        for drained in waiting:
+            drained.callback(None)
 
     def add(self, share: IncomingShare) -> None:
         """Count the share in."""
@@ -234,9 +251,9 @@ class ShareUpload:
             self._place.table.remove(part.share)
             del self._parts[part.share.share_number]
         if not self._parts:
-            self._place.table.uploads.discard(self)
             if self._timer is not None:
                 self._timer.cancel()
+            self._place.table.forget(self)
 
     def _open_parts(self, share_numbers: Iterable[ShareNumber]) -> list[_Part]:
         """The parts of those shares in order; PeerRefusedError unless all are open."""
