@@ -2,72 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from grid.codec import base32
-from grid.ports import ShareNumber, StorageIndex
 from grid.wire.http.answers import parse_allocation, parse_numbers, parse_required
 from grid.wire.http.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER
-from grid.wire.http.bodies import pack_allocation_request, pack_reason, pack_slot_request
+from grid.wire.http.bodies import pack_allocation_request
 from grid.wire.http.cbor import Tagged, pack_cbor_bytes, parse_cbor
-from tests.contract.storage_server import put, slot_secrets, vector
 from tests.contract.storage_server import share_numbers as numbers
+from tests.wire.http.endpoints import ALLOCATE, ENDPOINTS, FREE, LEASE, MSI, REASON, SI, WRITE, ask_endpoint, fill, stop
 from tests.wire.http.rig import Rig, ask, make_service, running
-
-INDEX = StorageIndex(bytes(range(16)))
-SLOT = StorageIndex(bytes(range(16, 32)))
-SI, MSI = base32.encode(INDEX), base32.encode(SLOT)
-FREE = base32.encode(bytes(16))
-
-LEASE = {RENEW: b"r" * 32, CANCEL: b"c" * 32}
-ALLOCATE = {**LEASE, UPLOAD: b"secret"}
-WRITE = {**LEASE, WRITE_ENABLER: b"w" * 32}
-ALLOCATION = pack_allocation_request([0, 1], 10)
-SLOT_WRITE = b"".join(pack_slot_request({ShareNumber(0): vector((0, b"data"))}, []))
-REASON = pack_reason("bad")
-
-ENDPOINTS: dict[str, tuple[str, str, Mapping[str, bytes], bytes | None, int]] = {
-    "version": ("GET", "version", {}, None, 200),
-    "add lease": ("PUT", f"lease/{SI}", LEASE, b"", 204),
-    "allocate": ("POST", f"immutable/{FREE}", ALLOCATE, ALLOCATION, 200),
-    "write": ("PATCH", f"immutable/{SI}/7", {UPLOAD: b"secret"}, b"x", 416),
-    "abort": ("PUT", f"immutable/{SI}/7/abort", {UPLOAD: b"secret"}, b"", 200),
-    "list": ("GET", f"immutable/{SI}/shares", {}, None, 200),
-    "read": ("GET", f"immutable/{SI}/3", {}, None, 200),
-    "corrupt": ("POST", f"immutable/{SI}/3/corrupt", {}, REASON, 200),
-    "read-test-write": ("POST", f"mutable/{MSI}/read-test-write", WRITE, SLOT_WRITE, 200),
-    "list mutable": ("GET", f"mutable/{MSI}/shares", {}, None, 200),
-    "read mutable": ("GET", f"mutable/{MSI}/1", {}, None, 200),
-    "corrupt mutable": ("POST", f"mutable/{MSI}/1/corrupt", {}, REASON, 200),
-    "batched find": ("POST", f"immutable/{SI}/grid-find", {}, b"", 200),
-    "batched read": ("POST", f"immutable/{SI}/grid-read", {}, b"", 200),
-    "batched write": ("POST", f"immutable/{SI}/grid-write", {UPLOAD: b"secret"}, b"\0\0", 200),
-    "batched slot read": ("POST", f"mutable/{MSI}/grid-read", {}, b"\0\0", 200),
-}
-
-
-async def fill(rig: Rig) -> None:
-    """Share 3 of INDEX finished, 7 in progress; share 1 of SLOT."""
-    await put(rig.service, INDEX, {3: b"0123456789"})
-    reply = await ask(rig, "POST", f"immutable/{SI}", [pack_allocation_request([7], 10)], secrets=ALLOCATE)
-    assert parse_allocation(reply.body) == (numbers(3), numbers(7))
-    await rig.service.test_and_write(SLOT, slot_secrets(), {ShareNumber(1): vector((0, b"mutable share"))})
-
-
-async def ask_endpoint(rig: Rig, name: str, secrets: Mapping[str, bytes] | None = None, **options: object) -> int:
-    method, path, usual, body, _ = ENDPOINTS[name]
-    given_secrets = usual if secrets is None else secrets
-    reply = await ask(rig, method, path, None if body is None else [body], secrets=given_secrets, **options)  # type: ignore[arg-type]
-    assert b"Traceback" not in bytes(reply.body)
-    return reply.status
-
-
-async def stop(rig: Rig) -> None:
-    await rig.service.stop()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
@@ -363,54 +306,4 @@ async def test_plain_port_when_asked_serves_reads_only_and_only_to_the_token() -
             assert await ask_endpoint(rig, name, in_the_clear=True) == (usual if is_read else 404)
             if is_read:
                 assert await ask_endpoint(rig, name, in_the_clear=True, swissnum="x") == 401
-        await stop(rig)
-
-
-SEGMENTS = st.sampled_from(
-    ["immutable", "mutable", "lease", "version", "shares", "abort", "corrupt", "grid-read", "grid-write", "grid-find"]
-    + ["read-test-write", SI, MSI, "0", "3", "7", "1", "%00", "..", "\u00e9"]
-)
-HEADERS = st.lists(
-    st.tuples(
-        st.sampled_from(["Range", "Content-Range", "Accept", "Content-Type", "X-Tahoe-Authorization", "Expect"]),
-        st.one_of(
-            st.sampled_from(["bytes=0-5", "bytes 0-4/*", "application/cbor", f"{UPLOAD} c2VjcmV0", "100-continue"]),
-            st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=20),
-        ),
-    ),
-    max_size=3,
-)
-SECRETS = st.sampled_from([{}, LEASE, ALLOCATE, WRITE, {UPLOAD: b"secret"}])
-BODIES = st.one_of(
-    st.none(), st.binary(max_size=60), st.sampled_from([ALLOCATION, SLOT_WRITE, REASON, b"\0\1\7" + bytes(12)])
-)
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"]),
-            st.one_of(
-                st.lists(SEGMENTS, max_size=4).map("/".join), st.sampled_from([e[1] for e in ENDPOINTS.values()])
-            ),
-            SECRETS,
-            HEADERS,
-            BODIES,
-        ),
-        min_size=20,
-        max_size=20,
-    )
-)
-async def test_request_when_arbitrary_is_never_the_servers_fault(
-    requests: list[tuple[str, str, Mapping[str, bytes], list[tuple[str, str]], bytes | None]],
-) -> None:
-    async with running(await make_service()) as rig:
-        await fill(rig)
-        for method, path, secrets, headers, body in requests:
-            pieces = None if body is None else [body]
-            if any(not character.isascii() for character in path):
-                continue
-            reply = await ask(rig, method, path, pieces, secrets=secrets, headers=headers)
-            assert reply.status < 500, (method, path, reply.status)
-            assert b"Traceback" not in bytes(reply.body)
         await stop(rig)

@@ -283,7 +283,8 @@ class ServerChannel(Protocol):
             self.transport.loseConnection()
 
     def _move(self, state: _State) -> None:
-        assert state in _TRANSITIONS[self._state], f"{self._state} to {state}"
+        if state not in _TRANSITIONS[self._state]:
+            raise RuntimeError(f"a connection cannot go from {self._state} to {state}")
         self._state = state
 
     # Flow and time.
