@@ -16,14 +16,13 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from grid.errors import GridError, PeerGoneError, PeerTimeoutError
-from grid.limits import CONNECT_DEADLINE_S, MAX_RECONNECT_DELAY_S
+from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, ServerVersion, ShareNumber, StorageIndex
 from grid.runtime import Tasks, is_cancellation, with_deadline
+from grid.wire.backoff import Backoff
 from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, from_remote
 from grid.wire.locators import Furl
 from grid.wire.status import ConnectionState, ConnectionStatus
-
-FIRST_RECONNECT_DELAY_S = 0.5
 
 
 @define(eq=False)
@@ -62,7 +61,7 @@ class Link:
         self._waiters: list[Deferred[Session]] = []
         self._attempts = Tasks()
         self._is_attempting = False
-        self._retry = _Backoff(clock)
+        self._retry = Backoff(clock)
         self._status = ConnectionStatus(state=ConnectionState.IDLE, since=clock.unix_time())
 
     @property
@@ -160,29 +159,3 @@ class Link:
         self._status = ConnectionStatus(
             state=state, since=self._clock.unix_time(), detail=detail, version=version or self._status.version
         )
-
-
-class _Backoff:
-    """When the next attempt is due: at once after a loss, later and later after failures."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._delay_s = 0.0
-        self._due_at = -1.0
-        self._why = ""
-
-    def require_due(self, where: str) -> None:
-        """PeerGoneError with the last failure's reason if the next attempt is not due yet."""
-        wait_s = self._due_at - self._clock.now()
-        if self._delay_s and wait_s > 0:
-            raise PeerGoneError(f"{where} is away ({self._why}); the next attempt is in {wait_s:.1f} s")
-
-    def failed(self, why: str) -> None:
-        """An attempt failed."""
-        self._delay_s = min(MAX_RECONNECT_DELAY_S, 2 * self._delay_s or FIRST_RECONNECT_DELAY_S)
-        self._due_at = self._clock.now() + self._delay_s
-        self._why = why
-
-    def reset(self) -> None:
-        """An attempt succeeded."""
-        self._delay_s = 0.0
