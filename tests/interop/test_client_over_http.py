@@ -1,0 +1,81 @@
+"""`grid` as the client of 1.20's storage nodes over HTTP, and of a mixture with ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grid.caps import ChkCap, parse_cap
+from grid.codec import base32
+from tests.interop.conftest import Pair
+from tests.support.clients import GridClient, TahoeClient
+from tests.support.node_directory import Kind
+from tests.support.tahoe_grid import ClientSettings, ProcessGrid
+
+pytestmark = pytest.mark.interop
+
+
+def use_http(client: GridClient) -> None:
+    """Let the client take HTTP wherever it is offered."""
+    with (client.directory / "grid.cfg").open("a") as file:
+        file.write("[client]\ntransport = http\n")
+
+
+@pytest.fixture(scope="module")
+def over_http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Three nodes of 1.20 and two of ours; 1.20's client has its default settings, ours takes HTTP for all."""
+    root = tmp_path_factory.mktemp("http-client") / "grid"
+    storage: list[Kind] = ["tahoe", "grid", "tahoe", "grid", "tahoe"]
+    with ProcessGrid(root, introducer="tahoe", storage=storage, force_foolscap=False) as grid:
+        tahoe = grid.start_client(ClientSettings(kind="tahoe", needed=3, happy=5, total=8))
+        ours = grid.start_client(ClientSettings(kind="grid", needed=3, happy=5, total=8))
+        assert isinstance(tahoe, TahoeClient)
+        assert isinstance(ours, GridClient)
+        use_http(ours)
+        grid.wait_connected(tahoe)
+        grid.wait_connected(ours)
+        yield Pair(grid, tahoe, ours)
+
+
+@pytest.mark.parametrize("size", [56, 200_000, 5_000_001])
+def test_file_put_by_grid_over_http_is_there_to_verify_and_get(over_http: Pair, size: int, tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(os.urandom(size))
+    cap = over_http.ours.put(source)
+    over_http.tahoe.get(cap, target)
+    assert target.read_bytes() == source.read_bytes()
+    for client in (over_http.tahoe, over_http.ours):
+        results = client.check(cap)
+        assert results["healthy"]
+        assert results["count-shares-good"] == 8
+        assert results["count-good-share-hosts"] == 5
+
+
+@pytest.mark.parametrize("size", [56, 200_000, 5_000_001])
+def test_file_put_by_tahoe_over_http_is_got_by_grid_over_http(over_http: Pair, size: int, tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(os.urandom(size))
+    cap = over_http.tahoe.put(source)
+    over_http.ours.get(cap, target)
+    assert target.read_bytes() == source.read_bytes()
+    assert over_http.ours.run("get", cap, "-", "--range", "-50") == source.read_bytes()[-50:]
+
+
+def test_file_with_lost_shares_is_repaired_by_grid_over_http(over_http: Pair, tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(os.urandom(300_000))
+    cap = over_http.ours.put(source)
+    known = parse_cap(cap)
+    assert isinstance(known, ChkCap)
+    for number, paths in over_http.grid.shares(base32.encode(known.storage_index)).items():
+        if number % 2:
+            for path in paths:
+                path.unlink()
+    assert not over_http.ours.check(cap)["healthy"]
+    over_http.ours.repair(cap)
+    assert over_http.tahoe.check(cap)["healthy"]
+    over_http.tahoe.get(cap, target)
+    assert target.read_bytes() == source.read_bytes()
