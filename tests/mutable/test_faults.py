@@ -1,0 +1,195 @@
+"""Slow, silent, dead, forgetful and lying servers, one at a time: no operation stalls or gives what is not right."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from grid.caps import KnownCap
+from grid.errors import ConflictError, NotEnoughSharesError, NotHappyError
+from grid.mutable.geometry import FormatName
+from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.scripted_slots import SlotScript
+
+SEGMENT = 131073
+CONTENTS = random.Random(3).randbytes(2 * SEGMENT + 1000)
+FORMATS: list[FormatName] = ["sdmf", "mdmf"]
+
+FAULTS: dict[str, Callable[[], SlotScript]] = {
+    "dead": lambda: SlotScript(dead_from=0),
+    "silent": lambda: SlotScript(silent_from=0),
+    "silent later": lambda: SlotScript(silent_from=1),
+    "dead later": lambda: SlotScript(dead_from=1),
+}
+
+
+def break_servers(grid: MutableGrid, fault: str, count: int) -> None:
+    for server in grid.servers[:count]:
+        server.calls.clear()
+        server.script = FAULTS[fault]()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_read_when_servers_fail_then_the_others_suffice(format: FormatName, fault: str, count: int) -> None:
+    grid = MutableGrid()
+    cap = grid.create(CONTENTS, format)
+    break_servers(grid, fault, count)
+    started = grid.runtime.clock.now()
+    assert grid.read(cap.read_cap()) == CONTENTS
+    assert grid.runtime.clock.now() - started < 5.0
+    assert sum(server.fired["dead"] + server.fired["silent"] for server in grid.servers) >= (
+        count if "later" not in fault else 0
+    )
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_write_when_servers_fail_then_the_others_take_their_shares(format: FormatName, fault: str) -> None:
+    grid = MutableGrid()
+    cap = grid.create(CONTENTS, format)
+    break_servers(grid, fault, 3)
+    grid.run(grid.open(cap).modify(lambda old, _: old + b"!"))
+    assert grid.read(cap) == CONTENTS + b"!"
+    for server in grid.servers[:3]:
+        server.slots.clear()
+    assert grid.read(cap) == CONTENTS + b"!"
+    assert grid.run(grid.open(cap).check()).good_count == 10
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_write_when_too_few_servers_are_left_then_fails_and_the_old_version_stays(format: FormatName) -> None:
+    grid = MutableGrid()
+    cap = grid.create(CONTENTS, format)
+    for server in grid.servers[:4]:
+        server.script = SlotScript(dead_from=0)
+    for attempt in (
+        grid.open(cap).overwrite(b"new"),
+        grid.open(cap).modify(lambda old, _: old + b"!"),
+        grid.open(cap).update(5, b"new"),
+    ):
+        with pytest.raises(NotHappyError):
+            grid.run(attempt)
+        assert grid.read(cap) == CONTENTS
+
+
+def test_create_when_a_server_fails_then_its_share_goes_to_another() -> None:
+    grid = MutableGrid(12)
+    grid.servers[3].script = SlotScript(dead_from=0)
+    grid.servers[4].script = SlotScript(silent_from=0)
+    cap = grid.create(b"contents")
+    for server in grid.servers[3:5]:
+        server.script = SlotScript()
+    assert grid.run(grid.open(cap).check(verify=True)).healthy
+    assert grid.servers[3].fired["dead"] + grid.servers[4].fired["silent"] >= 1
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_write_when_an_answer_is_lost_then_the_share_counts_for_whoever_looks(format: FormatName) -> None:
+    grid = MutableGrid()
+    cap = grid.create(CONTENTS, format)
+    grid.servers[0].script = SlotScript(lost_answers=True)
+    grid.run(grid.open(cap).overwrite(b"new contents"))
+    assert grid.servers[0].fired["lost_answers"]
+    grid.servers[0].script = SlotScript()
+    assert grid.read(cap) == b"new contents"
+    assert grid.run(grid.open(cap).check(verify=True)).recoverable
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_read_when_some_servers_are_stale_then_gives_the_newest_version(format: FormatName) -> None:
+    grid = MutableGrid()
+    cap = grid.create(b"old", format)
+    for server in grid.servers[:7]:
+        server.freeze()
+    grid.run(grid.open(cap).overwrite(b"new"))
+    assert grid.read(cap.read_cap()) == b"new"
+    grid.run(grid.open(cap).overwrite(b"newest"))
+    assert grid.read(cap) == b"newest"
+    assert sum(server.fired["frozen"] for server in grid.servers[:7]) >= 7
+
+
+def test_read_when_the_rest_of_a_share_is_cut_off_then_another_comes_instead() -> None:
+    grid = MutableGrid()
+    cap = grid.create(CONTENTS, "mdmf")
+    for server in grid.servers:
+        for number in server.slots[cap.storage_index]:
+            if number < 2:
+                server.script.short[number] = 20_000
+    assert grid.read(cap) == CONTENTS
+    assert sum(server.fired["short"] for server in grid.servers) >= 2
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_read_when_the_file_changes_meanwhile_then_is_of_one_version(format: FormatName) -> None:
+    """A read that starts at every moment of a write by another process, from its first question to its last answer."""
+    old, new = CONTENTS, CONTENTS[::-1] + b"more"
+    seen = set()
+    for step in range(24):
+        grid = MutableGrid()
+        cap = grid.create(old, format)
+        for index, server in enumerate(grid.servers):
+            server.script.delay_s = 0.01 + 0.003 * index
+
+        async def read_later(step: int = step, grid: MutableGrid = grid, cap: KnownCap = cap) -> bytes:
+            await grid.runtime.clock.sleep(0.01 * step)
+            return await grid.open(cap).read_all()
+
+        async def write_later(grid: MutableGrid = grid, cap: KnownCap = cap) -> None:
+            await grid.runtime.clock.sleep(0.08)
+            await grid.open(cap, process=1).overwrite(new)
+
+        text = grid.run(both(read_later(), write_later()))
+        assert text in {old, new}
+        seen.add(text)
+    assert len(seen) == 2
+
+
+async def both(first: object, second: object) -> bytes:
+    """What the first comes to; the second runs beside it."""
+    from twisted.internet.defer import Deferred
+
+    other = Deferred.fromCoroutine(second)  # type: ignore[arg-type]
+    try:
+        return await first  # type: ignore[misc]
+    finally:
+        await other
+
+
+def test_read_when_parts_were_delivered_and_the_file_changes_then_fails_rather_than_mix() -> None:
+    grid = MutableGrid()
+    contents = random.Random(9).randbytes(60 * SEGMENT)
+    cap = grid.create(contents, "mdmf")
+
+    class Spoiler:
+        """Has the file overwritten when the first octets come."""
+
+        def __init__(self) -> None:
+            self.octets = bytearray()
+
+        async def write(self, data: bytes) -> None:
+            if not self.octets:
+                await grid.open(cap, process=1).overwrite(bytes(60 * SEGMENT))
+            self.octets += data
+
+    sink = Spoiler()
+    try:
+        grid.run(grid.open(cap.read_cap()).read(sink))
+    except ConflictError:
+        pass
+    assert sink.octets
+    assert contents.startswith(bytes(sink.octets))
+
+
+def test_read_when_one_server_has_all_shares_and_one_is_bad_then_uses_the_others() -> None:
+    grid = MutableGrid(1, Shape(k=3, n=5, happy=1))
+    cap = grid.create(CONTENTS, "mdmf")
+    grid.servers[0].script.corrupt[(0, 30_000)] = 1
+    grid.servers[0].script.corrupt[(1, 100)] = 1
+    assert grid.read(cap) == CONTENTS
+    grid.servers[0].script.corrupt[(2, 30_000)] = 1
+    with pytest.raises(NotEnoughSharesError):
+        grid.read(cap)
