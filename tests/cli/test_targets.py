@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -66,6 +69,35 @@ def test_new_target_has_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
     finally:
         os.umask(mask)
     assert stat.S_IMODE((tmp_path / "t").stat().st_mode) == 0o640
+
+
+def test_killed_write_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(b"old")
+    program = (
+        "import os, signal, sys\n"
+        "from grid.cli.targets import open_target\n"
+        "with open_target(sys.argv[1]) as descriptor:\n"
+        "    os.write(descriptor, b'new')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path / "t")], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("t", b"old")]
+
+
+def test_file_system_without_unnamed_files_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As on such a file system, where the flag is read as O_DIRECTORY: opening a directory to write is refused.
+    monkeypatch.setattr(os, "O_TMPFILE", os.O_DIRECTORY)
+    with open_target(str(tmp_path / "t")) as descriptor:
+        os.write(descriptor, b"data")
+        assert len(list(tmp_path.iterdir())) == 1
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("t", b"data")]
+
+
+def test_missing_folder_is_named_in_the_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as raised, open_target(str(tmp_path / "missing" / "t")):
+        pass
+    assert str(raised.value.filename) == str(tmp_path / "missing")
 
 
 def test_device_is_written_to_and_not_replaced() -> None:

@@ -1,11 +1,13 @@
 """Where a get writes: stdout, or a file that appears under its name only when it is whole.
 
-The octets go to a new file beside the target, which is made durable and renamed at the end; a get that fails leaves
-nothing behind. Writes happen on the pool, never on the event loop.
+The octets go to a file without a name in the target's directory, which is made durable, named and put in the target's
+place at the end; a get that fails or is killed leaves nothing behind. Where a file system has no such files, a name
+beside the target serves, which only a get that is killed leaves. Writes happen on the pool, never on the event loop.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -15,6 +17,9 @@ from pathlib import Path
 
 from grid.node.files import sync_directory
 from grid.ports import Buffer, CpuPool
+
+_NO_UNNAMED_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
+"""What file systems and kernels without unnamed files answer."""
 
 
 class DescriptorSink:
@@ -66,12 +71,17 @@ def open_target(name: str | None) -> Iterator[int]:
 @contextmanager
 def _beside(target: Path, mode: int) -> Iterator[int]:
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    descriptor = _open_unnamed(target.parent)
+    has_name = descriptor is None
+    if descriptor is None:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         try:
             yield descriptor
             os.fchmod(descriptor, mode)
             os.fsync(descriptor)
+            if not has_name:
+                _give_name(descriptor, temporary)
         finally:
             os.close(descriptor)
         temporary.replace(target)
@@ -79,6 +89,27 @@ def _beside(target: Path, mode: int) -> Iterator[int]:
         temporary.unlink(missing_ok=True)
         raise
     sync_directory(target.parent)
+
+
+def _open_unnamed(directory: Path) -> int | None:
+    """A new file of mode 0600 that is gone when we are; None where there are none. OSError naming the directory."""
+    if not os.path.isdir("/proc/self/fd"):
+        return None
+    try:
+        return os.open(directory, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
+    except OSError as problem:
+        if problem.errno in _NO_UNNAMED_FILES:
+            return None
+        raise
+
+
+def _give_name(descriptor: int, path: Path) -> None:
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # With a descriptor of a directory Python calls linkat, which follows the link to the open file.
+        os.link(f"/proc/self/fd/{descriptor}", path.name, src_dir_fd=directory, dst_dir_fd=directory)
+    finally:
+        os.close(directory)
 
 
 def _umask() -> int:
