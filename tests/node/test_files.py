@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -41,6 +42,14 @@ def test_unreadable_file_is_a_config_error_naming_it(tmp_path: Path) -> None:
     assert read_text(tmp_path / "missing") is None
     for name in ("bytes", "big", "folder"):
         with pytest.raises(ConfigError, match=name):
+            read_text(tmp_path / name)
+
+
+def test_pipe_and_device_are_config_errors_and_nobody_waits(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to(os.devnull)
+    for name in ("pipe", "device"):
+        with pytest.raises(ConfigError, match=rf"{name}: not a regular file"):
             read_text(tmp_path / name)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,7 +47,10 @@ def write_if_missing(path: Path, data: bytes, mode: int = SECRET_MODE) -> bool:
 def read_text(path: Path) -> str | None:
     """The text of a short UTF-8 file, None if there is no such file; ConfigError if it cannot be read as that."""
     try:
-        with path.open("rb") as file:
+        # Opening a pipe that nobody writes to would wait for ever; of a regular file this flag changes nothing.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigError(f"{path}: not a regular file")
             data = file.read(MAX_TEXT + 1)
     except FileNotFoundError:
         return None
