@@ -21,6 +21,7 @@ def run(ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, all
     The log goes to stdout, and never has a capability in it.
     """
     from grid.cli.runner import InterruptedBySignal, run_task
+    from grid.node.descriptors import raise_descriptor_limit
     from grid.node.directory import open_directory
     from grid.node.log import LineLog
     from grid.node.running import claim
@@ -36,6 +37,7 @@ def run(ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, all
             _watch_stdin(reactor)
         await run_node(node, make_runtime(reactor), reactor, log.say)
 
+    raise_descriptor_limit()
     with claim(node.path):
         try:
             run_task(task, log)
