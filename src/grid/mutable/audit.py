@@ -46,7 +46,8 @@ class ShareAudit:
         self.sighting = sighting
         self.verdict: Verdict | None = None
         self.reason = ""
-        self.fields: dict[str, bytes] = {}
+        self.private_key = b""
+        self._chain = b""
         self._prefix = prefix
         self._geometry = prefix.geometry
         self._public_key = public_key
@@ -110,28 +111,18 @@ class ShareAudit:
         if header[: len(self._prefix.checkstring)] != self._prefix.checkstring:
             self.verdict = Verdict.UNREAD  # Another version by now.
             return
-        self.fields = {
-            "public_key": public_key,
-            "signature": signature,
-            "chain": chain,
-            "private_key": private_key,
-        }
+        self._chain, self.private_key = chain, private_key
         expected = plan_table(self._geometry, len(public_key), len(private_key))
         if header != pack_header(self._prefix, expected):
             self._condemn("the offsets are not those of the version")
             return
         assert self._public_key is not None
-        self._job = None
-        self._check_keys()
-
-    def _check_keys(self) -> None:
-        assert self._public_key is not None
         try:
-            if self.fields["public_key"] != self._public_key.der:
+            if public_key != self._public_key.der:
                 raise IntegrityError("the public key is not that of the file")
-            self._public_key.verify(self.fields["signature"], self._prefix.pack())
+            self._public_key.verify(signature, self._prefix.pack())
             if self._keys.write_key is not None:
-                self._keys.accept_private_key(self.fields["private_key"])
+                self._keys.accept_private_key(private_key)
         except (FormatError, IntegrityError) as error:
             self._condemn(str(error))
 
@@ -140,7 +131,7 @@ class ShareAudit:
             judge_hashes,
             self._prefix,
             self.sighting.number,
-            self.fields["chain"],
+            self._chain,
             b"".join(self._leaves),
             b"".join(self._tree),
         )

@@ -9,7 +9,7 @@ CPU: one hash pass over all shares, on the pool.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
 from attrs import frozen
@@ -64,9 +64,8 @@ class AuditPlan:
         """The verdicts. Shares that agree with the version, but not with each other, are judged by their majority."""
         if self._error is not None:
             raise self._error
-        for verdicts in (self._odd_ones("private_key"), self._odd_ones("signature")):
-            for audit in verdicts:
-                audit.verdict, audit.reason = Verdict.CORRUPT, "a field differs from that of the other shares"
+        for audit in self._odd_ones():
+            audit.verdict, audit.reason = Verdict.CORRUPT, "the private key differs from that of the other shares"
         return AuditReport(
             good=[audit.sighting for audit in self._done if audit.verdict is Verdict.GOOD],
             corrupt={a.sighting.place: a.reason for a in self._done if a.verdict is Verdict.CORRUPT},
@@ -162,13 +161,9 @@ class AuditPlan:
                 AdviseCorrupt(server_id=server_id, share_number=number, share_numbers=(number,), reason=audit.reason)
             )
 
-    def _odd_ones(self, name: str) -> list[ShareAudit]:
-        """Good shares whose field has other octets than most."""
+    def _odd_ones(self) -> list[ShareAudit]:
+        """Good shares whose private key has other octets than most: who cannot decrypt it cannot tell otherwise."""
         good = [audit for audit in self._done if audit.verdict is Verdict.GOOD]
-        counts: dict[bytes, int] = {}
-        for audit in good:
-            counts[audit.fields[name]] = counts.get(audit.fields[name], 0) + 1
-        if len(counts) < 2:
-            return []
-        usual = max(counts, key=lambda octets: counts[octets])
-        return [audit for audit in good if audit.fields[name] != usual]
+        counts = Counter(audit.private_key for audit in good)
+        usual = max(counts, key=lambda octets: counts[octets], default=b"")
+        return [audit for audit in good if audit.private_key != usual]

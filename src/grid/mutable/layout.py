@@ -47,6 +47,13 @@ class VersionFields:
     signature: bytes = field(repr=False)
     private_key: bytes = field(repr=False)
 
+    def front(self, chain: bytes) -> bytes:
+        """The first octets of one share, up to the end of the keys and the signature, which follow each other."""
+        header = pack_header(self.prefix, self.table)
+        if self.prefix.version == SDMF_VERSION:
+            return header + self.public_key + self.signature + chain
+        return header + self.private_key + chain + self.signature + self.public_key
+
     def front_writes(self, chain: Buffer, block_tree: Buffer) -> list[tuple[int, Buffer]]:
         """(offset, octets) of everything in one share but its blocks, the header last."""
         table = self.table

@@ -10,7 +10,7 @@ version. Memory: WHOLE_BYTES of shares, or STREAMED batches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
@@ -155,7 +155,7 @@ async def _publish_whole(session: Session, found: VersionMap, release: Release) 
         return [*pieces, *fields.front_writes(hashes.chain(number), hashes.block_tree(number))]
 
     job = _write_job(session, found, release, fields, payload, settle=release.original is None)
-    return updated(found, fields, await session.write(job, release.goal))
+    return updated(found, fields, hashes.chain, await session.write(job, release.goal))
 
 
 async def _publish_streamed(session: Session, found: VersionMap, release: Release, claim: ClaimKind) -> VersionMap:
@@ -185,7 +185,7 @@ async def _publish_streamed(session: Session, found: VersionMap, release: Releas
 
     write = _write_job(session, found, release, fields, payload, settle=False)
     written = await session.write(write, streamed.goal)
-    return updated(found, fields, written, lost=release.goal.keys() - streamed.goal.keys())
+    return updated(found, fields, streamed.hashes.chain, written, lost=release.goal.keys() - streamed.goal.keys())
 
 
 def _iv(session: Session, release: Release) -> bytes:
@@ -277,12 +277,25 @@ def _write_job(
 
 
 def updated(
-    found: VersionMap, fields: VersionFields, written: Written, lost: frozenset[Place] | set[Place] = frozenset()
+    found: VersionMap,
+    fields: VersionFields,
+    chain: Callable[[ShareNumber], bytes],
+    written: Written,
+    lost: Collection[Place] = (),
 ) -> VersionMap:
-    """The map after a write: its places have the new version, and what is in doubt counts as failed."""
+    """The map after a write: its places have the new version, and what is in doubt counts as failed.
+
+    chain: the packed share hash chain of one share.
+    """
     sightings = [share for share in found.sightings if share.place not in written.places]
     sightings += [
-        Sighting(server_id=server_id, number=number, prefix=fields.prefix, table=fields.table, head=b"")
+        Sighting(
+            server_id=server_id,
+            number=number,
+            prefix=fields.prefix,
+            table=fields.table,
+            head=fields.front(chain(number)),
+        )
         for server_id, number in sorted(written.places)
     ]
     doubtful = {server_id for server_id, _ in [*written.lost, *lost]}

@@ -106,7 +106,8 @@ async def update_in_place(
     fields = await _sign(session, prefix, change, key, share_tree[:HASH_SIZE])
     job = _write_job(prefix, change, fields, encoded, trees, share_tree, happy)
     goal: Goal = {share.place: tests_of_version(prefix) for share in found.sightings}
-    return updated(found, fields, await session.write(job, goal))
+    written = await session.write(job, goal)
+    return updated(found, fields, lambda number: chain_of(share_tree, prefix.n, number), written)
 
 
 async def _new_text(
