@@ -86,6 +86,13 @@ def test_wrong_usage_ends_with_2_and_shows_no_capability(
     assert "Traceback" not in captured.err
 
 
+def test_empty_capability_is_called_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "cap").write_text("\n")
+    for arguments in (["get", ""], ["check", "--cap-file", str(tmp_path / "cap")]):
+        assert main(arguments) == 2
+        assert "there is no capability" in capsys.readouterr().err
+
+
 def test_verify_capability_does_not_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["get", VERIFY]) == 7
     assert capsys.readouterr().err.startswith("grid: a verify capability")

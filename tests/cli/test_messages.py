@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.cli.messages import describe
-from grid.errors import CancelledError, GridError
+from grid.errors import CancelledError, GridError, NoServersError, NotEnoughSharesError, NotHappyError, PeerGoneError
 
 
 def test_error_is_one_line_without_control_characters() -> None:
@@ -15,6 +15,21 @@ def test_error_is_one_line_without_control_characters() -> None:
 
 def test_local_file_error_names_the_file() -> None:
     assert describe(FileNotFoundError(2, "No such file or directory", "a/b")) == "a/b: No such file or directory"
+
+
+def test_unreachable_servers_are_a_reason_to_look_at_the_status() -> None:
+    gone = PeerGoneError("the connection was lost")
+    for error in (
+        gone,
+        NoServersError("none of the 3 servers could be reached"),
+        NotHappyError("too few servers", causes=[gone]),
+        NotEnoughSharesError("2 shares of 3", found=2, needed=3),
+    ):
+        assert describe(error).startswith(f"{error}; `grid status` shows who answers")
+
+
+def test_message_that_asks_the_question_itself_is_left_alone() -> None:
+    assert describe(NoServersError("no introducer; is it running?")) == "no introducer; is it running?"
 
 
 def test_defect_is_not_shown_but_named() -> None:

@@ -28,7 +28,7 @@ def cap_file_option(command: F) -> F:
 
 
 def take_cap(arguments: tuple[str, ...], cap_file: str | None) -> tuple[Cap, tuple[str, ...]]:
-    """The capability, and the arguments after it. `-` is stdin. CapError or click.UsageError."""
+    """The capability, and the arguments after it. `-` is stdin. CapError, OSError or click.UsageError."""
     from grid.caps import parse_cap
 
     rest = arguments
@@ -41,4 +41,6 @@ def take_cap(arguments: tuple[str, ...], cap_file: str | None) -> tuple[Cap, tup
         text, rest = arguments[0], arguments[1:]
         if text == "-":
             text = sys.stdin.read(MAX_CAP_LENGTH + 2)
+    if not text.strip():
+        raise click.UsageError("there is no capability, only nothing, where one is needed")
     return parse_cap(text.strip()), rest

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from grid.cli.exit_codes import ExitCode, exit_code
 from grid.errors import CancelledError, GridError
 from grid.node.redaction import one_line
+
+_HINTS = {
+    ExitCode.UNREACHABLE: "; `grid status` shows who answers",
+    ExitCode.NOT_ENOUGH_SHARES: "; `grid status` shows who answers, and others may have the missing shares",
+}
+"""What to do next, where the message of an error, which knows of no commands, does not ask the right question."""
 
 
 def describe(error: BaseException) -> str:
@@ -12,7 +19,8 @@ def describe(error: BaseException) -> str:
         case KeyboardInterrupt() | CancelledError():
             return "interrupted"
         case GridError():
-            return one_line(str(error)) or type(error).__name__
+            text = one_line(str(error)) or type(error).__name__
+            return text + _HINTS.get(exit_code(error), "") if not text.endswith("?") else text
         case OSError() if error.strerror:
             where = f"{error.filename}: " if isinstance(error.filename, str) else ""
             return one_line(f"{where}{error.strerror}")

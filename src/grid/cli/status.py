@@ -93,12 +93,11 @@ def _describe(found: dict[str, Any]) -> list[str]:
     up = sum(1 for server in found["servers"] if server["reachable"])
     lines.append(f"servers    {up} of {len(found['servers'])} answer")
     for server in found["servers"]:
-        name = f"  {server['nickname'] or '-':16} {server['id'][:11]:12}"
+        name = f"{server['nickname'] or '-':16} {server['id'][:11]:12}"
         if server["reachable"]:
             space = server["available_space"] / 1e9
-            lines.append(
-                one_line(f"{name} {server['version']}, {space:.1f} GB free, {server['seconds'] * 1000:.0f} ms")
-            )
+            answer = f"{server['version']}, {space:.1f} GB free, {server['seconds'] * 1000:.0f} ms"
         else:
-            lines.append(one_line(f"{name} {server['detail']}"))
+            answer = server["detail"]
+        lines.append("  " + one_line(f"{name} {answer}"))
     return lines
