@@ -285,6 +285,20 @@ async def test_answers_when_nobody_reads_them_stop_being_made(tls: bool, range_h
         assert server.largest_call <= 2**20
 
 
+async def test_requests_when_pipelined_and_never_read_are_not_all_answered() -> None:
+    server: Any = Endless()
+    async with running(server) as rig, wired(rig.port, tls=True) as wire:
+        wire.transport.write(request("nothing"))
+        await wire.until(lambda data: b" 404 " in data)
+        wire.transport.pauseProducing()
+        wire.transport.write(request(f"immutable/{SI}/1", "GET", ("Range", "bytes=0-1048575")) * 100)
+        before = 0
+        while server.read_size != before or not server.read_size:
+            before = server.read_size
+            await deferLater(reactor, 0.3)
+        assert server.read_size < 16 * 2**20
+
+
 async def test_batched_read_when_large_is_read_from_the_store_in_pieces() -> None:
     server: Any = Endless()
     async with running(server) as rig:

@@ -29,7 +29,7 @@ from grid.limits import (
 from grid.ports import Buffer, Clock, Timer
 from grid.wire.http.exchange import Exchange
 from grid.wire.http.messages import HEAD_END, pack_head, pack_status_line, parse_request_head, request_body
-from grid.wire.http.tls import send_pieces
+from grid.wire.http.outbox import Outbox
 
 log = Logger()
 
@@ -63,6 +63,7 @@ class ServerChannel(Protocol):
     """One connection."""
 
     transport: Any
+    _outbox: Outbox
 
     def __init__(self, handler: Handler, clock: Clock, on_lost: Callable[[ServerChannel], None]) -> None:
         self._handler = handler
@@ -74,8 +75,8 @@ class ServerChannel(Protocol):
         self._discarded = 0
         self._closing = False
         self._reading = True
-        self._writable = True
         self._drain: Deferred[None] | None = None
+        self._unsent_answer: Exchange | None = None
         self._taking_heads = False
         self._deadline = 0.0
         self._timer: Timer | None = None
@@ -90,6 +91,9 @@ class ServerChannel(Protocol):
 
     def connectionMade(self) -> None:
         """Wait for the first request."""
+        self._outbox = Outbox(self.transport)
+        # Or the end of an answer waits until its middle is acknowledged, which may take a receiver 40 ms.
+        self.transport.setTcpNoDelay(True)
         self.transport.registerProducer(self, True)
         self._set_deadline(HTTP_HEAD_DEADLINE_S)
 
@@ -113,6 +117,7 @@ class ServerChannel(Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._received = b""
+        self._outbox.clear()
         gone = PeerGoneError("the client closed the connection")
         if self._exchange is not None:
             self._exchange.break_off(gone)
@@ -121,14 +126,15 @@ class ServerChannel(Protocol):
 
     def pauseProducing(self) -> None:
         """The socket is full."""
-        self._writable = False
+        self._outbox.pause()
         self._set_deadline(HTTP_STALL_DEADLINE_S)
 
     def resumeProducing(self) -> None:
         """The socket has room."""
-        self._writable = True
         self._set_deadline(HTTP_STALL_DEADLINE_S)
-        self._release_drain(None)
+        self._outbox.resume()
+        if self._outbox.is_empty:
+            self._all_sent()
 
     def stopProducing(self) -> None:
         """The connection is gone; connectionLost says so."""
@@ -138,13 +144,13 @@ class ServerChannel(Protocol):
     def send(self, pieces: Sequence[Buffer]) -> None:
         """Send octets; nothing happens once the connection is lost."""
         if self._state is not _State.CLOSED:
-            send_pieces(self.transport, pieces)
+            self._outbox.push(pieces)
 
     async def drained(self) -> None:
         """Return when the socket has room; PeerGoneError."""
         if self._state is _State.CLOSED:
             raise PeerGoneError("the client closed the connection")
-        if not self._writable:
+        if not self._outbox.is_empty:
             self._drain = Deferred()
             await self._drain
 
@@ -240,8 +246,20 @@ class ServerChannel(Protocol):
         else:
             exchange.send(500)
 
+    def _all_sent(self) -> None:
+        self._release_drain(None)
+        served, self._unsent_answer = self._unsent_answer, None
+        if served is not None:
+            self._served(served)
+        elif self._state is _State.CLOSED:
+            self._hang_up()
+
     def _served(self, exchange: Exchange) -> None:
+        """The handler is done; once all of its answer is sent, the connection is free for the next request."""
         if self._state is _State.CLOSED:
+            return
+        if not self._outbox.is_empty:
+            self._unsent_answer = exchange
             return
         self._move(_State.DISCARDING)
         self._discarded = 0
@@ -279,8 +297,12 @@ class ServerChannel(Protocol):
         if self._state is not _State.CLOSED:
             self._move(_State.CLOSED)
             self._set_deadline(HTTP_HEAD_DEADLINE_S)
-            self.transport.unregisterProducer()
-            self.transport.loseConnection()
+            if self._outbox.is_empty:
+                self._hang_up()
+
+    def _hang_up(self) -> None:
+        self.transport.unregisterProducer()
+        self.transport.loseConnection()
 
     def _move(self, state: _State) -> None:
         if state not in _TRANSITIONS[self._state]:
@@ -322,4 +344,4 @@ class ServerChannel(Protocol):
     def _awaits_storage(self) -> bool:
         """Whether it is the storage that takes its time, not the client."""
         exchange = self._exchange
-        return self._state is _State.SERVING and self._writable and not (exchange and exchange.awaits_body)
+        return self._state is _State.SERVING and self._outbox.is_empty and not (exchange and exchange.awaits_body)

@@ -6,7 +6,6 @@ passed on as the buffers they came in. Every wait has a deadline, kept by one ti
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -29,13 +28,11 @@ from grid.wire.http.messages import (
     parse_response_head,
     response_body,
 )
-from grid.wire.http.tls import send_pieces
+from grid.wire.http.outbox import Outbox
 
 TICK_S = 15.0
 IDLE_S = 45.0
 """Seconds after which an idle connection is closed: before a 1.20 server does so, which is after 60."""
-
-_SEND_SIZE = 256 * 1024
 
 
 class Receiver(Protocol):
@@ -65,6 +62,7 @@ class ClientConnection(TwistedProtocol):
     """One connection to one server."""
 
     transport: Any
+    _outbox: Outbox
 
     def __init__(self, clock: Clock, where: str, on_lost: Callable[[ClientConnection], None]) -> None:
         """Where: the server, for messages."""
@@ -73,8 +71,6 @@ class ClientConnection(TwistedProtocol):
         self._on_lost = on_lost
         self._pending: _Pending | None = None
         self._received = b""
-        self._unsent: deque[Buffer] = deque()
-        self._writable = True
         self._is_paused = False
         self._deadline = 0.0
         self._timer: Timer | None = None
@@ -87,6 +83,9 @@ class ClientConnection(TwistedProtocol):
 
     def connectionMade(self) -> None:
         """Ready for requests."""
+        self._outbox = Outbox(self.transport)
+        # Or the end of an answer waits until its middle is acknowledged, which may take a receiver 40 ms.
+        self.transport.setTcpNoDelay(True)
         self.transport.registerProducer(self, True)
         self._set_deadline(IDLE_S)
 
@@ -113,7 +112,7 @@ class ClientConnection(TwistedProtocol):
         self.is_reusable = False
         if self._timer is not None:
             self._timer.cancel()
-        self._unsent.clear()
+        self._outbox.clear()
         pending = self._pending
         if pending is not None and isinstance(pending.decoder, EndlessDecoder):
             self._answered(pending, b"")
@@ -123,13 +122,12 @@ class ClientConnection(TwistedProtocol):
 
     def pauseProducing(self) -> None:
         """The socket is full."""
-        self._writable = False
+        self._outbox.pause()
 
     def resumeProducing(self) -> None:
         """The socket has room."""
-        self._writable = True
         self._set_deadline(HTTP_STALL_DEADLINE_S)
-        self._send_more()
+        self._outbox.resume()
 
     def stopProducing(self) -> None:
         """The connection is gone; connectionLost says so."""
@@ -148,8 +146,7 @@ class ClientConnection(TwistedProtocol):
         self._pending = _Pending(choose, done)
         self.got_octets = False
         self._set_deadline(HTTP_STALL_DEADLINE_S)
-        self._unsent.extend(pieces)
-        self._send_more()
+        self._outbox.push(pieces)
         return await done
 
     def abort(self) -> None:
@@ -170,21 +167,6 @@ class ClientConnection(TwistedProtocol):
             self._is_paused = False
             self._set_deadline(HTTP_STALL_DEADLINE_S)
             self.transport.resumeProducing()
-
-    def _send_more(self) -> None:
-        """Give the socket what it takes, small pieces joined."""
-        while self._unsent and self._writable and not self.is_lost:
-            run: list[Buffer] = []
-            size = 0
-            while self._unsent and size < _SEND_SIZE:
-                piece = self._unsent.popleft()
-                if len(piece) > _SEND_SIZE:
-                    view = memoryview(piece)
-                    self._unsent.appendleft(view[_SEND_SIZE:])
-                    piece = view[:_SEND_SIZE]
-                run.append(piece)
-                size += len(piece)
-            send_pieces(self.transport, run)
 
     def _take(self, pending: _Pending, data: bytes) -> bytes | None:
         while pending.decoder is None:
@@ -222,7 +204,7 @@ class ClientConnection(TwistedProtocol):
         self._pending = None
         self.idle_since = self._clock.now()
         self._set_deadline(IDLE_S)
-        if self._unsent or rest or pending.head.wants_close:
+        if self._outbox.has_unsent or rest or pending.head.wants_close:
             self.abort()
         pending.done.callback(pending.head)
 

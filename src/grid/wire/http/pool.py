@@ -117,33 +117,25 @@ class Pool:
         return None
 
     async def _connect(self, address: Address, where: str, place: _Place) -> ClientConnection:
-        opened: Deferred[None] = Deferred()
+        opening = _Opening(address.spki_hash, where)
 
         def lost(connection: ClientConnection) -> None:
             if connection in place.idle:
                 place.idle.remove(connection)
-            if not opened.called:
-                opened.errback(PeerGoneError(f"{where} closed the connection at once"))
-
-        def accept(certificate: bytes | None) -> bool:
-            accepted = _has_key(certificate, address.spki_hash)
-            if accepted and not opened.called:
-                opened.callback(None)
-            elif not opened.called:
-                opened.errback(PeerGoneError(f"{where} is not who answers there: the key is another"))
-            return accepted
+            opening.fail(f"{where} closed the connection at once")
 
         connection = ClientConnection(self._clock, where, lost)
         protocol: Any = connection
         if address.spki_hash is not None:
-            protocol = TlsLayer(self._context, connection, server_side=False, accept_peer=accept)
+            protocol = TlsLayer(
+                self._context, connection, server_side=False, accept_peer=opening.accept, on_open=opening.succeed
+            )
 
         async def body() -> None:
             await self._endpoint(address).connect(_OneProtocol(protocol))
-            if address.spki_hash is not None:
-                await opened
-            else:
-                opened.callback(None)
+            if address.spki_hash is None:
+                opening.succeed()
+            await opening.outcome
 
         try:
             await with_deadline(
@@ -155,7 +147,7 @@ class Pool:
             connection.abort()
             raise
         finally:
-            opened.addErrback(lambda _: None)  # Whoever waited has heard of it; nobody else needs to.
+            opening.outcome.addErrback(lambda _: None)  # Whoever waited has heard of it; nobody else needs to.
         return connection
 
     def _endpoint(self, address: Address) -> Any:
@@ -165,6 +157,32 @@ class Pool:
             return HostnameEndpoint(self._reactor, address.host, address.port)
         kind = TCP4ClientEndpoint if version == 4 else TCP6ClientEndpoint
         return kind(self._reactor, address.host, address.port)
+
+
+class _Opening:
+    """Whether a new connection is one to the server that it should be to; the first word stands."""
+
+    def __init__(self, spki_hash: str | None, where: str) -> None:
+        self.outcome: Deferred[None] = Deferred()
+        self._spki_hash = spki_hash
+        self._where = where
+
+    def accept(self, certificate: bytes | None) -> bool:
+        """Whether the certificate has the key."""
+        accepted = _has_key(certificate, self._spki_hash)
+        if not accepted:
+            self.fail(f"{self._where} is not who answers there: the key is another")
+        return accepted
+
+    def succeed(self) -> None:
+        """The connection can be used."""
+        if not self.outcome.called:
+            self.outcome.callback(None)
+
+    def fail(self, why: str) -> None:
+        """It cannot, or not any more."""
+        if not self.outcome.called:
+            self.outcome.errback(PeerGoneError(why))
 
 
 class _OneProtocol(Factory):

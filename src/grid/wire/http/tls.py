@@ -94,8 +94,10 @@ class TlsLayer(Protocol):
         *,
         server_side: bool,
         accept_peer: Callable[[bytes | None], bool] = lambda _: True,
+        on_open: Callable[[], None] = lambda: None,
     ) -> None:
         """accept_peer: is given the peer's certificate (DER) after the handshake; False ends the connection.
+        on_open: called when the peer is accepted and data can be sent.
 
         The protocol above is connected at once, so that its deadlines run; what it writes waits for the handshake.
         """
@@ -104,6 +106,7 @@ class TlsLayer(Protocol):
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server_side)
         self._upper = upper
         self._accept_peer = accept_peer
+        self._on_open = on_open
         self._is_open = False
         self._waiting: list[Buffer] = []
         self._closing = False
@@ -151,6 +154,7 @@ class TlsLayer(Protocol):
         waiting, self._waiting = self._waiting, []
         for data in waiting:
             self.write(data)
+        self._on_open()
         if self._closing:
             self._shut()
 
@@ -259,6 +263,10 @@ class TlsLayer(Protocol):
     def resumeProducing(self) -> None:
         """Read on."""
         self.transport.resumeProducing()
+
+    def setTcpNoDelay(self, enabled: bool) -> None:
+        """Whether what is written leaves at once, even if it fills no packet."""
+        self.transport.setTcpNoDelay(enabled)
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
         """The producer hears when the socket is full and when it has room."""
