@@ -65,6 +65,10 @@ MAX_VERSION_TEXT = 1000
 CONNECT_DEADLINE_S = 15.0
 """Seconds until a server that does not finish connecting counts as unreachable; loopback takes 20 ms."""
 
+MAX_NEGOTIATIONS = 1024
+"""Incoming Foolscap connections that have not finished their negotiation: whoever really connects is done in 100 ms,
+and far more of them than clients come back at once when a server was restarted."""
+
 MAX_RECONNECT_DELAY_S = 30.0
 """Seconds between attempts to reach a server that is away, at most: a restarted one is soon found again."""
 

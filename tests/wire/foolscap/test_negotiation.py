@@ -1,0 +1,95 @@
+"""Incoming connections that have not said who they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from foolscap.api import Referenceable
+from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import TCP4ClientEndpoint, TCP4ServerEndpoint, connectProtocol
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.internet.task import deferLater
+from twisted.python.failure import Failure
+
+from grid.wire.foolscap.negotiation import BoundedNegotiation
+from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub
+
+
+class _Echo(Referenceable):
+    def remote_echo(self, data: bytes) -> bytes:
+        return data
+
+
+class _Silent(Protocol):
+    def __init__(self) -> None:
+        self.lost: Deferred[None] = Deferred()
+
+    def end(self) -> None:
+        assert self.transport is not None
+        self.transport.loseConnection()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self.lost.callback(None)
+
+
+async def _serve(tub: Any) -> tuple[str, int]:
+    from twisted.internet import reactor
+
+    port = await listen(tub, TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1"))
+    set_location(tub, (f"tcp:127.0.0.1:{port}",))
+    return str(tub.registerReference(_Echo())), port
+
+
+async def _connect(port: int) -> _Silent:
+    from twisted.internet import reactor
+
+    silent = await connectProtocol(TCP4ClientEndpoint(reactor, "127.0.0.1", port), _Silent())
+    assert isinstance(silent, _Silent)
+    return silent
+
+
+async def _all_have_ended() -> None:
+    from twisted.internet import reactor
+
+    while BoundedNegotiation.waiting:
+        await deferLater(reactor, 0.01)
+
+
+async def test_silent_connections_when_too_many_then_the_oldest_give_way_and_a_client_gets_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(BoundedNegotiation, "limit", 3)
+    server, client = start_tub(), start_tub()
+    try:
+        furl, port = await _serve(server)
+        silent = [await _connect(port) for _ in range(5)]
+        await silent[0].lost
+        await silent[1].lost
+        reference = await client.getReference(furl)
+        await silent[2].lost
+        assert await reference.callRemote("echo", b"data") == b"data"
+        assert not silent[3].lost.called
+        assert not silent[4].lost.called
+        for connection in silent[3:]:
+            connection.end()
+        await _all_have_ended()
+    finally:
+        await stop_tub(client)
+        await stop_tub(server)
+
+
+async def test_negotiations_when_they_have_ended_then_none_is_counted_any_more() -> None:
+    server, client = start_tub(), start_tub()
+    try:
+        furl, port = await _serve(server)
+        silent = await _connect(port)
+        transport: Any = silent.transport
+        transport.write(b"no negotiation\r\n\r\n")
+        await silent.lost
+        reference = await client.getReference(furl)
+        assert await reference.callRemote("echo", b"data") == b"data"
+        await _all_have_ended()
+    finally:
+        await stop_tub(client)
+        await stop_tub(server)
