@@ -8,6 +8,7 @@ import pytest
 
 from grid.mutable import mapplan
 from grid.mutable.geometry import FormatName
+from grid.mutable.node import Modifier
 from grid.mutable.session import Gathering
 from tests.support.mutable_grid import MutableGrid, Shape
 
@@ -18,6 +19,11 @@ BLOCK = SEGMENT // 3 + 16
 def calls(grid: MutableGrid) -> list[int]:
     """How often each server was called, most first."""
     return sorted((len(server.calls) for server in grid.servers), reverse=True)
+
+
+def adder(entry: bytes) -> Modifier:
+    """What adds the entry at the end."""
+    return lambda old, _: old + entry
 
 
 @pytest.mark.parametrize("format", ["sdmf", "mdmf"])
@@ -42,7 +48,7 @@ def test_modify_when_right_after_a_read_then_takes_one_round_trip(format: Format
     grid.run(file.read_all())
     for entry in (b", one", b", two", b", three"):
         grid.reset_counts()
-        grid.run(file.modify(lambda old, _, entry=entry: old + entry))
+        grid.run(file.modify(adder(entry)))
         assert {tuple(server.calls) for server in grid.servers} == {("test_and_write",)}
     assert grid.read(cap) == b"entries, one, two, three"
     fresh = grid.open(cap)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
+from twisted.internet.defer import Deferred
 
 from grid.caps import KnownCap
 from grid.errors import ConflictError, NotEnoughSharesError, NotHappyError
 from grid.mutable.geometry import FormatName
+from grid.ports import Buffer
 from tests.support.mutable_grid import MutableGrid, Shape
 from tests.support.scripted_slots import SlotScript
 
@@ -148,13 +151,11 @@ def test_read_when_the_file_changes_meanwhile_then_is_of_one_version(format: For
     assert len(seen) == 2
 
 
-async def both(first: object, second: object) -> bytes:
+async def both(first: Coroutine[Any, Any, bytes], second: Coroutine[Any, Any, None]) -> bytes:
     """What the first comes to; the second runs beside it."""
-    from twisted.internet.defer import Deferred
-
-    other = Deferred.fromCoroutine(second)  # type: ignore[arg-type]
+    other = Deferred.fromCoroutine(second)
     try:
-        return await first  # type: ignore[misc]
+        return await first
     finally:
         await other
 
@@ -170,7 +171,7 @@ def test_read_when_parts_were_delivered_and_the_file_changes_then_fails_rather_t
         def __init__(self) -> None:
             self.octets = bytearray()
 
-        async def write(self, data: bytes) -> None:
+        async def write(self, data: Buffer) -> None:
             if not self.octets:
                 await grid.open(cap, process=1).overwrite(bytes(60 * SEGMENT))
             self.octets += data

@@ -20,7 +20,9 @@ FORMATS: list[FormatName] = ["sdmf", "mdmf"]
 
 async def together(coroutines: Sequence[Coroutine[Any, Any, object]]) -> list[GridError | None]:
     """Run them all at once; what each raised, if anything."""
-    outcomes = await DeferredList([Deferred.fromCoroutine(c) for c in coroutines], consumeErrors=True)
+    outcomes: list[tuple[bool, Any]] = await DeferredList(
+        [Deferred.fromCoroutine(c) for c in coroutines], consumeErrors=True
+    )
     errors: list[GridError | None] = []
     for succeeded, outcome in outcomes:
         if not succeeded:

@@ -1,0 +1,249 @@
+"""Mutable files of both formats: made here, read, changed and verified there, and back; on every mixture of servers."""
+
+from __future__ import annotations
+
+import json
+import random
+import urllib.parse
+import urllib.request
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+import pytest_twisted
+from attrs import define
+
+from grid.caps import MdmfWriteCap, SdmfWriteCap, parse_cap
+from grid.errors import ConflictError
+from grid.immutable.put import Encoding
+from grid.mutable import publish
+from grid.mutable.geometry import FormatName
+from grid.mutable.keys import WriteCap
+from grid.mutable.node import MutableFile, create_mutable
+from grid.node.client import Client
+from grid.node.directory import open_directory
+from grid.placement.leases import LeaseMaster
+from grid.ports import Runtime, StorageServer
+from grid.runtime import make_runtime
+from tests.interop.conftest import Pair, Topology
+from tests.support.clients import COMMAND_S, TahoeClient
+
+pytestmark = [pytest.mark.interop, pytest.mark.background]
+
+SEGMENT = 131073
+SIZES = [0, 1, 1000, SEGMENT, SEGMENT + 1, 1_000_000]
+FORMATS: list[FormatName] = ["sdmf", "mdmf"]
+
+
+@define
+class Ours:
+    """This process as a client of mutable files."""
+
+    servers: Sequence[StorageServer]
+    runtime: Runtime
+    encoding: Encoding
+    leases: LeaseMaster
+
+    async def create(self, contents: bytes, format: FormatName) -> WriteCap:
+        return await create_mutable(
+            contents,
+            format=format,
+            encoding=self.encoding,
+            servers=self.servers,
+            leases=self.leases,
+            runtime=self.runtime,
+        )
+
+    def open(self, cap: str) -> MutableFile:
+        parsed = parse_cap(cap)
+        return MutableFile(
+            parsed,  # type: ignore[arg-type]
+            self.servers,
+            self.runtime,
+            leases=self.leases,
+            encoding=self.encoding,
+        )
+
+    async def require_healthy(self, cap: str) -> None:
+        result = await self.open(cap).check(verify=True)
+        assert result.healthy and not result.corrupt, result.summary
+
+
+class Theirs:
+    """The running 1.20 client, through its gateway."""
+
+    def __init__(self, client: TahoeClient) -> None:
+        self._url = client.url
+
+    def create(self, contents: bytes, format: FormatName) -> str:
+        return self._ask("PUT", f"uri?format={format}", contents).decode()
+
+    def read(self, cap: str) -> bytes:
+        return self._ask("GET", f"uri/{urllib.parse.quote(cap, safe='')}")
+
+    def overwrite(self, cap: str, contents: bytes) -> None:
+        self._ask("PUT", f"uri/{urllib.parse.quote(cap, safe='')}", contents)
+
+    def update(self, cap: str, offset: int, data: bytes) -> None:
+        self._ask("PUT", f"uri/{urllib.parse.quote(cap, safe='')}?offset={offset}", data)
+
+    def require_healthy(self, cap: str, shares: int = 10) -> None:
+        query = f"uri/{urllib.parse.quote(cap, safe='')}?t=check&verify=true&output=json"
+        results: dict[str, Any] = json.loads(self._ask("POST", query))["results"]
+        assert results["healthy"], results
+        assert results["count-shares-good"] == shares and not results["list-corrupt-shares"]
+
+    def repair(self, cap: str) -> None:
+        query = f"uri/{urllib.parse.quote(cap, safe='')}?t=check&verify=true&repair=true&output=json"
+        assert json.loads(self._ask("POST", query))["post-repair-results"]["results"]["healthy"]
+
+    def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        request = urllib.request.Request(self._url + path, data=body, method=method)
+        with urllib.request.urlopen(request, timeout=COMMAND_S) as answer:
+            octets: bytes = answer.read()
+        return octets
+
+
+@pytest_twisted.async_yield_fixture
+async def ours(usual_pair: Pair) -> AsyncIterator[Ours]:
+    """This process with the node directory of our client."""
+    from twisted.internet import reactor
+
+    client = Client(open_directory(usual_pair.ours.directory), make_runtime(reactor), reactor)
+    encoding = Encoding(k=3, n=10, happy=7)
+    yield Ours(await client.servers(), client.runtime, encoding, client.leases)
+    await client.close()
+
+
+@pytest.fixture
+def theirs(usual_pair: Pair) -> Theirs:
+    """The 1.20 client at 3-of-10."""
+    return Theirs(usual_pair.tahoe)
+
+
+def octets(size: int, seed: int = 0) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("format", FORMATS)
+async def test_file_made_by_grid_when_used_by_tahoe_is_the_same_and_changes_come_back(
+    ours: Ours, theirs: Theirs, format: FormatName, size: int
+) -> None:
+    made = await ours.create(octets(size), format)
+    assert isinstance(made, MdmfWriteCap if format == "mdmf" else SdmfWriteCap)
+    cap = made.to_string()
+    assert theirs.read(cap) == theirs.read(made.read_cap().to_string()) == octets(size)
+    theirs.require_healthy(cap)
+    theirs.overwrite(cap, octets(size + 100, 1))
+    assert await ours.open(cap).read_all() == octets(size + 100, 1)
+    await ours.require_healthy(cap)
+    await ours.open(cap).modify(lambda old, _: old[50:])
+    assert theirs.read(cap) == octets(size + 100, 1)[50:]
+    theirs.require_healthy(cap)
+    await ours.require_healthy(cap)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("format", FORMATS)
+async def test_file_made_by_tahoe_when_used_by_grid_is_the_same_and_changes_come_back(
+    ours: Ours, theirs: Theirs, format: FormatName, size: int
+) -> None:
+    cap = theirs.create(octets(size), format)
+    await ours.require_healthy(cap)
+    assert await ours.open(cap).read_all() == octets(size)
+    await ours.open(cap).overwrite(octets(size + 7, 1))
+    assert theirs.read(cap) == octets(size + 7, 1)
+    theirs.require_healthy(cap)
+
+
+async def test_update_in_place_when_done_by_both_in_turn_leaves_one_sound_file(ours: Ours, theirs: Theirs) -> None:
+    model = bytearray(octets(5 * SEGMENT + 17))
+    cap = theirs.create(bytes(model), "mdmf")
+    file = ours.open(cap)
+    changes = [
+        (5, 100),
+        (SEGMENT - 5, 10),
+        (2 * SEGMENT, SEGMENT),
+        (5 * SEGMENT + 17, 1000),
+        (5 * SEGMENT, SEGMENT + 9),
+    ]
+    for seed, (offset, length) in enumerate(changes):
+        data = octets(length, seed + 1)
+        await file.update(offset, data)
+        model[offset : offset + length] = data
+        assert theirs.read(cap) == model
+        theirs.require_healthy(cap)
+        data = octets(300, seed + 100)
+        theirs.update(cap, offset + 50, data)
+        model[offset + 50 : offset + 350] = data
+        assert await ours.open(cap).read_all() == model
+        await ours.require_healthy(cap)
+
+
+async def test_large_file_when_written_in_pieces_by_grid_is_sound_for_tahoe(
+    ours: Ours, theirs: Theirs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publish, "WHOLE_BYTES", 500_000)
+    cap = (await ours.create(octets(3_000_000), "mdmf")).to_string()
+    assert theirs.read(cap) == octets(3_000_000)
+    theirs.require_healthy(cap)
+    await ours.open(cap).overwrite(octets(3_500_000, 1))
+    assert theirs.read(cap) == octets(3_500_000, 1)
+    theirs.require_healthy(cap)
+    theirs.update(cap, 1_000_000, b"written in place by the other program")
+    assert (await ours.open(cap).read_all())[1_000_000:1_000_007] == b"written"
+    await ours.require_healthy(cap)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_file_that_lost_shares_when_repaired_by_either_is_sound_for_both(
+    ours: Ours, theirs: Theirs, topology: Topology, format: FormatName
+) -> None:
+    made = await ours.create(octets(200_000), format)
+    cap = made.to_string()
+    for repairing in ("ours", "theirs"):
+        removed = 0
+        for node in topology.grid.storage:
+            name = made.verify_cap().to_string().split(":")[2]
+            for path in (node.directory / "storage" / "shares").glob(f"*/{name}/*"):
+                if removed < 4:
+                    path.unlink()
+                    removed += 1
+        assert removed == 4
+        assert not (await ours.open(cap).check()).healthy
+        if repairing == "ours":
+            assert (await ours.open(cap).repair()).successful
+        else:
+            theirs.repair(cap)
+        theirs.require_healthy(cap)
+        await ours.require_healthy(cap)
+        assert theirs.read(cap) == await ours.open(cap).read_all() == octets(200_000)
+
+
+async def test_file_changed_by_tahoe_after_grid_looked_is_not_written_over_unseen(ours: Ours, theirs: Theirs) -> None:
+    cap = theirs.create(b"first", "sdmf")
+    file = ours.open(cap)
+    assert await file.read_all() == b"first"
+    theirs.overwrite(cap, b"second")
+    await file.modify(lambda old, _: old + b", third")
+    assert theirs.read(cap) == b"second, third"
+    theirs.require_healthy(cap)
+    with pytest.raises(ConflictError):
+        # A file that is there already is not made again with its key.
+        await create_mutable(
+            b"again",
+            format="sdmf",
+            encoding=ours.encoding,
+            servers=ours.servers,
+            leases=ours.leases,
+            runtime=ours.runtime,
+            key=(await ours.open(cap)._session.find(_write_mode())).private_key,
+        )
+    assert theirs.read(cap) == b"second, third"
+
+
+def _write_mode() -> Any:
+    from grid.mutable.mapplan import MapMode
+
+    return MapMode.WRITE
