@@ -119,6 +119,7 @@ def test_plain_port_serves_http_to_those_who_have_its_token(managed: LocalGrid, 
     ("text", "key"),
     [
         ("plaintext_reads = nonsense:1\n", "plaintext_reads"),
+        ("plaintext_reads = 99999999\n", "plaintext_reads"),
         ("plaintext_reads = 4000\nforce_foolscap = true\n", "plaintext_reads"),
         ("plaintext_reads = 4000\nanonymous = false\n", "plaintext_reads"),
         ("grid_management = true\n[grid_manager_certificates]\nmine = missing.cert\n", "mine"),

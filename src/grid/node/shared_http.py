@@ -53,7 +53,7 @@ class SharedHttp:
             raise ConfigError(f"{self._where}: not a server endpoint") from None
         try:
             self._plain_port = await endpoint.listen(PlainFactory(self._offer.plain_connections))
-        except (CannotListenError, OSError) as error:
+        except (CannotListenError, OSError, OverflowError) as error:  # Overflow: there is no such port.
             raise ConfigError(f"{self._where}: cannot listen: {error}") from None
 
     def plain_hints(self, furl: Furl) -> tuple[str, ...]:

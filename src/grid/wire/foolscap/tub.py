@@ -128,7 +128,7 @@ async def listen(tub: Any, endpoint: Any) -> int:
     tub.listenOn(watched)
     try:
         port = await watched.outcome
-    except (CannotListenError, OSError) as error:
+    except (CannotListenError, OSError, OverflowError) as error:  # Overflow: there is no such port.
         raise ConfigError(f"cannot listen: {error}") from error
     return int(port.getHost().port)
 
