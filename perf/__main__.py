@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -11,8 +12,8 @@ from pathlib import Path
 
 from attrs import evolve
 
-from perf.campaigns import CAMPAIGNS, Campaign
-from perf.environment import capture
+from perf.campaigns import ALL_SYSTEMS, CAMPAIGNS, MB, Campaign
+from perf.environment import capture, measure_floor
 from perf.records import Header, RecordError, RecordWriter, read_record
 from perf.report import AA_RUNS, compare, report, same
 from perf.runner import run_campaign
@@ -32,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         status: int = options.action(options)
-    except (RecordError, OSError, ValueError) as error:
+    except (RecordError, OSError, ValueError, subprocess.SubprocessError) as error:
         print(f"perf: {error}", file=sys.stderr)
         return 1
     return status
@@ -43,8 +44,11 @@ def _run(options: argparse.Namespace) -> int:
     seed = options.seed if options.seed is not None else time.time_ns() % 10**9
     with tempfile.TemporaryDirectory(prefix="grid-perf-", dir=options.directory) as work:
         environment = capture(Path(work))
+        floor = measure_floor(campaign.encodings)
         path = options.output or RECORDS / f"{campaign.name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
-        header = Header(campaign=campaign.name, seed=seed, environment=environment, systems=campaign.systems)
+        header = Header(
+            campaign=campaign.name, seed=seed, environment=environment, systems=campaign.systems, floor=floor
+        )
         with RecordWriter(path, header) as writer:
             failures = run_campaign(campaign, seed, Path(work), writer, tell=_tell)
     record = read_record(path)
@@ -67,13 +71,15 @@ def _chosen(options: argparse.Namespace) -> Campaign:
     if options.clients:
         campaign = evolve(campaign, clients=tuple(options.clients.split(",")))
     if options.sizes:
-        campaign = evolve(campaign, sizes=tuple(int(float(size) * 10**6) for size in options.sizes.split(",")))
+        sizes = [int(float(size) * MB) for size in options.sizes.split(",")]
+        loads = dict.fromkeys(evolve(load, size=size) for load in campaign.loads for size in sizes)
+        campaign = evolve(campaign, loads=tuple(loads))
     return evolve(campaign, runs=options.runs or campaign.runs, repetitions=options.repetitions or campaign.repetitions)
 
 
 def _report(options: argparse.Namespace) -> int:
     for path in options.records:
-        print(report(read_record(path)))
+        print(report(read_record(path), options.subject))
     return 0
 
 
@@ -90,20 +96,28 @@ def _plot(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    for campaign in CAMPAIGNS.values():
-        print(f"{campaign.name:12} {campaign.purpose}")
+    print(_campaigns())
     return 0
+
+
+def _campaigns() -> str:
+    return "\n".join(f"{one.name:12} {one.purpose} ({one.duration})" for one in CAMPAIGNS.values())
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m perf", description="Measure grids side by side.")
     commands = parser.add_subparsers(required=True)
-    run = commands.add_parser("run", help="run a campaign and keep its raw samples")
+    run = commands.add_parser(
+        "run",
+        help="run a campaign and keep its raw samples",
+        epilog="campaigns:\n" + _campaigns(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     run.set_defaults(action=_run)
     run.add_argument("campaign", choices=list(CAMPAIGNS))
-    run.add_argument("--systems", help="labels with commas: grid,tahoe (tahoe needs GRID_TAHOE)")
+    run.add_argument("--systems", help=f"labels with commas, of {', '.join(ALL_SYSTEMS)} (tahoe needs GRID_TAHOE)")
     run.add_argument("--clients", help="warm,cli")
-    run.add_argument("--sizes", help="MB, with commas")
+    run.add_argument("--sizes", help="of the files, MB, with commas")
     run.add_argument("--runs", type=int, help="fresh grids this many times")
     run.add_argument("--repetitions", type=int, help="of each cell in a run")
     run.add_argument("--seed", type=int, help="of the order; from the clock if not given")
@@ -112,6 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--output", type=Path, help="the record's file; below perf/records if not given")
     shown = commands.add_parser("report", help="what records say, in Markdown")
     shown.set_defaults(action=_report)
+    shown.add_argument("--subject", help="the system that the others are compared with; the first if not given")
     shown.add_argument("records", type=Path, nargs="+")
     compared = commands.add_parser("compare", help="one record against another")
     compared.set_defaults(action=_compare)

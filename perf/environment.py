@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import json
 import os
 import platform
 import subprocess
+import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from perf.campaigns import Encoding
 
 PACKAGES = ("grid-storage", "Twisted", "foolscap", "zfec", "pyeclib", "cryptography", "pycryptodome", "treq")
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,6 +40,14 @@ def capture(work_directory: Path) -> dict[str, Any]:
         "codec": _codec(),
         "tahoe": _output(os.environ["GRID_TAHOE"], "--version") if os.environ.get("GRID_TAHOE") else None,
     }
+
+
+def measure_floor(encodings: Iterable[Encoding]) -> dict[str, float]:
+    """What perf.floor says, run as a process; CalledProcessError if it fails."""
+    pairs = dict.fromkeys(f"{encoding.needed}-of-{encoding.total}" for encoding in encodings)
+    command = [sys.executable, "-m", "perf.floor", *pairs]
+    floor: dict[str, float] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, cwd=ROOT, check=True).stdout)
+    return floor
 
 
 def describe(environment: dict[str, Any]) -> str:

@@ -28,12 +28,16 @@ class RecordError(Exception):
 
 @frozen(kw_only=True)
 class Header:
-    """What a record is of: campaign, its seed, and the environment as perf.environment saw it."""
+    """What a record is of: campaign, its seed, and the environment as perf.environment saw it.
+
+    floor: what primitives reached just before, in MB/s, as perf.floor measured them; empty in older records.
+    """
 
     campaign: str
     seed: int
     environment: Mapping[str, Any]
     systems: tuple[str, ...] = field(converter=_names)
+    floor: Mapping[str, float] = field(factory=dict)
 
 
 @frozen(kw_only=True)
@@ -41,8 +45,9 @@ class Sample:
     """One operation, timed.
 
     run, order: which run, and when within it (from 0). system: its label. client: `warm` or `cli`. scenario: what was
-    done. factors: what it was done with. seconds: wall time, None if it failed (then error says how). size: octets
-    of payload. *_cpu_s: processor seconds of the client's, the servers' processes. *_peak_rss: octets, the most that
+    done. factors: what it was done with. seconds: wall time, None if it failed (then error says how). first_byte_s:
+    until the first octet of a file was there, the median of several files. size: octets of payload, count: in how many
+    files. *_cpu_s: processor seconds of the client's, the servers' processes. *_peak_rss: octets, the most that
     the client held during the operation, and any one server at any time in the run; None where not measured.
     """
 
@@ -55,6 +60,8 @@ class Sample:
     size: int
     warmup: bool
     seconds: float | None
+    first_byte_s: float | None = None
+    count: int = 1
     error: str | None = None
     client_cpu_s: float | None = None
     client_idle_rss: int | None = None

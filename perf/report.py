@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-
-from attrs import frozen
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from perf.environment import describe
 from perf.records import Record, Sample
 from perf.statistics import Estimate, Interval, estimate, median, paired_ratio, unpaired_ratio
+from perf.work import Work, bound, work_of, works_of
 
-MB = 1e6
 MIB = 2**20
 
 AA_RUNS = 8
 """Eight ratios of equals are all above or all below 1 once in 128 times; five would be once in 16."""
 
 
-@frozen(order=True)
-class Work:
-    """What was done, whoever did it: the key of a row."""
+def report(record: Record, subject: str | None = None) -> str:
+    """Throughput, ratios and cost of one record.
 
-    scenario: str
-    client: str
-    factors: tuple[tuple[str, str], ...]
-    size: int
-
-    def __str__(self) -> str:
-        factors = dict(self.factors)
-        return f"{self.scenario} {self.size / MB:g} MB, {factors.get('k')}-of-{factors.get('n')}, {self.client}"
-
-
-def report(record: Record) -> str:
-    """Throughput, ratios and cost of one record."""
+    subject: the system that all others are compared with, the first if not given; ValueError if it is none of them.
+    """
+    systems = record.header.systems
+    if subject is not None and subject not in systems:
+        raise ValueError(f"no system {subject!r} in this record; there are {', '.join(systems)}")
     lines = [f"# {record.header.campaign}", "", describe(dict(record.header.environment)), ""]
-    lines += _throughput(record)
+    lines += _throughput(record, subject or systems[0])
     lines += ["", *_costs(record)]
+    if record.header.floor:
+        lines += ["", "Primitives before the first run, one thread, MB/s: " + _primitives(record.header.floor) + "."]
     failures = record.failures()
     lines += ["", f"Failed operations: {len(failures)} of {len(record.samples)}."]
-    lines += [f"- {sample.system}, {_work(sample)}: {sample.error}" for sample in failures]
+    lines += [f"- {sample.system}, {work_of(sample)}: {sample.error}" for sample in failures]
     return "\n".join(lines) + "\n"
 
 
@@ -54,7 +46,7 @@ def compare(before: Record, after: Record) -> str:
         "",
         f"After: {describe(dict(after.header.environment))}",
         "",
-        "| work | system | before, MB/s | after, MB/s | after / before [95 %] | verdict |",
+        "| work | system | before | after | after / before, speed [95 %] | verdict |",
         "|---|---|---|---|---|---|",
     ]
     for work in works(before):
@@ -71,7 +63,7 @@ def compare(before: Record, after: Record) -> str:
 
 def works(record: Record) -> list[Work]:
     """Every kind of work in the record, in order."""
-    return sorted({_work(sample) for sample in record.measured()})
+    return works_of(list(record.measured()))
 
 
 def speedups(record: Record, subject: str, other: str, *, level: float = 0.95) -> dict[Work, Estimate]:
@@ -105,29 +97,52 @@ def verdict(interval: Interval) -> str:
     return "faster" if interval.low > 1.0 else "slower"
 
 
-def _throughput(record: Record) -> list[str]:
+def _throughput(record: Record, subject: str) -> list[str]:
     systems = record.header.systems
-    subject, others = systems[0], systems[1:]
-    titles = ["work", *(f"{name}, MB/s [95 %], n" for name in systems), *(f"{subject} / {name}" for name in others)]
+    others = [name for name in systems if name != subject]
+    titles = ["work", *(f"{name} [95 %], n" for name in systems), *(f"{subject} / {name}" for name in others)]
+    titles += ["floor"] if record.header.floor else []
     ratios = {name: speedups(record, subject, name) for name in others}
     rows = []
     for work in works(record):
         cells = [str(work), *(_speed(work, _times(record, name, work)) for name in systems)]
         cells += [_ratio(ratios[name].get(work)) for name in others]
+        limit = floor_of(record, work)
+        cells += [f"{_short(limit)} MB/s" if limit else "-"] if record.header.floor else []
         rows.append(cells)
     note = (
-        "Medians of the raw samples with bootstrap intervals. Ratios are paired within each run: their median, its "
-        "interval, and the least and the greatest of all runs."
+        "Medians of the raw samples with bootstrap intervals. Ratios are of speeds, paired within each run: their "
+        "median, its interval, and the least and the greatest of all runs."
     )
     return [*_table(titles, rows), "", note]
 
 
+def floor_of(record: Record, work: Work) -> float | None:
+    """MB/s of perf.floor.bound for that work; None where it says nothing."""
+    factors = dict(work.factors)
+    if work.unit != "MB/s":
+        return None
+    return bound(record.header.floor, work.scenario, int(factors["k"]), int(factors["n"]))
+
+
+def _primitives(floor: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {_short(rate)}" for name, rate in floor.items())
+
+
 def _costs(record: Record) -> list[str]:
-    titles = ["work", "system", "client CPU, s", "servers' CPU, s", "client peak (above idle), MiB", "server peak, MiB"]
+    titles = [
+        "work",
+        "system",
+        "first byte, ms",
+        "client CPU, s",
+        "servers' CPU, s",
+        "client peak (above idle), MiB",
+        "server peak, MiB",
+    ]
     rows = []
     for work in works(record):
         for system in record.header.systems:
-            samples = [item for item in record.measured() if item.system == system and _work(item) == work]
+            samples = [item for item in record.measured() if item.system == system and work_of(item) == work]
             if samples:
                 rows.append([str(work), system, *_cost_cells(samples)])
     return _table(titles, rows)
@@ -141,6 +156,7 @@ def _cost_cells(samples: Sequence[Sample]) -> list[str]:
     peak = cell(lambda sample: sample.client_peak_rss, MIB, 0, max)
     above = cell(lambda sample: (sample.client_peak_rss or 0) - (sample.client_idle_rss or 0), MIB, 0, max)
     return [
+        cell(lambda sample: sample.first_byte_s, 1e-3, 1),
         cell(lambda sample: sample.client_cpu_s, 1, 2),
         cell(lambda sample: sample.server_cpu_s, 1, 2),
         f"{peak} ({above})",
@@ -155,11 +171,6 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in (titles, ["---"] * len(titles), *rows)]
 
 
-def _work(sample: Sample) -> Work:
-    factors = tuple(sorted((name, str(value)) for name, value in sample.factors.items()))
-    return Work(sample.scenario, sample.client, factors, sample.size)
-
-
 def _times(record: Record, system: str, work: Work) -> list[float]:
     return [time for times in _by_run(record, system, work).values() for time in times]
 
@@ -167,7 +178,7 @@ def _times(record: Record, system: str, work: Work) -> list[float]:
 def _by_run(record: Record, system: str, work: Work) -> dict[int, list[float]]:
     times: dict[int, list[float]] = {}
     for sample in record.measured():
-        if sample.system == system and _work(sample) == work and sample.seconds is not None:
+        if sample.system == system and work_of(sample) == work and sample.seconds is not None:
             times.setdefault(sample.run, []).append(sample.seconds)
     return times
 
@@ -175,8 +186,8 @@ def _by_run(record: Record, system: str, work: Work) -> dict[int, list[float]]:
 def _speed(work: Work, times: Sequence[float]) -> str:
     if not times:
         return "null"
-    found = estimate([work.size / MB / time for time in times])
-    return f"{_short(found.median)} {_bounds(found.interval)}, {found.count}"
+    found = estimate([work.measure(time) for time in times])
+    return f"{_short(found.median)} {work.unit} {_bounds(found.interval)}, {found.count}"
 
 
 def _ratio(ratio: Estimate | None) -> str:
@@ -193,7 +204,7 @@ def _bounds(interval: Interval) -> str:
 
 
 def _rate(work: Work, seconds: float) -> str:
-    return _short(work.size / MB / seconds)
+    return f"{_short(work.measure(seconds))} {work.unit}"
 
 
 def _short(value: float) -> str:

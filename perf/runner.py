@@ -4,26 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from attrs import evolve
 
 from perf.campaigns import Campaign, Cell, plan_cells
 from perf.records import RecordWriter, Sample
-from perf.scenarios import put_then_get
+from perf.scenarios import Stage
 from perf.systems.grid import GridSystem
-from perf.systems.processes import Encoding, System
+from perf.systems.processes import System
 from perf.systems.tahoe import TahoeSystem
+from perf.work import work_of
 
-SYSTEMS: Mapping[str, Callable[[str], System]] = {"grid": GridSystem, "tahoe": TahoeSystem}
+SYSTEMS: Mapping[str, Callable[[str], System]] = {
+    "grid@foolscap": GridSystem,
+    "grid@http": partial(GridSystem, transport="http"),
+    "grid@http-plain": partial(GridSystem, transport="http", plaintext_reads=True),
+    "tahoe@foolscap": TahoeSystem,
+    "tahoe@http": partial(TahoeSystem, transport="http"),
+}
+
+ALIASES = {"grid": "grid@foolscap", "tahoe": "tahoe@foolscap"}
 
 
 def make_system(label: str) -> System:
     """The system that a label names; ValueError if there is none."""
     name = label.partition("#")[0]
-    if name not in SYSTEMS:
-        raise ValueError(f"no system {name!r}; there are {', '.join(SYSTEMS)}")
-    return SYSTEMS[name](label)
+    make = SYSTEMS.get(ALIASES.get(name, name))
+    if make is None:
+        raise ValueError(f"no system {name!r}; there are {', '.join([*ALIASES, *SYSTEMS])}")
+    return make(label)
 
 
 def run_campaign(
@@ -43,42 +54,38 @@ def run_campaign(
     for run in range(campaign.runs):
         with ExitStack() as stack:
             systems = {label: make(label) for label in campaign.systems}
-            encoding = Encoding(
-                needed=campaign.needed, happy=campaign.happy, total=campaign.total, servers=campaign.servers
-            )
             for index, system in enumerate(systems.values()):
                 stack.callback(system.stop)
-                system.start(directory / f"run{run}-{index}", encoding)
-            failures += _run_cells(campaign, plan_cells(campaign, seed, run), run, systems, directory, writer, tell)
+                system.start(directory / f"run{run}-{index}", campaign.servers, campaign.encodings)
+            files = directory / f"run{run}-files"
+            files.mkdir()
+            stack.callback(files.rmdir)
+            stage = Stage(systems, files)
+            stack.callback(stage.close)
+            told = partial(_tell_where, tell, f"run {run + 1}/{campaign.runs}")
+            failures += _run_cells(plan_cells(campaign, seed, run), run, stage, writer, told)
     return failures
 
 
-def _run_cells(
-    campaign: Campaign,
-    cells: Sequence[Cell],
-    run: int,
-    systems: Mapping[str, System],
-    directory: Path,
-    writer: RecordWriter,
-    tell: Callable[[str], None],
-) -> int:
-    files = directory / f"run{run}-files"
-    files.mkdir()
+def _run_cells(cells: Sequence[Cell], run: int, stage: Stage, writer: RecordWriter, tell: Callable[[str], None]) -> int:
     order = failures = 0
     for cell in cells:
-        for sample in put_then_get(systems[cell.system], cell, campaign, files):
+        for sample in stage.play(cell):
             writer.write(evolve(sample, run=run, order=order))
-            tell(describe_sample(sample, f"run {run + 1}/{campaign.runs}"))
+            tell(describe_sample(sample))
             order += 1
             failures += sample.seconds is None
-    files.rmdir()
     return failures
 
 
-def describe_sample(sample: Sample, where: str) -> str:
+def _tell_where(tell: Callable[[str], None], where: str, line: str) -> None:
+    tell(f"{where} {line}")
+
+
+def describe_sample(sample: Sample) -> str:
     """One line for whoever watches."""
-    what = f"{where} {sample.system} {sample.client} {sample.scenario} {sample.size / 1e6:g} MB"
+    work = work_of(sample)
     if sample.seconds is None:
-        return f"{what}: FAILED: {sample.error}"
-    rate = sample.size / 1e6 / sample.seconds
-    return f"{what}: {sample.seconds:.3f} s, {rate:.1f} MB/s{' (warm-up)' if sample.warmup else ''}"
+        return f"{sample.system} {work}: FAILED: {sample.error}"
+    shown = f"{work.measure(sample.seconds):.4g} {work.unit}"
+    return f"{sample.system} {work}: {sample.seconds:.3f} s, {shown}{' (warm-up)' if sample.warmup else ''}"

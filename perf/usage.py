@@ -20,9 +20,13 @@ class CommandFailedError(Exception):
 
 @frozen(kw_only=True)
 class Usage:
-    """Of one operation: wall seconds, the client's processor seconds and its memory before and at its peak, octets."""
+    """Of one operation: wall seconds, the client's processor seconds and its memory before and at its peak, octets.
+
+    first_byte_s: from asking until the first octet of the answer, the median of several files; None if not seen.
+    """
 
     seconds: float
+    first_byte_s: float | None = None
     client_cpu_s: float
     client_idle_rss: int
     client_peak_rss: int

@@ -1,4 +1,4 @@
-"""Grid: ten storage nodes, an introducer, the library in a warm process, and the command line."""
+"""Grid: storage nodes, an introducer, the library in a warm process, and the command line."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 from attrs import frozen
 
-from perf.systems.processes import CommandLine, Encoding, ProcessSystem, WarmClient
+from perf.systems.processes import CommandLine, Fetch, ProcessSystem, WarmClient
 from tests.support.clients import GridClient
 from tests.support.grid_process import child_environment
-from tests.support.node_directory import Kind, grid_executable
+from tests.support.node_directory import Kind, Transport, grid_executable
 from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -42,13 +42,14 @@ class LibraryProcess:
         """The one process."""
         return [self._process.pid]
 
-    def put(self, source: Path) -> str:
-        """Upload the file with grid.immutable.put."""
-        return self._ask(what="put", path=str(source))
+    def put(self, sources: Sequence[Path], concurrency: int) -> list[str]:
+        """Upload the files with grid.immutable.put."""
+        return [str(cap) for cap in self._ask("put", [[str(source)] for source in sources], concurrency)]
 
-    def get(self, cap: str, target: Path) -> None:
-        """Download to the file with grid.immutable.get."""
-        self._ask(what="get", cap=cap, path=str(target))
+    def get(self, fetches: Sequence[Fetch], concurrency: int) -> list[float]:
+        """Download to the files with grid.immutable.get, each opened anew."""
+        items = [[fetch.cap, str(fetch.target), fetch.offset, fetch.length] for fetch in fetches]
+        return [float(first) for first in self._ask("get", items, concurrency)]
 
     def stop(self) -> None:
         """End the process."""
@@ -62,13 +63,14 @@ class LibraryProcess:
             self._process.wait()
         self._process.stdout.close()
 
-    def _ask(self, **question: str) -> str:
+    def _ask(self, what: str, items: Sequence[Sequence[str | int | None]], concurrency: int) -> list[str | float]:
         assert self._process.stdin is not None
+        question = {"what": what, "items": items, "concurrency": concurrency}
         self._process.stdin.write(json.dumps(question).encode() + b"\n")
         self._process.stdin.flush()
         return self._answer()
 
-    def _answer(self) -> str:
+    def _answer(self) -> list[str | float]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -76,7 +78,7 @@ class LibraryProcess:
         answer = json.loads(line)
         if "error" in answer:
             raise LibraryError(answer["error"])
-        return str(answer["result"])
+        return list(answer["results"])
 
 
 @frozen
@@ -100,26 +102,24 @@ class GridCommands:
 
 
 class GridSystem(ProcessSystem):
-    """Ten storage nodes of Grid over Foolscap, durability full."""
+    """Storage nodes of Grid, durability full."""
 
     kind: Kind = "grid"
 
-    def __init__(self, label: str) -> None:
-        """label: what records call it."""
-        super().__init__(label)
-        self._library: LibraryProcess | None = None
+    def __init__(self, label: str, transport: Transport = "foolscap", *, plaintext_reads: bool = False) -> None:
+        """label: what records call it. plaintext_reads: only over HTTP."""
+        super().__init__(label, transport, plaintext_reads=plaintext_reads)
+        self._libraries: list[LibraryProcess] = []
 
-    def start_clients(self, grid: ProcessGrid, encoding: Encoding) -> tuple[WarmClient, CommandLine]:
+    def start_clients(self, grid: ProcessGrid, settings: ClientSettings) -> tuple[WarmClient, CommandLine]:
         """A library process and a command line over the same client directory."""
-        client = grid.add_client(
-            ClientSettings(kind="grid", needed=encoding.needed, happy=encoding.happy, total=encoding.total)
-        )
+        client = grid.add_client(settings)
         assert isinstance(client, GridClient)
-        self._library = LibraryProcess(client.directory, encoding.servers)
-        return self._library, GridCommands(client)
+        library = LibraryProcess(client.directory, len(grid.storage))
+        self._libraries.append(library)
+        return library, GridCommands(client)
 
     def stop_clients(self) -> None:
-        """End the library process."""
-        library, self._library = self._library, None
-        if library is not None:
-            library.stop()
+        """End the library processes."""
+        while self._libraries:
+            self._libraries.pop().stop()

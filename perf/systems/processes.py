@@ -17,40 +17,44 @@ from typing import Protocol, TypeVar
 
 from attrs import evolve, frozen
 
+from perf.campaigns import Encoding
+from perf.statistics import median
 from perf.usage import Usage, cpu_seconds, peak_resident, reset_peaks, resident, run_measured
 from tests.support.grid_process import child_environment
-from tests.support.node_directory import Kind
-from tests.support.tahoe_grid import ProcessGrid
+from tests.support.node_directory import Kind, Transport
+from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 T = TypeVar("T")
 
 
 @frozen(kw_only=True)
-class Encoding:
-    """How files are encoded, and on how many servers."""
+class Fetch:
+    """One download. length: octets from offset on; None for the whole file."""
 
-    needed: int = 3
-    happy: int = 7
-    total: int = 10
-    servers: int = 10
+    cap: str
+    target: Path
+    offset: int = 0
+    length: int | None = None
 
 
 class System(Protocol):
-    """A grid and its clients, as the runner drives them."""
+    """A grid and its clients, as the runner drives them. Each encoding has clients of its own."""
 
     label: str
 
-    def start(self, root: Path, encoding: Encoding) -> None:
+    def start(self, root: Path, servers: int, encodings: Sequence[Encoding]) -> None:
         """Bring up a fresh grid with its files below root; ready when this returns."""
 
     def stop(self) -> None:
         """End every process and remove every file; also after a start that failed."""
 
-    def put(self, client: str, source: Path) -> tuple[str, Usage]:
-        """Upload the file with the client of that name; its cap."""
+    def put(
+        self, client: str, encoding: Encoding, sources: Sequence[Path], concurrency: int
+    ) -> tuple[Sequence[str], Usage]:
+        """Upload the files, so many at a time, with the client of that name; their caps in order."""
 
-    def get(self, client: str, cap: str, target: Path) -> Usage:
-        """Download to the file."""
+    def get(self, client: str, encoding: Encoding, fetches: Sequence[Fetch], concurrency: int) -> Usage:
+        """Download to the files, so many at a time."""
 
     def server_cpu_s(self) -> float:
         """Processor seconds of all servers so far."""
@@ -66,11 +70,11 @@ class WarmClient(Protocol):
     def pids(self) -> Sequence[int]:
         """The processes that do the client's work."""
 
-    def put(self, source: Path) -> str:
-        """Upload the file; its cap."""
+    def put(self, sources: Sequence[Path], concurrency: int) -> list[str]:
+        """Upload the files; their caps in order."""
 
-    def get(self, cap: str, target: Path) -> None:
-        """Download to the file."""
+    def get(self, fetches: Sequence[Fetch], concurrency: int) -> list[float]:
+        """Download to the files; for each the seconds until its first octet was there."""
 
 
 class CommandLine(Protocol):
@@ -92,50 +96,72 @@ class ProcessSystem:
 
     kind: Kind
 
-    def __init__(self, label: str) -> None:
-        """label: what records call it."""
+    def __init__(self, label: str, transport: Transport = "foolscap", *, plaintext_reads: bool = False) -> None:
+        """label: what records call it. transport: which one all nodes use. plaintext_reads: reads in the clear."""
         self.label = label
+        self._transport: Transport = transport
+        self._plaintext_reads = plaintext_reads
         self._grid: ProcessGrid | None = None
-        self._warm: WarmClient | None = None
-        self._commands: CommandLine | None = None
+        self._clients: dict[Encoding, tuple[WarmClient, CommandLine]] = {}
 
-    def start_clients(self, grid: ProcessGrid, encoding: Encoding) -> tuple[WarmClient, CommandLine]:
+    def start_clients(self, grid: ProcessGrid, settings: ClientSettings) -> tuple[WarmClient, CommandLine]:
         """Both clients, connected to every server."""
         raise NotImplementedError
 
     def stop_clients(self) -> None:
         """End what start_clients started and the grid does not stop itself."""
 
-    def start(self, root: Path, encoding: Encoding) -> None:
-        """Bring up a fresh grid of this kind of node, Foolscap forced."""
-        self._grid = ProcessGrid(root, introducer=self.kind, storage=[self.kind] * encoding.servers)
+    def start(self, root: Path, servers: int, encodings: Sequence[Encoding]) -> None:
+        """Bring up a fresh grid of this kind of node, and clients for each encoding."""
+        self._grid = ProcessGrid(
+            root,
+            introducer=self.kind,
+            storage=[self.kind] * servers,
+            force_foolscap=self._transport == "foolscap",
+            transport=self._transport,
+            plaintext_reads=self._plaintext_reads,
+        )
         self._grid.__enter__()
-        self._warm, self._commands = self.start_clients(self._grid, encoding)
+        for encoding in encodings:
+            settings = ClientSettings(
+                kind=self.kind,
+                needed=encoding.needed,
+                happy=encoding.happy,
+                total=encoding.total,
+                segment_size=encoding.segment_size,
+            )
+            self._clients[encoding] = self.start_clients(self._grid, settings)
 
     def stop(self) -> None:
         """End every process and remove every file."""
         self.stop_clients()
+        self._clients.clear()
         grid, self._grid = self._grid, None
         if grid is not None:
             grid.__exit__(None, None, None)
 
-    def put(self, client: str, source: Path) -> tuple[str, Usage]:
-        """Upload the file."""
+    def put(
+        self, client: str, encoding: Encoding, sources: Sequence[Path], concurrency: int
+    ) -> tuple[Sequence[str], Usage]:
+        """Upload the files; from the command line only one."""
+        warm, commands = self._clients[encoding]
         if client == "warm":
-            warm = self._need(self._warm)
-            return _measure(warm.pids, lambda: warm.put(source))
-        commands = self._need(self._commands)
+            return _measure(warm.pids, lambda: warm.put(sources, concurrency))
+        (source,) = sources
         answer = source.with_suffix(".cap")
         usage = _run(commands.put(source), answer, commands.pids)
-        return answer.read_text().strip(), usage
+        return [answer.read_text().strip()], usage
 
-    def get(self, client: str, cap: str, target: Path) -> Usage:
-        """Download to the file."""
+    def get(self, client: str, encoding: Encoding, fetches: Sequence[Fetch], concurrency: int) -> Usage:
+        """Download to the files; from the command line only one, and whole."""
+        warm, commands = self._clients[encoding]
         if client == "warm":
-            warm = self._need(self._warm)
-            return _measure(warm.pids, lambda: warm.get(cap, target))[1]
-        commands = self._need(self._commands)
-        return _run(commands.get(cap, target), target.with_suffix(".out"), commands.pids)
+            firsts, usage = _measure(warm.pids, lambda: warm.get(fetches, concurrency))
+            return evolve(usage, first_byte_s=median(firsts))
+        (fetch,) = fetches
+        if fetch.length is not None:
+            raise ValueError("ranges are read by warm clients only")
+        return _run(commands.get(fetch.cap, fetch.target), fetch.target.with_suffix(".out"), commands.pids)
 
     def server_cpu_s(self) -> float:
         """Processor seconds of all storage nodes so far."""

@@ -1,16 +1,23 @@
-"""The real Tahoe-LAFS 1.20: ten storage nodes, an introducer, and a client node with its web gateway."""
+"""The real Tahoe-LAFS 1.20: storage nodes, an introducer, and a client node with its web gateway."""
 
 from __future__ import annotations
 
+import http.client
+import time
+import urllib.parse
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from attrs import frozen
 
-from perf.systems.processes import CommandLine, Encoding, ProcessSystem, WarmClient
+from perf.systems.processes import CommandLine, Fetch, ProcessSystem, WarmClient
 from tests.support.clients import TahoeClient
 from tests.support.node_directory import Kind, tahoe_executable
 from tests.support.tahoe_grid import ClientSettings, ProcessGrid
+
+ANSWER_S = 300.0
+PIECE = 1 << 20
 
 
 @frozen
@@ -28,13 +35,20 @@ class TahoeGateway:
         """The client node."""
         return [self.client.node.pid]
 
-    def put(self, source: Path) -> str:
-        """`PUT /uri` with the file as its body."""
-        return self.client.put(source)
+    def put(self, sources: Sequence[Path], concurrency: int) -> list[str]:
+        """`PUT /uri` with each file as a body."""
+        if len(sources) == 1:
+            return [self.client.put(sources[0])]
+        with ThreadPoolExecutor(concurrency) as pool:
+            return list(pool.map(self.client.put, sources))
 
-    def get(self, cap: str, target: Path) -> None:
-        """`GET /uri/CAP`, its body written to the file."""
-        self.client.get(cap, target)
+    def get(self, fetches: Sequence[Fetch], concurrency: int) -> list[float]:
+        """`GET /uri/CAP`, with a Range if asked for, the body written to the file."""
+        url = self.client.url
+        if len(fetches) == 1:
+            return [fetch_by_http(url, fetches[0])]
+        with ThreadPoolExecutor(concurrency) as pool:
+            return list(pool.map(lambda fetch: fetch_by_http(url, fetch), fetches))
 
 
 @frozen
@@ -58,14 +72,44 @@ class TahoeCommands:
 
 
 class TahoeSystem(ProcessSystem):
-    """Ten storage nodes of Tahoe-LAFS 1.20, Foolscap forced."""
+    """Storage nodes of Tahoe-LAFS 1.20."""
 
     kind: Kind = "tahoe"
 
-    def start_clients(self, grid: ProcessGrid, encoding: Encoding) -> tuple[WarmClient, CommandLine]:
+    def start_clients(self, grid: ProcessGrid, settings: ClientSettings) -> tuple[WarmClient, CommandLine]:
         """One client node serves both."""
-        client = grid.add_client(
-            ClientSettings(kind="tahoe", needed=encoding.needed, happy=encoding.happy, total=encoding.total)
-        )
+        client = grid.add_client(settings)
         assert isinstance(client, TahoeClient)
         return TahoeGateway(client), TahoeCommands(client)
+
+
+def fetch_by_http(url: str, fetch: Fetch) -> float:
+    """Download from the gateway at that URL to the file; the seconds until the first octet of the body was there.
+
+    RuntimeError if the answer is another than the one asked for.
+    """
+    base = urllib.parse.urlsplit(url)
+    assert base.hostname is not None
+    headers, status = {}, 200
+    if fetch.length is not None:
+        headers, status = {"Range": f"bytes={fetch.offset}-{fetch.offset + fetch.length - 1}"}, 206
+    started = time.perf_counter()
+    connection = http.client.HTTPConnection(base.hostname, base.port, timeout=ANSWER_S, blocksize=PIECE)
+    try:
+        connection.request("GET", f"/uri/{urllib.parse.quote(fetch.cap, safe='')}", headers=headers)
+        answer = connection.getresponse()
+        if answer.status != status:
+            raise RuntimeError(f"the gateway answered {answer.status}: {answer.read()[:2000]!r}")
+        missing = int(answer.headers["Content-Length"])
+        piece = answer.read1(PIECE)
+        first = time.perf_counter() - started
+        with fetch.target.open("wb") as target:
+            while piece:
+                target.write(piece)
+                missing -= len(piece)
+                piece = answer.read(PIECE)
+    finally:
+        connection.close()
+    if missing:
+        raise RuntimeError(f"the gateway's answer is {missing} octets short")
+    return first

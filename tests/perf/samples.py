@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from perf.records import Header, Record, Sample
 
 HEADER = Header(
@@ -9,6 +11,7 @@ HEADER = Header(
     seed=7,
     environment={"date": "2026-01-01T00:00:00Z", "commit": "0" * 40, "cpu_count": 2, "packages": {"zfec": None}},
     systems=("grid", "tahoe"),
+    floor={"sha256": 1500.0, "aes128-ctr": 6000.0, "encode 3-of-10": 5000.0, "tls": 1000.0},
 )
 
 
@@ -24,6 +27,7 @@ def sample(system: str = "grid", *, run: int = 0, seconds: float = 0.5, scenario
         size=10**8,
         warmup=False,
         seconds=seconds,
+        first_byte_s=0.01,
         client_cpu_s=0.25,
         client_idle_rss=50 * 2**20,
         client_peak_rss=80 * 2**20,
@@ -43,3 +47,15 @@ def record(times: dict[str, list[list[float]]]) -> Record:
     ]
     header = Header(campaign="put-get", seed=7, environment=HEADER.environment, systems=tuple(times))
     return Record(header, tuple(samples))
+
+
+def range_sample(length: int) -> Sample:
+    """A range of 100 MB."""
+    factors = {"k": 3, "n": 10, "size": 10**8, "length": length}
+    return evolve(sample(scenario="range"), factors=factors, size=length)
+
+
+def many_sample(count: int, size: int, concurrency: int) -> Sample:
+    """Many files, put."""
+    factors = {"k": 3, "n": 10, "size": size, "count": count, "concurrency": concurrency}
+    return evolve(sample(), factors=factors, size=count * size, count=count)

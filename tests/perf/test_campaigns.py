@@ -5,32 +5,48 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perf.campaigns import CAMPAIGNS, Campaign, plan_cells
+from perf.runner import make_system
 
 BIG = CAMPAIGNS["put-get"]
 
 
-@pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=str)
+@pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=lambda campaign: campaign.name)
 def test_cells_of_every_system_are_the_same(campaign: Campaign) -> None:
-    kinds = {
-        system: Counter(
-            (cell.client, cell.size, cell.warmup) for cell in plan_cells(campaign, 1, 0) if cell.system == system
-        )
+    kinds = [
+        Counter(evolve(cell, system="") for cell in plan_cells(campaign, 1, 0) if cell.system == system)
         for system in campaign.systems
-    }
-    assert len({tuple(sorted(counts.items())) for counts in kinds.values()}) == 1
-    per_system = len(campaign.clients) * len(campaign.sizes) * (campaign.repetitions + campaign.warmups)
-    assert all(counts.total() == per_system for counts in kinds.values())
+    ]
+    assert all(kind == kinds[0] for kind in kinds)
+    factors = len(campaign.clients) * len(campaign.loads) * len(campaign.encodings)
+    assert kinds[0].total() == factors * (campaign.repetitions + campaign.warmups)
+
+
+@pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=lambda campaign: campaign.name)
+def test_campaign_can_be_done(campaign: Campaign) -> None:
+    assert all(make_system(system).label == system for system in campaign.systems)
+    for encoding in campaign.encodings:
+        assert 1 <= encoding.needed <= encoding.total <= 256
+        assert encoding.happy <= min(encoding.total, campaign.servers)
+    assert all(0 <= load.length <= load.size and 1 <= load.concurrency <= load.count for load in campaign.loads)
+    assert campaign.duration
+
+
+def test_ranges_start_at_places_of_their_own() -> None:
+    places = {cell.place for cell in plan_cells(CAMPAIGNS["ranges"], 1, 0)}
+    assert len(places) == 5 * 4
+    assert all(0 <= place < 1 for place in places)
 
 
 @given(seed=st.integers(0, 2**32), run=st.integers(0, 20))
 def test_cells_start_with_the_warmups(seed: int, run: int) -> None:
     warm = [cell.warmup for cell in plan_cells(BIG, seed, run)]
     assert warm == sorted(warm, reverse=True)
-    assert warm.count(True) == BIG.warmups * len(BIG.systems) * len(BIG.sizes)
+    assert warm.count(True) == BIG.warmups * len(BIG.systems) * len(BIG.loads)
 
 
 def test_cells_with_the_same_seed_and_run_are_the_same() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 
 from perf.records import Record
 from perf.report import compare, report, same, speedups, verdict
 from perf.statistics import Interval
-from tests.perf.samples import record, sample
+from tests.perf.samples import HEADER, many_sample, range_sample, record, sample
 
 TWICE = {"grid": [[1.0, 1.1, 0.9], [4.0, 4.4, 3.6], [2.0]], "tahoe": [[2.0, 2.2, 1.8], [8.0, 8.8, 7.2], [4.0]]}
 
@@ -31,14 +32,14 @@ def test_report_of_a_single_run_claims_no_interval_of_its_ratio() -> None:
 
 def test_report_gives_cost_and_memory_above_idle() -> None:
     cells = row(report(record(TWICE)), "| put 100 MB, 3-of-10, warm | tahoe")
-    assert cells[2:] == ["0.25", "0.12", "80 (30)", "60"]
+    assert cells[2:] == ["10.0", "0.25", "0.12", "80 (30)", "60"]
 
 
 def test_report_keeps_failures_as_null() -> None:
     good = record({"grid": [[1.0]], "tahoe": []})
     failed = evolve(sample("tahoe"), seconds=None, error="RuntimeError: no")
     text = report(Record(good.header, (*good.samples, failed)))
-    assert row(text, "| put 100 MB, 3-of-10, warm | 100")[2:] == ["null", "null"]
+    assert row(text, "| put 100 MB, 3-of-10, warm | 100 MB/s")[2:] == ["null", "null"]
     assert "Failed operations: 1 of 2." in text
     assert "- tahoe, put 100 MB, 3-of-10, warm: RuntimeError: no" in text
 
@@ -70,6 +71,24 @@ def test_compare_of_a_halved_time_says_faster() -> None:
     assert row(text, "| put 100 MB, 3-of-10, warm | grid")[4].startswith("2.00 [")
     assert row(text, "| put 100 MB, 3-of-10, warm | grid")[5] == "faster"
     assert row(text, "| put 100 MB, 3-of-10, warm | tahoe")[5] == "no difference"
+
+
+def test_report_of_another_subject_compares_with_that() -> None:
+    text = report(record(TWICE), "tahoe")
+    assert "tahoe / grid" in text
+    assert row(text, "| put 100 MB, 3-of-10, warm | 5")[3] == "0.50 [0.5, 0.5] (0.50-0.50), 3 runs"
+    with pytest.raises(ValueError, match="no system 'ftp'"):
+        report(record(TWICE), "ftp")
+
+
+def test_report_with_a_floor_sets_it_beside_whole_files_only() -> None:
+    plain = record({"grid": [[1.0]]})
+    text = report(Record(HEADER, (*plain.samples, range_sample(65536), many_sample(200, 1024, 16))))
+    assert row(text, "| put 100 MB, 3-of-10, warm | 100 MB/s")[-1] == "126 MB/s"
+    assert row(text, "| range 64 KiB of 100 MB, 3-of-10, warm | 500 ms")[-1] == "-"
+    assert row(text, "| put 200 x 1 KiB at 16, 3-of-10, warm | 400 files/s")[-1] == "-"
+    assert "tls 1000" in text
+    assert "floor" not in report(plain)
 
 
 def test_verdict_follows_the_interval() -> None:

@@ -20,6 +20,8 @@ Kind = Literal["grid", "tahoe"]
 
 Role = Literal["introducer", "storage", "client"]
 
+Transport = Literal["auto", "foolscap", "http"]
+
 
 @frozen(kw_only=True)
 class NodeSettings:
@@ -27,6 +29,7 @@ class NodeSettings:
 
     port: where it listens; 0 for none. convergence, lease_master: 32 octets or None to let the node draw them.
     segment_size: the largest segment of new files, in octets, or None for the 1 MiB that nodes use.
+    transport, plaintext_reads: the keys of Grid's nodes; 1.20 has neither.
     """
 
     kind: Kind
@@ -39,6 +42,8 @@ class NodeSettings:
     force_foolscap: bool = True
     reserved_space: str = "1M"
     segment_size: int | None = None
+    transport: Transport = "auto"
+    plaintext_reads: bool = False
     convergence: bytes | None = field(default=None, repr=False)
     lease_master: bytes | None = field(default=None, repr=False)
 
@@ -95,9 +100,13 @@ def _configuration(nickname: str, settings: NodeSettings) -> str:
     ]
     if settings.segment_size is not None:
         lines.append(f"shares._max_immutable_segment_size_for_testing = {settings.segment_size}")
+    if settings.kind == "grid":
+        lines += [f"transport = {settings.transport}", f"plaintext_reads = {settings.plaintext_reads}"]
     lines += ["[storage]", f"enabled = {settings.role == 'storage'}"]
     if settings.role == "storage":
         lines += [f"reserved_space = {settings.reserved_space}", f"force_foolscap = {settings.force_foolscap}"]
+        if settings.kind == "grid" and settings.plaintext_reads:
+            lines.append("plaintext_reads = tcp:0:interface=127.0.0.1")
     return "\n".join(lines) + "\n"
 
 

@@ -18,7 +18,7 @@ from attrs import evolve, frozen
 
 from tests.support.clients import Client, GridClient, TahoeClient
 from tests.support.grid_process import NodeProcess, free_ports, stop_all, wait_until
-from tests.support.node_directory import Kind, NodeSettings, make_node
+from tests.support.node_directory import Kind, NodeSettings, Transport, make_node
 
 
 @frozen(kw_only=True)
@@ -42,11 +42,16 @@ class ProcessGrid:
         introducer: Kind,
         storage: Sequence[Kind],
         force_foolscap: bool = True,
+        transport: Transport = "auto",
+        plaintext_reads: bool = False,
         reserved_space: str = "1M",
         convergence: bytes | None = None,
         lease_master: bytes | None = None,
     ) -> None:
-        """root: a directory to make. convergence, lease_master: 32 octets that all clients share, or each its own."""
+        """root: a directory to make. transport, plaintext_reads: of Grid's nodes.
+
+        convergence, lease_master: 32 octets that all clients share, or each its own.
+        """
         self.root = root
         self.introducer_furl = ""
         self.storage: list[NodeProcess] = []
@@ -54,6 +59,8 @@ class ProcessGrid:
         self._introducer_kind: Kind = introducer
         self._storage_kinds = list(storage)
         self._force_foolscap = force_foolscap
+        self._transport: Transport = transport
+        self._plaintext_reads = plaintext_reads
         self._reserved_space = reserved_space
         self._convergence = convergence
         self._lease_master = lease_master
@@ -102,6 +109,8 @@ class ProcessGrid:
                 total=settings.total,
                 segment_size=settings.segment_size,
                 force_foolscap=self._force_foolscap,
+                transport=self._transport,
+                plaintext_reads=self._plaintext_reads,
                 convergence=self._convergence,
                 lease_master=self._lease_master,
             ),
@@ -149,6 +158,7 @@ class ProcessGrid:
             kind=self._introducer_kind,
             role="introducer",
             force_foolscap=self._force_foolscap,
+            plaintext_reads=self._plaintext_reads,
             reserved_space=self._reserved_space,
         )
         self._introducer = make_node(self.root / "introducer", evolve(base, port=ports[0]))
