@@ -79,6 +79,15 @@ def test_write_when_too_few_servers_are_left_then_fails_and_the_old_version_stay
         assert grid.read(cap) == CONTENTS
 
 
+@pytest.mark.parametrize("fault", ["dead later", "silent later"])
+def test_write_when_too_many_servers_fail_on_the_way_then_is_no_success(fault: str) -> None:
+    grid = MutableGrid()
+    cap = grid.create(b"old")
+    break_servers(grid, fault, 4)
+    with pytest.raises(NotHappyError, match="on 6 servers"):
+        grid.run(grid.open(cap).overwrite(b"new"))
+
+
 def test_create_when_a_server_fails_then_its_share_goes_to_another() -> None:
     grid = MutableGrid(12)
     grid.servers[3].script = SlotScript(dead_from=0)

@@ -1,0 +1,220 @@
+"""Writers, readers, and servers that are slow, die, keep silent, are stale or lie, in any order, against a model.
+
+Never a mix of versions: what is read, some writer has written. Never a lost change that was acknowledged, as long as
+k honest servers that hold a version with it can be reached. And when all is well again, so is the file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Coroutine
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from twisted.internet.defer import Deferred, DeferredList
+
+from grid.errors import FormatError, GridError
+from grid.mutable.geometry import FormatName
+from grid.mutable.layout import parse_header
+from grid.mutable.prefix import Prefix
+from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.scripted_slots import SlotScript, SlotServer
+
+LIARS = ["frozen", "deaf", "corrupt", "short"]
+ABSENCES = ["dead", "silent", "dead soon", "silent soon", "lost_answers"]
+FAULTS = [*LIARS, *ABSENCES, "slow", "slow to write"]
+MOST_FAULTY = 4
+
+fired: Counter[str] = Counter()
+
+
+class MutableMachine(RuleBasedStateMachine):
+    """Changes are names, added at the end of the file by `modify`."""
+
+    @initialize(
+        format=st.sampled_from(["sdmf", "mdmf"]),
+        shape=st.sampled_from([(3, 10, 7), (1, 4, 3), (5, 10, 8)]),
+        seed=st.integers(0, 99),
+    )
+    def begin(self, format: FormatName, shape: tuple[int, int, int], seed: int) -> None:
+        k, n, happy = shape
+        self.grid = MutableGrid(10, Shape(k=k, n=n, happy=happy), seed)
+        self.cap = self.grid.create(b"", format)
+        self.files = {process: self.grid.open(self.cap, process=process) for process in (1, 2, 3, 4)}
+        self.texts = {b""}
+        self.acknowledged: set[bytes] = set()
+        self.newest: Prefix | None = None
+        self.count = 0
+        self.faults: dict[str, str] = {}
+        self.seed = seed
+
+    @rule(index=st.integers(0, 9), fault=st.sampled_from(FAULTS), amount=st.integers(1, 20))
+    def spoil(self, index: int, fault: str, amount: int) -> None:
+        """Have a server go wrong, if not too many have."""
+        server = self.grid.servers[index]
+        name = str(server.identity.server_id)
+        if name not in self.faults and len(self.faults) >= MOST_FAULTY:
+            return
+        self.faults[name] = fault
+        server.script = self._script(server, fault, amount)
+        if fault == "frozen":
+            server.freeze()
+
+    def _script(self, server: SlotServer, fault: str, amount: int) -> SlotScript:
+        calls = len(server.calls)
+        held = list(server.slots.get(self.cap.storage_index, {}))
+        scripts = {
+            "frozen": {},
+            "deaf": {"deaf": True},
+            "corrupt": {"corrupt": {(number, 37 * amount): 1 for number in held}},
+            "short": {"short": dict.fromkeys(held, 90 * amount)},
+            "dead": {"dead_from": 0},
+            "silent": {"silent_from": 0},
+            "dead soon": {"dead_from": calls + amount // 5},
+            "silent soon": {"silent_from": calls + amount // 5},
+            "lost_answers": {"lost_answers": True},
+            "slow": {"delay_s": amount / 8},
+            "slow to write": {"write_delay_s": amount / 4},
+        }
+        return SlotScript(**scripts[fault])  # type: ignore[arg-type]
+
+    @rule(index=st.integers(0, 9))
+    def heal(self, index: int) -> None:
+        """Have a server behave again; what it has missed it has missed."""
+        server = self.grid.servers[index]
+        self.faults.pop(str(server.identity.server_id), None)
+        server.script = SlotScript()
+
+    @rule(index=st.integers(0, 9))
+    def lose(self, index: int) -> None:
+        """A disk is replaced by an empty one, where the file survives that."""
+        server = self.grid.servers[index]
+        kept = server.slots.pop(self.cap.storage_index, None)
+        if kept and self._is_protected():
+            return
+        if kept is not None:
+            server.slots[self.cap.storage_index] = kept
+
+    @rule(
+        starts=st.lists(
+            st.tuples(st.integers(1, 4), st.integers(0, 30)), min_size=1, max_size=4, unique_by=lambda s: s[0]
+        )
+    )
+    def write(self, starts: list[tuple[int, int]]) -> None:
+        """Processes add a name each, beginning some tenths of a second apart."""
+        protected = self._is_protected()
+        if not protected:
+            self.acknowledged.clear()
+        adding = []
+        for process, tenths in starts:
+            self.count += 1
+            adding.append(self._add(process, b"<%d>" % self.count, tenths / 10))
+        self.grid.run(_all(adding))
+
+    async def _add(self, process: int, name: bytes, wait_s: float) -> None:
+        await self.grid.runtime.clock.sleep(wait_s)
+
+        def add(old: bytes, _: bool) -> bytes | None:
+            assert old in self.texts, "a mix"
+            if name in old:
+                return None
+            self.texts.add(old + name)
+            return old + name
+
+        try:
+            await self.files[process].modify(add)
+        except GridError:
+            return
+        self.acknowledged.add(name)
+        memory = self.files[process]._memory
+        assert memory is not None and memory.found.best is not None
+        if self.newest is None or memory.found.best.order > self.newest.order:
+            self.newest = memory.found.best
+            self._require_spread()
+
+    @rule(process=st.integers(0, 4))
+    def read(self, process: int) -> None:
+        """Any process, or one that has just been started, reads."""
+        file = self.files[process] if process else self.grid.open(self.cap.read_cap())
+        protected = self._is_protected()
+        try:
+            text = self.grid.run(file.read_all())
+        except GridError as error:
+            assert not protected, f"{error}"
+            return
+        assert text in self.texts, "a mix"
+        if protected:
+            assert self._names_in(text), f"of {self.acknowledged} {text!r} has lost some"
+
+    @rule(process=st.integers(1, 4))
+    def repair(self, process: int) -> None:
+        """A repair changes no contents."""
+        if not self._is_protected():
+            return
+        try:
+            self.grid.run(self.files[process].repair())
+        except GridError:
+            return
+
+    @invariant()
+    def honest_when_calm(self) -> None:
+        """With all servers well again for a while, a change is made and read."""
+        if not hasattr(self, "grid") or self.count % 5 != 4 or self.faults:
+            return
+        self.count += 1
+        protected = self._is_protected()
+        if not protected:
+            return
+        name = b"<%d>" % self.count
+        self.grid.run(self._add(1, name, 0))
+        assert name in self.acknowledged
+
+    def _require_spread(self) -> None:
+        """What was just acknowledged is where it was said to be, as far as servers did not lie."""
+        holders = set()
+        for server in self.grid.servers:
+            for data in server.slots.get(self.cap.storage_index, {}).values():
+                if self.newest is None or parse_header(data)[0].order >= self.newest.order:
+                    holders.add(server.identity.server_id)
+        liars = sum(server.fired["deaf"] > 0 for server in self.grid.servers)
+        assert len(holders) >= self.grid.shape.happy - liars
+
+    def _names_in(self, text: bytes) -> bool:
+        return all(name in text for name in self.acknowledged)
+
+    def _is_protected(self) -> bool:
+        """Whether honest servers that can be reached hold enough of the newest acknowledged version, or of a newer one."""
+        held: dict[Prefix, set[int]] = {}
+        for server in self.grid.servers:
+            if self.faults.get(str(server.identity.server_id), "slow") not in {"slow", "slow to write"}:
+                continue
+            for number, data in server.slots.get(self.cap.storage_index, {}).items():
+                try:
+                    held.setdefault(parse_header(data)[0], set()).add(number)
+                except FormatError:
+                    continue
+        floor = (0, b"") if self.newest is None else self.newest.order
+        return any(len(numbers) >= prefix.k and prefix.order >= floor for prefix, numbers in held.items())
+
+    def teardown(self) -> None:
+        """Note which faults came to pass."""
+        for server in getattr(self, "grid", MutableGrid(0)).servers:
+            fired.update(server.fired)
+
+
+async def _all(coroutines: list[Coroutine[Any, Any, None]]) -> None:
+    outcomes: list[tuple[bool, Any]] = await DeferredList(
+        [Deferred.fromCoroutine(coroutine) for coroutine in coroutines], consumeErrors=True
+    )
+    for succeeded, outcome in outcomes:
+        if not succeeded:
+            outcome.raiseException()
+
+
+def test_file_when_anything_happens_to_its_servers_then_no_acknowledged_change_is_lost() -> None:
+    fired.clear()
+    examples = max(150, settings().max_examples)
+    run_state_machine_as_test(MutableMachine, settings=settings(max_examples=examples, stateful_step_count=30))
+    assert {"frozen", "deaf", "corrupt", "short", "dead", "silent", "lost_answers"} <= fired.keys()

@@ -1,0 +1,127 @@
+"""Mutable files on our own storage servers, with real leases and containers, in the memory twin of a disk."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator
+
+import pytest
+import pytest_twisted
+from attrs import define
+
+from grid.errors import BadWriteEnablerError, ConflictError, GridError
+from grid.mutable.geometry import FormatName
+from grid.mutable.node import MutableFile, create_mutable
+from grid.placement.leases import LeaseMaster
+from grid.ports import Runtime, ServerId, ServerIdentity, SlotSecrets, StorageIndex, StorageServer, TestWrite
+from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
+from grid.storage.memory_disk import MemoryDisk
+from grid.storage.service import StorageService
+from grid.storage.settings import StorageSettings
+from tests.support.mutable_grid import Shape
+from tests.support.mutable_key import known_key
+
+SEGMENT = 131073
+
+
+@define
+class Services:
+    """Ten services in this process, and what a client of them needs."""
+
+    servers: list[StorageServer]
+    runtime: Runtime
+    leases: LeaseMaster
+
+
+@pytest_twisted.async_yield_fixture
+async def services() -> AsyncGenerator[Services, None]:
+    from twisted.internet import reactor
+
+    pool = ThreadCpuPool(reactor, 4)
+    runtime = RealRuntime(clock=ReactorClock(reactor), cpu=pool, entropy=SystemEntropy())
+    made = []
+    for index in range(10):
+        seed = b"%d" % index * 20
+        identity = ServerIdentity(server_id=ServerId(f"s{index}"), permutation_seed=seed, lease_seed=seed)
+        made.append(StorageService(identity, MemoryDisk(2**26), runtime, StorageSettings()))
+    for service in made:
+        await service.start()
+    yield Services(list(made), runtime, LeaseMaster(bytes(32)))
+    for service in made:
+        await service.stop()
+    pool.stop()
+
+
+@pytest.mark.parametrize("format", ["sdmf", "mdmf"])
+async def test_file_when_on_real_services_then_lives_a_whole_life(services: Services, format: FormatName) -> None:
+    model = bytearray(random.Random(1).randbytes(2 * SEGMENT + 5))
+    shape = Shape()
+    cap = await create_mutable(
+        bytes(model),
+        format=format,
+        encoding=shape,
+        servers=services.servers,
+        leases=services.leases,
+        runtime=services.runtime,
+        key=known_key(),
+    )
+    file = MutableFile(cap, services.servers, services.runtime, leases=services.leases, encoding=shape)
+    assert await file.read_all() == model
+    for offset, data in ((SEGMENT - 3, b"across"), (len(model), b"more"), (0, bytes(SEGMENT))):
+        await file.update(offset, data)
+        model[offset : offset + len(data)] = data
+        assert await file.read_all() == model
+    await file.modify(lambda old, _: old[: SEGMENT + 5])
+    assert await file.read_all() == model[: SEGMENT + 5]
+    result = await file.check(verify=True, add_lease=True)
+    assert result.healthy and not result.corrupt
+    for index in range(3):
+        secrets = SlotSecrets(
+            write_enabler=file_enabler(cap.write_key, services.servers[index]),
+            lease=services.leases.secrets_for(cap.storage_index, services.servers[index].identity.lease_seed),
+        )
+        held = await services.servers[index].read_slot(cap.storage_index, frozenset(), [(0, 1)])
+        await services.servers[index].test_and_write(
+            cap.storage_index, secrets, {number: TestWrite(new_length=0) for number in held}
+        )
+    assert not (await file.check()).healthy
+    assert (await file.repair()).successful
+    assert (await file.check(verify=True)).healthy
+    assert await file.read_all() == model[: SEGMENT + 5]
+
+
+def file_enabler(write_key: bytes, server: StorageServer) -> bytes:
+    from grid.placement.leases import write_enabler
+
+    return write_enabler(write_key, server.identity.lease_seed)
+
+
+async def test_slot_when_its_write_enabler_is_anothers_then_the_write_says_so(services: Services) -> None:
+    shape = Shape()
+
+    async def create(key_owner: bytes) -> None:
+        await create_mutable(
+            key_owner,
+            format="sdmf",
+            encoding=shape,
+            servers=services.servers,
+            leases=services.leases,
+            runtime=services.runtime,
+            key=known_key(),
+        )
+
+    index = known_index()
+    for server in services.servers:
+        secrets = SlotSecrets(
+            write_enabler=b"x" * 32, lease=services.leases.secrets_for(index, server.identity.lease_seed)
+        )
+        await server.test_and_write(index, secrets, {0: TestWrite(writes=[(0, b"squatter")])})  # type: ignore[dict-item]
+    with pytest.raises(GridError) as caught:
+        await create(b"mine")
+    assert isinstance(caught.value, BadWriteEnablerError | ConflictError)
+
+
+def known_index() -> StorageIndex:
+    from grid.mutable.keys import write_cap
+
+    return write_cap(known_key(), 0).storage_index
