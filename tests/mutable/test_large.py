@@ -12,7 +12,8 @@ from twisted.python.failure import Failure
 
 from grid.caps import KnownCap
 from grid.errors import ConflictError, GridError, NotHappyError
-from grid.mutable import publish, streamplan, update
+from grid.mutable import audit, publish, readplan, rowplan, streamplan, update, writeplan
+from grid.mutable.geometry import FormatName
 from grid.mutable.layout import parse_header
 from grid.mutable.mdmf import DATA_OFFSET
 from grid.ports import Buffer
@@ -223,3 +224,30 @@ def test_overwrite_when_too_many_servers_fail_on_the_way_then_the_old_version_st
         server.script = SlotScript()
     assert grid.read(cap) == octets(6)
     assert grid.run(grid.open(cap).check(verify=True)).healthy
+
+
+@pytest.mark.parametrize("format", ["sdmf", "mdmf"])
+def test_file_when_larger_than_a_message_then_travels_in_parts(
+    format: FormatName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two servers with five shares each; a share is several messages to read, and two fill one to write."""
+    monkeypatch.setattr(publish, "WHOLE_BYTES", 10**9)
+    monkeypatch.setattr(update, "WHOLE_BYTES", 10**9)
+    monkeypatch.setattr(readplan, "PART_BYTES", 40_000)
+    monkeypatch.setattr(audit, "READ_BYTES", 40_000)
+    monkeypatch.setattr(writeplan, "MESSAGE_BYTES", 300_000)
+    monkeypatch.setattr(rowplan, "MESSAGE_BYTES", 500)
+    grid = MutableGrid(2, Shape(k=3, n=10, happy=2))
+    contents = octets(3)
+    cap = grid.create(contents, format)
+    assert max(server.calls.count("test_and_write") for server in grid.servers) == 3
+    for number in (0, 1, 2):
+        grid.share(cap, number)[100_000] ^= 1
+    assert grid.read(cap) == contents
+    result = grid.run(grid.open(cap).check(verify=True))
+    assert {number for _, number in result.corrupt} == {0, 1, 2}
+    grid.run(grid.open(cap).update(10, b"0123456789"))
+    assert grid.run(grid.open(cap).repair()).after.healthy
+    result = grid.run(grid.open(cap).check(verify=True))
+    assert result.healthy and not result.corrupt
+    assert grid.read(cap) == contents[:10] + b"0123456789" + contents[20:]

@@ -18,6 +18,7 @@ from grid.mutable.keys import FileKeys
 from grid.mutable.layout import pack_header, plan_table
 from grid.mutable.prefix import Prefix
 from grid.mutable.table import ShareTable, parse_chain
+from grid.mutable.treerows import split_range
 from grid.mutable.versions import Sighting
 from grid.mutable.window import block_spans
 from grid.ports import Buffer, Range
@@ -56,6 +57,7 @@ class ShareAudit:
         self._steps = self._plan_steps(sighting.table)
         self._leaves: list[bytes] = []
         self._tree: list[bytes] = []
+        self._parts: list[Buffer] = []
 
     def next_job(self) -> Callable[[], object] | None:
         """What the processor is to do next; its result goes to take_computed."""
@@ -76,8 +78,12 @@ class ShareAudit:
             self._condemn("the share is cut short")
         elif kind == "fields":
             self._take_fields([bytes(piece) for piece in pieces])
+        elif kind == "part":
+            self._parts.append(pieces[0])
         elif kind == "blocks":
-            self._job = partial(hash_blocks, self._geometry, *run, pieces[0])
+            octets = b"".join([*self._parts, pieces[0]]) if self._parts else pieces[0]
+            self._parts.clear()
+            self._job = partial(hash_blocks, self._geometry, *run, octets)
         else:
             self._tree.append(bytes(pieces[0]))
             if not self._steps:
@@ -101,10 +107,10 @@ class ShareAudit:
         for first in range(0, geometry.segment_count, per_read):
             count = min(per_read, geometry.segment_count - first)
             size, _ = geometry.run_sizes(first, count)
-            steps.append(("blocks", [(table.data[0] + geometry.run_offset(first), size)], (first, count)))
-        start, size = table.block_tree
-        tree = [(start + offset, min(READ_BYTES, size - offset)) for offset in range(0, size, READ_BYTES)]
-        return steps + [("tree", [part], (0, 0)) for part in tree]
+            *parts, last = split_range((table.data[0] + geometry.run_offset(first), size), READ_BYTES)
+            steps += [("part", [part], (first, count)) for part in parts]
+            steps.append(("blocks", [last], (first, count)))
+        return steps + [("tree", [part], (0, 0)) for part in split_range(table.block_tree, READ_BYTES)]
 
     def _take_fields(self, pieces: Sequence[bytes]) -> None:
         header, public_key, signature, chain, private_key = pieces

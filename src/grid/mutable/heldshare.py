@@ -93,9 +93,9 @@ class HeldShare:
             return True
         return self.chain is not None and (self.geometry.leaf_count == 1 or batch.chunk_first in self.nodes)
 
-    def ranges(self, batch: Batch) -> list[Range]:
-        """What to ask for: the checkstring, the batch's blocks, and what else is needed to prove them."""
-        wanted = [(0, checkstring_size(self.geometry.version)), self.run_range(batch)]
+    def ranges(self, batch: Batch, part: Range) -> list[Range]:
+        """What to ask for: the checkstring, that part of the batch's blocks, and what else is needed to prove them."""
+        wanted = [(0, checkstring_size(self.geometry.version)), part]
         if batch.chunk_first in self.proven or batch.chunk_first in self.asked:
             return wanted
         if self.chain is None:
@@ -109,15 +109,13 @@ class HeldShare:
         self.asked.add(batch.chunk_first)
         return batch.chunk_first
 
-    def take(self, batch: Batch, hashes: int | None, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> Buffer:
-        """The batch's blocks out of an answer to `ranges`; its hashes are kept."""
-        run, rest = pieces[1], list(zip(ranges[2:], pieces[2:], strict=True))
-        if hashes is not None:
-            self.asked.discard(hashes)
-            if rest and rest[0][0] == self.sighting.table.chain:
-                self.chain = rest.pop(0)[1]
-            self._keep_hashes(batch, [wanted for wanted, _ in rest], [piece for _, piece in rest])
-        return run
+    def take_hashes(self, batch: Batch, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
+        """Keep the hashes in an answer to `ranges`."""
+        self.asked.discard(batch.chunk_first)
+        rest = list(zip(ranges[2:], pieces[2:], strict=True))
+        if rest and rest[0][0] == self.sighting.table.chain:
+            self.chain = rest.pop(0)[1]
+        self._keep_hashes(batch, [wanted for wanted, _ in rest], [piece for _, piece in rest])
 
     def share_run(self, batch: Batch, run: Buffer) -> ShareRun:
         """The share's part of a window over the batch."""

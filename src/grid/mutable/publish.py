@@ -154,7 +154,7 @@ async def _publish_whole(session: Session, found: VersionMap, release: Release) 
         pieces = [(table.data[0] + offset, octets) for offset, octets in data.get(number, ())]
         return [*pieces, *fields.front_writes(hashes.chain(number), hashes.block_tree(number))]
 
-    job = _write_job(session, found, release, fields, payload, settle=release.original is None)
+    job = _write_job(session, found, release, fields, payload, table.eof, settle=release.original is None)
     return updated(found, fields, hashes.chain, await session.write(job, release.goal))
 
 
@@ -183,7 +183,7 @@ async def _publish_streamed(session: Session, found: VersionMap, release: Releas
     def payload(number: ShareNumber) -> Sequence[tuple[int, Buffer]]:
         return fields.front_writes(streamed.hashes.chain(number), streamed.hashes.block_tree(number))
 
-    write = _write_job(session, found, release, fields, payload, settle=False)
+    write = _write_job(session, found, release, fields, payload, geometry.tree_size, settle=False)
     written = await session.write(write, streamed.goal)
     return updated(found, fields, streamed.hashes.chain, written, lost=release.goal.keys() - streamed.goal.keys())
 
@@ -252,7 +252,14 @@ async def _sign(
 
 
 def _write_job(
-    session: Session, found: VersionMap, release: Release, fields: VersionFields, payload: object, *, settle: bool
+    session: Session,
+    found: VersionMap,
+    release: Release,
+    fields: VersionFields,
+    payload: Callable[[ShareNumber], Sequence[tuple[int, Buffer]]],
+    share_bytes: int,
+    *,
+    settle: bool,
 ) -> WriteJob:
     best = found.best
     rivals: Mapping[Identity, frozenset[ShareNumber]] = {
@@ -264,7 +271,8 @@ def _write_job(
         spares = [server_id for server_id in session.permitted if server_id not in found.failed]
     return WriteJob(
         prefix=fields.prefix,
-        payload=payload,  # type: ignore[arg-type]
+        payload=payload,
+        share_bytes=share_bytes,
         new_length=fields.table.eof,
         base=None if best is None else best.order,
         happy=release.happy,

@@ -11,7 +11,6 @@ from attrs import define, field
 
 from grid.mutable.geometry import Geometry
 from grid.mutable.heldshare import HeldShare
-from grid.mutable.pace import Watch
 from grid.mutable.treerows import chunk_leaves
 from grid.ports import Buffer, ShareNumber
 
@@ -30,14 +29,29 @@ class BatchState(Enum):
     READY = "ready"
 
 
+PART_BYTES = 8 * 2**20
+"""Octets of a share's run in one message; only an SDMF file of many megabytes has longer runs."""
+
+
 @define(kw_only=True, eq=False)
 class Fetch:
-    """One share's run on its way. hashes: the chunk whose hashes come with it. late: another share may come instead."""
+    """A share's run on its way, or a part of it. hashes: the chunk whose hashes come with it.
+
+    late: another share may come instead. parts: those that have come, by where they start, of all fetches of the run.
+    """
 
     share: HeldShare
-    watch: Watch
     hashes: int | None
+    parts: dict[int, Buffer]
+    part_count: int = 1
     late: bool = False
+
+    def take(self, offset: int, octets: Buffer) -> Buffer | None:
+        """The whole run, once its last part has come."""
+        self.parts[offset] = octets
+        if len(self.parts) < self.part_count:
+            return None
+        return octets if self.part_count == 1 else b"".join(self.parts[start] for start in sorted(self.parts))
 
 
 @define(kw_only=True, eq=False)

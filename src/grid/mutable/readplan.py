@@ -19,13 +19,14 @@ from grid.drive import Request
 from grid.errors import ConflictError, GridError, NotEnoughSharesError, PeerTimeoutError
 from grid.mutable.heldshare import HeldShare
 from grid.mutable.keys import FileKeys
-from grid.mutable.pace import Paces
+from grid.mutable.pace import Paces, Watch
 from grid.mutable.prefix import Prefix
-from grid.mutable.readbatch import Batch, BatchCutter, BatchState, Fetch
+from grid.mutable.readbatch import PART_BYTES, Batch, BatchCutter, BatchState, Fetch
 from grid.mutable.requests import AdviseCorrupt, Deliver, OpenWindow, ReadSlot
+from grid.mutable.treerows import split_range
 from grid.mutable.versions import Place, Sighting
 from grid.mutable.window import Window, WindowResult
-from grid.ports import Buffer, Event, ServerId, ShareNumber
+from grid.ports import Buffer, Event, Range, ServerId, ShareNumber
 
 WINDOW_BYTES = 16 * 2**20
 """Octets of text asked for, being opened, or not yet taken by the consumer."""
@@ -66,7 +67,7 @@ class ReadPlan:
         self._held = [HeldShare(sighting=sighting, geometry=self._geometry) for sighting in sightings]
         self._cutter = BatchCutter(self._geometry, offset, length)
         self._batches: deque[Batch] = deque()
-        self._fetches: dict[ReadSlot, tuple[Batch, list[Fetch]]] = {}
+        self._fetches: dict[ReadSlot, tuple[Batch, list[Fetch], Watch]] = {}
         self._opening: dict[OpenWindow, Batch] = {}
         self._moved = False
         self._delivered = 0
@@ -106,9 +107,7 @@ class ReadPlan:
     def wake_at(self) -> float | None:
         """When the next outstanding answer is late or hopeless."""
         times = [
-            fetch.watch.hopeless_at if fetch.late else fetch.watch.late_at
-            for _, fetches in self._fetches.values()
-            for fetch in fetches[:1]
+            watch.hopeless_at if fetches[0].late else watch.late_at for _, fetches, watch in self._fetches.values()
         ]
         return min(times, default=None)
 
@@ -152,10 +151,9 @@ class ReadPlan:
             self._lose(request, error)
 
     def _check_watches(self, now: float) -> None:
-        for request, (_, fetches) in list(self._fetches.items()):
+        for request, (_, fetches, watch) in list(self._fetches.items()):
             if request not in self._fetches:
                 continue
-            watch = fetches[0].watch
             if now >= watch.hopeless_at:
                 self._withdrawn.append(request)
                 self._lose(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"))
@@ -179,31 +177,36 @@ class ReadPlan:
         secured = {number for number, (share, _) in batch.runs.items() if not share.is_overdue(batch)}
         secured |= {fetch.share.number for fetch in batch.fetches if not fetch.late}
         chosen = self._choose(batch, secured, k - len(secured))
-        by_message: dict[tuple[ServerId, object], list[HeldShare]] = {}
+        by_message: dict[tuple[ServerId, tuple[Range, ...]], list[Fetch]] = {}
         for share in chosen:
             run = share.run_at_hand(batch)
             if run is not None:
                 batch.runs[share.number] = (share, run)
-            else:
-                by_message.setdefault((share.server_id, tuple(share.ranges(batch))), []).append(share)
-        requests: list[Request] = []
-        for (server_id, _), shares in by_message.items():
-            ranges = shares[0].ranges(batch)
-            size = sum(length for _, length in ranges) * len(shares)
-            numbers = frozenset(share.number for share in shares)
-            request = ReadSlot(
-                server_id=server_id,
-                shares=numbers,
-                ranges=ranges,
-                size=size,
-                share_numbers=tuple(sorted(numbers)),
-            )
-            watch = self._paces.ask(server_id, size, now)
-            fetches = [Fetch(share=share, watch=watch, hashes=share.note_asked(batch)) for share in shares]
-            batch.fetches += fetches
-            self._fetches[request] = batch, fetches
-            requests.append(request)
-        return requests
+                continue
+            parts = split_range(share.run_range(batch), PART_BYTES)
+            come: dict[int, Buffer] = {}
+            for part in parts:
+                ranges = tuple(share.ranges(batch, part))
+                hashes = share.note_asked(batch)
+                fetch = Fetch(share=share, hashes=hashes, parts=come, part_count=len(parts))
+                by_message.setdefault((share.server_id, ranges), []).append(fetch)
+        return [self._ask(batch, key[0], key[1], fetches, now) for key, fetches in by_message.items()]
+
+    def _ask(
+        self, batch: Batch, server_id: ServerId, ranges: Sequence[Range], fetches: list[Fetch], now: float
+    ) -> Request:
+        size = sum(length for _, length in ranges) * len(fetches)
+        numbers = frozenset(fetch.share.number for fetch in fetches)
+        request = ReadSlot(
+            server_id=server_id,
+            shares=numbers,
+            ranges=ranges,
+            size=size,
+            share_numbers=tuple(sorted(numbers)),
+        )
+        batch.fetches += fetches
+        self._fetches[request] = batch, fetches, self._paces.ask(server_id, size, now)
+        return request
 
     def _choose(self, batch: Batch, secured: set[ShareNumber], wanted: int) -> list[HeldShare]:
         """Shares of other numbers, the ones expected soonest."""
@@ -230,8 +233,8 @@ class ReadPlan:
         return list(chosen.values())
 
     def _take(self, request: ReadSlot, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float) -> None:
-        batch, fetches = self._fetches.pop(request)
-        fetches[0].watch.end(now)
+        batch, fetches, watch = self._fetches.pop(request)
+        watch.end(now)
         for fetch in fetches:
             batch.fetches.remove(fetch)
             share = fetch.share
@@ -244,8 +247,11 @@ class ReadPlan:
                 share.usable = False
                 self._moved = True
             else:
-                run = share.take(batch, fetch.hashes, request.ranges, pieces)
-                batch.runs.setdefault(share.number, (share, run))
+                if fetch.hashes is not None:
+                    share.take_hashes(batch, request.ranges, pieces)
+                run = fetch.take(request.ranges[1][0], pieces[1])
+                if run is not None:
+                    batch.runs.setdefault(share.number, (share, run))
 
     def _lose(self, request: ReadSlot, error: GridError) -> None:
         """A server failed: nothing else that it was asked for is waited for."""
@@ -254,10 +260,10 @@ class ReadPlan:
         for share in self._held:
             if share.server_id == request.server_id:
                 share.usable = False
-        for other, (batch, fetches) in list(self._fetches.items()):
+        for other, (batch, fetches, watch) in list(self._fetches.items()):
             if other.server_id == request.server_id:
                 del self._fetches[other]
-                fetches[0].watch.end(None)
+                watch.end(None)
                 if other is not request:
                     self._withdrawn.append(other)
                 for fetch in fetches:

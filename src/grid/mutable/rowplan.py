@@ -26,6 +26,9 @@ from grid.mutable.treerows import merge_ranges
 from grid.mutable.versions import Sighting
 from grid.ports import Buffer, Event, Range, ShareNumber
 
+MESSAGE_BYTES = 16 * 2**20
+"""Octets of hashes asked for in one message, unless those of one share are more."""
+
 
 @frozen(kw_only=True)
 class RowWants:
@@ -109,8 +112,10 @@ class RowPlan:
         by_message: dict[tuple[object, object], list[Sighting]] = {}
         for sighting in self._untried():
             by_message.setdefault((sighting.server_id, tuple(self._ranges(sighting))), []).append(sighting)
+        per_message = max(1, MESSAGE_BYTES // (HASH_SIZE * len(self._wants.node_numbers)))
         for sightings in by_message.values():
-            requests.append(self._ask(sightings, now))
+            for start in range(0, len(sightings), per_message):
+                requests.append(self._ask(sightings[start : start + per_message], now))
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:

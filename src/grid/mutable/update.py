@@ -193,6 +193,7 @@ def _write_job(
     return WriteJob(
         prefix=fields.prefix,
         payload=payload,
+        share_bytes=len(next(iter(encoded.data.values()))) + change.new.tree_size,
         new_length=None,
         base=prefix.order,
         happy=happy,

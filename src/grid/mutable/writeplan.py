@@ -39,6 +39,9 @@ SLOWEST_RATE = 20e3
 LIVE_BYTES = 32 * 2**20
 """Octets on their way at once; more than one message only within that."""
 
+MESSAGE_BYTES = 64 * 2**20
+"""Octets in one message to a server that gets several shares; one share alone may be larger."""
+
 Identity = tuple[int, bytes]
 UNKNOWN_IDENTITY: Identity = (2**64, b"")
 """Of a share that is neither SDMF nor MDMF and was not there before: somebody's who is just writing."""
@@ -57,6 +60,7 @@ class WriteJob:
 
     prefix: Prefix
     payload: Callable[[ShareNumber], Sequence[tuple[int, Buffer]]] = field(repr=False)
+    share_bytes: int
     new_length: int | None
     base: Identity | None
     happy: int
@@ -164,7 +168,12 @@ class WritePlan:
         by_server: dict[ServerId, dict[ShareNumber, Tests]] = {}
         for (server_id, number), tests in due.items():
             by_server.setdefault(server_id, {})[number] = tests
-        self._waiting.extend(by_server.items())
+        per_message = max(1, MESSAGE_BYTES // max(1, self._job.share_bytes))
+        for server_id, shares in by_server.items():
+            numbers = list(shares)
+            for start in range(0, len(numbers), per_message):
+                part = {number: shares[number] for number in numbers[start : start + per_message]}
+                self._waiting.append((server_id, part))
         if not by_server:
             self._conclude()
 
