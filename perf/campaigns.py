@@ -101,14 +101,14 @@ CAMPAIGNS = {
         Campaign(
             name="transports",
             purpose="CHK put and get of 100 MB over every transport",
-            duration="9 min",
+            duration="12 min",
             systems=ALL_SYSTEMS,
             loads=whole_files(100 * MB),
         ),
         Campaign(
             name="ranges",
             purpose="1 B, 64 KiB, 1 MB and 10 MB of 100 MB, and one random octet of a file never read before",
-            duration="10 min",
+            duration="15 min",
             systems=ALL_SYSTEMS,
             loads=(
                 *(Load(scenario="range", size=100 * MB, length=length) for length in (1, 64 * KIB, 1 * MB, 10 * MB)),
@@ -127,7 +127,7 @@ CAMPAIGNS = {
         Campaign(
             name="k-sweep",
             purpose="CHK put and get of 100 MB at 3-of-6, 3-of-10, 10-of-20, 30-of-60, 60-of-120",
-            duration="15 min",
+            duration="20 min",
             systems=("grid@foolscap", "grid@http", "tahoe@foolscap"),
             loads=whole_files(100 * MB),
             encodings=(
@@ -140,7 +140,7 @@ CAMPAIGNS = {
         Campaign(
             name="segments",
             purpose="CHK put and get of 100 MB with segments of 128 KiB, 1 MiB and 4 MiB",
-            duration="8 min",
+            duration="12 min",
             systems=("grid@foolscap", "grid@http", "tahoe@foolscap"),
             loads=whole_files(100 * MB),
             encodings=tuple(Encoding(segment_size=kib * KIB) for kib in (128, 1024, 4096)),

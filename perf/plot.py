@@ -66,7 +66,8 @@ def _line(panel: Any, record: Record, system: str, mine: list[Work], axis: tuple
             middles.append(found.median)
             lows.append(found.median - found.interval.low)
             highs.append(found.interval.high - found.median)
-    panel.errorbar(places, middles, yerr=[lows, highs], marker="o", capsize=3, label=system)
+    if places:
+        panel.errorbar(places, middles, yerr=[lows, highs], marker="o", capsize=3, label=system)
 
 
 def _floor_line(panel: Any, record: Record, mine: list[Work], axis: tuple[str, float]) -> None:  # noqa: ANN401

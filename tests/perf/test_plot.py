@@ -1,0 +1,32 @@
+"""What goes on which axes; drawing itself needs matplotlib and is left to it."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from perf.plot import axis_of, panels_of
+from perf.records import Sample
+from perf.work import works_of
+from tests.perf.samples import many_sample, range_sample, sample
+
+
+def encoded(needed: int, total: int) -> Sample:
+    """A put at another encoding."""
+    return evolve(sample(), factors={"k": needed, "n": total, "size": 10**8})
+
+
+def test_panels_keep_units_and_scenarios_apart() -> None:
+    samples = [sample(), sample(scenario="get"), range_sample(1), range_sample(65536), many_sample(200, 1024, 16)]
+    panels = panels_of(works_of(samples))
+    assert {title: len(works) for title, works in panels.items()} == {
+        "get, warm, MB/s": 1,
+        "put, warm, MB/s": 1,
+        "put, warm, 200 files, files/s": 1,
+        "range, warm, ms": 2,
+    }
+
+
+def test_axis_is_the_factor_that_varies() -> None:
+    assert axis_of(works_of([range_sample(1), range_sample(65536)]))[0] == "length"
+    assert axis_of(works_of([encoded(3, 10), encoded(60, 120)]))[0] == "k"
+    assert axis_of(works_of([sample()]))[0] == "size"
