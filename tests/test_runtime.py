@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -176,3 +179,22 @@ def test_deadline_when_the_caller_cancels_first_is_no_timeout() -> None:
     task.cancel()
     assert is_cancellation(outcome[0])
     assert not clock.task_clock.getDelayedCalls()
+
+
+def test_freed_memory_when_kept_then_taking_it_again_costs_no_page_faults() -> None:
+    program = (
+        "import resource, sys\n"
+        "from grid.runtime import keep_freed_memory\n"
+        "if sys.argv[1] == 'keep': keep_freed_memory()\n"
+        "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "bytearray(b'x') * 2**22\n"
+        "before = faults()\n"
+        "for _ in range(10): bytearray(b'x') * 2**22\n"
+        "print(faults() - before)\n"
+    )
+    faults = {
+        choice: int(subprocess.run([sys.executable, "-c", program, choice], capture_output=True, check=True).stdout)
+        for choice in ("keep", "leave")
+    }
+    if platform.libc_ver()[0] == "glibc":
+        assert faults["keep"] < faults["leave"] / 4
