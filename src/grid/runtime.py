@@ -30,6 +30,7 @@ class _ReactorTimer:
         if self._call.active():
             self._call.cancel()
 
+
 KEPT_MEMORY = 32 * 2**20
 """Octets of freed memory that a process keeps: several batches of what one operation works on."""
 
