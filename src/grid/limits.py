@@ -178,3 +178,14 @@ MAX_CHAIN_ENTRIES = 512
 
 MAX_UPDATE_SEGMENTS = 2**17
 """Segments of a file whose growing in place keeps all its hashes in memory: 16 GiB, 8 MiB a share."""
+
+# Directories.
+
+MAX_DIRECTORY_SIZE = 256 * 2**20
+"""Octets of a directory, which is held whole: a million entries of the usual 260."""
+
+MAX_DIRECTORY_ENTRIES = 2**20
+"""Entries of a directory; each costs a few objects in memory."""
+
+MAX_METADATA_DEPTH = 100
+"""Objects and lists within each other in a link's metadata; real ones have 2, and Python's own parser ends near 1000."""
