@@ -1,0 +1,188 @@
+"""A storage server in memory whose every call waits until a test answers it, fails it, or loses the answer.
+
+It is a ScriptedServer, with more that can go wrong while a call is under way. What the server has said to be so is
+kept in ledgers, to be compared with what a client makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from attrs import define, evolve
+from twisted.internet.defer import CancelledError, Deferred
+
+from grid.errors import DataTooLargeError, PeerGoneError, PeerRefusedError
+from grid.ports import (
+    Allocation,
+    Buffer,
+    Clock,
+    LeaseSecrets,
+    Range,
+    ServerVersion,
+    ShareNumber,
+    ShareWrite,
+    StorageIndex,
+    Timer,
+)
+from tests.support.scripted_server import ScriptedServer, ScriptedUpload
+
+SLOW_S = 6.0
+"""How long a slow server takes for every answer."""
+
+
+@define(eq=False)
+class Call:
+    """A question under way. gate: fires when the server takes it up."""
+
+    method: str
+    gate: Deferred[None]
+    timer: Timer | None = None
+
+
+class SteppedServer(ScriptedServer):
+    """moods: lasting faults. `slow` answers by itself; `stalls` and `dead` never answer and always fail.
+
+    `refuses` fails allocations; `tiny` says that it has no room for a share of that size; `chokes` refuses what is
+    written as too large; `claims`, `generous`, `full` and `read_only` are those of the script.
+    """
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        super().__init__(name, clock)
+        self.moods: set[str] = set()
+        self.waiting: list[Call] = []
+        self.most: dict[str, int] = {}
+        self.granted: set[ShareNumber] = set()
+        self.told: set[ShareNumber] = set()
+        self.closed: set[ShareNumber] = set()
+        self.aborted: set[ShareNumber] = set()
+        self._answer_lost = False
+
+    def spoil(self, mood: str, numbers: frozenset[int]) -> None:
+        """One more lasting fault; numbers: the shares that it lies about."""
+        self.moods.add(mood)
+        if mood in {"claims", "generous"}:
+            setattr(self.script, mood, numbers)
+        elif mood in {"full", "read_only"}:
+            setattr(self.script, mood, True)
+        elif mood == "dead":
+            self.hang_up()
+
+    def answer(self, call: Call, *, lost: bool = False) -> None:
+        """Do what was asked; lost: then the connection breaks, and nobody hears of it."""
+        self._answer_lost = lost
+        call.gate.callback(None)
+        self._answer_lost = False
+
+    def fail(self, call: Call, error: Exception) -> None:
+        """Do nothing of what was asked; what cannot be aborted is lost with its connection, sooner or later."""
+        if call.method == "abort":
+            self.incoming.clear()
+        call.gate.errback(error)
+
+    def hang_up(self) -> None:
+        """The connection breaks: calls under way fail, and so do uploads, as far as they are not closed."""
+        self.fired["hang up"] += bool(self.waiting)
+        self.incoming.clear()
+        for call in list(self.waiting):
+            if call in self.waiting:
+                self.fail(call, PeerGoneError("the connection was lost"))
+
+    async def _enter(self, method: str) -> None:
+        self.calls.append(method)
+        if "dead" in self.moods:
+            self.fired["dead"] += 1
+            raise PeerGoneError("dead")
+        call = Call(method, Deferred())
+        if "stalls" in self.moods:
+            self.fired["stalls"] += 1
+        elif "slow" in self.moods:
+            self.fired["slow"] += 1
+            call.timer = self._clock.call_later(SLOW_S, partial(self.answer, call))
+        self.waiting.append(call)
+        alike = sum(other.method == method for other in self.waiting)
+        self.most[method] = max(alike, self.most.get(method, 0))
+        try:
+            await call.gate
+        except CancelledError:
+            self.fired["cancelled"] += 1
+            raise
+        finally:
+            self.waiting.remove(call)
+            if call.timer is not None:
+                call.timer.cancel()
+
+    def leave(self) -> None:
+        """Raise if the answer is lost on its way."""
+        if self._answer_lost:
+            self.fired["answer lost"] += 1
+            self.incoming.clear()
+            raise PeerGoneError("the connection was lost before the answer came")
+
+    async def get_version(self) -> ServerVersion:
+        version = await super().get_version()
+        self.leave()
+        if "tiny" in self.moods:
+            self.fired["tiny"] += 1
+            version = evolve(version, maximum_immutable_share_size=10)
+        return version
+
+    async def find_shares(
+        self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        found = await super().find_shares(storage_index, ranges)
+        self.leave()
+        self.told |= found.keys()
+        return found
+
+    async def allocate(
+        self,
+        storage_index: StorageIndex,
+        secrets: LeaseSecrets,
+        share_numbers: frozenset[ShareNumber],
+        share_size: int,
+    ) -> Allocation:
+        if "refuses" in self.moods:
+            await self._enter("allocate")
+            self.fired["refuses"] += 1
+            raise PeerRefusedError("not today", kind="RuntimeError")
+        allocation = await super().allocate(storage_index, secrets, share_numbers, share_size)
+        self.leave()
+        already = allocation.already | {ShareNumber(number) for number in self.script.claims}
+        self.told |= already
+        self.granted |= allocation.upload.share_numbers
+        upload = SteppedUpload(self, storage_index, allocation.upload.share_numbers)
+        return Allocation(already=already, upload=upload)
+
+
+class SteppedUpload(ScriptedUpload):
+    """What a stepped server has allocated."""
+
+    def __init__(self, server: SteppedServer, storage_index: bytes, share_numbers: frozenset[ShareNumber]) -> None:
+        super().__init__(server, storage_index, share_numbers)
+        self._stepped = server
+
+    async def write(self, writes: Sequence[ShareWrite]) -> None:
+        await super().write(writes)
+        self._stepped.leave()
+        if "chokes" in self._stepped.moods:
+            self._stepped.fired["chokes"] += 1
+            raise DataTooLargeError("more than was allocated")
+
+    async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
+        numbers = set(share_numbers)
+        if any(call.method == "write" for call in self._stepped.waiting):
+            self._stepped.fired["premature close"] += 1
+        await super().close(numbers)
+        self._stepped.leave()
+        self._stepped.closed |= numbers
+
+    async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
+        numbers = self.share_numbers if share_numbers is None else frozenset(share_numbers)
+        self._stepped.aborted |= numbers
+        try:
+            await super().abort(numbers)
+        except CancelledError:  # Nobody waits any more, but the message was sent.
+            for number in numbers:
+                self._stepped.incoming.pop((self._index, number), None)
+            raise
