@@ -1,0 +1,295 @@
+"""The local database: which capability an unchanged local file or directory had. [spec cli 3.4]
+
+The file and its tables are those of 1.20, so that either program goes on where the other left off. Our own tables
+beside them hold exact times (1.20 has whole seconds, in which a file may change unseen) and a seal over each row,
+so that a damaged row is a file to upload again and never a wrong capability. Losing the database costs time only.
+
+Cost: records are kept in memory and written together, every half second or 512 of them; a process that is killed
+loses those.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from grid.cli.transfer.schema import LAYOUT, OWN_LAYOUT, VERSION, row_text, seal_of
+from grid.cli.transfer.tree import FileFacts
+from grid.codec.base32 import encode
+from grid.codec.netstring import pack_netstring
+from grid.errors import ConfigError
+
+FLUSH_EVERY_S = 0.5
+FLUSH_RECORDS = 512
+BUSY_S = 5.0
+"""How long another program may hold the database before its rows count as not known."""
+
+SETTLED_NS = 50_000_000
+"""How much older than its reading a file's change must be: the kernel's clock for files lags behind by 10 ms."""
+
+_DIRHASH_TAG = b"allmydata_backupdb_dirhash_v1"
+
+
+@frozen(kw_only=True)
+class KnownObject:
+    """What the database says of a file or directory: its capability, and when that was last seen to be healthy."""
+
+    cap: str = field(repr=False)
+    checked_at: float
+
+
+@define
+class _Pending:
+    """What is not written yet, by what it is about."""
+
+    files: dict[str, tuple[FileFacts, str, float]] = field(factory=dict)
+    directories: dict[str, tuple[str, float]] = field(factory=dict)
+    downloads: dict[str, tuple[FileFacts, str]] = field(factory=dict)
+
+    def count(self) -> int:
+        return len(self.files) + len(self.directories) + len(self.downloads)
+
+
+class LocalDatabase:
+    """The open database. After an error of SQLite it knows nothing any more, which `warn` is told once."""
+
+    def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
+        """Open or make it. A file that is no sound database is set aside; ConfigError for one of another version."""
+        self._path = path
+        self._warn = warn
+        self._pending = _Pending()
+        self._flushed_at = time.monotonic()
+        self._connection: sqlite3.Connection | None = None
+        try:
+            self._connection = _open(path)
+        except sqlite3.DatabaseError as problem:
+            if isinstance(problem, sqlite3.OperationalError):
+                raise ConfigError(f"{path}: {problem}") from None
+            aside = _set_aside(path)
+            warn(f"{path} is no sound database ({problem}): it is {aside.name} now, and a new one is begun")
+            self._connection = _open(path)
+
+    def known_file(self, path: str, facts: FileFacts) -> KnownObject | None:
+        """What a file was uploaded as, if nothing says that it has changed since."""
+        row = self._one(
+            "SELECT c.filecap, u.last_checked, f.size, f.mtime, f.ctime, g.mtime_ns, g.ctime_ns, g.seal"
+            " FROM local_files f JOIN caps c ON c.fileid = f.fileid JOIN last_upload u ON u.fileid = f.fileid"
+            " LEFT JOIN grid_files g ON g.path = f.path WHERE f.path = ?",
+            path,
+        )
+        if row is None:
+            return None
+        cap, checked_at, size, mtime, ctime, mtime_ns, ctime_ns, seal = row
+        text = row_text(cap)
+        whole = (facts.size, facts.mtime_ns // 10**9, facts.ctime_ns // 10**9)
+        if text is None or not isinstance(checked_at, int | float) or (size, mtime, ctime) != whole:
+            return None
+        if seal is not None and seal != seal_of("file", path, size, mtime_ns, ctime_ns, text):
+            return None
+        if seal is not None and (mtime_ns, ctime_ns) != (facts.mtime_ns, facts.ctime_ns):
+            return None
+        return KnownObject(cap=text, checked_at=float(checked_at))
+
+    def known_directory(self, dirhash: str) -> KnownObject | None:
+        """What a directory of the same names and capabilities was stored as."""
+        if dirhash in self._pending.directories:
+            cap, now = self._pending.directories[dirhash]
+            return KnownObject(cap=cap, checked_at=now)
+        for key in (dirhash.encode("ascii"), dirhash):
+            row = self._one(
+                "SELECT d.dircap, d.last_checked, g.seal FROM directories d"
+                " LEFT JOIN grid_directories g ON g.dirhash = CAST(d.dirhash AS TEXT) WHERE d.dirhash = ?",
+                key,
+            )
+            text = None if row is None else row_text(row[0])
+            if row is None or text is None or not isinstance(row[1], int | float):
+                continue
+            if row[2] is None or row[2] == seal_of("directory", dirhash, text):
+                return KnownObject(cap=text, checked_at=float(row[1]))
+        return None
+
+    def known_download(self, path: str, facts: FileFacts) -> str | None:
+        """The capability of which a local file is the unchanged content."""
+        row = self._one("SELECT filecap, size, mtime_ns, ctime_ns, seal FROM grid_downloads WHERE path = ?", path)
+        if row is None:
+            return None
+        text = row_text(row[0])
+        if text is None or (row[1], row[2], row[3]) != (facts.size, facts.mtime_ns, facts.ctime_ns):
+            return None
+        return text if row[4] == seal_of("download", path, row[1], row[2], row[3], text) else None
+
+    def record_file(self, path: str, facts: FileFacts, cap: str, *, read_at_ns: int, now: float) -> None:
+        """A file was uploaded, or its capability found healthy. facts: before it was read, which began at read_at_ns.
+
+        A file that had changed just before is not recorded: it may have changed again without its times showing it.
+        """
+        if facts.ctime_ns + SETTLED_NS < read_at_ns and facts.mtime_ns + SETTLED_NS < read_at_ns:
+            self._pending.files[path] = (facts, cap, now)
+            self._flush_in_time()
+
+    def record_directory(self, dirhash: str, cap: str, now: float) -> None:
+        """A directory was stored, or its capability found healthy."""
+        self._pending.directories[dirhash] = (cap, now)
+        self._flush_in_time()
+
+    def record_download(self, path: str, facts: FileFacts, cap: str) -> None:
+        """A local file now has the content of the capability; facts: as they are since then."""
+        self._pending.downloads[path] = (facts, cap)
+        self._flush_in_time()
+
+    def flush(self) -> None:
+        """Write all records now."""
+        self._flushed_at = time.monotonic()
+        if self._connection is None or not self._pending.count():
+            return
+        try:
+            with self._connection:
+                self._write(self._connection)
+            self._pending = _Pending()
+        except sqlite3.OperationalError as problem:
+            # Somebody else has it locked: the records wait for the next time.
+            if self._pending.count() > 100 * FLUSH_RECORDS:
+                self._give_up(problem)
+        except sqlite3.Error as problem:
+            self._give_up(problem)
+
+    def close(self) -> None:
+        """Write all records and let go of the file; repeated calls do nothing."""
+        self.flush()
+        if self._connection is not None:
+            if self._pending.count():
+                self._warn(f"{self._path} was in use: what was copied last is not noted there")
+            self._connection.close()
+            self._connection = None
+
+    def _flush_in_time(self) -> None:
+        if self._pending.count() >= FLUSH_RECORDS or time.monotonic() - self._flushed_at >= FLUSH_EVERY_S:
+            self.flush()
+
+    def _write(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        for path, (facts, cap, now) in self._pending.files.items():
+            _write_file(connection, path, facts, cap, now)
+        for dirhash, (cap, now) in self._pending.directories.items():
+            connection.execute("DELETE FROM directories WHERE dirhash = ?", (dirhash,))
+            connection.execute(
+                "INSERT OR REPLACE INTO directories VALUES (?, ?, ?, ?)",
+                (dirhash.encode("ascii"), cap.encode("ascii"), now, now),
+            )
+            connection.execute(
+                "INSERT OR REPLACE INTO grid_directories VALUES (?, ?)", (dirhash, seal_of("directory", dirhash, cap))
+            )
+        for path, (facts, cap) in self._pending.downloads.items():
+            exact = (facts.size, facts.mtime_ns, facts.ctime_ns)
+            connection.execute(
+                "INSERT OR REPLACE INTO grid_downloads VALUES (?, ?, ?, ?, ?, ?)",
+                (path, *exact, cap.encode("ascii"), seal_of("download", path, *exact, cap)),
+            )
+
+    def _one(self, query: str, key: str | bytes) -> tuple[object, ...] | None:
+        if self._connection is None:
+            return None
+        try:
+            row: tuple[object, ...] | None = self._connection.execute(query, (key,)).fetchone()
+        except sqlite3.OperationalError:
+            return None
+        except (sqlite3.Error, OverflowError) as problem:
+            self._give_up(problem)
+            return None
+        return row
+
+    def _give_up(self, problem: Exception) -> None:
+        self._warn(f"{self._path} cannot be used any more ({problem}): everything counts as new")
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def hash_directory(entries: dict[str, str]) -> str:
+    """What a directory is known by: names to capability strings, metadata left out. 52 characters."""
+    pairs = sorted((name.encode("utf-8"), cap.encode("ascii")) for name, cap in entries.items())
+    packed = b"".join(pack_netstring(name) + pack_netstring(cap) for name, cap in pairs)
+    return encode(sha256(sha256(pack_netstring(_DIRHASH_TAG) + packed).digest()).digest())
+
+
+def needs_check(age_s: float, draw: float) -> bool:
+    """Whether a capability this old is checked before it is used again: surely after 60 days, never before 30.
+
+    draw: 0 <= draw < 1, uniformly distributed.
+    """
+    day = 86400.0
+    return draw < (age_s - 30 * day) / (30 * day)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """The database with all tables; sqlite3.DatabaseError, ConfigError."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
+    except OSError as problem:
+        raise ConfigError(f"{path}: {problem.strerror}") from None
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    try:
+        (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if answer != "ok":
+            raise sqlite3.DatabaseError(str(answer))
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            _make_tables(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    version: object = VERSION
+    if "version" in tables:
+        row = connection.execute("SELECT version FROM version").fetchone()
+        version = row[0] if row else None
+    elif tables:
+        raise ConfigError(f"{path} is a database of something else; move it away, and a new one will be begun")
+    if version not in (1, VERSION):
+        raise ConfigError(f"{path} is of version {version!r}, not 1 or 2; move it away, and a new one will be begun")
+    for statement in (*LAYOUT, *OWN_LAYOUT):
+        connection.execute(statement)
+    if "version" not in tables or version != VERSION:
+        connection.execute("DELETE FROM version")
+        connection.execute("INSERT INTO version VALUES (?)", (VERSION,))
+
+
+def _write_file(connection: sqlite3.Connection, path: str, facts: FileFacts, cap: str, now: float) -> None:
+    row = connection.execute(
+        "SELECT fileid FROM caps WHERE filecap = ? OR filecap = ?", (cap.encode("ascii"), cap)
+    ).fetchone()
+    fileid = row[0] if row else None
+    if fileid is None:
+        fileid = connection.execute("INSERT INTO caps (filecap) VALUES (?)", (cap.encode("ascii"),)).lastrowid
+    connection.execute("INSERT OR REPLACE INTO last_upload VALUES (?, ?, ?)", (fileid, now, now))
+    whole = (facts.size, facts.mtime_ns // 10**9, facts.ctime_ns // 10**9)
+    connection.execute("INSERT OR REPLACE INTO local_files VALUES (?, ?, ?, ?, ?)", (path, *whole, fileid))
+    seal = seal_of("file", path, facts.size, facts.mtime_ns, facts.ctime_ns, cap)
+    connection.execute(
+        "INSERT OR REPLACE INTO grid_files VALUES (?, ?, ?, ?)", (path, facts.mtime_ns, facts.ctime_ns, seal)
+    )
+
+
+def _set_aside(path: Path) -> Path:
+    number = 0
+    while True:
+        aside = path.with_name(f"{path.name}.unreadable-{number}")
+        if not aside.exists():
+            path.rename(aside)
+            path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
+            return aside
+        number += 1

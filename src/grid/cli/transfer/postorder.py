@@ -1,0 +1,108 @@
+"""Runs work over a tree: files side by side, and each directory once everything in it is done.
+
+Bounded: so many pieces of work at once, the files in the order of the tree, directories before further files.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+
+from twisted.internet.defer import Deferred
+
+from grid.cli.transfer.tree import Branch, Leaf
+from grid.runtime import Tasks
+
+DoLeaf = Callable[[tuple[str, ...], Branch, Leaf], Awaitable[None]]
+"""Called with the path of the directory, the directory and the file in it."""
+DoBranch = Callable[[tuple[str, ...], Branch, Branch | None], Awaitable[None]]
+"""Called with a directory's path, the directory, and the one above it."""
+
+
+async def run_post_order(root: Branch, jobs: int, do_leaf: DoLeaf, do_branch: DoBranch) -> None:
+    """Return when both were called for everything in the tree; the first error of either cancels the rest.
+
+    Work that can fail by itself, without ending the whole, catches its own errors.
+    """
+    walk = _Walk(root)
+    tasks = Tasks()
+    errors: list[BaseException] = []
+    wake: list[Deferred[None]] = []
+    running = 0
+
+    def ended(error: BaseException | None = None) -> None:
+        nonlocal running
+        running -= 1
+        if error is not None:
+            errors.append(error)
+        if wake:
+            wake.pop().callback(None)
+
+    async def work(path: tuple[str, ...], branch: Branch, leaf: Leaf | None) -> None:
+        if leaf is not None:
+            await do_leaf(path, branch, leaf)
+            walk.done(branch)
+        else:
+            await do_branch(path, branch, walk.above.get(id(branch)))
+            walk.branch_done(branch)
+
+    try:
+        while not errors:
+            piece = walk.next() if running < jobs else None
+            if piece is not None:
+                running += 1
+                tasks.start(work(*piece), lambda _: ended(), ended)
+                continue
+            if not running:
+                break
+            wake.append(Deferred())
+            await wake[-1]
+    finally:
+        wake.clear()
+        tasks.cancel()
+        await tasks.wait()
+    if errors:
+        raise errors[0]
+
+
+class _Walk:
+    """What is to be done next, and how much each directory still waits for."""
+
+    def __init__(self, root: Branch) -> None:
+        self.above: dict[int, Branch] = {}
+        self._missing: dict[int, int] = {}
+        self._paths: dict[int, tuple[str, ...]] = {}
+        self._ready: deque[Branch] = deque()
+        for path, branch in root.walk():
+            self._paths[id(branch)] = path
+            self._missing[id(branch)] = len(branch.leaves) + len(branch.branches)
+            for below in branch.branches.values():
+                self.above[id(below)] = branch
+            if not self._missing[id(branch)]:
+                self._ready.append(branch)
+        self._leaves = self._list_leaves(root)
+
+    def next(self) -> tuple[tuple[str, ...], Branch, Leaf | None] | None:
+        """The next piece of work; None if all that is left waits for what runs."""
+        if self._ready:
+            branch = self._ready.popleft()
+            return self._paths[id(branch)], branch, None
+        return next(self._leaves, None)
+
+    def done(self, branch: Branch) -> None:
+        """One thing in the directory is done."""
+        self._missing[id(branch)] -= 1
+        if not self._missing[id(branch)]:
+            self._ready.append(branch)
+
+    def branch_done(self, branch: Branch) -> None:
+        """A directory is done itself."""
+        above = self.above.get(id(branch))
+        if above is not None:
+            self.done(above)
+
+    @staticmethod
+    def _list_leaves(root: Branch) -> Iterator[tuple[tuple[str, ...], Branch, Leaf | None]]:
+        for path, branch in root.walk():
+            for name in sorted(branch.leaves):
+                yield path, branch, branch.leaves[name]

@@ -1,0 +1,1 @@
+"""Tests of the machinery of cp, backup and restore."""
