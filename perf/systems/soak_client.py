@@ -1,0 +1,183 @@
+"""The client of a soak: the library in one process over two transports; it makes and checks every octet itself.
+
+    python -m perf.systems.soak_client SERVERS CLIENT_DIRECTORY...
+
+A question is one line of JSON, a list of operations that are carried out at the same time; so is the answer, a list
+with one object for each of them. The first line that it prints says that every client is connected to so many servers. Files have no contents but
+the keystream of a key, so that any range of any file can be compared without having it anywhere.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from twisted.internet import reactor as global_reactor
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.threads import deferToThread
+
+from grid.caps import ChkCap, LitCap, parse_cap
+from grid.crypto.aes import CtrCipher
+from grid.immutable.get import ImmutableFile
+from grid.immutable.put import Encoding, put
+from grid.node.client import Client
+from grid.node.directory import open_directory
+from grid.node.readiness import wait_for_servers
+from grid.ports import Buffer, Runtime
+from grid.runtime import make_runtime
+
+READY_S = 60.0
+
+OPEN_FILES = 8
+"""Files kept open over their reads, of each client."""
+
+
+def contents(key: bytes, offset: int, length: int) -> bytes:
+    """That range of the file of that key (16 octets)."""
+    return CtrCipher(key, offset).crypt(bytes(length))
+
+
+class KeystreamSource:
+    """What a put reads."""
+
+    def __init__(self, key: bytes, size: int) -> None:
+        self.size = size
+        self._key = key
+
+    async def read_at(self, offset: int, length: int) -> Buffer:
+        """Those octets."""
+        return contents(self._key, offset, length)
+
+
+class ComparingSink:
+    """Where a get writes. wrong: the offset of the first piece with an octet that is not the file's."""
+
+    def __init__(self, key: bytes, offset: int) -> None:
+        self.wrong: int | None = None
+        self.end = offset
+        self._key = key
+
+    async def write(self, data: Buffer) -> None:
+        """Compare."""
+        if self.wrong is None and data != contents(self._key, self.end, len(data)):
+            self.wrong = self.end
+        self.end += len(data)
+
+
+class SoakClient:
+    """The clients of the node directories, and the files they hold open."""
+
+    def __init__(self, directories: Sequence[Path], runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401 - Twisted's
+        self.clients = [Client(open_directory(directory), runtime, reactor) for directory in directories]
+        self._runtime = runtime
+        self._reactor = reactor
+        self._open: OrderedDict[tuple[int, str], ImmutableFile] = OrderedDict()
+
+    async def do(self, operation: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry one operation out; an error is an answer as well."""
+        started = time.perf_counter()
+        answer: dict[str, Any]
+        try:
+            match operation["op"]:
+                case "put":
+                    answer = await self._put(operation)
+                case "read":
+                    answer = await self._read(operation)
+                case _:
+                    answer = self._holdings()
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is the answer
+            answer = {"error": f"{type(error).__name__}: {error}"[:2000]}
+        return {**answer, "seconds": round(time.perf_counter() - started, 3)}
+
+    async def _put(self, operation: Mapping[str, Any]) -> dict[str, Any]:
+        client = self.clients[operation["client"]]
+        k, n, happy = operation["encoding"]
+        result = await put(
+            KeystreamSource(bytes.fromhex(operation["key"]), operation["size"]),
+            encoding=Encoding(k=k, n=n, happy=happy, max_segment_size=operation["segment"]),
+            convergence=client.directory.convergence_secret() if operation["convergent"] else None,
+            servers=await client.servers(),
+            leases=client.leases,
+            runtime=self._runtime,
+        )
+        return {"cap": result.cap.to_string()}
+
+    async def _read(self, operation: Mapping[str, Any]) -> dict[str, Any]:
+        offset, length = operation["offset"], operation["length"]
+        file = await self._file(operation["client"], operation["cap"], keep=operation["keep"])
+        sink = ComparingSink(bytes.fromhex(operation["key"]), offset)
+        await file.read(sink, offset, length)
+        if sink.wrong is not None:
+            return {"wrong": f"the octets from {sink.wrong} on are not those of the file"}
+        if sink.end != offset + length:
+            return {"wrong": f"{sink.end - offset} octets came, not {length}"}
+        return {}
+
+    async def _file(self, index: int, text: str, *, keep: bool) -> ImmutableFile:
+        cached = self._open.pop((index, text), None)
+        if cached is None or not keep:
+            cap = parse_cap(text)
+            assert isinstance(cap, ChkCap | LitCap)
+            cached = ImmutableFile(cap, await self.clients[index].servers(), self._runtime)
+        self._open[index, text] = cached
+        while len(self._open) > OPEN_FILES:
+            self._open.popitem(last=False)
+        return cached
+
+    def _holdings(self) -> dict[str, Any]:
+        """How many objects are alive, and how many calls are due."""
+        gc.collect()
+        return {"objects": len(gc.get_objects()), "timers": len(self._reactor.getDelayedCalls())}
+
+    async def close(self) -> None:
+        """Give up all connections."""
+        for client in self.clients:
+            await client.close()
+
+
+async def serve(directories: Sequence[Path], servers: int, runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401
+    """Answer questions until there are no more."""
+    soaked = SoakClient(directories, runtime, reactor)
+    try:
+        for client in soaked.clients:
+            await wait_for_servers(client, servers, READY_S, lambda: None)
+        tell([])
+        while line := await deferToThread(sys.stdin.buffer.readline):
+            tasks = [Deferred.fromCoroutine(soaked.do(operation)) for operation in json.loads(line)]
+            answers: list[dict[str, Any]] = await gatherResults(tasks)
+            tell(answers)
+    finally:
+        await soaked.close()
+
+
+def tell(answer: Sequence[Mapping[str, Any]]) -> None:
+    """One line on stdout, at once."""
+    print(json.dumps(list(answer)), flush=True)
+
+
+def main() -> None:
+    """Serve, then end; an error ends the process with its words on stderr."""
+    reactor = cast(Any, global_reactor)
+    servers, *directories = sys.argv[1:]
+
+    def ended(outcome: object) -> None:
+        if outcome is not None:
+            print(outcome, file=sys.stderr, flush=True)
+        reactor.stop()
+
+    def start() -> None:
+        paths = [Path(directory) for directory in directories]
+        Deferred.fromCoroutine(serve(paths, int(servers), make_runtime(reactor), reactor)).addBoth(ended)
+
+    reactor.callWhenRunning(start)
+    reactor.run()
+
+
+if __name__ == "__main__":
+    main()
