@@ -12,17 +12,28 @@ from pathlib import Path
 
 from attrs import evolve
 
-from perf.campaigns import ALL_SYSTEMS, CAMPAIGNS, MB, Campaign
+from perf.campaigns import MB, Campaign, Load
+from perf.catalogue import CAMPAIGNS
 from perf.environment import capture, measure_floor
-from perf.records import Header, RecordError, RecordWriter, read_record
+from perf.labels import BASES, OPTIONS
+from perf.records import Header, Record, RecordError, RecordWriter, read_record
 from perf.report import AA_RUNS, compare, report, same
 from perf.runner import run_campaign
+from perf.soak_command import add_soak
+from perf.target_rows import target_tables
 
 AA_OUTCOMES = {
     True: "passed, no difference between equals",
     False: "a difference between equals: do not believe this machine now",
     None: f"too few runs to tell, take {AA_RUNS} or more",
 }
+
+_LABELS_HELP = (
+    f"with commas, of {', '.join(BASES)} (tahoe needs GRID_TAHOE), each with {', '.join(f'+{o}' for o in OPTIONS)}"
+)
+
+TIMELINES_DRAWN = 6
+"""Pictures of outliers in one report, of each record."""
 
 RECORDS = Path(__file__).resolve().parent / "records"
 
@@ -41,6 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     campaign = _chosen(options)
+    _tell(f"{campaign.name}: {campaign.purpose}; about {campaign.duration} as it is usually run")
     seed = options.seed if options.seed is not None else time.time_ns() % 10**9
     with tempfile.TemporaryDirectory(prefix="grid-perf-", dir=options.directory) as work:
         environment = capture(Path(work))
@@ -54,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
     record = read_record(path)
     print(report(record))
     _tell(f"record: {path}")
-    if options.aa:
+    if campaign.is_aa:
         outcome = same(record)
         _tell(f"A/A check: {AA_OUTCOMES[outcome]}")
         return int(outcome is not True or failures > 0)
@@ -72,15 +84,46 @@ def _chosen(options: argparse.Namespace) -> Campaign:
         campaign = evolve(campaign, clients=tuple(options.clients.split(",")))
     if options.sizes:
         sizes = [int(float(size) * MB) for size in options.sizes.split(",")]
-        loads = dict.fromkeys(evolve(load, size=size) for load in campaign.loads for size in sizes)
+        loads = dict.fromkeys(_sized(load, size) for load in campaign.loads for size in sizes)
+        campaign = evolve(campaign, loads=tuple(loads))
+    if options.seconds:
+        loads = dict.fromkeys(evolve(load, seconds=load.seconds and options.seconds) for load in campaign.loads)
         campaign = evolve(campaign, loads=tuple(loads))
     return evolve(campaign, runs=options.runs or campaign.runs, repetitions=options.repetitions or campaign.repetitions)
 
 
+def _sized(load: Load, size: int) -> Load:
+    """The load with files of that size, where it has any."""
+    return evolve(load, size=size, length=min(load.length, size)) if load.size else load
+
+
 def _report(options: argparse.Namespace) -> int:
-    for path in options.records:
-        print(report(read_record(path), options.subject))
+    records = [read_record(path) for path in options.records]
+    text = "\n".join([target_tables(records), *(report(record, options.subject) for record in records)])
+    if options.output is None:
+        print(text)
+        return 0
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    names = [path.stem for path in options.records]
+    pictures = [_pictures(record, options.output.parent / name) for record, name in zip(records, names, strict=True)]
+    links = [f"![{picture.stem}]({picture.name})" for drawn in pictures for picture in drawn]
+    options.output.write_text("\n".join([text, *links, ""]))
+    _tell(f"report: {options.output}")
     return 0
+
+
+def _pictures(record: Record, stem: Path) -> list[Path]:
+    """One of the record, if there is anything to draw, and one of each of its timelines."""
+    from perf.plot import plot, plot_timeline
+
+    drawn = []
+    if next(iter(record.measured()), None) is not None:
+        drawn.append(stem.with_suffix(".png"))
+        plot(record, drawn[-1])
+    for kept in record.timelines[:TIMELINES_DRAWN]:
+        drawn.append(stem.with_name(f"{stem.name}-{kept.run}-{kept.order}.png"))
+        plot_timeline(record, kept, drawn[-1])
+    return drawn
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -95,13 +138,24 @@ def _plot(options: argparse.Namespace) -> int:
     return 0
 
 
+def _timeline(options: argparse.Namespace) -> int:
+    from perf.plot import plot_timeline
+
+    record = read_record(options.record)
+    for kept in record.timelines:
+        if (kept.run, kept.order) == (options.run, options.order):
+            plot_timeline(record, kept, options.picture)
+            return 0
+    raise ValueError(f"{options.record} has no timeline of run {options.run}, order {options.order}")
+
+
 def _list(options: argparse.Namespace) -> int:
     print(_campaigns())
     return 0
 
 
 def _campaigns() -> str:
-    return "\n".join(f"{one.name:12} {one.purpose} ({one.duration})" for one in CAMPAIGNS.values())
+    return "\n".join(f"{one.name:12} {one.duration:>11}  {one.purpose}" for one in CAMPAIGNS.values())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -115,18 +169,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.set_defaults(action=_run)
     run.add_argument("campaign", choices=list(CAMPAIGNS))
-    run.add_argument("--systems", help=f"labels with commas, of {', '.join(ALL_SYSTEMS)} (tahoe needs GRID_TAHOE)")
+    run.add_argument("--systems", help=_LABELS_HELP)
     run.add_argument("--clients", help="warm,cli")
     run.add_argument("--sizes", help="of the files, MB, with commas")
+    run.add_argument("--seconds", type=float, help="of idleness")
     run.add_argument("--runs", type=int, help="fresh grids this many times")
     run.add_argument("--repetitions", type=int, help="of each cell in a run")
     run.add_argument("--seed", type=int, help="of the order; from the clock if not given")
     run.add_argument("--aa", metavar="SYSTEM", help="the system against itself, which must show no difference")
     run.add_argument("--directory", type=Path, help="where the grids keep their data")
     run.add_argument("--output", type=Path, help="the record's file; below perf/records if not given")
-    shown = commands.add_parser("report", help="what records say, in Markdown")
+    shown = commands.add_parser("report", help="the targets, and what records say, in Markdown")
     shown.set_defaults(action=_report)
     shown.add_argument("--subject", help="the system that the others are compared with; the first if not given")
+    shown.add_argument("--output", type=Path, help="a file of Markdown to write, with pictures beside it")
     shown.add_argument("records", type=Path, nargs="+")
     compared = commands.add_parser("compare", help="one record against another")
     compared.set_defaults(action=_compare)
@@ -136,6 +192,13 @@ def _parser() -> argparse.ArgumentParser:
     drawn.set_defaults(action=_plot)
     drawn.add_argument("record", type=Path)
     drawn.add_argument("picture", type=Path)
+    add_soak(commands)
+    told = commands.add_parser("timeline", help="a picture of one operation that took long (needs matplotlib)")
+    told.set_defaults(action=_timeline)
+    told.add_argument("record", type=Path)
+    told.add_argument("run", type=int)
+    told.add_argument("order", type=int)
+    told.add_argument("picture", type=Path)
     commands.add_parser("list", help="the campaigns").set_defaults(action=_list)
     return parser
 

@@ -1,4 +1,4 @@
-"""The campaigns by name: what is measured, with which factors, how often. Pure."""
+"""What a campaign is: the loads, the factors, how often, and in which order. perf.catalogue has them by name. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from attrs import frozen
 KIB = 2**10
 MB = 10**6
 
-Scenario = Literal["put-get", "range", "alacrity"]
+Scenario = Literal["put-get", "range", "alacrity", "overwrite", "mkdir", "add-each", "add-batch", "list", "idle"]
+Format = Literal["chk", "sdmf", "mdmf"]
 
 
 @frozen(kw_only=True)
@@ -29,27 +30,33 @@ class Load:
     """What is asked of a client at once.
 
     scenario: `put-get` puts new files and gets them back; `range` reads at a random place of a file that this client
-    put earlier in the run; `alacrity` the same of a file that nobody has read yet. size: octets of each file. length:
-    octets of a range. count: files; concurrency: how many of them at a time.
+    put earlier in the run; `alacrity` the same of a file that nobody has read yet; `overwrite` changes octets in place.
+    `mkdir` makes `count` empty directories one after the other; `add-each` and `add-batch` link `count` children to a
+    new directory, each by itself or all at once; `list` lists one of `count` children. `idle` asks nothing for
+    `seconds`. size: octets of each file. length: octets of a range. count: files, children or directories;
+    concurrency: how many files at a time. sparse: files of holes behind a random beginning, where the disk is slow.
     """
 
     scenario: Scenario = "put-get"
-    size: int
+    size: int = 0
     length: int = 0
     count: int = 1
     concurrency: int = 1
+    format: Format = "chk"
+    seconds: float = 0.0
+    sparse: bool = False
 
 
-def whole_files(*sizes: int) -> tuple[Load, ...]:
+def whole_files(*sizes: int, format: Format = "chk") -> tuple[Load, ...]:
     """Single files of these sizes, put and got."""
-    return tuple(Load(size=size) for size in sizes)
+    return tuple(Load(size=size, format=format) for size in sizes)
 
 
 @frozen(kw_only=True)
 class Campaign:
     """What one `python -m perf run` does.
 
-    duration: roughly, on two cores. systems: labels as perf.runner knows them, told apart by what follows a `#`.
+    duration: roughly, on two cores. systems: labels as perf.labels reads them.
     clients: `warm`, `cli`. Each system does each load with each client and encoding. runs: each with fresh grids.
     repetitions: of every cell within a run, beside the warm-ups.
     """
@@ -66,6 +73,11 @@ class Campaign:
     warmups: int = 1
     servers: int = 10
 
+    @property
+    def is_aa(self) -> bool:
+        """Whether a system is compared with its equal."""
+        return len(self.systems) == 2 and len({system.partition("#")[0] for system in self.systems}) == 1
+
 
 @frozen(kw_only=True)
 class Cell:
@@ -77,101 +89,6 @@ class Cell:
     encoding: Encoding
     place: float
     warmup: bool
-
-
-ALL_SYSTEMS = ("grid@foolscap", "grid@http", "grid@http-plain", "tahoe@foolscap", "tahoe@http")
-
-CAMPAIGNS = {
-    campaign.name: campaign
-    for campaign in (
-        Campaign(
-            name="put-get",
-            purpose="CHK put and get of 1, 10, 100 MB at 3-of-10, warm clients",
-            duration="5 min",
-            loads=whole_files(1 * MB, 10 * MB, 100 * MB),
-        ),
-        Campaign(
-            name="put-get-cli",
-            purpose="the same from the command line, from nothing running to the last octet",
-            duration="6 min",
-            clients=("cli",),
-            loads=whole_files(1 * MB, 10 * MB, 100 * MB),
-            repetitions=2,
-        ),
-        Campaign(
-            name="transports",
-            purpose="CHK put and get of 100 MB over every transport",
-            duration="12 min",
-            systems=ALL_SYSTEMS,
-            loads=whole_files(100 * MB),
-        ),
-        Campaign(
-            name="ranges",
-            purpose="1 B, 64 KiB, 1 MB and 10 MB of 100 MB, and one random octet of a file never read before",
-            duration="15 min",
-            systems=ALL_SYSTEMS,
-            loads=(
-                *(Load(scenario="range", size=100 * MB, length=length) for length in (1, 64 * KIB, 1 * MB, 10 * MB)),
-                Load(scenario="alacrity", size=100 * MB, length=1),
-            ),
-        ),
-        Campaign(
-            name="small-files",
-            purpose="200 files of 1 KiB 16 at a time, 100 files of 1 MB 4 at a time",
-            duration="20 min",
-            systems=ALL_SYSTEMS,
-            loads=(Load(size=KIB, count=200, concurrency=16), Load(size=1 * MB, count=100, concurrency=4)),
-            runs=4,
-            repetitions=2,
-        ),
-        Campaign(
-            name="k-sweep",
-            purpose="CHK put and get of 100 MB at 3-of-6, 3-of-10, 10-of-20, 30-of-60, 60-of-120",
-            duration="20 min",
-            systems=("grid@foolscap", "grid@http", "tahoe@foolscap"),
-            loads=whole_files(100 * MB),
-            encodings=(
-                Encoding(needed=3, happy=6, total=6),
-                *(Encoding(needed=needed, total=total) for needed, total in ((3, 10), (10, 20), (30, 60), (60, 120))),
-            ),
-            runs=4,
-            repetitions=1,
-        ),
-        Campaign(
-            name="segments",
-            purpose="CHK put and get of 100 MB with segments of 128 KiB, 1 MiB and 4 MiB",
-            duration="12 min",
-            systems=("grid@foolscap", "grid@http", "tahoe@foolscap"),
-            loads=whole_files(100 * MB),
-            encodings=tuple(Encoding(segment_size=kib * KIB) for kib in (128, 1024, 4096)),
-            runs=4,
-            repetitions=1,
-        ),
-        Campaign(
-            name="memory",
-            purpose="the client's peak memory while it puts and gets 1 GB",
-            duration="2 min",
-            systems=("grid",),
-            loads=whole_files(1000 * MB),
-            runs=1,
-            repetitions=2,
-            warmups=0,
-        ),
-        Campaign(
-            name="smoke",
-            purpose="that the harness and both clients work; its numbers mean nothing",
-            duration="under 30 s",
-            systems=("grid",),
-            clients=("warm", "cli"),
-            loads=whole_files(1000, 1 * MB),
-            encodings=(Encoding(needed=2, happy=3, total=4),),
-            runs=1,
-            repetitions=1,
-            warmups=0,
-            servers=4,
-        ),
-    )
-}
 
 
 def plan_cells(campaign: Campaign, seed: int, run: int) -> Sequence[Cell]:

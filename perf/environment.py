@@ -35,6 +35,7 @@ def capture(work_directory: Path) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "filesystem": _output("stat", "-f", "-c", "%T", str(work_directory)),
         "load": os.getloadavg()[0],
+        "nice": os.nice(0),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "packages": {name: _version(name) for name in PACKAGES},
         "codec": _codec(),
@@ -57,7 +58,7 @@ def describe(environment: dict[str, Any]) -> str:
     return (
         f"{environment.get('date')}, commit {commit}. {environment.get('cpu_count')} cores ({environment.get('cpu')}), "
         f"{memory:.0f} GiB, {environment.get('filesystem')}, {environment.get('system')}, load "
-        f"{environment.get('load', 0):.1f} at the start. {environment.get('python')}, codec {environment.get('codec')}, "
+        f"{environment.get('load', 0):.1f} at the start, nice {environment.get('nice', 'unknown')}. {environment.get('python')}, codec {environment.get('codec')}, "
         f"peer {environment.get('tahoe')}."
     )
 

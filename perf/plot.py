@@ -1,4 +1,4 @@
-"""A picture of one record; needs matplotlib, which nothing else here does."""
+"""Pictures of records and of single operations; they need matplotlib, which nothing else here does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from perf.records import Record
+from perf.records import Record, Timeline
 from perf.report import floor_of, works
 from perf.statistics import estimate
 from perf.work import MB, Work, work_of
@@ -22,7 +22,7 @@ AXES = (
 
 def plot(record: Record, path: Path) -> None:
     """Write one panel per kind of work, one line per system, and the floor; by the suffix of the path."""
-    pyplot: Any = importlib.import_module("matplotlib.pyplot")
+    pyplot = _pyplot()
     panels = panels_of(works(record))
     figure, places = pyplot.subplots(1, len(panels), figsize=(5 * len(panels), 4), squeeze=False)
     for place, (title, mine) in zip(places[0], panels.items(), strict=True):
@@ -36,6 +36,64 @@ def plot(record: Record, path: Path) -> None:
     figure.suptitle(f"{record.header.campaign}, {record.header.environment.get('date')}")
     figure.tight_layout()
     figure.savefig(path)
+    pyplot.close(figure)
+
+
+def plot_timeline(record: Record, kept: Timeline, path: Path) -> None:
+    """Write one operation: a lane for each server, a bar for each request from its sending to its answer."""
+    pyplot = _pyplot()
+    spans, marks = spans_of(kept)
+    lanes = max((lane for lane, *_ in spans), default=0)
+    figure, panel = pyplot.subplots(figsize=(12, 2 + 0.35 * (lanes + 2)))
+    kinds = dict.fromkeys(kind for *_, kind, _ in spans)
+    colours = {kind: f"C{number % 10}" for number, kind in enumerate(kinds)}
+    for lane, start, stop, kind, end in spans:
+        style = {"hatch": "///", "alpha": 0.4} if end != "answer" else {"alpha": 0.7}
+        panel.barh(lane, max(stop - start, 0.05), left=start, height=0.7, color=colours[kind], **style)
+    for kind, colour in colours.items():
+        panel.barh(0, 0, color=colour, label=kind)
+    for at, what in marks:
+        panel.axvline(at, color="grey", linewidth=0.6)
+        panel.text(at, lanes + 0.8, what, rotation=30, fontsize=6)
+    found = [sample for sample in record.samples if (sample.run, sample.order) == (kept.run, kept.order)]
+    title = f"{found[0].system}, {work_of(found[0])}: {found[0].seconds:.3g} s" if found else "unknown"
+    panel.set(title=f"{title}, usually {kept.median:.3g} s", xlabel="ms", ylabel="server (-1: this client)")
+    panel.legend(fontsize=6, loc="lower right")
+    figure.tight_layout()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+Span = tuple[int, float, float, str, str]
+"""Lane, start and end in ms, what was asked, how it ended."""
+
+
+def spans_of(kept: Timeline) -> tuple[list[Span], list[tuple[float, str]]]:
+    """The requests of a timeline, and what else is worth a mark. What never ended goes on to the last event."""
+    spans: list[Span] = []
+    marks: list[tuple[float, str]] = []
+    waiting: dict[tuple[int, int], list[tuple[float, str]]] = {}
+    last = max((float(event[0]) for event in kept.events), default=0.0)
+    for at, what, detail, server, _shares, _octets, request in kept.events:
+        sent = waiting.setdefault((server, request), [])
+        if what == "send":
+            sent.append((at, detail))
+        elif what in ("answer", "fail", "cancel"):
+            # Plans count their requests apart, so that a number may be of several; a failure says why, not of what.
+            mine = next((one for one in sent if one[1] == detail), sent[0] if sent else None)
+            if mine is not None:
+                sent.remove(mine)
+                spans.append((server, mine[0], at, mine[1], what))
+        elif what != "progress":
+            marks.append((at, f"{what} {detail}".strip()))
+    for (server, _), left in waiting.items():
+        spans += [(server, start, last, kind, "open") for start, kind in left]
+    return spans, marks
+
+
+def _pyplot() -> Any:  # noqa: ANN401 - imported only where pictures are drawn
+    importlib.import_module("matplotlib").use("agg")
+    return importlib.import_module("matplotlib.pyplot")
 
 
 def panels_of(found: list[Work]) -> dict[str, list[Work]]:

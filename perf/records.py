@@ -6,7 +6,7 @@ A failed operation is a sample too, with no time and with its error; nothing is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, TypeVar
@@ -19,6 +19,14 @@ Factor = str | int | float | bool
 
 
 def _names(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
+
+
+def _floats(values: Iterable[float]) -> tuple[float, ...]:
+    return tuple(values)
+
+
+def _integers(values: Iterable[int]) -> tuple[int, ...]:
     return tuple(values)
 
 
@@ -48,7 +56,10 @@ class Sample:
     done. factors: what it was done with. seconds: wall time, None if it failed (then error says how). first_byte_s:
     until the first octet of a file was there, the median of several files. size: octets of payload, count: in how many
     files. *_cpu_s: processor seconds of the client's, the servers' processes. *_peak_rss: octets, the most that
-    the client held during the operation, and any one server at any time in the run; None where not measured.
+    the client held during the operation, and any one server at any time in the run. client_idle_rss: what it held
+    before it was ever asked. server_*s: of each server. octets_*, segments_*: what the client's connections carried, as
+    perf.wire sees it. requests: that the client's engine sent. timeline: as perf.timeline writes it, not in records:
+    those of outliers have lines of their own. None where not measured.
     """
 
     run: int
@@ -68,18 +79,43 @@ class Sample:
     client_peak_rss: int | None = None
     server_cpu_s: float | None = None
     server_peak_rss: int | None = None
+    server_cpus_s: tuple[float, ...] = field(default=(), converter=_floats)
+    server_peaks_rss: tuple[int, ...] = field(default=(), converter=_integers)
+    octets_out: int | None = None
+    octets_in: int | None = None
+    segments_out: int | None = None
+    segments_in: int | None = None
+    requests: int | None = None
+    codec: str | None = None
+    durability: str | None = None
+    timeline: str | None = field(default=None, repr=False)
     unix_time: float = 0.0
 
 
-Line = TypeVar("Line", Header, Sample)
+@frozen(kw_only=True)
+class Timeline:
+    """The events of one operation that took long. median: seconds that its kind took usually.
+
+    left_out: events in the middle that were not kept. events: as perf.timeline writes them.
+    """
+
+    run: int
+    order: int
+    median: float
+    left_out: int
+    events: Sequence[Sequence[Any]] = field(repr=False)
+
+
+Line = TypeVar("Line", Header, Sample, Timeline)
 
 
 @frozen
 class Record:
-    """A header and its samples, in the order in which they were taken."""
+    """A header and its samples, in the order in which they were taken, and the timelines of outliers."""
 
     header: Header
     samples: tuple[Sample, ...]
+    timelines: tuple[Timeline, ...] = ()
 
     def measured(self) -> Iterable[Sample]:
         """The samples that count: no warm-ups, no failures."""
@@ -106,8 +142,14 @@ class RecordWriter:
         self._file.close()
 
     def write(self, sample: Sample) -> None:
-        """Append one sample."""
-        self._append(asdict(sample))
+        """Append one sample, without its timeline."""
+        line = asdict(sample)
+        del line["timeline"]
+        self._append(line)
+
+    def write_timeline(self, timeline: Timeline) -> None:
+        """Append the timeline of a sample that was written before."""
+        self._append({"timeline": asdict(timeline)})
 
     def _append(self, line: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
@@ -120,8 +162,15 @@ def read_record(path: Path) -> Record:
     head = _parse_line(lines[0], path, 1)
     if head.pop("record", None) != VERSION:
         raise RecordError(f"{path}: line 1 is not the header of a record of version {VERSION}")
-    samples = [_make(Sample, _parse_line(line, path, number), path, number) for number, line in _bodies(lines)]
-    return Record(_make(Header, head, path, 1), tuple(samples))
+    samples: list[Sample] = []
+    timelines: list[Timeline] = []
+    for number, line in _bodies(lines):
+        values = _parse_line(line, path, number)
+        if isinstance(values.get("timeline"), dict):
+            timelines.append(_make(Timeline, values["timeline"], path, number))
+        else:
+            samples.append(_make(Sample, values, path, number))
+    return Record(_make(Header, head, path, 1), tuple(samples), tuple(timelines))
 
 
 def _bodies(lines: list[str]) -> Iterable[tuple[int, str]]:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from perf.environment import describe
+from perf.labels import parse_label
 from perf.records import Record, Sample
 from perf.statistics import Estimate, Interval, estimate, median, paired_ratio, unpaired_ratio
-from perf.work import Work, bound, work_of, works_of
+from perf.work import MB, Work, bound, work_of, works_of
 
 MIB = 2**20
+
+COSTS_NOTE = (
+    "Sent and received: by the client to and from all servers, TLS included; requests: as its engine counts them, "
+    "which only Grid's tells; segments: of TCP with payload, sent and received."
+)
 
 AA_RUNS = 8
 """Eight ratios of equals are all above or all below 1 once in 128 times; five would be once in 16."""
@@ -25,9 +31,13 @@ def report(record: Record, subject: str | None = None) -> str:
         raise ValueError(f"no system {subject!r} in this record; there are {', '.join(systems)}")
     lines = [f"# {record.header.campaign}", "", describe(dict(record.header.environment)), ""]
     lines += _throughput(record, subject or systems[0])
-    lines += ["", *_costs(record)]
+    lines += ["", *_costs(record), "", COSTS_NOTE]
+    lines += ["", *_systems(systems)]
     if record.header.floor:
         lines += ["", "Primitives before the first run, one thread, MB/s: " + _primitives(record.header.floor) + "."]
+    if record.timelines:
+        lines += ["", "Timelines are kept of what took more than half as long again as usual:"]
+        lines += [f"- {line}" for line in _outliers(record)]
     failures = record.failures()
     lines += ["", f"Failed operations: {len(failures)} of {len(record.samples)}."]
     lines += [f"- {sample.system}, {work_of(sample)}: {sample.error}" for sample in failures]
@@ -118,11 +128,8 @@ def _throughput(record: Record, subject: str) -> list[str]:
 
 
 def floor_of(record: Record, work: Work) -> float | None:
-    """MB/s of perf.floor.bound for that work; None where it says nothing."""
-    factors = dict(work.factors)
-    if work.unit != "MB/s":
-        return None
-    return bound(record.header.floor, work.scenario, int(factors["k"]), int(factors["n"]))
+    """MB/s of perf.work.bound for that work; None where it says nothing."""
+    return bound(record.header.floor, work)
 
 
 def _primitives(floor: Mapping[str, float]) -> str:
@@ -138,6 +145,9 @@ def _costs(record: Record) -> list[str]:
         "servers' CPU, s",
         "client peak (above idle), MiB",
         "server peak, MiB",
+        "sent, received, MB",
+        "requests",
+        "segments",
     ]
     rows = []
     for work in works(record):
@@ -146,6 +156,29 @@ def _costs(record: Record) -> list[str]:
             if samples:
                 rows.append([str(work), system, *_cost_cells(samples)])
     return _table(titles, rows)
+
+
+def _systems(systems: Sequence[str]) -> list[str]:
+    rows = []
+    for system in systems:
+        try:
+            label = parse_label(system)
+        except ValueError:
+            continue
+        rows.append([system, label.base.partition("@")[2], label.codec, label.durability])
+    return _table(["system", "transport", "codec", "durability"], rows)
+
+
+def _outliers(record: Record) -> list[str]:
+    """Where each timeline comes from, for `python -m perf timeline`."""
+    samples = {(sample.run, sample.order): sample for sample in record.samples}
+    lines = []
+    for kept in record.timelines:
+        sample = samples.get((kept.run, kept.order))
+        if sample is not None and sample.seconds is not None:
+            took = f"{sample.seconds:.3g} s, usually {kept.median:.3g} s"
+            lines.append(f"run {kept.run}, order {kept.order}: {sample.system}, {work_of(sample)}: {took}")
+    return lines
 
 
 def _cost_cells(samples: Sequence[Sample]) -> list[str]:
@@ -161,6 +194,9 @@ def _cost_cells(samples: Sequence[Sample]) -> list[str]:
         cell(lambda sample: sample.server_cpu_s, 1, 2),
         f"{peak} ({above})",
         cell(lambda sample: sample.server_peak_rss, MIB, 0, max),
+        f"{cell(lambda sample: sample.octets_out, MB, 3)}, {cell(lambda sample: sample.octets_in, MB, 3)}",
+        cell(lambda sample: sample.requests, 1, 0),
+        f"{cell(lambda sample: sample.segments_out, 1, 0)}, {cell(lambda sample: sample.segments_in, 1, 0)}",
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -10,31 +10,25 @@ from pathlib import Path
 from attrs import evolve
 
 from perf.campaigns import Campaign, Cell, plan_cells
-from perf.records import RecordWriter, Sample
+from perf.labels import parse_label
+from perf.records import RecordWriter, Sample, Timeline
 from perf.scenarios import Stage
+from perf.systems.contract import System
 from perf.systems.grid import GridSystem
-from perf.systems.processes import System
 from perf.systems.tahoe import TahoeSystem
+from perf.timeline import Outliers
 from perf.work import work_of
-
-SYSTEMS: Mapping[str, Callable[[str], System]] = {
-    "grid@foolscap": GridSystem,
-    "grid@http": partial(GridSystem, transport="http"),
-    "grid@http-plain": partial(GridSystem, transport="http", plaintext_reads=True),
-    "tahoe@foolscap": TahoeSystem,
-    "tahoe@http": partial(TahoeSystem, transport="http"),
-}
-
-ALIASES = {"grid": "grid@foolscap", "tahoe": "tahoe@foolscap"}
+from tests.support.node_directory import Transport
 
 
-def make_system(label: str) -> System:
+def make_system(text: str) -> System:
     """The system that a label names; ValueError if there is none."""
-    name = label.partition("#")[0]
-    make = SYSTEMS.get(ALIASES.get(name, name))
-    if make is None:
-        raise ValueError(f"no system {name!r}; there are {', '.join([*ALIASES, *SYSTEMS])}")
-    return make(label)
+    label = parse_label(text)
+    transport: Transport = "foolscap" if label.base.endswith("@foolscap") else "http"
+    if not label.is_grid:
+        return TahoeSystem(text, transport)
+    plain = label.base == "grid@http-plain"
+    return GridSystem(text, transport, plaintext_reads=plain, durability=label.durability, codec=label.codec)
 
 
 def run_campaign(
@@ -51,6 +45,7 @@ def run_campaign(
     directory: exists; grids and files are made below it and removed. tell: hears one line per sample.
     """
     failures = 0
+    times: Mapping[Hashable, Sequence[float]] = {}
     for run in range(campaign.runs):
         with ExitStack() as stack:
             systems = {label: make(label) for label in campaign.systems}
@@ -63,18 +58,32 @@ def run_campaign(
             stage = Stage(systems, files)
             stack.callback(stage.close)
             told = partial(_tell_where, tell, f"run {run + 1}/{campaign.runs}")
-            failures += _run_cells(plan_cells(campaign, seed, run), run, stage, writer, told)
+            outliers = Outliers(times)
+            failures += _run_cells(plan_cells(campaign, seed, run), run, stage, writer, outliers, told)
+            times = outliers.times
     return failures
 
 
-def _run_cells(cells: Sequence[Cell], run: int, stage: Stage, writer: RecordWriter, tell: Callable[[str], None]) -> int:
+def _run_cells(
+    cells: Sequence[Cell],
+    run: int,
+    stage: Stage,
+    writer: RecordWriter,
+    outliers: Outliers,
+    tell: Callable[[str], None],
+) -> int:
     order = failures = 0
     for cell in cells:
         for sample in stage.play(cell):
             writer.write(evolve(sample, run=run, order=order))
             tell(describe_sample(sample))
+            if sample.seconds is not None and not sample.warmup:
+                outliers.add((sample.system, work_of(sample)), (run, order), sample.seconds, sample.timeline)
             order += 1
             failures += sample.seconds is None
+    for kept, median in outliers.chosen():
+        run, order = kept.place
+        writer.write_timeline(Timeline(run=run, order=order, median=median, **kept.timeline))
     return failures
 
 

@@ -1,29 +1,19 @@
-"""What is timed: puts of files of new random octets, gets of them, ranges of them; all checked octet for octet.
+"""What is asked of the systems of one run: files put, got, read in parts; the rest is in perf.changes. All checked.
 
-Not timed: making files, comparing results, and writing all that is dirty to the disk before each operation, so that no
-system waits for what another left behind. Nor the put of a file that ranges are read from.
+Every octet that comes back is compared. Not timed: the put of a file that ranges are read from.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from attrs import evolve
-
-from perf.campaigns import Cell, Encoding
-from perf.records import Factor, Sample
-from perf.systems.processes import Fetch, System
+from perf.campaigns import Cell, Encoding, Format
+from perf.changes import add_children, idle, list_children, make_directories
+from perf.records import Sample
+from perf.sampling import WrongOctetsError, blank, digest_file, empty, failed_before, make_file, take
+from perf.systems.contract import Fetch, System
 from perf.usage import Usage
-
-PIECE = 1 << 20
-
-
-class WrongOctetsError(Exception):
-    """What came back is not what was put."""
 
 
 class Stage:
@@ -33,7 +23,10 @@ class Stage:
         """directory: exists, is empty, and is empty again after close."""
         self._systems = systems
         self._directory = directory
-        self._kept: dict[tuple[str, Encoding, int], tuple[str, Path]] = {}
+        self._kept: dict[tuple[str, Encoding, int, Format], tuple[str, Path]] = {}
+        self._child_caps: dict[str, str] = {}
+        self._listed: dict[tuple[str, int], str] = {}
+        self._idle: dict[str, Sample] = {}
 
     def play(self, cell: Cell) -> Iterator[Sample]:
         """The samples of one cell, in the order taken; run and order are the caller's to fill in.
@@ -44,75 +37,105 @@ class Stage:
         files = self._directory / "cell"
         files.mkdir()
         try:
-            if cell.load.scenario == "put-get":
-                yield from _put_then_get(system, cell, files)
-            else:
-                yield self._read_range(system, cell, files)
+            match cell.load.scenario:
+                case "put-get":
+                    yield from _put_then_get(system, cell, files)
+                case "mkdir":
+                    yield make_directories(system, cell)
+                case "add-each" | "add-batch":
+                    yield add_children(system, cell, lambda: self._child_cap(system, cell, files))
+                case "list":
+                    yield list_children(system, cell, self._listed, lambda: self._child_cap(system, cell, files))
+                case "idle":
+                    if not self._idle:
+                        self._idle = idle(self._systems, cell)
+                    yield self._idle.pop(cell.system)
+                case "overwrite":
+                    yield self._overwrite(system, cell, files)
+                case "range" | "alacrity":
+                    yield self._read_range(system, cell, files)
         finally:
-            _empty(files)
+            empty(files)
             files.rmdir()
 
     def close(self) -> None:
         """Remove what was kept."""
-        _empty(self._directory)
+        empty(self._directory)
 
     def _read_range(self, system: System, cell: Cell, files: Path) -> Sample:
         load = cell.load
         offset = int(cell.place * (load.size - load.length + 1))
-        blank = _blank(cell, load.scenario)
         target = files / "target"
+        nothing = blank(cell, load.scenario)
         try:
             cap, source = self._stored(system, cell, files)
         except Exception as error:  # noqa: BLE001 - whatever a system under test does wrong is a result
-            return evolve(blank, error=f"before the read: {_describe(error)}", unix_time=time.time())
+            return failed_before(nothing, error)
 
         def read() -> Usage:
             fetch = Fetch(cap=cap, target=target, offset=offset, length=load.length)
             usage = system.get(cell.client, cell.encoding, [fetch], 1)
-            with source.open("rb") as file:
-                file.seek(offset)
-                if target.read_bytes() != file.read(load.length):
-                    raise WrongOctetsError("what came back is not what was put")
+            if target.read_bytes() != _octets(source, offset, load.length):
+                raise WrongOctetsError("what came back is not what was put")
             return usage
 
-        return _sample(system, blank, read)
+        return take(system, nothing, read)
+
+    def _overwrite(self, system: System, cell: Cell, files: Path) -> Sample:
+        """Change a file that was put earlier in the run; read back with as much before and behind it."""
+        load = cell.load
+        offset = int(cell.place * (load.size - load.length + 1))
+        change, target = files / "change", files / "target"
+        nothing = blank(cell, load.scenario)
+        try:
+            cap, source = self._stored(system, cell, files)
+        except Exception as error:  # noqa: BLE001 - as above
+            return failed_before(nothing, error)
+        make_file(change, load.length)
+        with source.open("r+b") as file:
+            file.seek(offset)
+            file.write(change.read_bytes())
+
+        def overwrite() -> Usage:
+            _, usage = system.ask(cell.encoding, lambda warm: warm.overwrite(cap, offset, change))
+            start = max(0, offset - load.length)
+            length = min(load.size, offset + 2 * load.length) - start
+            system.get("warm", cell.encoding, [Fetch(cap=cap, target=target, offset=start, length=length)], 1)
+            if target.read_bytes() != _octets(source, start, length):
+                raise WrongOctetsError("what came back is not what was written")
+            return usage
+
+        sample = take(system, nothing, overwrite)
+        if sample.error is not None:
+            del self._kept[_key(cell)]  # Nobody knows what it holds now.
+        return sample
 
     def _stored(self, system: System, cell: Cell, files: Path) -> tuple[str, Path]:
         """A file to read from: its cap and its source. For alacrity a new one, else that of all cells alike."""
         if cell.load.scenario == "alacrity":
             return _put_one(system, cell, files / "source")
-        key = (cell.system, cell.encoding, cell.load.size)
-        if key not in self._kept:
-            self._kept[key] = _put_one(system, cell, self._directory / f"kept{len(self._kept)}")
-        return self._kept[key]
+        if _key(cell) not in self._kept:
+            self._kept[_key(cell)] = _put_one(system, cell, self._directory / f"kept{cell.system}{len(self._kept)}")
+        return self._kept[_key(cell)]
 
-
-def make_file(path: Path, size: int) -> bytes:
-    """Write that many octets which no file had before, and their SHA-256."""
-    digest = hashlib.sha256()
-    with path.open("wb") as file:
-        for offset in range(0, size, PIECE):
-            piece = os.urandom(min(PIECE, size - offset))
-            digest.update(piece)
-            file.write(piece)
-    return digest.digest()
-
-
-def digest_file(path: Path) -> bytes:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
+    def _child_cap(self, system: System, cell: Cell, files: Path) -> str:
+        """The cap of a small file on that grid, to be linked under many names."""
+        if cell.system not in self._child_caps:
+            make_file(files / "child", 1000)
+            (cap,), _ = system.put("warm", cell.encoding, [files / "child"], 1)
+            self._child_caps[cell.system] = cap
+        return self._child_caps[cell.system]
 
 
 def _put_then_get(system: System, cell: Cell, files: Path) -> Iterator[Sample]:
     load = cell.load
     sources = [files / f"source{index}" for index in range(load.count)]
     targets = [files / f"target{index}" for index in range(load.count)]
-    digests = [make_file(source, load.size) for source in sources]
+    digests = [make_file(source, load.size, sparse=load.sparse) for source in sources]
     caps: list[str] = []
 
     def put() -> Usage:
-        found, usage = system.put(cell.client, cell.encoding, sources, load.concurrency)
+        found, usage = system.put(cell.client, cell.encoding, sources, load.concurrency, load.format)
         caps.extend(found)
         return usage
 
@@ -123,65 +146,22 @@ def _put_then_get(system: System, cell: Cell, files: Path) -> Iterator[Sample]:
             raise WrongOctetsError("what came back is not what was put")
         return usage
 
-    yield _sample(system, _blank(cell, "put"), put)
+    yield take(system, blank(cell, "put"), put)
     if caps:
-        yield _sample(system, _blank(cell, "get"), get)
+        yield take(system, blank(cell, "get"), get)
 
 
 def _put_one(system: System, cell: Cell, source: Path) -> tuple[str, Path]:
     make_file(source, cell.load.size)
-    (cap,), _ = system.put(cell.client, cell.encoding, [source], 1)
+    (cap,), _ = system.put(cell.client, cell.encoding, [source], 1, cell.load.format)
     return cap, source
 
 
-def _blank(cell: Cell, scenario: str) -> Sample:
-    load, encoding = cell.load, cell.encoding
-    factors: dict[str, Factor] = {"k": encoding.needed, "n": encoding.total, "size": load.size}
-    if encoding.segment_size is not None:
-        factors["segment"] = encoding.segment_size
-    if load.length:
-        factors["length"] = load.length
-    if load.count > 1:
-        factors |= {"count": load.count, "concurrency": load.concurrency}
-    return Sample(
-        run=0,
-        order=0,
-        system=cell.system,
-        client=cell.client,
-        scenario=scenario,
-        factors=factors,
-        size=load.length or load.size * load.count,
-        count=load.count,
-        warmup=cell.warmup,
-        seconds=None,
-    )
+def _key(cell: Cell) -> tuple[str, Encoding, int, Format]:
+    return cell.system, cell.encoding, cell.load.size, cell.load.format
 
 
-def _sample(system: System, blank: Sample, operation: Callable[[], Usage]) -> Sample:
-    os.sync()
-    used = system.server_cpu_s()
-    now = time.time()
-    try:
-        usage = operation()
-    except Exception as error:  # noqa: BLE001 - whatever a system under test does wrong is a result
-        return evolve(blank, error=_describe(error), unix_time=now)
-    return evolve(
-        blank,
-        seconds=usage.seconds,
-        first_byte_s=usage.first_byte_s,
-        client_cpu_s=usage.client_cpu_s,
-        client_idle_rss=usage.client_idle_rss,
-        client_peak_rss=usage.client_peak_rss,
-        server_cpu_s=system.server_cpu_s() - used,
-        server_peak_rss=system.server_peak_rss(),
-        unix_time=now,
-    )
-
-
-def _describe(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:500]
-
-
-def _empty(directory: Path) -> None:
-    for path in directory.iterdir():
-        path.unlink()
+def _octets(path: Path, offset: int, length: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(length)

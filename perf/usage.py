@@ -10,6 +10,8 @@ from pathlib import Path
 
 from attrs import frozen
 
+from perf.wire import Traffic
+
 _TICKS_S = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -18,11 +20,20 @@ class CommandFailedError(Exception):
     """A measured command ended with another status than 0."""
 
 
+@frozen
+class Trace:
+    """What a client saw of an operation: the requests it sent to servers, and its events as perf.timeline writes them."""
+
+    requests: int
+    timeline: str
+
+
 @frozen(kw_only=True)
 class Usage:
     """Of one operation: wall seconds, the client's processor seconds and its memory before and at its peak, octets.
 
-    first_byte_s: from asking until the first octet of the answer, the median of several files; None if not seen.
+    first_byte_s: from asking until the first octet of the answer, the median of several files. client_idle_rss: when
+    nothing had been asked of it yet. traffic: of the client's connections. trace: what it saw itself. None: not known.
     """
 
     seconds: float
@@ -30,6 +41,8 @@ class Usage:
     client_cpu_s: float
     client_idle_rss: int
     client_peak_rss: int
+    traffic: Traffic | None = None
+    trace: Trace | None = None
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:

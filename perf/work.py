@@ -25,49 +25,73 @@ class Work:
 
     def __str__(self) -> str:
         factors = dict(self.factors)
-        what = [f"{self.scenario} {self._amount()}", f"{factors.get('k')}-of-{factors.get('n')}"]
+        what = [f"{self.scenario} {self._amount()}".strip(), f"{factors.get('k')}-of-{factors.get('n')}"]
+        if "format" in factors:
+            what.insert(1, str(factors["format"]).upper())
         if "segment" in factors:
             what.append(f"segments of {_octets(factors['segment'])}")
         return ", ".join([*what, self.client])
 
     @property
     def is_range(self) -> bool:
-        """Whether it is a part of a file that was read."""
+        """Whether it is a part of a file that was read or written."""
         return "length" in dict(self.factors)
 
     @property
     def unit(self) -> str:
-        """Of what `measure` gives: `ms`, of which fewer are better, or a rate."""
-        if self.is_range:
+        """Of what `measure` gives: `ms`, of which fewer are better, or a rate; `s` where nothing was done."""
+        if self.scenario == "idle":
+            return "s"
+        if self.is_range or not self.size:
             return "ms"
         return "files/s" if self.count > 1 and self.size / self.count < SMALL else "MB/s"
 
     def measure(self, seconds: float) -> float:
         """What a time means, in the unit."""
-        amounts = {"ms": seconds * 1e3, "files/s": self.count / seconds, "MB/s": self.size / MB / seconds}
-        return amounts[self.unit]
+        unit = self.unit
+        if unit == "s":
+            return seconds
+        if unit == "ms":
+            return seconds * 1e3 / (self.count if self.scenario == "mkdir" else 1)
+        return self.count / seconds if unit == "files/s" else self.size / MB / seconds
 
     def _amount(self) -> str:
         factors = dict(self.factors)
         if self.is_range:
             return f"{_octets(factors['length'])} of {_octets(factors['size'])}"
+        if self.scenario in _NAMES:
+            return _NAMES[self.scenario].format(self.count)
         if self.count > 1:
             return f"{self.count} x {_octets(self.size // self.count)} at {factors.get('concurrency')}"
         return f"{self.size / MB:g} MB"
 
 
-def bound(floor: Mapping[str, float], scenario: str, needed: int, total: int) -> float | None:
+_NAMES = {
+    "idle": "",
+    "mkdir": "each of {}",
+    "add-each": "{} children",
+    "add-batch": "{} children",
+    "list": "{} children",
+}
+
+
+def bound(floor: Mapping[str, float], work: Work) -> float | None:
     """MB/s of a client that did what a put or get cannot do without, one thing after the other; None if not known.
 
-    A get: every octet through TLS, decrypted, hashed in its block and in its segment. A put: hashed for its key, in
-    its segment, in the whole and, N / k times, in its blocks; encrypted, coded, N / k times through TLS. A client
-    that does several things at once on several cores can be faster.
+    Every octet got goes through TLS, is decrypted and hashed in its block; of an immutable file also in its segment.
+    One that is put is encrypted, coded, hashed N / k times in blocks and sent N / k times; of an immutable file hashed
+    for its key, in its segment and in the whole besides. A client that does several things at once on several cores
+    can be faster.
     """
-    spread = total / needed
+    factors = dict(work.factors)
+    if work.unit != "MB/s":
+        return None
+    needed, total = int(factors["k"]), int(factors["n"])
+    spread, once = total / needed, "format" not in factors
     costs = {
-        "get": {"tls": 1.0, "sha256": 2.0, "aes128-ctr": 1.0},
-        "put": {"tls": spread, "sha256": 3.0 + spread, "aes128-ctr": 1.0, f"encode {needed}-of-{total}": 1.0},
-    }.get(scenario)
+        "get": {"tls": 1.0, "sha256": 1.0 + once, "aes128-ctr": 1.0},
+        "put": {"tls": spread, "sha256": 3.0 * once + spread, "aes128-ctr": 1.0, f"encode {needed}-of-{total}": 1.0},
+    }.get(work.scenario)
     if costs is None or any(not floor.get(name) for name in costs):
         return None
     return 1 / sum(times / floor[name] for name, times in costs.items())

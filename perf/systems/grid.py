@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
-from perf.systems.processes import CommandLine, Fetch, ProcessSystem, WarmClient
+from perf.campaigns import Format
+from perf.labels import Codec, Durability
+from perf.systems.contract import CommandLine, Fetch, WarmClient
+from perf.systems.processes import ProcessSystem
+from perf.usage import Trace
 from tests.support.clients import GridClient
 from tests.support.grid_process import child_environment
 from tests.support.node_directory import Kind, Transport, grid_executable
@@ -26,30 +31,60 @@ class LibraryError(Exception):
 class LibraryProcess:
     """The warm client: perf.systems.library in a process of its own, asked by lines of JSON over its stdin."""
 
-    def __init__(self, directory: Path, servers: int) -> None:
-        """Return when it is connected to that many servers."""
+    def __init__(self, directory: Path, servers: int, codec: Codec) -> None:
+        """Return when it is connected to that many servers; LibraryError if it has no such codec."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "perf.systems.library", str(directory), str(servers)],
+            [sys.executable, "-m", "perf.systems.library", str(directory), str(servers), codec],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
             env=child_environment(),
         )
-        self._answer()
+        (present,) = self._answer()
+        if present != codec:
+            self.stop()
+            raise LibraryError(f"the library codes with {present}, not with {codec}")
 
     @property
     def pids(self) -> Sequence[int]:
         """The one process."""
         return [self._process.pid]
 
-    def put(self, sources: Sequence[Path], concurrency: int) -> list[str]:
-        """Upload the files with grid.immutable.put."""
-        return [str(cap) for cap in self._ask("put", [[str(source)] for source in sources], concurrency)]
+    @property
+    def ports(self) -> Collection[int]:
+        """None: the harness talks to it through pipes."""
+        return ()
+
+    def put(self, sources: Sequence[Path], concurrency: int, format: Format) -> list[str]:
+        """Upload the files with the engines of the library."""
+        return [str(cap) for cap in self._ask("put", [[str(source), format] for source in sources], concurrency)]
 
     def get(self, fetches: Sequence[Fetch], concurrency: int) -> list[float]:
-        """Download to the files with grid.immutable.get, each opened anew."""
+        """Download to the files, each opened anew."""
         items = [[fetch.cap, str(fetch.target), fetch.offset, fetch.length] for fetch in fetches]
         return [float(first) for first in self._ask("get", items, concurrency)]
+
+    def overwrite(self, cap: str, offset: int, source: Path) -> None:
+        """Change octets of a mutable file, opened anew."""
+        self._ask("overwrite", [[cap, offset, str(source)]])
+
+    def make_directories(self, count: int) -> list[str]:
+        """New empty directories of the library's usual format."""
+        return [str(cap) for cap in self._ask("mkdir", [[]] * count)]
+
+    def add_children(self, directory: str, children: Sequence[tuple[str, str]], *, at_once: bool) -> None:
+        """Link children to a directory that is opened anew, and then known."""
+        self._ask("add", [[directory, children, at_once]])
+
+    def list_children(self, directory: str) -> list[str]:
+        """The names in a directory, opened anew."""
+        (names,) = self._ask("list", [[directory]])
+        return [str(name) for name in names]
+
+    def trace(self) -> Trace:
+        """What its observer heard of the last question."""
+        requests, timeline = self._ask("trace", [])
+        return Trace(requests, timeline)
 
     def stop(self) -> None:
         """End the process."""
@@ -63,14 +98,14 @@ class LibraryProcess:
             self._process.wait()
         self._process.stdout.close()
 
-    def _ask(self, what: str, items: Sequence[Sequence[str | int | None]], concurrency: int) -> list[str | float]:
+    def _ask(self, what: str, items: Sequence[Sequence[Any]], concurrency: int = 1) -> list[Any]:
         assert self._process.stdin is not None
         question = {"what": what, "items": items, "concurrency": concurrency}
         self._process.stdin.write(json.dumps(question).encode() + b"\n")
         self._process.stdin.flush()
         return self._answer()
 
-    def _answer(self) -> list[str | float]:
+    def _answer(self) -> list[Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -102,20 +137,29 @@ class GridCommands:
 
 
 class GridSystem(ProcessSystem):
-    """Storage nodes of Grid, durability full."""
+    """Storage nodes of Grid."""
 
     kind: Kind = "grid"
 
-    def __init__(self, label: str, transport: Transport = "foolscap", *, plaintext_reads: bool = False) -> None:
-        """label: what records call it. plaintext_reads: only over HTTP."""
-        super().__init__(label, transport, plaintext_reads=plaintext_reads)
+    def __init__(
+        self,
+        label: str,
+        transport: Transport = "foolscap",
+        *,
+        plaintext_reads: bool = False,
+        durability: Durability = "full",
+        codec: Codec = "isal",
+    ) -> None:
+        """label: what records call it. plaintext_reads: only over HTTP. codec: of the warm client."""
+        super().__init__(label, transport, plaintext_reads=plaintext_reads, durability=durability)
+        self._codec: Codec = codec
         self._libraries: list[LibraryProcess] = []
 
     def start_clients(self, grid: ProcessGrid, settings: ClientSettings) -> tuple[WarmClient, CommandLine]:
         """A library process and a command line over the same client directory."""
         client = grid.add_client(settings)
         assert isinstance(client, GridClient)
-        library = LibraryProcess(client.directory, len(grid.storage))
+        library = LibraryProcess(client.directory, len(grid.storage), self._codec)
         self._libraries.append(library)
         return library, GridCommands(client)
 

@@ -11,15 +11,18 @@ Both kinds of client read their source from a file and write what they get to a 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from attrs import evolve, frozen
 
-from perf.campaigns import Encoding
+from perf.campaigns import Encoding, Format
+from perf.labels import Durability
 from perf.statistics import median
+from perf.systems.contract import CommandLine, Fetch, WarmClient
 from perf.usage import Usage, cpu_seconds, peak_resident, reset_peaks, resident, run_measured
+from perf.wire import connections, difference
 from tests.support.grid_process import child_environment
 from tests.support.node_directory import Kind, Transport
 from tests.support.tahoe_grid import ClientSettings, ProcessGrid
@@ -28,67 +31,12 @@ T = TypeVar("T")
 
 
 @frozen(kw_only=True)
-class Fetch:
-    """One download. length: octets from offset on; None for the whole file."""
+class _Clients:
+    """Those of one encoding. idle: octets that the warm one held when nothing had been asked of it yet."""
 
-    cap: str
-    target: Path
-    offset: int = 0
-    length: int | None = None
-
-
-class System(Protocol):
-    """A grid and its clients, as the runner drives them. Each encoding has clients of its own."""
-
-    label: str
-
-    def start(self, root: Path, servers: int, encodings: Sequence[Encoding]) -> None:
-        """Bring up a fresh grid with its files below root; ready when this returns."""
-
-    def stop(self) -> None:
-        """End every process and remove every file; also after a start that failed."""
-
-    def put(
-        self, client: str, encoding: Encoding, sources: Sequence[Path], concurrency: int
-    ) -> tuple[Sequence[str], Usage]:
-        """Upload the files, so many at a time, with the client of that name; their caps in order."""
-
-    def get(self, client: str, encoding: Encoding, fetches: Sequence[Fetch], concurrency: int) -> Usage:
-        """Download to the files, so many at a time."""
-
-    def server_cpu_s(self) -> float:
-        """Processor seconds of all servers so far."""
-
-    def server_peak_rss(self) -> int:
-        """Octets that the largest server has held at its peak."""
-
-
-class WarmClient(Protocol):
-    """A client process that runs already."""
-
-    @property
-    def pids(self) -> Sequence[int]:
-        """The processes that do the client's work."""
-
-    def put(self, sources: Sequence[Path], concurrency: int) -> list[str]:
-        """Upload the files; their caps in order."""
-
-    def get(self, fetches: Sequence[Fetch], concurrency: int) -> list[float]:
-        """Download to the files; for each the seconds until its first octet was there."""
-
-
-class CommandLine(Protocol):
-    """How to write a system's commands."""
-
-    @property
-    def pids(self) -> Sequence[int]:
-        """Processes beside the command that do the client's work."""
-
-    def put(self, source: Path) -> list[str]:
-        """The command that prints the cap of the file."""
-
-    def get(self, cap: str, target: Path) -> list[str]:
-        """The command that downloads to the file."""
+    warm: WarmClient
+    commands: CommandLine
+    idle: int
 
 
 class ProcessSystem:
@@ -96,13 +44,21 @@ class ProcessSystem:
 
     kind: Kind
 
-    def __init__(self, label: str, transport: Transport = "foolscap", *, plaintext_reads: bool = False) -> None:
+    def __init__(
+        self,
+        label: str,
+        transport: Transport = "foolscap",
+        *,
+        plaintext_reads: bool = False,
+        durability: Durability = "full",
+    ) -> None:
         """label: what records call it. transport: which one all nodes use. plaintext_reads: reads in the clear."""
         self.label = label
         self._transport: Transport = transport
         self._plaintext_reads = plaintext_reads
+        self._durability: Durability = durability
         self._grid: ProcessGrid | None = None
-        self._clients: dict[Encoding, tuple[WarmClient, CommandLine]] = {}
+        self._clients: dict[Encoding, _Clients] = {}
 
     def start_clients(self, grid: ProcessGrid, settings: ClientSettings) -> tuple[WarmClient, CommandLine]:
         """Both clients, connected to every server."""
@@ -120,6 +76,7 @@ class ProcessSystem:
             force_foolscap=self._transport == "foolscap",
             transport=self._transport,
             plaintext_reads=self._plaintext_reads,
+            durability=self._durability,
         )
         self._grid.__enter__()
         for encoding in encodings:
@@ -130,7 +87,8 @@ class ProcessSystem:
                 total=encoding.total,
                 segment_size=encoding.segment_size,
             )
-            self._clients[encoding] = self.start_clients(self._grid, settings)
+            warm, commands = self.start_clients(self._grid, settings)
+            self._clients[encoding] = _Clients(warm=warm, commands=commands, idle=resident(warm.pids))
 
     def stop(self) -> None:
         """End every process and remove every file."""
@@ -141,35 +99,44 @@ class ProcessSystem:
             grid.__exit__(None, None, None)
 
     def put(
-        self, client: str, encoding: Encoding, sources: Sequence[Path], concurrency: int
+        self, client: str, encoding: Encoding, sources: Sequence[Path], concurrency: int, format: Format = "chk"
     ) -> tuple[Sequence[str], Usage]:
-        """Upload the files; from the command line only one."""
-        warm, commands = self._clients[encoding]
+        """Upload the files; from the command line only one, and immutable."""
         if client == "warm":
-            return _measure(warm.pids, lambda: warm.put(sources, concurrency))
+            return self.ask(encoding, lambda warm: warm.put(sources, concurrency, format))
         (source,) = sources
+        if format != "chk":
+            raise ValueError("mutable files are put by warm clients only")
+        commands = self._clients[encoding].commands
         answer = source.with_suffix(".cap")
         usage = _run(commands.put(source), answer, commands.pids)
         return [answer.read_text().strip()], usage
 
     def get(self, client: str, encoding: Encoding, fetches: Sequence[Fetch], concurrency: int) -> Usage:
         """Download to the files; from the command line only one, and whole."""
-        warm, commands = self._clients[encoding]
         if client == "warm":
-            firsts, usage = _measure(warm.pids, lambda: warm.get(fetches, concurrency))
+            firsts, usage = self.ask(encoding, lambda warm: warm.get(fetches, concurrency))
             return evolve(usage, first_byte_s=median(firsts))
         (fetch,) = fetches
         if fetch.length is not None:
             raise ValueError("ranges are read by warm clients only")
+        commands = self._clients[encoding].commands
         return _run(commands.get(fetch.cap, fetch.target), fetch.target.with_suffix(".out"), commands.pids)
 
-    def server_cpu_s(self) -> float:
-        """Processor seconds of all storage nodes so far."""
-        return cpu_seconds(node.pid for node in self._need(self._grid).storage)
+    def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T]) -> tuple[T, Usage]:
+        """Measure what is asked of the warm client."""
+        clients = self._clients[encoding]
+        warm = clients.warm
+        result, usage = _measure(warm.pids, lambda: operation(warm), warm.ports)
+        return result, evolve(usage, client_idle_rss=clients.idle, trace=warm.trace())
 
-    def server_peak_rss(self) -> int:
-        """Octets that the largest storage node has held at its peak."""
-        return max(peak_resident(node.pid) for node in self._need(self._grid).storage)
+    def server_cpus_s(self) -> list[float]:
+        """Processor seconds of each storage node so far."""
+        return [cpu_seconds([node.pid]) for node in self._need(self._grid).storage]
+
+    def server_peaks(self) -> list[int]:
+        """Octets that each storage node has held at its peak."""
+        return [peak_resident(node.pid) for node in self._need(self._grid).storage]
 
     def _need(self, part: T | None) -> T:
         if part is None:
@@ -177,9 +144,10 @@ class ProcessSystem:
         return part
 
 
-def _measure(pids: Sequence[int], operation: Callable[[], T]) -> tuple[T, Usage]:
+def _measure(pids: Sequence[int], operation: Callable[[], T], ports: Collection[int] = ()) -> tuple[T, Usage]:
     idle = resident(pids)
     reset_peaks(pids)
+    open_before = connections(pids, ports)
     used = cpu_seconds(pids)
     started = time.perf_counter()
     result = operation()
@@ -189,6 +157,7 @@ def _measure(pids: Sequence[int], operation: Callable[[], T]) -> tuple[T, Usage]
         client_cpu_s=cpu_seconds(pids) - used,
         client_idle_rss=idle,
         client_peak_rss=sum(peak_resident(pid) for pid in pids),
+        traffic=difference(open_before, connections(pids, ports)),
     )
 
 

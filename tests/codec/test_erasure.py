@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from grid.codec import erasure as erasure_module
-from grid.codec.erasure import Erasure, IsalErasure, ZfecErasure, codec_name, erasure
+from grid.codec.erasure import Erasure, IsalErasure, ZfecErasure, codec_name, erasure, use_zfec
 from grid.codec.isal import IsalLibrary, MatrixTables, load_isal
 from tests.vectors.make_codec import PATH, stream
 
@@ -210,3 +210,16 @@ def test_erasure_when_there_is_no_isal_is_zfecs(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(erasure_module, "_engine", lambda: None)
     assert codec_name() == "zfec"
     assert isinstance(erasure.__wrapped__(3, 10), ZfecErasure)
+
+
+def test_codec_when_told_to_use_zfec_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erasure_module, "_passed_over", set())
+    try:
+        use_zfec()
+        assert codec_name() == "zfec"
+        assert isinstance(erasure(3, 10), ZfecErasure)
+    finally:
+        erasure_module._passed_over.clear()
+        erasure_module._engine.cache_clear()
+        erasure.cache_clear()
+    assert codec_name() == "isal"

@@ -33,6 +33,11 @@ def sample(system: str = "grid", *, run: int = 0, seconds: float = 0.5, scenario
         client_peak_rss=80 * 2**20,
         server_cpu_s=0.125,
         server_peak_rss=60 * 2**20,
+        server_cpus_s=(0.1, 0.025),
+        server_peaks_rss=(60 * 2**20, 2**20),
+        octets_out=334 * 10**6,
+        octets_in=10**6,
+        requests=40,
         unix_time=1.5,
     )
 
@@ -59,3 +64,9 @@ def many_sample(count: int, size: int, concurrency: int) -> Sample:
     """Many files, put."""
     factors = {"k": 3, "n": 10, "size": size, "count": count, "concurrency": concurrency}
     return evolve(sample(), factors=factors, size=count * size, count=count)
+
+
+def tree_sample(scenario: str, count: int) -> Sample:
+    """Something that was done to directories, or to nothing."""
+    factors = {"k": 3, "n": 10} | ({"count": count, "concurrency": 1} if count > 1 else {})
+    return evolve(sample(scenario=scenario), factors=factors, size=0, count=count)

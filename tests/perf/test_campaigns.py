@@ -9,10 +9,11 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perf.campaigns import CAMPAIGNS, Campaign, plan_cells
+from perf.campaigns import Campaign, plan_cells
+from perf.catalogue import CAMPAIGNS
 from perf.runner import make_system
 
-BIG = CAMPAIGNS["put-get"]
+BIG = CAMPAIGNS["sizes"]
 
 
 @pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=lambda campaign: campaign.name)

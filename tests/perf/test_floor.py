@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from perf.campaigns import Encoding
 from perf.environment import measure_floor
 from perf.floor import measure_floor as measure_here
-from perf.work import bound
+from perf.work import bound, work_of
+from tests.perf.samples import sample
 
 
 def test_floor_measured_here_names_every_primitive() -> None:
@@ -25,6 +28,6 @@ def test_floor_measured_here_names_every_primitive() -> None:
 
 def test_floor_of_a_process_bounds_every_encoding_asked_for() -> None:
     floor = measure_floor([Encoding(), Encoding(needed=2, total=4), Encoding(segment_size=1024)])
-    assert bound(floor, "put", 3, 10)
-    assert bound(floor, "put", 2, 4)
-    assert bound(floor, "get", 2, 4)
+    assert bound(floor, work_of(sample()))
+    for scenario in ("put", "get"):
+        assert bound(floor, work_of(evolve(sample(scenario=scenario), factors={"k": 2, "n": 4, "size": 10**8})))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from perf.records import Header, RecordError, RecordWriter, Sample, read_record
+from perf.records import Header, RecordError, RecordWriter, Sample, Timeline, read_record
 from tests.perf.samples import HEADER, sample
 
 
@@ -79,3 +79,23 @@ def test_measured_leaves_out_warmups_and_failures(tmp_path: Path) -> None:
     record = read_record(path)
     assert list(record.measured()) == [sample()]
     assert [one.error for one in record.failures()] == ["x"]
+
+
+def test_timelines_are_read_back_beside_their_samples_which_have_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    kept = Timeline(run=0, order=3, median=0.5, left_out=2, events=[[0.0, "send", "Read", 0, [1], 10, 0]])
+    with RecordWriter(path, HEADER) as writer:
+        writer.write(evolve(sample(), timeline="{}"))
+        writer.write_timeline(kept)
+        writer.write(sample())
+    record = read_record(path)
+    assert record.timelines == (kept,)
+    assert record.samples == (sample(), sample())
+
+
+def test_timeline_with_parts_missing_is_refused_by_number(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, sample())
+    path.write_text(path.read_text() + '{"timeline": {"run": 1}}\n')
+    with pytest.raises(RecordError, match="line 3"):
+        read_record(path)

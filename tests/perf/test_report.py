@@ -32,7 +32,7 @@ def test_report_of_a_single_run_claims_no_interval_of_its_ratio() -> None:
 
 def test_report_gives_cost_and_memory_above_idle() -> None:
     cells = row(report(record(TWICE)), "| put 100 MB, 3-of-10, warm | tahoe")
-    assert cells[2:] == ["10.0", "0.25", "0.12", "80 (30)", "60"]
+    assert cells[2:] == ["10.0", "0.25", "0.12", "80 (30)", "60", "334.000, 1.000", "40", "-, -"]
 
 
 def test_report_keeps_failures_as_null() -> None:

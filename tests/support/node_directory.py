@@ -29,7 +29,7 @@ class NodeSettings:
 
     port: where it listens; 0 for none. convergence, lease_master: 32 octets or None to let the node draw them.
     segment_size: the largest segment of new files, in octets, or None for the 1 MiB that nodes use.
-    transport, plaintext_reads: the keys of Grid's nodes; 1.20 has neither.
+    transport, plaintext_reads, durability: the keys of Grid's nodes; 1.20 has none of them.
     """
 
     kind: Kind
@@ -44,6 +44,7 @@ class NodeSettings:
     segment_size: int | None = None
     transport: Transport = "auto"
     plaintext_reads: bool = False
+    durability: Literal["full", "none"] = "full"
     convergence: bytes | None = field(default=None, repr=False)
     lease_master: bytes | None = field(default=None, repr=False)
 
@@ -105,6 +106,8 @@ def _configuration(nickname: str, settings: NodeSettings) -> str:
     lines += ["[storage]", f"enabled = {settings.role == 'storage'}"]
     if settings.role == "storage":
         lines += [f"reserved_space = {settings.reserved_space}", f"force_foolscap = {settings.force_foolscap}"]
+        if settings.kind == "grid":
+            lines.append(f"durability = {settings.durability}")
         if settings.kind == "grid" and settings.plaintext_reads:
             lines.append("plaintext_reads = tcp:0:interface=127.0.0.1")
     return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from attrs import evolve, frozen
 
@@ -44,11 +44,12 @@ class ProcessGrid:
         force_foolscap: bool = True,
         transport: Transport = "auto",
         plaintext_reads: bool = False,
+        durability: Literal["full", "none"] = "full",
         reserved_space: str = "1M",
         convergence: bytes | None = None,
         lease_master: bytes | None = None,
     ) -> None:
-        """root: a directory to make. transport, plaintext_reads: of Grid's nodes.
+        """root: a directory to make. transport, plaintext_reads, durability: of Grid's nodes.
 
         convergence, lease_master: 32 octets that all clients share, or each its own.
         """
@@ -61,6 +62,7 @@ class ProcessGrid:
         self._force_foolscap = force_foolscap
         self._transport: Transport = transport
         self._plaintext_reads = plaintext_reads
+        self._durability: Literal["full", "none"] = durability
         self._reserved_space = reserved_space
         self._convergence = convergence
         self._lease_master = lease_master
@@ -159,6 +161,7 @@ class ProcessGrid:
             role="introducer",
             force_foolscap=self._force_foolscap,
             plaintext_reads=self._plaintext_reads,
+            durability=self._durability,
             reserved_space=self._reserved_space,
         )
         self._introducer = make_node(self.root / "introducer", evolve(base, port=ports[0]))

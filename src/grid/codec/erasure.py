@@ -25,6 +25,9 @@ from grid.limits import MAX_SHARES
 _KEPT_CODERS = 32
 _KEPT_TABLES = 64
 
+_passed_over: set[str] = set()
+"""Engines that are not asked."""
+
 
 class Erasure(Protocol):
     """The erasure code for one k and N. Blocks 0..k-1 are the runs themselves."""
@@ -61,6 +64,16 @@ def erasure(k: int, n: int) -> Erasure:
 def codec_name() -> str:
     """The engine in use: isal or zfec."""
     return "zfec" if _engine() is None else "isal"
+
+
+def use_zfec() -> None:
+    """Let zfec do the arithmetic of this process from now on, as where there is no ISA-L: for comparisons.
+
+    What erasure() gave out before goes on as it was.
+    """
+    _passed_over.add("isal")
+    _engine.cache_clear()
+    erasure.cache_clear()
 
 
 class ZfecErasure:
@@ -148,6 +161,8 @@ def _missing_numbers(share_numbers: Sequence[int], k: int, n: int) -> tuple[int,
 @lru_cache(1)
 def _engine() -> IsalLibrary | None:
     """An ISA-L whose blocks are those of zfec, or None."""
+    if "isal" in _passed_over:
+        return None
     for library in load_isal():
         if _agrees_with_zfec(library):
             return library

@@ -1,0 +1,100 @@
+"""What the runner asks of a system, and a system of its clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from attrs import frozen
+
+from perf.campaigns import Encoding, Format
+from perf.usage import Trace, Usage
+
+T = TypeVar("T")
+
+
+@frozen(kw_only=True)
+class Fetch:
+    """One download. length: octets from offset on; None for the whole file."""
+
+    cap: str
+    target: Path
+    offset: int = 0
+    length: int | None = None
+
+
+class WarmClient(Protocol):
+    """A client process that runs already and has its connections."""
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """The processes that do the client's work."""
+
+    @property
+    def ports(self) -> Collection[int]:
+        """Where it listens for the harness: what goes through these is not the grid's."""
+
+    def put(self, sources: Sequence[Path], concurrency: int, format: Format) -> list[str]:
+        """Upload the files; their caps in order, write caps of mutable ones."""
+
+    def get(self, fetches: Sequence[Fetch], concurrency: int) -> list[float]:
+        """Download to the files; for each the seconds until its first octet was there."""
+
+    def overwrite(self, cap: str, offset: int, source: Path) -> None:
+        """Put the octets of the source in the place of those in a mutable file."""
+
+    def make_directories(self, count: int) -> list[str]:
+        """New empty directories, one after the other; their write caps."""
+
+    def add_children(self, directory: str, children: Sequence[tuple[str, str]], *, at_once: bool) -> None:
+        """Link children, of name and cap, to a directory: in one change, or each by a change of its own."""
+
+    def list_children(self, directory: str) -> list[str]:
+        """The names in a directory."""
+
+    def trace(self) -> Trace | None:
+        """What was seen of the last question; None where nothing can be."""
+
+
+class CommandLine(Protocol):
+    """How to write a system's commands."""
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """Processes beside the command that do the client's work."""
+
+    def put(self, source: Path) -> list[str]:
+        """The command that prints the cap of the file."""
+
+    def get(self, cap: str, target: Path) -> list[str]:
+        """The command that downloads to the file."""
+
+
+class System(Protocol):
+    """A grid and its clients, as the runner drives them. Each encoding has clients of its own."""
+
+    label: str
+
+    def start(self, root: Path, servers: int, encodings: Sequence[Encoding]) -> None:
+        """Bring up a fresh grid with its files below root; ready when this returns."""
+
+    def stop(self) -> None:
+        """End every process and remove every file; also after a start that failed."""
+
+    def put(
+        self, client: str, encoding: Encoding, sources: Sequence[Path], concurrency: int, format: Format = "chk"
+    ) -> tuple[Sequence[str], Usage]:
+        """Upload the files, so many at a time, with the client of that name; their caps in order."""
+
+    def get(self, client: str, encoding: Encoding, fetches: Sequence[Fetch], concurrency: int) -> Usage:
+        """Download to the files, so many at a time."""
+
+    def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T]) -> tuple[T, Usage]:
+        """Measure anything else that is asked of the warm client."""
+
+    def server_cpus_s(self) -> list[float]:
+        """Processor seconds of each server so far."""
+
+    def server_peaks(self) -> list[int]:
+        """Octets that each server has held at its peak."""

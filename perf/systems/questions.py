@@ -1,0 +1,113 @@
+"""What the warm process does with Grid's library: one coroutine for each thing that can be asked of files.
+
+Every question opens what it names anew, so that nothing is remembered from an earlier one: a gateway that has just been
+asked of the same file would know more.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from grid.caps import ChkCap, KnownCap, LitCap, UnknownCap, parse_cap
+from grid.cli.sources import FileSource
+from grid.cli.targets import DescriptorSink
+from grid.immutable.get import ImmutableFile
+from grid.immutable.put import put
+from grid.mutable.node import MutableFile, create_mutable
+from grid.node.client import Client
+from grid.ports import Buffer, Observer, Sink
+from perf.campaigns import Format
+
+
+class TimedSink:
+    """A sink that remembers when the first octets came."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self.first: float | None = None
+
+    async def write(self, data: Buffer) -> None:
+        """Pass the octets on."""
+        if self.first is None:
+            self.first = time.perf_counter()
+        await self._sink.write(data)
+
+
+async def put_one(client: Client, observer: Observer, path: str, format: Format) -> str:
+    """The cap of the file, put."""
+    with Path(path).open("rb") as file:
+        source = FileSource(file, client.runtime.cpu)
+        servers = await client.servers()
+        if format == "chk":
+            result = await put(
+                source,
+                encoding=client.encoding,
+                convergence=client.directory.convergence_secret(),
+                servers=servers,
+                leases=client.leases,
+                runtime=client.runtime,
+                observer=observer,
+            )
+            return result.cap.to_string()
+        cap = await create_mutable(
+            source,
+            format=format,
+            encoding=client.encoding,
+            servers=servers,
+            leases=client.leases,
+            runtime=client.runtime,
+            observer=observer,
+        )
+        return cap.to_string()
+
+
+async def get_one(client: Client, observer: Observer, text: str, path: str, offset: int, length: int | None) -> float:
+    """Read the range, or the file, to the path; the seconds until its first octet was there."""
+    started = time.perf_counter()
+    cap = known_cap(text)
+    with _opened(path) as descriptor:
+        sink = TimedSink(DescriptorSink(descriptor, client.runtime.cpu))
+        if isinstance(cap, ChkCap | LitCap):
+            await ImmutableFile(cap, await client.servers(), client.runtime).read(sink, offset, length, observer)
+        else:
+            await (await open_mutable(client, observer, cap)).read(sink, offset, length)
+    return (sink.first or time.perf_counter()) - started
+
+
+async def overwrite(client: Client, observer: Observer, text: str, offset: int, path: str) -> None:
+    """Put the octets of the file at the path in the place of those of a mutable file."""
+    data = Path(path).read_bytes()
+    await (await open_mutable(client, observer, known_cap(text))).update(offset, data)
+
+
+async def open_mutable(client: Client, observer: Observer, cap: KnownCap) -> MutableFile:
+    """The mutable file, opened anew."""
+    return MutableFile(
+        cap,
+        await client.servers(),
+        client.runtime,
+        leases=client.leases,
+        encoding=client.encoding,
+        observer=observer,
+    )
+
+
+def known_cap(text: str) -> KnownCap:
+    """The cap; ValueError if it is of no known kind."""
+    cap = parse_cap(text)
+    if isinstance(cap, UnknownCap):
+        raise ValueError("not a cap of a kind that is known")
+    return cap
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
