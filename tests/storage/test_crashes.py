@@ -103,6 +103,29 @@ async def grown_slot(service: StorageService) -> None:
     await service.test_and_write(SLOT, slot_secrets(letter=b"w"), {ShareNumber(0): patch, ShareNumber(1): patch})
 
 
+async def roomy_slot(service: StorageService) -> None:
+    """Grows both shares by enough to be given room behind the data."""
+    await _append(service, 4096 + 18 * 90, bytes(range(200)) * 20)
+
+
+async def filled_slot(service: StorageService) -> None:
+    """Grows both shares within their room."""
+    await _append(service, 4096 + 18 * 90 + 4000, b"no log is needed" * 90)
+
+
+async def trimmed_slot(service: StorageService) -> None:
+    """Says how long the shares are, so that the room goes."""
+    await _append(service, 4096 + 18 * 90 + 4000 + 16 * 90, b"end", new_length=7159)
+
+
+async def _append(service: StorageService, offset: int, data: bytes, new_length: int | None = None) -> None:
+    patch = vector((offset, data), new_length=new_length)
+    answer = await service.test_and_write(
+        SLOT, slot_secrets(letter=b"w"), {ShareNumber(0): patch, ShareNumber(1): patch}
+    )
+    assert answer.passed
+
+
 async def no_slot(service: StorageService) -> None:
     writes = {ShareNumber(number): vector(new_length=0) for number in (0, 1)}
     await service.test_and_write(SLOT, slot_secrets(letter=b"t"), writes)
@@ -122,6 +145,9 @@ STEPS: tuple[Step, ...] = (
     fifth_lease,
     gapped_slot,
     grown_slot,
+    roomy_slot,
+    filled_slot,
+    trimmed_slot,
     no_slot,
 )
 
@@ -130,6 +156,7 @@ STEPS: tuple[Step, ...] = (
 def small_slots_change_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slot_writes, "COPY_LIMIT", 100)
     monkeypatch.setattr(slot_writes, "COPY_FACTOR", 1)
+    monkeypatch.setattr(slot_writes, "ROOM_FROM", 3000)
 
 
 @pytest.fixture(scope="module", params=range(len(STEPS)), ids=[step.__name__ for step in STEPS])
@@ -140,6 +167,7 @@ def change(request: pytest.FixtureRequest) -> tuple[Step, CrashDisk]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slot_writes, "COPY_LIMIT", 100)
         patch.setattr(slot_writes, "COPY_FACTOR", 1)
+        patch.setattr(slot_writes, "ROOM_FROM", 3000)
         for step in STEPS[: request.param]:
             scene.run(_taken(step, scene.service))
     scene.run(scene.service.stop())

@@ -75,6 +75,39 @@ def test_share_when_written_either_way_holds_what_was_written(
     assert len(load(scene.disk, share_path(name, 0))) == len(data), "every lease is still known"
 
 
+def test_share_when_it_grows_piece_by_piece_then_has_room_until_its_length_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene, disk = make(in_place=False, patch=monkeypatch)
+    monkeypatch.setattr(slot_writes, "ROOM_FROM", 1000)
+    expected, seen = OLD, []
+
+    def write(data: bytes, at: int | None = None, new_length: int | None = None) -> None:
+        nonlocal expected
+        offset = len(expected) if at is None else at
+        disk.calls.clear()
+        change = vector((offset, data), new_length=new_length)
+        scene.run(scene.service.test_and_write(SLOT, slot_secrets(letter=b"e"), {NUMBER: change}))
+        expected = expected[:offset].ljust(offset, b"\0") + data + expected[offset + len(data) :]
+        assert scene.run(slot(scene.service, SLOT)) == {0: expected}
+        file = load(scene.disk, share_path(index_name(SLOT), 0))
+        leases_at = int.from_bytes(file[92:100], "big")
+        assert int.from_bytes(file[84:92], "big") == len(expected)
+        assert file[leases_at : leases_at + 4] == (2).to_bytes(4, "big") and len(file) == leases_at + 4 + 2 * 92
+        seen.append((leases_at - 468 - len(expected), "rename" in disk.calls))
+
+    write(b"little")
+    write(b"more " * 400)
+    write(b"fills the room " * 200)
+    write(b"and a gap", at=len(expected) + 50)
+    write(b"x" * 2000)
+    write(b"inside", at=10)
+    write(b"beyond the room " * 400)
+    write(b"the end", new_length=len(expected) + 7)
+    assert seen[:6] == [(0, True), (7006, True), (4006, False), (3947, True), (1947, False), (1947, True)]
+    assert seen[6:] == [(len(expected) - 7, True), (0, True)]
+
+
 def test_choice_when_the_share_is_small_or_mostly_written_is_to_copy() -> None:
     small = Slot(version=2, node_id=bytes(20), write_enabler=bytes(32), data_size=COPY_LIMIT, leases_offset=10**9)
     large = Slot(version=2, node_id=bytes(20), write_enabler=bytes(32), data_size=COPY_LIMIT + 1, leases_offset=10**9)

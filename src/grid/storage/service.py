@@ -237,8 +237,8 @@ class StorageService:
 
     async def _test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:
         async with self._turns.exclusive(name):
-            answer = await self.run(self._slots.test_and_write, name, call)
-            if answer.passed and call.vectors:
+            answer, is_renamed = await self.run(self._slots.test_and_write, name, call)
+            if answer.passed and (is_renamed or self._directories.is_owed(name)):
                 try:
                     await self._directories.sync_shares(name)
                 except OSError as error:

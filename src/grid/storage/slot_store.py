@@ -30,7 +30,10 @@ from grid.storage.share_files import ShareFile, opened, plan_lease, share_number
 from grid.storage.slot_writes import (
     SlotState,
     empty_state,
+    fill_room,
+    fills_room,
     is_worth_copying,
+    new_front,
     plan_in_place,
     with_lease,
     write_draft,
@@ -53,10 +56,14 @@ class SlotCall:
 
 @define
 class _Outcome:
-    """What is to be done once every test has held: drafts that are written, changes in place, and removals."""
+    """What is to be done once every test has held: drafts that are written, changes in place, and removals.
+
+    filled: files of shares whose room was written to.
+    """
 
     is_drafting: bool = False
     drafts: dict[ShareNumber, Handle] = field(factory=dict)
+    filled: list[Handle] = field(factory=list)
     changes: list[Change] = field(factory=list)
     removals: list[ShareNumber] = field(factory=list)
 
@@ -84,8 +91,8 @@ class SlotStore:
         budget.require()
         return found
 
-    def test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:
-        """The answer; if the tests passed, the shares' directories must be synced before it is given.
+    def test_and_write(self, name: str, call: SlotCall) -> tuple[SlotAnswer, bool]:
+        """The answer, and whether the shares' directories must be synced before it is given.
 
         BadWriteEnablerError, UnknownVersionError, DataTooLargeError, NoSpaceError, OSError: nothing is changed, but
         that an OSError after the new states are complete may leave some shares changed and others not.
@@ -93,20 +100,21 @@ class SlotStore:
         self._store.undo.settle(name)
         states, answer = self._examine(name, call)
         if not answer.passed:
-            return answer
+            return answer, False
         outcome = _Outcome()
         try:
             with ExitStack() as handles:
+                handles.callback(self._close_filled, outcome)
                 for number, vector in call.vectors.items():
                     self._prepare(name, number, states.get(number), vector, call, outcome)
                     if number in outcome.drafts:
                         handles.callback(self._disk.close_file, outcome.drafts[number])
-                self._sync_drafts(outcome)
+                self._sync([*outcome.drafts.values(), *outcome.filled])
             self._store.undo.change(name, outcome.changes)
             self._commit(name, outcome)
         finally:
             self._clear_drafts(name, outcome)
-        return answer
+        return answer, outcome.is_drafting or bool(outcome.removals)
 
     def _examine(self, name: str, call: SlotCall) -> tuple[dict[ShareNumber, SlotState], SlotAnswer]:
         """The state of each share named that is here, and the answer."""
@@ -160,6 +168,9 @@ class SlotStore:
             if not vector.writes and after.slot == before.slot:
                 change = self._plan_lease(share, call.secrets.lease, call.now)
                 outcome.changes += [] if change is None else [change]
+            elif fills_room(before, after, vector):
+                outcome.filled.append(fill_room(self._disk, name, number, vector))
+                outcome.changes.append(new_front(number, after))
             elif is_worth_copying(before.slot, vector):
                 outcome.is_drafting = True
                 outcome.drafts[number] = write_draft(self._disk, name, number, share, after, vector)
@@ -176,12 +187,16 @@ class SlotStore:
             available=self._store.available_space(),
         )
 
-    def _sync_drafts(self, outcome: _Outcome) -> None:
+    def _sync(self, handles: Sequence[Handle]) -> None:
         if self._store.durable:
-            for handle in outcome.drafts.values():
+            for handle in handles:
                 self._disk.start_writeback(handle)
-            for handle in outcome.drafts.values():
+            for handle in handles:
                 self._disk.sync_file(handle)
+
+    def _close_filled(self, outcome: _Outcome) -> None:
+        for handle in outcome.filled:
+            self._disk.close_file(handle)
 
     def _commit(self, name: str, outcome: _Outcome) -> None:
         """Put the drafts in place, and remove what goes."""

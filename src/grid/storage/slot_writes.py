@@ -2,8 +2,10 @@
 
 A share is written anew beside its place and then renamed, so that a crash or a full disk leaves one state or the
 other. Where a little is changed in a large share that would cost too much: then it is changed in place, under an
-undo log (docs/decisions/0015). [spec storage-server 4.2-4.4, 9.1]
-Cost: octets of the share read and written once; in place, the octets changed read once and written twice.
+undo log (docs/decisions/0015). A share that grows piece by piece is given room behind its data, and what fills the
+room needs no log (docs/decisions/0080). [spec storage-server 4.2-4.4, 9.1]
+Cost: octets of the share read and written once; in place, the octets changed read once and written twice, those added
+written once.
 """
 
 from __future__ import annotations
@@ -16,15 +18,19 @@ from grid.ports import Buffer, LeaseSecrets, ShareNumber, SlotSecrets, TestWrite
 from grid.storage.disk import Disk, Handle
 from grid.storage.incoming import create_anew, make_directories
 from grid.storage.leases import RENEWAL_OWNER, SLOT_LEASE_SIZE, Lease, find_lease, new_lease
-from grid.storage.paths import draft_path, incoming_directory, incoming_prefix
+from grid.storage.paths import draft_path, incoming_directory, incoming_prefix, share_path
 from grid.storage.share_files import ShareFile, free_slot
 from grid.storage.slots import DATA_OFFSET, LATEST_VERSION, Slot, pack_back, pack_front
 from grid.storage.undo import Change
 
-COPY_LIMIT = 16 * 2**20
-"""Shares up to this size are always written anew."""
+COPY_LIMIT = 2**20
+"""Shares up to this size are always written anew, unless they grow into room that they have."""
 COPY_FACTOR = 4
-"""Larger ones are, too, when what is written is at least this part of them."""
+"""Larger ones are, too, when what is replaced is at least this part of them."""
+ROOM_FROM = 2**16
+"""A share to which so much is added at once is likely to grow again."""
+MOST_ROOM = 32 * 2**20
+"""Octets of room behind a share's data, at most; as much as there are data, otherwise. It is a hole in the file."""
 _CHUNK_SIZE = 2**20
 
 
@@ -64,16 +70,52 @@ def with_lease(
 
 
 def written(slot: Slot, vector: TestWrite) -> Slot:
-    """The slot after the vector's writes; DataTooLargeError."""
+    """The slot after the vector's writes, with room for more where more is likely to come; DataTooLargeError."""
+    after = slot
     for offset, data in vector.writes:
-        slot = slot.grown(offset, len(data))
-    return slot.cut(vector.new_length)
+        after = after.grown(offset, len(data))
+    after = after.cut(vector.new_length)
+    if vector.new_length is None:
+        moved = after.leases_offset > slot.leases_offset
+        if moved and slot.data_size and after.data_size - slot.data_size >= ROOM_FROM:
+            return evolve(after, leases_offset=after.leases_offset + min(after.data_size, MOST_ROOM))
+    elif vector.writes and after.data_size >= slot.data_size:
+        return evolve(after, leases_offset=DATA_OFFSET + after.data_size)
+    return after
 
 
 def is_worth_copying(slot: Slot, vector: TestWrite) -> bool:
     """Whether the share is better written anew than changed in place."""
-    written_size = sum(len(data) for _, data in vector.writes)
-    return slot.data_size <= max(COPY_LIMIT, written_size * COPY_FACTOR)
+    replaced = sum(max(0, min(len(data), slot.data_size - offset)) for offset, data in vector.writes)
+    return slot.data_size <= max(COPY_LIMIT, replaced * COPY_FACTOR)
+
+
+def fills_room(before: SlotState, after: SlotState, vector: TestWrite) -> bool:
+    """Whether all that the vector does is to add octets right behind the data, in room that is there."""
+    position = before.slot.data_size
+    for offset, data in vector.writes:
+        if offset != position:
+            return False
+        position += len(data)
+    is_same = evolve(before.slot, data_size=position) == after.slot
+    return position > before.slot.data_size and is_same and pack_back(before.leases) == pack_back(after.leases)
+
+
+def fill_room(disk: Disk, name: str, number: ShareNumber, vector: TestWrite) -> Handle:
+    """Put the octets where nobody sees them yet, into the share's file, which is open and not synced then; OSError."""
+    handle = disk.open_file(share_path(name, number), writable=True)
+    try:
+        for offset, data in vector.writes:
+            disk.write(handle, DATA_OFFSET + offset, [data])
+    except OSError:
+        disk.close_file(handle)
+        raise
+    return handle
+
+
+def new_front(number: ShareNumber, after: SlotState) -> Change:
+    """What makes the octets that fill the room part of the share: one sector."""
+    return Change(share_number=number, writes=[(0, pack_front(after.slot, after.leases))])
 
 
 def write_draft(

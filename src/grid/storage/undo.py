@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from hashlib import sha256
 from threading import Lock
 
@@ -69,9 +70,7 @@ class UndoLog:
         logged = [change for change in changes if not change.is_atomic]
         if logged:
             self._change_logged(name, logged)
-        for change in changes:
-            if change.is_atomic:
-                self._apply_all(name, [change])
+        self._apply_all(name, [change for change in changes if change.is_atomic])
 
     def settle(self, name: str, *, to_read: bool = False) -> None:
         """Put back what an earlier failure left half done; OSError if that fails again.
@@ -113,14 +112,16 @@ class UndoLog:
             raise
 
     def _apply_all(self, name: str, changes: Sequence[Change]) -> None:
-        for change in changes:
-            handle = self._disk.open_file(share_path(name, change.share_number), writable=True)
-            try:
+        with ExitStack() as stack:
+            handles = []
+            for change in changes:
+                handle = self._disk.open_file(share_path(name, change.share_number), writable=True)
+                stack.callback(self._disk.close_file, handle)
                 self._apply(handle, change)
-                if self._durable:
-                    self._disk.sync_file(handle)
-            finally:
-                self._disk.close_file(handle)
+                handles.append(handle)
+            # All are changed before the first is synced: one commit of the file system's journal serves them all.
+            for handle in handles if self._durable else ():
+                self._disk.sync_file(handle)
 
     def _apply(self, handle: Handle, change: Change) -> None:
         if change.cut is not None:
