@@ -51,7 +51,7 @@ def run_campaign(
             systems = {label: make(label) for label in campaign.systems}
             for index, system in enumerate(systems.values()):
                 stack.callback(system.stop)
-                system.start(directory / f"run{run}-{index}", campaign.servers, campaign.encodings)
+                _start(system, directory / f"run{run}-{index}", campaign, tell)
             files = directory / f"run{run}-files"
             files.mkdir()
             stack.callback(files.rmdir)
@@ -62,6 +62,16 @@ def run_campaign(
             failures += _run_cells(plan_cells(campaign, seed, run), run, stage, writer, outliers, told)
             times = outliers.times
     return failures
+
+
+def _start(system: System, root: Path, campaign: Campaign, tell: Callable[[str], None]) -> None:
+    """Start it; once more if that fails, since a port that was free may be taken by somebody else meanwhile."""
+    try:
+        system.start(root, campaign.servers, campaign.encodings)
+    except (RuntimeError, TimeoutError) as error:
+        tell(f"{system.label} did not start, and is started anew: {error}")
+        system.stop()
+        system.start(root.with_name(f"{root.name}-again"), campaign.servers, campaign.encodings)
 
 
 def _run_cells(

@@ -111,7 +111,7 @@ class MemorySystem:
 
     def start(self, root: Path, servers: int, encodings: Sequence[Encoding]) -> None:
         self._events.append(f"start {self.label}")
-        if self._fault == "start":
+        if self._fault == "start" or (self._fault == "start once" and not root.name.endswith("again")):
             raise RuntimeError("will not start")
         assert not root.exists()
         assert servers == CAMPAIGN.servers
@@ -205,7 +205,15 @@ def test_run_when_a_system_will_not_start_stops_those_that_did(tmp_path: Path) -
     events: list[str] = []
     with pytest.raises(RuntimeError, match="will not start"):
         run(tmp_path, lambda label: MemorySystem(label, events, "start" if label == "tahoe" else ""))
-    assert events == ["start grid", "start tahoe", "stop tahoe", "stop grid"]
+    assert events == ["start grid", *["start tahoe", "stop tahoe"] * 2, "stop grid"]
+
+
+def test_run_when_a_system_starts_at_the_second_attempt_goes_on(tmp_path: Path) -> None:
+    events: list[str] = []
+    failures, record = run(tmp_path, lambda label: MemorySystem(label, events, "start once"))
+    assert failures == 0
+    assert len(record.samples) == 48
+    assert events.count("start grid") == 2 * 2
 
 
 def test_run_of_ranges_puts_a_file_once_and_alacrity_each_time(tmp_path: Path) -> None:
