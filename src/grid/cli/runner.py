@@ -52,12 +52,15 @@ def run_task(task: Callable[[Any], Coroutine[Any, Any, T]], observer: ILogObserv
             reactor.stop()
 
     def start() -> None:
-        interruption.watch(Deferred.fromCoroutine(task(reactor)).addBoth(ended))
+        interruption.watch()  # Before the task begins: whoever hears that it does may send a signal at once.
+        interruption.task = Deferred.fromCoroutine(task(reactor)).addBoth(ended)
 
     gc.freeze()
     gc.enable()
     reactor.callWhenRunning(start)
     reactor.run()
+    if not outcome:  # Twisted's own handler stops the reactor while it starts.
+        raise InterruptedBySignal(signal.SIGTERM)
     (result,) = outcome
     if isinstance(result, Failure):
         if interruption.number is not None and isinstance(result.value, TwistedCancelled):
@@ -73,20 +76,22 @@ class _Interruption:
     def __init__(self, reactor: Any) -> None:  # noqa: ANN401 - Twisted's reactors have no common type
         self._reactor = reactor
         self.number: int | None = None
+        self.task: Deferred[None] | None = None
 
-    def watch(self, task: Deferred[None]) -> None:
-        if task.called:
-            return
-
+    def watch(self) -> None:
         def interrupt(number: int, frame: object) -> None:
             if self.number is not None:
                 os._exit(130)
             self.number = number
-            self._reactor.callFromThread(task.cancel)
+            self._reactor.callFromThread(self._cancel)
             self._reactor.callFromThread(self._reactor.callLater, _CLEAN_UP_S, os._exit, 130)
 
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, interrupt)
+
+    def _cancel(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
 
 
 def _begin_logging(observer: ILogObserver | None) -> None:

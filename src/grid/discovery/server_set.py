@@ -37,6 +37,11 @@ class ServerEntry:
     is_static: bool
     status: ConnectionStatus
 
+    @property
+    def is_vouched_for(self) -> bool:
+        """Whether the static file names it, or an introducer has told of it now: it is not just remembered."""
+        return self.is_static or self.announcement.signed is not None
+
 
 @define
 class _Known:
@@ -118,7 +123,7 @@ class ServerSet:
 def _supersedes(new: Announcement, kept: Announcement) -> bool:
     """As between announcements; what came from a cache gives way to whatever else a signer says."""
     if kept.signed is None and new.signed is not None:
-        return new.fields != kept.fields
+        return True
     return replaces(new, kept)
 
 

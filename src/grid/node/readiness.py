@@ -1,4 +1,8 @@
-"""When a grid that was just started can be used: every server has been announced, and has answered."""
+"""When a grid that was just started can be used: every server has been announced, and has answered.
+
+Servers that are only remembered from last time do not count: their addresses may well be the same, but nobody else
+hears of them before they have announced themselves again.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ _PAUSE_S = 0.05
 
 
 async def wait_for_servers(client: Client, count: int, deadline_s: float, complain: Callable[[], None]) -> None:
-    """Return when that many servers have answered over their transport; GridError if they do not in time.
+    """Return when that many servers are announced and have answered over their transport; GridError if they do not in time.
 
     complain: called again and again meanwhile; whatever it raises ends the wait.
     """
@@ -26,8 +30,9 @@ async def wait_for_servers(client: Client, count: int, deadline_s: float, compla
         complain()
         if clock.now() > give_up_at:
             raise GridError(f"only {len(answered)} of {count} servers answered within {deadline_s:.0f} s")
+        vouched_for = {entry.identity.server_id for entry in client.server_set.entries if entry.is_vouched_for}
         for server in client.server_set.servers:
-            if server.identity.server_id not in answered:
+            if server.identity.server_id in vouched_for - answered:
                 try:
                     await with_deadline(clock, server.get_version(), _ANSWER_S, lambda: PeerTimeoutError("no answer"))
                 except GridError:
