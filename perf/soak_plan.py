@@ -15,8 +15,8 @@ from attrs import define, field, frozen
 MOST_AWAY = 2
 """Servers away at once. Every encoding below has happy >= k + MOST_AWAY, and MOST_AWAY servers are never needed."""
 
-ENCODINGS = ((1, 3, 3), (1, 10, 4), (2, 6, 4), (3, 10, 7), (3, 20, 7), (4, 12, 6), (5, 10, 7))
-"""(k, n, happy)."""
+ENCODINGS = ((1, 4, 3), (1, 10, 4), (2, 6, 4), (3, 10, 7), (3, 20, 7), (4, 12, 6), (5, 10, 7))
+"""(k, n, happy); a server that dies once it was given its share is not replaced, so that happy < n."""
 
 SEGMENTS = (1 << 17, 1 << 20)
 LARGEST = 20_000_000

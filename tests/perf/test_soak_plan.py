@@ -66,4 +66,4 @@ def test_plan_when_enough_servers_are_away_takes_no_more() -> None:
 
 def test_encodings_when_the_most_servers_are_away_bear_it() -> None:
     for k, n, happy in ENCODINGS:
-        assert k + MOST_AWAY <= happy <= min(n, 10 - MOST_AWAY - 1)
+        assert k + MOST_AWAY <= happy <= min(n - 1, 10 - MOST_AWAY - 1)
