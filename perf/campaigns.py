@@ -46,6 +46,11 @@ class Load:
     seconds: float = 0.0
     sparse: bool = False
 
+    @property
+    def suits_commands(self) -> bool:
+        """Whether one command does it; all else is asked of warm clients only."""
+        return self.scenario == "put-get" and self.format == "chk" and self.count == 1
+
 
 def whole_files(*sizes: int, format: Format = "chk") -> tuple[Load, ...]:
     """Single files of these sizes, put and got."""
@@ -107,6 +112,7 @@ def plan_cells(campaign: Campaign, seed: int, run: int) -> Sequence[Cell]:
                     Cell(system=system, client=client, load=load, encoding=encoding, place=place, warmup=warmup)
                     for system in campaign.systems
                     for client in campaign.clients
+                    if client == "warm" or load.suits_commands
                     for encoding in campaign.encodings
                 )
         draw.shuffle(part)

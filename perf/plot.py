@@ -14,6 +14,7 @@ from perf.work import MB, Work, work_of
 AXES = (
     ("length", "octets read", 1.0),
     ("k", "shares needed", 1.0),
+    ("count", "children", 1.0),
     ("segment", "segment, MB", MB),
     ("size", "size, MB", MB),
 )
@@ -26,12 +27,11 @@ def plot(record: Record, path: Path) -> None:
     panels = panels_of(works(record))
     figure, places = pyplot.subplots(1, len(panels), figsize=(5 * len(panels), 4), squeeze=False)
     for place, (title, mine) in zip(places[0], panels.items(), strict=True):
-        factor, label, unit = axis_of(mine)
-        for system in record.header.systems:
-            _line(place, record, system, mine, (factor, unit))
-        _floor_line(place, record, mine, (factor, unit))
-        measure = mine[0].unit
-        place.set(title=title, xscale="log", xlabel=label, ylabel=measure, ylim=(0, None))
+        if len(mine) == 1:
+            _bars(place, record, mine[0])
+        else:
+            _lines(place, record, mine)
+        place.set(title=title, ylabel=mine[0].unit, ylim=(0, None))
         place.legend()
     figure.suptitle(f"{record.header.campaign}, {record.header.environment.get('date')}")
     figure.tight_layout()
@@ -97,11 +97,13 @@ def _pyplot() -> Any:  # noqa: ANN401 - imported only where pictures are drawn
 
 
 def panels_of(found: list[Work]) -> dict[str, list[Work]]:
-    """What belongs on one pair of axes, by the title: the same scenario, client, number of files and unit."""
+    """What belongs on one pair of axes, by the title: the same scenario, format, client, number of files and unit."""
     panels: dict[str, list[Work]] = {}
     for work in found:
-        files = f", {work.count} files" if work.count > 1 else ""
-        panels.setdefault(f"{work.scenario}, {work.client}{files}, {work.unit}", []).append(work)
+        files = f", {work.count} files" if work.size and work.count > 1 else ""
+        format = str(dict(work.factors).get("format", "")).upper()
+        title = f"{format} {work.scenario}, {work.client}{files}, {work.unit}".strip()
+        panels.setdefault(title, []).append(work)
     return panels
 
 
@@ -113,11 +115,33 @@ def axis_of(mine: list[Work]) -> tuple[str, str, float]:
     return AXES[-1]
 
 
+def _lines(panel: Any, record: Record, mine: list[Work]) -> None:  # noqa: ANN401 - matplotlib's
+    """One for each system, over the factor that varies."""
+    factor, label, unit = axis_of(mine)
+    for system in record.header.systems:
+        _line(panel, record, system, mine, (factor, unit))
+    _floor_line(panel, record, mine, (factor, unit))
+    panel.set(xscale="log", xlabel=label)
+
+
+def _bars(panel: Any, record: Record, work: Work) -> None:  # noqa: ANN401 - matplotlib's
+    """One for each system, where nothing varies; the floor as a line across."""
+    for number, system in enumerate(record.header.systems):
+        values = _values(record, system, work)
+        if values:
+            found = estimate(values)
+            ends = [[found.median - found.interval.low], [found.interval.high - found.median]]
+            panel.bar(number, found.median, yerr=ends, capsize=3, color=f"C{number}", label=system)
+    limit = floor_of(record, work)
+    if limit is not None:
+        panel.axhline(limit, linestyle="--", color="grey", label="floor")
+    panel.set(xticks=[], xlabel=str(work))
+
+
 def _line(panel: Any, record: Record, system: str, mine: list[Work], axis: tuple[str, float]) -> None:  # noqa: ANN401
     places, middles, lows, highs = [], [], [], []
     for work in mine:
-        times = [item.seconds for item in record.measured() if item.system == system and work_of(item) == work]
-        values = [work.measure(time) for time in times if time is not None]
+        values = _values(record, system, work)
         if values:
             found = estimate(values)
             places.append(_place(work, axis))
@@ -133,6 +157,11 @@ def _floor_line(panel: Any, record: Record, mine: list[Work], axis: tuple[str, f
     if limits:
         places, rates = zip(*limits, strict=True)
         panel.plot(places, rates, linestyle="--", marker="_", color="grey", label="floor")
+
+
+def _values(record: Record, system: str, work: Work) -> list[float]:
+    times = [item.seconds for item in record.measured() if item.system == system and work_of(item) == work]
+    return [work.measure(time) for time in times if time is not None]
 
 
 def _place(work: Work, axis: tuple[str, float]) -> float:

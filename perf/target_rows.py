@@ -133,10 +133,12 @@ def _line(outcome: Outcome) -> str:
 
 def _measured(target: Target, finding: Finding) -> str:
     rival = f" (than {finding.against})" if target.against == BEST else ""
-    return f"{finding.system.removeprefix('grid@')} {_value(finding.estimate)}{rival}"
+    return f"{finding.system.removeprefix('grid@')} {_value(finding.estimate, target)}{rival}"
 
 
-def _value(found: Estimate) -> str:
+def _value(found: Estimate, target: Target) -> str:
     if found.count == 1:
         return f"{found.median:.3g}, 1 run"
+    if not target.is_ratio and target.metric != "idle cpu":
+        return f"{found.median:.3g}, the most of {found.count} runs"
     return f"{found.median:.3g} [{found.interval.low:.3g}, {found.interval.high:.3g}], {found.count} runs"

@@ -1,0 +1,16 @@
+"""The benchmark harness over real Tahoe-LAFS 1.20 grids of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.perf.everything import everything, expect_all
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.mark.parametrize("system", ["tahoe@foolscap", "tahoe@http"])
+def test_tahoe_does_all_that_campaigns_ask(tmp_path: Path, system: str) -> None:
+    expect_all(everything(tmp_path, system), "zfec")
