@@ -4,7 +4,7 @@ Synchronous and pure; drive.py runs it. Reading, encoding, hashing and sending o
 carries all of its shares of a batch; a server that fails or stalls is left behind as long as enough others
 remain, and success means that what is counted was said to be durable. [spec immutable 11; placement 5]
 
-Cost: round trips: per server one message per batch, WRITES_IN_FLIGHT at once, and one to close. Memory:
+Cost: round trips: per server one message per batch, a window of octets at once, and one to close. Memory:
 LIVE_BYTES of shares of a few batches. CPU: per batch one pool call to encode and one to hash.
 """
 
@@ -37,14 +37,14 @@ from grid.immutable.writesplit import split_writes
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, ShareWrite
 
-BATCH_BYTES = 12 * 2**20
-"""Octets of all shares in one batch: a megabyte and more to each of ten servers."""
+BATCH_BYTES = 20 * 2**20
+"""Octets of all shares in one batch: nearly two megabytes to each of ten servers, since each message has its price."""
 
-LIVE_BYTES = 3 * BATCH_BYTES
+LIVE_BYTES = 2 * BATCH_BYTES
 """Octets of shares read, encoded and not yet taken by all servers."""
 
-WRITES_IN_FLIGHT = 2
-"""Messages outstanding per server: one being stored while the next one travels."""
+WRITE_WINDOW = 2**21 + 2**17
+"""Octets outstanding per server, or one message if that is longer: all servers' together are what travels."""
 
 
 @define(kw_only=True, eq=False)
@@ -281,9 +281,12 @@ class PutPlan:
             server.last_queued = last.queued = True
             last.waiting_for.add(server.server_id)
             self._queue_for(server, last)
-        while server.queue and len(server.writing) < WRITES_IN_FLIGHT:
-            batch, writes = server.queue.popleft()
+        while server.queue:
+            batch, writes = server.queue[0]
             size = sum(write.size for write in writes)
+            if server.writing and sum(other.size for other in server.writing) + size > WRITE_WINDOW:
+                break
+            server.queue.popleft()
             request = WriteShares(
                 server_id=server.server_id, writes=writes, size=size, share_numbers=tuple(sorted(server.shares))
             )

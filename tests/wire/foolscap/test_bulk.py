@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+import pytest
 from foolscap.api import Referenceable, Tub
+from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ServerEndpoint
+from twisted.internet.task import deferLater
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 
+from grid.wire.foolscap import broker
+from grid.wire.foolscap.broker import set_wake_mark
 from grid.wire.foolscap.bulk import STROKE_SIZE, BulkTransport
+from grid.wire.foolscap.calls import call
+from grid.wire.foolscap.schema import RIShareUpload
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub, throwaway_certificate
 
 LONG = bytes(range(256)) * (5 * 2**12 + 1)
+
+
+def _reactor() -> Any:
+    from twisted.internet import reactor
+
+    return reactor
 
 
 class _Echo(Referenceable):
@@ -85,3 +99,60 @@ def test_layer_when_twisted_changes_then_the_methods_leaned_on_are_still_there()
     for name in ("_write", "_flushSendBIO", "_flushReceiveBIO", "_bufferedWrite", "_tlsShutdownFinished"):
         assert callable(getattr(TLSMemoryBIOProtocol, name))
     assert issubclass(BulkTransport, BufferingTLSTransport)
+
+
+def test_binding_when_pyopenssl_changes_then_what_is_leaned_on_is_still_there() -> None:
+    from OpenSSL._util import lib
+
+    assert callable(lib.SSL_read)
+    assert callable(lib.SSL_get_error)
+
+
+async def test_long_string_when_received_then_the_socket_wakes_us_for_much_at_a_time_and_at_its_end_for_anything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    marks: list[int] = []
+
+    def noted(transport: Any, mark: int) -> None:
+        marks.append(mark)
+        set_wake_mark(transport, mark)
+
+    monkeypatch.setattr(broker, "set_wake_mark", noted)
+    server, client = start_tub(), start_tub()
+    reference = await client.getReference(await _serve(server))
+    try:
+        assert await reference.callRemote("echo", LONG) == LONG
+        assert await reference.callRemote("echo", b"x") == b"x"
+        assert max(marks) > 2**16
+        assert marks.count(1) == 2
+    finally:
+        await stop_tub(client)
+        await stop_tub(server)
+
+
+async def test_call_when_it_waits_for_its_answer_then_what_was_sent_is_not_kept() -> None:
+    class Slow(Referenceable):
+        def remote_write(self, records: bytes, data: bytes) -> Deferred[None]:
+            taken.append(len(data))
+            answer: Deferred[None] = Deferred()
+            answers.append(answer)
+            return answer
+
+    taken: list[int] = []
+    answers: list[Deferred[None]] = []
+    server, client = start_tub(), start_tub()
+    await _serve(server)
+    reference = await client.getReference(server.registerReference(Slow()))
+    try:
+        data = bytes(LONG)
+        before = sys.getrefcount(data)
+        waiting = Deferred.fromCoroutine(call(reference, RIShareUpload, "a server", "write", b"", data))
+        while not answers:
+            await deferLater(_reactor(), 0.01)
+        assert taken == [len(LONG)]
+        assert sys.getrefcount(data) == before
+        answers[0].callback(None)
+        await waiting
+    finally:
+        await stop_tub(client)
+        await stop_tub(server)

@@ -7,6 +7,7 @@ not read the answers is not listened to, and its requests are not carried out, u
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 from foolscap.banana import b1282int, int2b128
@@ -17,9 +18,24 @@ from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
 from grid.limits import MAX_UNSENT, MAX_WIRE_MESSAGE
+from grid.wire.foolscap.receive_buffer import ReceiveBuffer
 
 _PREFIX_SIZE = 65
 _LONG_STRING = 4096
+_RECORD_ROOM = 2**15
+"""More octets than one TLS record has."""
+_WAKE_SIZE = 2**19
+"""Octets of a long string that are received at once, as far as the kernel's buffers hold them."""
+
+
+def set_wake_mark(transport: Any, mark: int) -> None:
+    """Have the transport's socket count as readable from that many octets on, where it is one and the system can."""
+    handle = getattr(transport, "socket", None)
+    if handle is not None:
+        try:
+            handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, mark)
+        except OSError:
+            pass  # Then it is woken more often.
 
 
 class _RootUnslicer(PBRootUnslicer):
@@ -41,8 +57,10 @@ class BoundedBroker(Broker):
     def initReceive(self) -> None:
         """Start with no message."""
         super().initReceive()
+        self.buffer = ReceiveBuffer()
         self._message_size = 0
         self._awaited_size = 0
+        self._wake_mark = 1
 
     def initSend(self) -> None:
         """Start with nothing to send."""
@@ -128,16 +146,26 @@ class BoundedBroker(Broker):
             raise BananaError("a message longer than any that is accepted here")
         if len(self.buffer) + len(chunk) < self._awaited_size:
             self.buffer.append(chunk)
-            return
-        super().handleData(chunk)
-        self._awaited_size = self._size_of_string_at_head()
+        else:
+            super().handleData(chunk)
+            self._awaited_size = self._size_of_string_at_head()
+        self._wait_for(self._awaited_size - len(self.buffer))
+
+    def _wait_for(self, missing: int) -> None:
+        """Be woken when much of a long string has come, rather than for each of its packets.
+
+        missing: octets of it that are yet to come; so many more at least will come, encrypted or not, but for those
+        of one record which may be here and not decrypted.
+        """
+        mark = min(_WAKE_SIZE, missing - _RECORD_ROOM)
+        mark = mark if mark >= _RECORD_ROOM else 1
+        if mark != self._wake_mark:
+            self._wake_mark = mark
+            set_wake_mark(self.transport, mark)
 
     def _size_of_string_at_head(self) -> int:
         """Octets that must be in the buffer before there is anything to do; 0 if that is not known."""
-        if not len(self.buffer):
-            return 0
-        prefix = self.buffer.popleft(_PREFIX_SIZE)
-        self.buffer.appendleft(prefix)
+        prefix = self.buffer.peek(_PREFIX_SIZE)
         for position, octet in enumerate(prefix):
             if octet >= 0x80:
                 is_string = prefix[position : position + 1] == STRING

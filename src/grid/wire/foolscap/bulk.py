@@ -2,9 +2,11 @@
 
 Twisted's TLS layer encrypts 16 KiB at a time, fetches each record by itself and hands each one to the protocol
 by itself; at megabytes a message that costs more than the cipher. Here a stroke of a quarter megabyte is one
-call each way. It leans on three inner methods of that layer, which the tests of this module hold still.
+call out, and on its way in is decrypted record by record to one place and handed on as one. It leans on inner
+methods of that layer and on pyOpenSSL's binding, which the tests of this module hold still.
 
-Cost per MiB sent or received: 4 calls into OpenSSL instead of 64, and no copy per record.
+Cost per MiB sent: 4 calls into OpenSSL, and no copy to join it with what is small. Received: a call per record, of
+half a microsecond each beside the cipher, and one copy.
 """
 
 from __future__ import annotations
@@ -14,18 +16,33 @@ from typing import Any
 from foolscap.crypto import FoolscapContextFactory
 from foolscap.negotiate import Negotiation
 from OpenSSL import SSL
+from OpenSSL._util import ffi, lib
 from twisted.protocols.policies import ProtocolWrapper
-from twisted.protocols.tls import BufferingTLSTransport
+from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
 STROKE_SIZE = 2**18
 """Octets encrypted or read at once."""
+
+_READ_SIZE = 2**20
+"""Octets asked of the socket at once."""
 
 _RECORD_ROOM = STROKE_SIZE // 16384 * 64 + 4096
 """What records add to a stroke: some 22 octets each, and handshake messages."""
 
 _RECORD_SIZE = 2**14
 """Octets in a full TLS record."""
+
+_LARGE_WRITE = 2**16
+"""Octets from which on a write is not joined with others."""
+
+_ROOM = bytearray(STROKE_SIZE + _RECORD_SIZE)
+_ROOM_VIEW = memoryview(_ROOM)
+_ROOM_START = ffi.from_buffer("char[]", _ROOM) + 0
+"""Where records are decrypted to, of whichever connection it is: its content is copied before it is passed on."""
+
+_WANT_READ = 2
+"""OpenSSL's code for: no whole record has come."""
 
 _ENABLE_PARTIAL_WRITE = 0x1
 """OpenSSL's SSL_MODE_ENABLE_PARTIAL_WRITE, which pyOpenSSL sets and does not name."""
@@ -63,15 +80,36 @@ class BulkTransport(BufferingTLSTransport):
 
     def _flushReceiveBIO(self) -> None:
         """Hand on all records that have come as one, and let Twisted deal with what is no plain record."""
-        records: list[bytes] = []
+        size = 0
         while not self._lostTLSConnection:
-            try:
-                records.append(self._tlsConnection.recv(_RECORD_SIZE))
-            except (SSL.WantReadError, SSL.ZeroReturnError, SSL.Error):
-                break
-        if records and not self._aborted:
-            ProtocolWrapper.dataReceived(self, b"".join(records))
-        super()._flushReceiveBIO()  # type: ignore[no-untyped-call]
+            connection = self._tlsConnection._ssl
+            count = lib.SSL_read(connection, _ROOM_START + size, STROKE_SIZE + _RECORD_SIZE - size)
+            if count > 0:
+                size += count
+                if size >= STROKE_SIZE:
+                    self._hand_on(size)
+                    size = 0
+                continue
+            ended = lib.SSL_get_error(connection, count) != _WANT_READ
+            if size:
+                self._hand_on(size)
+            if not ended:
+                self._flushSendBIO()
+            else:
+                super()._flushReceiveBIO()  # type: ignore[no-untyped-call]
+            return
+
+    def _hand_on(self, size: int) -> None:
+        if not self._aborted:
+            ProtocolWrapper.dataReceived(self, bytes(_ROOM_VIEW[:size]))
+
+    def write_promptly(self, data: bytes) -> None:
+        """Send what is large as it is, behind what waits to be joined."""
+        if len(data) < _LARGE_WRITE:
+            self._aggregator.write(data)
+        else:
+            self._aggregator.flush()
+            TLSMemoryBIOProtocol.write(self, data)
 
 
 class _BulkContextFactory(FoolscapContextFactory):
@@ -93,4 +131,5 @@ class BulkNegotiation(Negotiation):
         if type(layer) is BufferingTLSTransport:
             # The layer is made inside Twisted, which offers no other place to say of which class.
             layer.__class__ = BulkTransport
-        self.transport.bufferSize = STROKE_SIZE
+            layer.write = layer.write_promptly  # type: ignore[method-assign]
+        self.transport.bufferSize = _READ_SIZE

@@ -15,8 +15,10 @@ from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, from_remote
 
 async def call(reference: Any, interface: Any, where: str, method: str, *arguments: Any, result: Any = None) -> Any:
     """The method's answer; errors are those of our tree. result: a constraint tighter than the schema's."""
+    sent = send(reference, interface, method, *arguments, result=result)
+    del arguments  # What has been sent, megabytes perhaps, is not kept until the answer comes.
     try:
-        return await send(reference, interface, method, *arguments, result=result)
+        return await sent
     except REMOTE_ERRORS as error:
         raise from_remote(error, where) from None
 

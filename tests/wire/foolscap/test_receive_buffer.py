@@ -1,0 +1,59 @@
+"""The receive buffer against Foolscap's own, which it stands in for."""
+
+from __future__ import annotations
+
+from foolscap.stringchain import StringChain
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.wire.foolscap.receive_buffer import ReceiveBuffer
+
+_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.binary(max_size=40)),
+        st.tuples(st.just("appendleft"), st.binary(max_size=40)),
+        st.tuples(st.just("popleft"), st.integers(0, 90)),
+        st.tuples(st.just("put back"), st.integers(1, 65), st.integers(0, 65)),
+        st.tuples(st.just("clear")),
+    ),
+    max_size=40,
+)
+
+
+@given(steps=_STEPS)
+def test_buffer_when_driven_as_foolscap_drives_its_own_then_gives_the_same(steps: list[tuple[object, ...]]) -> None:
+    ours, theirs = ReceiveBuffer(), StringChain()
+    for name, *arguments in steps:
+        if name == "put back":
+            count, skipped = arguments
+            taken = ours.popleft(count)
+            assert taken == theirs.popleft(count)
+            ours.appendleft(taken[skipped:])
+            theirs.appendleft(taken[skipped:])
+        elif name == "popleft" and not len(theirs):
+            assert ours.popleft(*arguments) == b""
+        else:
+            assert getattr(ours, str(name))(*arguments) == getattr(theirs, str(name))(*arguments)
+        assert len(ours) == len(theirs)
+    rest = theirs.popleft(len(theirs)) if len(theirs) else b""
+    assert ours.peek(7) == rest[: len(ours.peek(7))]
+    assert ours.popleft(10_000) == rest
+
+
+def test_buffer_when_a_prefix_is_put_back_then_the_piece_is_not_copied() -> None:
+    buffer = ReceiveBuffer()
+    piece = bytes(100_000)
+    buffer.append(piece)
+    prefix = buffer.popleft(65)
+    buffer.appendleft(prefix[5:])
+    buffer.popleft(10)
+    assert buffer._pieces[0] is piece
+    assert len(buffer) == 100_000 - 15
+
+
+def test_buffer_when_a_whole_piece_is_taken_then_it_is_the_same_object() -> None:
+    buffer = ReceiveBuffer()
+    piece = bytes(1000)
+    buffer.append(piece)
+    assert buffer.popleft(1000) is piece
+    assert len(buffer) == 0
