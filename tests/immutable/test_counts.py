@@ -129,7 +129,7 @@ def test_put_when_the_file_is_large_writes_one_message_per_server_and_batch() ->
     data = noise(20_000_000)
     grid.put(data)
     batches = grid.virtual.cpu.calls.count("encode_segments")
-    assert batches == -(-20 // 3)
+    assert batches == -(-20 // 5)
     for server in grid.servers:
         assert server.calls.count("write") == batches
         assert server.calls.count("close") == 1
