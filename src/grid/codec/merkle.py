@@ -10,6 +10,7 @@ Cost: CPU: about 1 us a node. Memory: two trees while one is built.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import sha256
 
 from grid.crypto.buffer import Buffer
@@ -30,6 +31,7 @@ def padded_leaf_count(count: int) -> int:
     return 1 << max(count - 1, 0).bit_length()
 
 
+@lru_cache(maxsize=4096)
 def empty_leaf(index: int) -> bytes:
     """The padding leaf at that leaf index."""
     return tagged_hash(_EMPTY_LEAF_TAG, b"%d" % index)

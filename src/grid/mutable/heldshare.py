@@ -10,7 +10,7 @@ from attrs import define, field
 
 from grid.mutable.geometry import HASH_SIZE, Geometry
 from grid.mutable.prefix import checkstring_size
-from grid.mutable.treerows import node_ranges, nodes_of_chunk
+from grid.mutable.treerows import chunk_ranges
 from grid.mutable.versions import Place, Sighting
 from grid.mutable.window import ShareRun
 from grid.ports import Buffer, Range, ServerId, ShareNumber
@@ -24,7 +24,7 @@ class HeldShare:
     """usable: not bad, not gone, not moved on. proven: the leaves of a chunk, by its first leaf.
 
     nodes, chain: as they came, of chunks that are not proven yet. asked: chunks whose hashes are on their
-    way; overdue: those of them that are late.
+    way; overdue: those of them that are late. proving: chunks whose hashes are being proven, which is done once.
     """
 
     sighting: Sighting
@@ -35,6 +35,7 @@ class HeldShare:
     chain: Buffer | None = field(default=None, repr=False)
     asked: set[int] = field(factory=set)
     overdue: set[int] = field(factory=set)
+    proving: set[int] = field(factory=set)
     checkstring: bytes = field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -64,6 +65,11 @@ class HeldShare:
     def run_range(self, batch: Batch) -> Range:
         """Where the batch's blocks lie."""
         return self.sighting.table.data[0] + self.geometry.run_offset(batch.first), batch.share_bytes
+
+    def note_proving(self, batch: Batch) -> None:
+        """Note that the batch's chunk is being proven, if it is not proven yet."""
+        if batch.chunk_first not in self.proven:
+            self.proving.add(batch.chunk_first)
 
     def note_proven(self, batch: Batch, leaves: bytes) -> None:
         """Keep the proven leaves of the batch's chunk, and what they were proven with no longer."""
@@ -100,7 +106,7 @@ class HeldShare:
             return wanted
         if self.chain is None:
             wanted.append(self.sighting.table.chain)
-        return wanted + self._hash_ranges(batch)
+        return [*wanted, *self._hash_ranges(batch)]
 
     def note_asked(self, batch: Batch) -> int | None:
         """Note that the hashes of the batch's chunk are on their way; that chunk, None if they are no part of it."""
@@ -124,11 +130,10 @@ class HeldShare:
             return ShareRun(blocks=run, leaves=leaves)
         return ShareRun(blocks=run, nodes=self.nodes.get(batch.chunk_first, {}), chain=self.chain or b"")
 
-    def _hash_ranges(self, batch: Batch) -> list[Range]:
+    def _hash_ranges(self, batch: Batch) -> Sequence[Range]:
         if self.geometry.leaf_count == 1:
-            return []
-        nodes = nodes_of_chunk(self.geometry, batch.chunk_first, batch.chunk_leaves)
-        return node_ranges(nodes, self.sighting.table.block_tree[0])
+            return ()
+        return chunk_ranges(self.geometry, batch.chunk_first, batch.chunk_leaves, self.sighting.table.block_tree[0])
 
     def _keep_hashes(self, batch: Batch, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
         """Cut the answer into nodes; which of them are right shows when they are proven."""

@@ -272,8 +272,10 @@ class ReadPlan:
     def _open(self, batch: Batch) -> list[Request]:
         k = self._geometry.k
         ready = sorted(number for number, (share, _) in batch.runs.items() if share.hashes_at_hand(batch))[:k]
-        if len(ready) < k:
+        if len(ready) < k or any(batch.chunk_first in batch.runs[number][0].proving for number in ready):
             return []
+        for number in ready:
+            batch.runs[number][0].note_proving(batch)
         window = Window(
             prefix=self._prefix,
             geometry=self._geometry,
@@ -290,6 +292,8 @@ class ReadPlan:
         return [request]
 
     def _opened(self, batch: Batch, result: WindowResult, now: float) -> None:
+        for share, _ in batch.runs.values():
+            share.proving.discard(batch.chunk_first)
         for number, leaves in result.proven.items():
             batch.runs[number][0].note_proven(batch, leaves)
         if result.bad:

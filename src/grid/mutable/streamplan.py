@@ -26,10 +26,10 @@ from grid.mutable.writeplan import HOPELESS_S, SLOWEST_RATE, STALL_FACTOR, STALL
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
 
-BATCH_BYTES = 8 * 2**20
+BATCH_BYTES = 16 * 2**20
 """Octets of all shares in one batch."""
 
-LIVE_BYTES = 4 * BATCH_BYTES
+LIVE_BYTES = 2 * BATCH_BYTES
 """Octets of shares read, encoded and not yet taken by all servers."""
 
 WRITES_IN_FLIGHT = 2
@@ -169,8 +169,8 @@ class StreamPlan:
         if self.finished:
             return []
         self._leave_stalled_behind(now)
-        requests = [*self._encode(), *self._read_on()]
         self._retire(now)
+        requests = [*self._encode(), *self._read_on()]
         for server_id, server in self._servers.items():
             requests += self._send(server_id, server, now)
         return [] if self._error is not None else requests
@@ -230,12 +230,13 @@ class StreamPlan:
 
     def _read_on(self) -> list[Request]:
         geometry = self._geometry
-        live = sum(batch.share_bytes for batch in self._batches)
-        room = live < LIVE_BYTES and self._reading is None and self._read is None
-        if not room or self._next >= geometry.segment_count:
+        if self._reading is not None or self._read is not None or self._next >= geometry.segment_count:
             return []
         first, count = self._next, min(self._count, geometry.segment_count - self._next)
         share_bytes, text_bytes = geometry.run_sizes(first, count)
+        live = sum(batch.share_bytes for batch in self._batches)
+        if live and live + share_bytes * geometry.n > LIVE_BYTES:
+            return []
         self._next += count
         self._reading = _Batch(first=first, count=count, share_bytes=share_bytes * geometry.n)
         self._batches.append(self._reading)

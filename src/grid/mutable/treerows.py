@@ -6,6 +6,7 @@ Pure. Leaves are fetched and proven in aligned chunks, up to the root hash that 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from grid.codec.merkle import padded_leaf_count, prove_leaf, prove_row, row_path
 from grid.errors import IntegrityError
@@ -31,9 +32,14 @@ def nodes_of_chunk(geometry: Geometry, first_leaf: int, leaves: int) -> list[int
     return sorted({0, *row_path(geometry.leaf_count, first_leaf, leaves), *range(base + first_leaf, base + stop)})
 
 
-def node_ranges(nodes: Sequence[int], tree_offset: int) -> list[Range]:
-    """Few ranges of a share that hold these nodes, ascending; close ones are read as one."""
-    return merge_ranges([(tree_offset + HASH_SIZE * node, HASH_SIZE) for node in nodes])
+@lru_cache(maxsize=64)
+def chunk_ranges(geometry: Geometry, first_leaf: int, leaves: int, tree_offset: int) -> tuple[Range, ...]:
+    """Few ranges of a share that hold the nodes of nodes_of_chunk, ascending; close ones are read as one.
+
+    Remembered, because the shares of a version have them in common.
+    """
+    nodes = nodes_of_chunk(geometry, first_leaf, leaves)
+    return tuple(merge_ranges([(tree_offset + HASH_SIZE * node, HASH_SIZE) for node in nodes]))
 
 
 def merge_ranges(ranges: Sequence[Range], gap: int = GAP_BYTES) -> list[Range]:

@@ -150,7 +150,9 @@ class FoolscapServer:
 
     async def _call(self, method: str, *arguments: Any) -> Any:
         session = await self._link.session()
-        return await call(session.reference, RIStorageServer, self._where, method, *arguments)
+        answer = call(session.reference, RIStorageServer, self._where, method, *arguments)
+        del arguments  # As in `call`: only what waits to be sent keeps them.
+        return await answer
 
     async def _ask_version(self, reference: Any) -> ServerVersion:
         answer = await call(reference, RIStorageServer, self._where, "get_version")
