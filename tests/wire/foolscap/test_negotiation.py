@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from foolscap.api import Referenceable
+from foolscap.negotiate import DECIDING, ENCRYPTED, PLAINTEXT
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ClientEndpoint, TCP4ServerEndpoint, connectProtocol
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 
-from grid.wire.foolscap.negotiation import BoundedNegotiation
+from grid.wire.foolscap.negotiation import HEADER_SIZE, BoundedNegotiation
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub
 
 
@@ -93,3 +94,43 @@ async def test_negotiations_when_they_have_ended_then_none_is_counted_any_more()
     finally:
         await stop_tub(client)
         await stop_tub(server)
+
+
+class _Floor:
+    """A transport that only counts."""
+
+    def __init__(self) -> None:
+        self.written = 0
+        self.endings: list[str] = []
+
+    def write(self, data: bytes) -> None:
+        self.written += len(data)
+
+    def loseConnection(self) -> None:
+        self.endings.append("lost")
+
+    def abortConnection(self) -> None:
+        self.endings.append("aborted")
+
+
+@pytest.mark.parametrize("phase", [PLAINTEXT, ENCRYPTED, DECIDING])
+@pytest.mark.parametrize("size", [1000, 2**18])
+def test_header_when_it_never_ends_is_refused_and_not_kept(phase: int, size: int) -> None:
+    negotiation, transport = BoundedNegotiation(), _Floor()
+    negotiation.transport, negotiation.isClient = transport, False
+    negotiation.receive_phase = negotiation.send_phase = phase
+    for _ in range(40):
+        negotiation.dataReceived(b"x" * size)
+        assert len(negotiation.buffer) <= HEADER_SIZE + 1
+    assert transport.endings[:2] == ["lost", "aborted"]
+    assert transport.written < 500
+
+
+def test_header_when_it_comes_in_pieces_is_put_together() -> None:
+    negotiation, transport = BoundedNegotiation(), _Floor()
+    negotiation.transport, negotiation.isClient = transport, False
+    negotiation.receive_phase = negotiation.send_phase = PLAINTEXT
+    negotiation.dataReceived(b"GET /id/ HT")
+    negotiation.dataReceived(b"TP/1.1\r\n")
+    assert negotiation.buffer == b"GET /id/ HTTP/1.1\r\n"
+    assert transport.endings == []

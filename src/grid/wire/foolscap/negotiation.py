@@ -11,6 +11,9 @@ from typing import Any, ClassVar
 from grid.limits import MAX_NEGOTIATIONS
 from grid.wire.foolscap.bulk import BulkNegotiation
 
+HEADER_SIZE = 4096
+"""Octets that Foolscap allows a header; it refuses more."""
+
 
 class BoundedNegotiation(BulkNegotiation):
     """A negotiation that is given up when it is the oldest of too many, in this process, that others began."""
@@ -26,6 +29,13 @@ class BoundedNegotiation(BulkNegotiation):
             oldest = next(iter(self.waiting))
             del self.waiting[oldest]
             oldest.transport.abortConnection()
+
+    def dataReceived(self, chunk: bytes) -> None:
+        """Take what a header may have, and an octet that is too many; once that was refused, hang up on more."""
+        if self.failureReason is not None:
+            self.transport.abortConnection()
+            return
+        super().dataReceived(chunk[: HEADER_SIZE + 1 - len(self.buffer)])
 
     def switchToBanana(self, params: Any) -> None:
         """The negotiation has succeeded."""
