@@ -25,7 +25,7 @@ from tests.support.tahoe_grid import ProcessGrid
 
 SERVERS = 5
 NEEDED = 2
-SIZE = 6_000_001
+SIZE = 12_000_001
 """Large enough for several writes to each server."""
 
 PUT_STEPS = [
@@ -143,7 +143,7 @@ async def test_put_when_two_servers_are_killed_at_any_step_loses_nothing_acknowl
 @pytest.mark.parametrize("moment", GET_STEPS, ids=str)
 async def test_get_when_a_server_is_killed_is_served_by_the_others(scene: Scene, moment: Moment) -> None:
     """All but one of the servers die at that step of theirs, as far as enough shares are left."""
-    data = os.urandom(4 * SIZE)
+    data = os.urandom(2 * SIZE)
     cap = (await scene.client.put(data)).cap
     servers: list[StorageServer] = list(scene.client.servers)
     mortal = [MortalServer(servers[index], moment, scene.nodes[index].kill) for index in range(SERVERS - NEEDED)]
