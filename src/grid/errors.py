@@ -37,6 +37,10 @@ class AuthorityError(CapError):
     """The capability is sound but does not carry the authority that the operation needs."""
 
 
+class NotWriteableError(AuthorityError):
+    """A directory cannot be changed with this capability: it only reads, or the directory is immutable."""
+
+
 class MustBeReadOnlyError(CapError):
     """A write capability came where only a read capability may be."""
 
@@ -119,6 +123,26 @@ class BadWriteEnablerError(ConflictError):
 
 class MustForceRepairError(GridError):
     """The repair would give up a version that cannot be read now, or one of two that compete; it takes force."""
+
+
+class DirectoryError(GridError):
+    """A change to a directory, or a path in it, that does not fit what is there; name: of the child it is about."""
+
+    def __init__(self, message: str, *, name: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+class ExistingChildError(DirectoryError):
+    """There is a child of that name, which is not to be replaced."""
+
+
+class NoSuchChildError(DirectoryError):
+    """There is no child of that name."""
+
+
+class ChildOfWrongTypeError(DirectoryError):
+    """The child is a file where it takes a directory, or the other way round."""
 
 
 class DataTooLargeError(GridError):

@@ -1,0 +1,232 @@
+"""Checking, verifying and repairing everything below a directory, several objects at once. [spec directories 9]
+
+Results come in the order of the walk, whichever check ends first. One object that cannot be checked or repaired does
+not end the walk.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+
+from grid.caps import DirectoryCap, KnownCap, UnknownChild
+from grid.directory.filestore import FileHealth, FileRepair, FileStore
+from grid.directory.walk import OnUnreadable, Visited, walk
+from grid.errors import GridError
+from grid.immutable import repair as immutable_repair
+from grid.mutable import health as mutable_health
+from grid.runtime import Tasks
+
+JOBS = 8
+"""Objects that are checked at once; each check asks all servers at once by itself."""
+
+
+@frozen(kw_only=True)
+class Checked:
+    """One object and its health. health: None if there is nothing to check, or if `error` says why it is not known.
+
+    With a repair, health is that before it. error: also why a repair was not possible.
+    """
+
+    visited: Visited
+    health: FileHealth | None = None
+    repair: FileRepair | None = None
+    error: GridError | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is counted: literal and unknown objects are not."""
+        return self.error is not None or (self.health is not None and bool(self.health.storage_index))
+
+
+async def deep_check(
+    store: FileStore,
+    root: DirectoryCap,
+    *,
+    verify: bool = False,
+    add_lease: bool = False,
+    repair: bool = False,
+    on_unreadable: OnUnreadable | None = None,
+) -> AsyncGenerator[Checked, None]:
+    """Check everything that a walk visits. repair: make whole what is not healthy and can be.
+
+    A mutable object whose cap only reads is checked and left as it is. The errors of `walk`, after everything that
+    was visited before.
+    """
+
+    async def examine(visited: Visited) -> Checked:
+        target = visited.target
+        if isinstance(target, UnknownChild) or target.storage_index is None:
+            health = None if isinstance(target, UnknownChild) else await store.check(target)
+            return Checked(visited=visited, health=health)
+        if repair:
+            return await _check_and_repair(store, visited, target, verify, add_lease)
+        try:
+            return Checked(visited=visited, health=await store.check(target, verify=verify, add_lease=add_lease))
+        except GridError as error:
+            return Checked(visited=visited, error=error)
+
+    jobs = _Jobs()
+    failure: GridError | None = None
+    try:
+        async with aclosing(walk(store, root, on_unreadable=on_unreadable)) as visits:
+            try:
+                async for visited in visits:
+                    jobs.start(examine(visited))
+                    if jobs.count >= JOBS:
+                        yield await jobs.next()
+            except GridError as error:
+                failure = error
+        while jobs.count:
+            yield await jobs.next()
+        if failure is not None:
+            raise failure
+    finally:
+        jobs.cancel()
+
+
+async def _check_and_repair(
+    store: FileStore, visited: Visited, cap: KnownCap, verify: bool, add_lease: bool
+) -> Checked:
+    """The health before, and what a repair came to; verified before, unless a look finds everything there."""
+    before: FileHealth | None = None
+    try:
+        before = await store.check(cap, verify=verify, add_lease=add_lease)
+        if (before.healthy and not before.corrupt) or (cap.is_mutable and cap.authority != "write"):
+            return Checked(visited=visited, health=before, repair=_left_alone(before))
+        mended = await store.repair(cap)
+    except GridError as error:
+        return Checked(visited=visited, health=before, error=error)
+    return Checked(visited=visited, health=mended.before, repair=mended)
+
+
+def _left_alone(found: FileHealth) -> FileRepair:
+    if isinstance(found, mutable_health.CheckResult):
+        return mutable_health.RepairResult(attempted=False, successful=False, before=found, after=found)
+    return immutable_repair.RepairResult(attempted=False, successful=False, before=found, after=found)
+
+
+class _Jobs:
+    """Coroutines that run at once, and whose results are taken in the order in which they were started."""
+
+    def __init__(self) -> None:
+        self._tasks = Tasks()
+        self._queue: deque[_Job] = deque()
+
+    @property
+    def count(self) -> int:
+        """Results not taken yet."""
+        return len(self._queue)
+
+    def start(self, body: Coroutine[Any, Any, Checked]) -> None:
+        """Start one."""
+        job = _Job()
+        self._queue.append(job)
+        self._tasks.start(body, job.settle, job.settle)
+
+    async def next(self) -> Checked:
+        """The result of the one that was started first, or its error."""
+        job = self._queue.popleft()
+        if job.outcome is None:
+            job.waiter = Deferred()
+            await job.waiter
+        if isinstance(job.outcome, BaseException):
+            raise job.outcome
+        assert job.outcome is not None
+        return job.outcome
+
+    def cancel(self) -> None:
+        """Give up all that run."""
+        self._tasks.cancel()
+
+
+@define(eq=False)
+class _Job:
+    outcome: Checked | BaseException | None = None
+    waiter: Deferred[None] | None = None
+
+    def settle(self, outcome: Checked | BaseException) -> None:
+        self.outcome = outcome
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None:
+            waiter.callback(None)
+
+
+@define
+class HealthCounts:
+    """Objects by their health. unhealthy counts the unrecoverable ones too, and those whose check failed."""
+
+    healthy: int = 0
+    unhealthy: int = 0
+    unrecoverable: int = 0
+    corrupt_shares: int = 0
+
+    def add(self, found: FileHealth | None) -> None:
+        """Count one object; None if its health could not be found out."""
+        if found is None:
+            self.unhealthy += 1
+            return
+        if found.healthy:
+            self.healthy += 1
+        else:
+            self.unhealthy += 1
+        self.unrecoverable += not found.recoverable
+        self.corrupt_shares += len(found.corrupt)
+
+
+@define
+class CheckCounters:
+    """What a deep check counts. before: what was found. after: what is left of it when repairs were made.
+
+    failed_checks: objects whose health could not be found out.
+    """
+
+    objects_checked: int = 0
+    before: HealthCounts = field(factory=HealthCounts)
+    after: HealthCounts = field(factory=HealthCounts)
+    repairs_attempted: int = 0
+    repairs_successful: int = 0
+    failed_checks: int = 0
+
+    def add(self, checked: Checked) -> None:
+        """Count one object, if it is one that counts."""
+        if not checked.counts:
+            return
+        self.objects_checked += 1
+        self.failed_checks += checked.health is None
+        self.before.add(checked.health)
+        repair = checked.repair
+        self.after.add(checked.health if repair is None else repair.after)
+        attempted = repair is not None and repair.attempted
+        self.repairs_attempted += attempted or (checked.error is not None and checked.health is not None)
+        self.repairs_successful += attempted and repair is not None and repair.successful
+
+    @property
+    def repairs_unsuccessful(self) -> int:
+        """Repairs that were tried and did not make the object healthy."""
+        return self.repairs_attempted - self.repairs_successful
+
+    def to_json(self, *, repair: bool) -> Mapping[str, int]:
+        """The counters by the names that they have in 1.20, and those of unrecoverable objects. repair: with repairs."""
+        counts = {"count-objects-checked": self.objects_checked}
+        if not repair:
+            return counts | _named(self.before, "")
+        counts |= _named(self.before, "-pre-repair") | _named(self.after, "-post-repair")
+        counts["count-repairs-attempted"] = self.repairs_attempted
+        counts["count-repairs-successful"] = self.repairs_successful
+        counts["count-repairs-unsuccessful"] = self.repairs_unsuccessful
+        return counts
+
+
+def _named(counts: HealthCounts, suffix: str) -> dict[str, int]:
+    return {
+        f"count-objects-healthy{suffix}": counts.healthy,
+        f"count-objects-unhealthy{suffix}": counts.unhealthy,
+        f"count-objects-unrecoverable{suffix}": counts.unrecoverable,
+        f"count-corrupt-shares{suffix}": counts.corrupt_shares,
+    }

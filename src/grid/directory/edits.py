@@ -1,0 +1,156 @@
+"""Changes to a mutable directory, as values, and what they make of its entries. [spec directories 4, 7]
+
+Pure: the same edits can be applied again to newer contents. An entry that no edit names keeps its octets.
+An entry that cannot be listed counts as absent; only an edit that overwrites takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from attrs import field, frozen
+
+from grid.caps import DirectoryCap, UnknownChild
+from grid.directory.pack import Child, Entries, Entry, Metadata, Target, make_entry, normalize_name
+from grid.errors import ChildOfWrongTypeError, ExistingChildError, NoSuchChildError
+
+Overwrite = bool | Literal["only-files"]
+"""Whether a child that is there may be replaced; "only-files": unless it is a directory."""
+
+
+@frozen
+class SetChild:
+    """Add or replace a link. metadata: the caller's; None keeps what an old link of that name has."""
+
+    name: str
+    target: Target = field(repr=False)
+    metadata: Metadata | None = None
+    overwrite: Overwrite = True
+
+
+@frozen
+class RemoveChild:
+    """Remove a link. must_be: what it has to be, where that is known.
+
+    only: leave the link alone if it leads elsewhere by now.
+    """
+
+    name: str
+    must_exist: bool = True
+    must_be: Literal["file", "directory"] | None = None
+    only: Target | None = field(default=None, repr=False)
+
+
+@frozen
+class SetMetadata:
+    """Replace the caller's part of a link's metadata."""
+
+    name: str
+    metadata: Metadata
+
+
+Edit = SetChild | RemoveChild | SetMetadata
+
+
+@frozen(kw_only=True)
+class Edited:
+    """entries: after all edits. changed: whether any differs. previous: children replaced or removed, by name."""
+
+    entries: Entries = field(repr=False)
+    changed: bool
+    previous: Mapping[str, Child]
+
+
+def apply_edits(entries: Entries, edits: Sequence[Edit], *, now: float, retrying: bool, write_key: bytes) -> Edited:
+    """All of the edits, one after the other, or the error of the first that does not fit.
+
+    now: Unix time. retrying: an earlier attempt may have been stored already, so that what is to be removed may be
+    gone, and what is to be added may be there. write_key: the directory's, 16 octets.
+    ExistingChildError, NoSuchChildError, ChildOfWrongTypeError; CapError for what no directory takes; FormatError.
+    """
+    after = dict(entries)
+    previous: dict[str, Child] = {}
+    changed = False
+    for edit in edits:
+        name = normalize_name(edit.name)
+        old = after.get(name)
+        new = _apply(name, old, edit, now, retrying, write_key)
+        if new is old:
+            continue
+        changed = True
+        if not isinstance(edit, SetMetadata) and old is not None and old.child is not None:
+            previous.setdefault(name, old.child)
+        if new is None:
+            del after[name]
+        else:
+            after[name] = new
+    return Edited(entries=after, changed=changed, previous=previous)
+
+
+def updated_metadata(old: Metadata | None, given: Metadata | None, now: float) -> dict[str, object]:
+    """The metadata of a link that is made or changed now. old: that of the same name before. [spec directories 4]"""
+    before: Metadata = {} if old is None else old
+    result = dict(before if given is None else given)
+    result.pop("tahoe", None)
+    kept = before.get("tahoe")
+    times: dict[str, object] = dict(kept) if isinstance(kept, Mapping) else {}
+    times.setdefault("linkcrtime", before.get("ctime", now))
+    times["linkmotime"] = now
+    result["tahoe"] = times
+    return result
+
+
+def read_only(target: Target) -> Target:
+    """What reads the target and no more."""
+    if isinstance(target, UnknownChild):
+        return target if target.error is not None else UnknownChild(read=target.read)
+    return target.read_cap()
+
+
+def _apply(name: str, old: Entry | None, edit: Edit, now: float, retrying: bool, write_key: bytes) -> Entry | None:
+    """The entry of that name after the edit; `old` itself if nothing changes."""
+    child = None if old is None else old.child
+    match edit:
+        case SetChild():
+            _require_replaceable(name, old, edit, retrying)
+            metadata = updated_metadata(None if child is None else child.metadata, edit.metadata, now)
+            return _entry(name, edit.target, metadata, write_key)
+        case SetMetadata():
+            if child is None:
+                raise NoSuchChildError(f"there is no {name!r} in the directory", name=name)
+            return _entry(name, child.target, updated_metadata(child.metadata, edit.metadata, now), write_key)
+        case RemoveChild():
+            if child is None:
+                if edit.must_exist and not retrying:
+                    raise NoSuchChildError(f"there is no {name!r} in the directory", name=name)
+                return old
+            _require_type(name, child.target, edit.must_be)
+            return None if edit.only is None or edit.only == child.target else old
+
+
+def _entry(name: str, target: Target, metadata: dict[str, object], write_key: bytes) -> Entry:
+    if metadata.get("no-write"):
+        target = read_only(target)
+    return make_entry(name, Child(target=target, metadata=metadata), mutable=True, write_key=write_key)
+
+
+def _require_replaceable(name: str, old: Entry | None, edit: SetChild, retrying: bool) -> None:
+    if old is None or edit.overwrite is True:
+        return
+    if old.child is not None:
+        if retrying and old.child.target in (edit.target, read_only(edit.target)):
+            return  # It was this edit that put it there.
+        if edit.overwrite == "only-files" and not isinstance(old.child.target, DirectoryCap):
+            return
+    elif edit.overwrite == "only-files":
+        return
+    raise ExistingChildError(f"there is a {name!r} in the directory already", name=name)
+
+
+def _require_type(name: str, target: Target, must_be: Literal["file", "directory"] | None) -> None:
+    if must_be is None or isinstance(target, UnknownChild):
+        return
+    found = "directory" if isinstance(target, DirectoryCap) else "file"
+    if found != must_be:
+        raise ChildOfWrongTypeError(f"{name!r} is a {found}, and not a {must_be}", name=name)

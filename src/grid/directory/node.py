@@ -1,0 +1,257 @@
+"""A directory as its users see it: list, look up, change, make directories in it; moving links between two.
+
+It owns the order of steps that takes more than one file. Every change, however many edits it has, is one publish.
+
+Cost: listing: a read of the file. Changing a directory that was just read: one round trip per server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from grid.caps import DirectoryCap, KnownCap, MdmfWriteCap, SdmfWriteCap, UnknownChild
+from grid.directory.edits import Edit, Edited, Overwrite, RemoveChild, SetChild, apply_edits, updated_metadata
+from grid.directory.pack import Child, Entry, normalize_name, pack_directory, parse_directory
+from grid.errors import (
+    AuthorityError,
+    ChildOfWrongTypeError,
+    DirectoryError,
+    ExistingChildError,
+    FormatError,
+    GridError,
+    NoSuchChildError,
+    NotWriteableError,
+)
+from grid.limits import MAX_DIRECTORY_SIZE
+from grid.mutable.geometry import FormatName
+from grid.mutable.session import Gathering
+
+if TYPE_CHECKING:
+    from grid.directory.filestore import FileStore
+
+POOLED_OCTETS = 2**16
+"""Directories from this size on are unpacked on the pool: some 200 entries, 10 ms."""
+
+RACES = 5
+"""How often making the directories of a path begins anew because somebody else makes them too."""
+
+
+class Directory:
+    """One directory, open for what its cap permits."""
+
+    def __init__(self, store: FileStore, cap: DirectoryCap) -> None:
+        """Asks nobody anything; FileStore.directory makes it."""
+        self.cap = cap
+        self._store = store
+        self._file = store.open_mutable(cap) if cap.is_mutable else None
+        body = cap.body
+        self._write_key = body.write_key if isinstance(body, SdmfWriteCap | MdmfWriteCap) else None
+        self._parsed: tuple[bytes, dict[str, Entry]] | None = None
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether its contents may change."""
+        return self.cap.is_mutable
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether this cap permits changes."""
+        return self._write_key is not None
+
+    async def list(self) -> Mapping[str, Child]:
+        """The children that can be listed, in ascending order of their names.
+
+        AuthorityError with a verify cap; FormatError if this is no directory; the errors of a read.
+        """
+        return (await self.listing())[0]
+
+    async def listing(self) -> tuple[Mapping[str, Child], int]:
+        """What `list` gives, and the octets of the directory's file."""
+        octets = await self._read()
+        if len(octets) < POOLED_OCTETS:
+            entries = self._parse(octets)
+        else:
+            entries = await self._store.runtime.cpu.run(self._parse, octets)
+        children = {name: child for name in sorted(entries) if (child := entries[name].child) is not None}
+        return children, len(octets)
+
+    async def get(self, path: Sequence[str]) -> Child:
+        """The child at the end of a path, looked up name by name; of the empty path this directory itself.
+
+        NoSuchChildError for the first name that is missing; ChildOfWrongTypeError for the first that has to be a
+        directory and is not; the errors of `list`.
+        """
+        child = Child(target=self.cap)
+        directory = self
+        for depth, given in enumerate(path):
+            if depth:
+                directory = _enter(self._store, child, path[depth - 1])
+            name = normalize_name(given)
+            found = (await directory.list()).get(name)
+            if found is None:
+                raise NoSuchChildError(f"there is no {name!r} in the directory", name=name)
+            child = found
+        return child
+
+    async def edit(self, edits: Sequence[Edit]) -> Mapping[str, Child]:
+        """Make all of the edits in one publish, or none of them; the children replaced or removed, by name.
+
+        When somebody else changes the directory meanwhile, the edits are made to what it is then. Nothing is
+        published if nothing changes. NotWriteableError; the errors of `apply_edits`, of a read and of a publish.
+        """
+        file, write_key = self._file, self._write_key
+        if file is None or write_key is None:
+            raise NotWriteableError("this directory cannot be changed with this cap: that needs its write cap")
+        previous: dict[str, Child] = {}
+        refusal: DirectoryError | FormatError | None = None
+
+        def change(octets: bytes, first: bool) -> bytes | None:
+            nonlocal refusal
+            refusal = None
+            try:
+                edited = self._apply(octets, edits, not first, write_key)
+            except (DirectoryError, FormatError) as error:
+                if not first:
+                    raise
+                # The contents may be remembered ones: only what is refused by the present ones is refused.
+                refusal = error
+                return None
+            _note_previous(previous, edited.previous, edits)
+            if not edited.changed:
+                return None
+            packed = pack_directory(edited.entries)
+            self._parsed = packed, dict(edited.entries)
+            return packed
+
+        await file.modify(change)
+        if refusal is not None:
+            raise refusal
+        return previous
+
+    async def make_directory(
+        self, name: str, *, format: FormatName | None = None, overwrite: bool = False
+    ) -> Directory:
+        """Make an empty mutable directory, and link it here. ExistingChildError; the errors of `edit`."""
+        self._require_writable()
+        if not overwrite and normalize_name(name) in await self.list():
+            raise ExistingChildError(f"there is a {name!r} in the directory already", name=name)
+        made = await self._store.create_directory(format=format)
+        await self.edit([SetChild(name, made, overwrite=overwrite)])
+        return self._store.directory(made)
+
+    async def make_directories(self, path: Sequence[str], *, format: FormatName | None = None) -> Directory:
+        """The directory at the end of a path; those that are missing are made, however many, in one publish here.
+
+        ChildOfWrongTypeError if something on the path is no directory; the errors of `edit`.
+        """
+        for race in range(RACES):
+            directory, missing = await self._descend(path)
+            if not missing:
+                return directory
+            directory._require_writable()
+            made = await self._make_branch(missing, format)
+            try:
+                await directory.edit([SetChild(missing[0], made[0], overwrite=False)])
+            except ExistingChildError:
+                if race == RACES - 1:
+                    raise
+                continue
+            return self._store.directory(made[-1])
+        raise AssertionError("the loop returns or raises")
+
+    async def _descend(self, path: Sequence[str]) -> tuple[Directory, Sequence[str]]:
+        """The last directory of the path that is there, and the rest of the path."""
+        directory = self
+        for depth, name in enumerate(path):
+            found = (await directory.list()).get(normalize_name(name))
+            if found is None:
+                return directory, path[depth:]
+            directory = _enter(self._store, found, name)
+        return directory, ()
+
+    async def _make_branch(self, names: Sequence[str], format: FormatName | None) -> Sequence[DirectoryCap]:
+        """New directories, each but the last with the next one in it; made from the last to the first."""
+        made = [await self._store.create_directory(format=format)]
+        for name in reversed(names[1:]):
+            metadata = updated_metadata(None, None, self._store.runtime.clock.unix_time())
+            inside = {name: Child(target=made[-1], metadata=metadata)}
+            made.append(await self._store.create_directory(inside, format=format))
+        made.reverse()
+        return made
+
+    def _require_writable(self) -> None:
+        if not self.is_writable:
+            raise NotWriteableError("this directory cannot be changed with this cap: that needs its write cap")
+
+    async def _read(self) -> bytes:
+        if self.cap.authority == "verify":
+            raise AuthorityError("this is a verify cap: reading the directory takes its read cap or its write cap")
+        if self._file is not None:
+            return await self._file.read_all()
+        size = await self._store.size(self.cap)
+        if size > MAX_DIRECTORY_SIZE:
+            raise FormatError(f"a directory of {size} octets is larger than any")
+        gathering = Gathering()
+        await self._store.read_octets(self.cap, gathering)
+        return bytes(gathering.octets)
+
+    def _parse(self, octets: bytes) -> dict[str, Entry]:
+        """The entries; those of the same octets are kept, as a change often follows a listing."""
+        parsed = self._parsed
+        if parsed is not None and parsed[0] == octets:
+            return parsed[1]
+        entries = parse_directory(octets, mutable=self.is_mutable, write_key=self._write_key)
+        self._parsed = octets, entries
+        return entries
+
+    def _apply(self, octets: bytes, edits: Sequence[Edit], retrying: bool, write_key: bytes) -> Edited:
+        now = self._store.runtime.clock.unix_time()
+        return apply_edits(self._parse(octets), edits, now=now, retrying=retrying, write_key=write_key)
+
+
+async def move(
+    source: Directory, name: str, target: Directory, new_name: str, *, overwrite: Overwrite = True
+) -> Mapping[str, Child]:
+    """Move or rename a link; what it replaced in the target, by name. User metadata goes with it.
+
+    Within one directory this is one publish. Between two the link is made before the old one is removed, so that a
+    crash leaves both. The same name in the same directory: nothing is done.
+    NoSuchChildError, NotWriteableError for either directory, GridError for a directory into itself; the errors of `edit`.
+    """
+    for directory in (source, target):
+        directory._require_writable()
+    name, new_name = normalize_name(name), normalize_name(new_name)
+    same = source.cap.storage_index == target.cap.storage_index
+    if same and name == new_name:
+        return {}
+    child = (await source.list()).get(name)
+    if child is None:
+        raise NoSuchChildError(f"there is no {name!r} in the directory", name=name)
+    if not isinstance(child.target, UnknownChild) and _same_place(child.target, target.cap):
+        raise GridError(f"{name!r} is the directory into which it is to be moved")
+    add = SetChild(new_name, child.target, child.metadata, overwrite)
+    remove = RemoveChild(name, must_exist=False, only=child.target)
+    if same:
+        return {n: c for n, c in (await source.edit([add, remove])).items() if n == new_name}
+    replaced = await target.edit([add])
+    await source.edit([remove])
+    return replaced
+
+
+def _same_place(child: KnownCap, directory: DirectoryCap) -> bool:
+    return isinstance(child, DirectoryCap) and child.storage_index == directory.storage_index
+
+
+def _enter(store: FileStore, child: Child, name: str) -> Directory:
+    if not isinstance(child.target, DirectoryCap):
+        raise ChildOfWrongTypeError(f"{name!r} is not a directory", name=name)
+    return store.directory(child.target)
+
+
+def _note_previous(previous: dict[str, Child], found: Mapping[str, Child], edits: Sequence[Edit]) -> None:
+    """Note what one attempt replaces; on a retry it may find what an earlier attempt put there."""
+    ours = [edit.target for edit in edits if isinstance(edit, SetChild)]
+    for name, child in found.items():
+        if name not in previous or child.target not in ours:
+            previous[name] = child

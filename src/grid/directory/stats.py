@@ -1,0 +1,139 @@
+"""What a walk counts: deep statistics and manifests. [spec directories 9]
+
+Pure accumulators: they are told of each object once, in the order of the walk.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+
+from attrs import define, field
+
+from grid.caps import ChkCap, DirectoryCap, LitCap, UnknownChild
+from grid.codec.base32 import encode
+from grid.directory.walk import Path, Visited
+
+
+@define
+class Stats:
+    """The numbers about a tree, by the names that they have in 1.20."""
+
+    count_directories: int = 0
+    count_literal_files: int = 0
+    count_immutable_files: int = 0
+    count_mutable_files: int = 0
+    count_unknown: int = 0
+    size_directories: int = 0
+    size_literal_files: int = 0
+    size_immutable_files: int = 0
+    largest_directory: int = 0
+    largest_directory_children: int = 0
+    largest_immutable_file: int = 0
+    _histogram: dict[tuple[int, int], int] = field(factory=dict)
+
+    def add(self, visited: Visited) -> None:
+        """Count one object."""
+        match visited.target:
+            case DirectoryCap():
+                self._add_directory(visited)
+            case LitCap(data=data):
+                self.count_literal_files += 1
+                self.size_literal_files += len(data)
+                self._add_size(len(data))
+            case ChkCap(size=size):
+                self.count_immutable_files += 1
+                self.size_immutable_files += size
+                self.largest_immutable_file = max(self.largest_immutable_file, size)
+                self._add_size(size)
+            case UnknownChild():
+                self.count_unknown += 1
+            case _:
+                self.count_mutable_files += 1
+
+    @property
+    def count_files(self) -> int:
+        """Files of every known kind."""
+        return self.count_literal_files + self.count_immutable_files + self.count_mutable_files
+
+    @property
+    def deep_size(self) -> int:
+        """Octets of the immutable files and of the directories; literal and mutable files do not count."""
+        return self.size_immutable_files + self.size_directories
+
+    @property
+    def size_files_histogram(self) -> list[list[int]]:
+        """[least size, greatest size, how many], ascending, of literal and immutable files."""
+        return [[least, most, count] for (least, most), count in sorted(self._histogram.items())]
+
+    def to_json(self) -> dict[str, object]:
+        """The shape that 1.20's web API gives."""
+        return {
+            "api-version": 1,
+            "count-immutable-files": self.count_immutable_files,
+            "count-mutable-files": self.count_mutable_files,
+            "count-literal-files": self.count_literal_files,
+            "count-files": self.count_files,
+            "count-directories": self.count_directories,
+            "count-unknown": self.count_unknown,
+            "size-immutable-files": self.size_immutable_files,
+            "size-literal-files": self.size_literal_files,
+            "size-directories": self.size_directories,
+            "largest-directory": self.largest_directory,
+            "largest-directory-children": self.largest_directory_children,
+            "largest-immutable-file": self.largest_immutable_file,
+            "size-files-histogram": self.size_files_histogram,
+        }
+
+    def _add_directory(self, visited: Visited) -> None:
+        self.count_directories += 1
+        if visited.size is not None:
+            self.size_directories += visited.size
+            self.largest_directory = max(self.largest_directory, visited.size)
+        if visited.children is not None:
+            self.largest_directory_children = max(self.largest_directory_children, len(visited.children))
+
+    def _add_size(self, size: int) -> None:
+        bucket = bucket_of(size)
+        self._histogram[bucket] = self._histogram.get(bucket, 0) + 1
+
+
+def bucket_of(size: int) -> tuple[int, int]:
+    """The bucket of the histogram that a size belongs to: its least and its greatest size."""
+    least = most = 0
+    power = 1
+    while size > most:
+        power *= 10
+        least, most = most + 1, isqrt(power)
+    return least, most
+
+
+@define
+class Manifest:
+    """Everything in a tree: paths with caps in the order of the walk, storage indexes and verify caps, statistics."""
+
+    entries: list[tuple[Path, str | None]] = field(factory=list, repr=False)
+    storage_indexes: set[str] = field(factory=set)
+    verify_caps: set[str] = field(factory=set)
+    stats: Stats = field(factory=Stats)
+
+    def add(self, visited: Visited) -> None:
+        """Note one object."""
+        self.entries.append((visited.path, visited.cap))
+        self.stats.add(visited)
+        target = visited.target
+        if isinstance(target, UnknownChild):
+            return
+        if target.storage_index is not None:
+            self.storage_indexes.add(encode(target.storage_index))
+        verify = target.verify_cap()
+        if verify is not None:
+            self.verify_caps.add(verify.to_string())
+
+    def to_json(self) -> dict[str, object]:
+        """The shape that 1.20's web API gives; paths are lists of names."""
+        return {
+            "manifest": [[list(path), cap] for path, cap in self.entries],
+            "verifycaps": sorted(self.verify_caps),
+            "storage-index": sorted(self.storage_indexes),
+            "stats": self.stats.to_json(),
+        }

@@ -1,0 +1,187 @@
+"""A walk over everything below a directory: each object once, in one order, read ahead. [spec directories 8]
+
+It owns the order, the cutting of loops, and how far ahead directories are read. A consumer that is slow holds the
+reading up: at most AHEAD directories at each depth wait for it, and AHEAD_OCTETS altogether.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field, frozen
+from twisted.internet.defer import Deferred
+
+from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
+from grid.directory.pack import Child, Target
+from grid.errors import AuthorityError, GridError
+from grid.runtime import Tasks
+
+if TYPE_CHECKING:
+    from grid.directory.filestore import FileStore
+
+AHEAD = 8
+"""Directories that are read at once, and looked ahead for at each depth."""
+
+AHEAD_OCTETS = 8 * 2**20
+"""Octets of directories that were read and not reported yet; a listing takes some six times that in memory."""
+
+Path = tuple[str, ...]
+
+
+@frozen(kw_only=True)
+class Visited:
+    """One object of a tree. path: names from the root, which has none.
+
+    children: of a directory, in ascending order of their names. size: octets of a directory's file, or of an
+    immutable file; None if it is not known without asking.
+    """
+
+    path: Path
+    target: Target = field(repr=False)
+    children: Mapping[str, Child] | None = None
+    size: int | None = None
+
+    @property
+    def cap(self) -> str | None:
+        """The cap found there, as text; None for an unknown child without any."""
+        if isinstance(self.target, UnknownChild):
+            text = self.target.write or self.target.read
+            return None if text is None else text.decode("utf-8", "replace")
+        return self.target.to_string()
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory."""
+        return isinstance(self.target, DirectoryCap)
+
+
+OnUnreadable = Callable[[Visited, GridError], None]
+"""Told of a directory that cannot be read; the walk goes on unless it raises."""
+
+
+@define(eq=False)
+class _Pending:
+    """A directory that is to be visited, and what its reading has come to."""
+
+    path: Path
+    cap: DirectoryCap
+    started: bool = False
+    outcome: tuple[Mapping[str, Child], int] | BaseException | None = None
+    waiter: Deferred[None] | None = None
+
+    def settle(self, outcome: tuple[Mapping[str, Child], int] | BaseException) -> None:
+        self.outcome = outcome
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None:
+            waiter.callback(None)
+
+
+async def walk(
+    store: FileStore, root: DirectoryCap, *, on_unreadable: OnUnreadable | None = None
+) -> AsyncGenerator[Visited, None]:
+    """Everything below the root and the root itself: a directory, the unknown children in it, its new files, and
+    then each new subdirectory with all that is below it.
+
+    A directory that cannot be read is reported without children, and then its error ends the walk, or on_unreadable
+    hears of it. Closing the iterator gives up what is being read. AuthorityError for a verify cap.
+    """
+    if root.authority == "verify":
+        raise AuthorityError("this is a verify cap: a walk takes the read cap or the write cap of the directory")
+    found: set[KnownCap] = {verify for verify in (root.verify_cap(),) if verify is not None}
+    stack = [_Pending((), root)]
+    reader = _Reader(store, stack)
+    try:
+        while stack:
+            here = stack[-1]
+            outcome = await reader.outcome_of(here)
+            stack.pop()
+            visited = Visited(path=here.path, target=here.cap)
+            if isinstance(outcome, BaseException):
+                yield visited
+                if not isinstance(outcome, GridError) or on_unreadable is None:
+                    raise outcome
+                on_unreadable(visited, outcome)
+                continue
+            children, size = outcome
+            unknown, files, directories = _sort(here.path, children, found)
+            stack.extend(reversed(directories))
+            reader.read_ahead()
+            yield evolve(visited, children=children, size=size)
+            for reported in (*unknown, *files):
+                yield reported
+    finally:
+        reader.cancel()
+
+
+def _sort(
+    path: Path, children: Mapping[str, Child], found: set[KnownCap]
+) -> tuple[list[Visited], list[Visited], list[_Pending]]:
+    """The unknown children, the new files and the new directories of one listing, which are added to `found`."""
+    unknown: list[Visited] = []
+    files: list[Visited] = []
+    directories: list[_Pending] = []
+    for name, child in children.items():
+        target = child.target
+        if isinstance(target, UnknownChild):
+            unknown.append(Visited(path=(*path, name), target=target))
+            continue
+        verify = target.verify_cap()
+        if verify is not None:
+            if verify in found:
+                continue
+            found.add(verify)
+        if isinstance(target, DirectoryCap):
+            directories.append(_Pending((*path, name), target))
+        else:
+            size = target.size if isinstance(target, LitCap | ChkCap) else None
+            files.append(Visited(path=(*path, name), target=target, size=size))
+    return unknown, files, directories
+
+
+class _Reader:
+    """Reads the directories on top of the stack, which are the next to be visited."""
+
+    def __init__(self, store: FileStore, stack: list[_Pending]) -> None:
+        self._store = store
+        self._stack = stack
+        self._tasks = Tasks()
+        self._held_octets = 0
+
+    async def outcome_of(self, pending: _Pending) -> tuple[Mapping[str, Child], int] | BaseException:
+        """What reading it has come to."""
+        self._start(pending)
+        self.read_ahead()
+        if pending.outcome is None:
+            pending.waiter = Deferred()
+            await pending.waiter
+        outcome = pending.outcome
+        assert outcome is not None
+        if not isinstance(outcome, BaseException):
+            self._held_octets -= outcome[1]
+        return outcome
+
+    def read_ahead(self) -> None:
+        """Begin to read the next few directories, as far as there is room."""
+        for pending in reversed(self._stack[-AHEAD:]):
+            if self._tasks.count >= AHEAD or self._held_octets >= AHEAD_OCTETS:
+                return
+            self._start(pending)
+
+    def cancel(self) -> None:
+        """Give up all reading."""
+        self._tasks.cancel()
+
+    def _start(self, pending: _Pending) -> None:
+        if pending.started:
+            return
+        pending.started = True
+
+        def arrived(outcome: tuple[Mapping[str, Child], int]) -> None:
+            self._held_octets += outcome[1]
+            pending.settle(outcome)
+
+        self._tasks.start(self._read(pending.cap), arrived, pending.settle)
+
+    async def _read(self, cap: DirectoryCap) -> tuple[Mapping[str, Child], int]:
+        return await self._store.directory(cap).listing()

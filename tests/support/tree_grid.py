@@ -1,0 +1,80 @@
+"""A grid of real storage services in memory and virtual time, and a store on it: where tests of directories live."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, TypeVar
+
+from grid.caps import DirectoryCap, KnownCap
+from grid.directory.filestore import FileStore
+from grid.directory.node import Directory
+from grid.immutable.put import Encoding
+from grid.placement.leases import LeaseMaster
+from grid.ports import Event, ServerId, ServerIdentity
+from grid.storage.memory_disk import MemoryDisk
+from grid.storage.service import StorageService
+from grid.storage.settings import StorageSettings
+from tests.support.virtual_time import VirtualRuntime
+
+T = TypeVar("T")
+
+CONVERGENCE = bytes(range(32))
+
+
+class TreeGrid:
+    """Ten servers, and a client of them that notes what it sends."""
+
+    def __init__(self, count: int = 10, encoding: Encoding | None = None) -> None:
+        self.runtime = VirtualRuntime()
+        self.events: list[Event] = []
+        self.disks = [MemoryDisk(2**28) for _ in range(count)]
+        self.servers = []
+        for index, disk in enumerate(self.disks):
+            seed = b"%02d" % index * 10
+            identity = ServerIdentity(server_id=ServerId(f"s{index}"), permutation_seed=seed, lease_seed=seed)
+            self.servers.append(StorageService(identity, disk, self.runtime, StorageSettings()))
+            self.run(self.servers[-1].start())
+        self.encoding = encoding or Encoding(k=3, n=10, happy=min(7, count))
+        self.store = self.client()
+
+    def client(self) -> FileStore:
+        """A store that knows of nothing yet."""
+        return FileStore(
+            servers=self.servers,
+            runtime=self.runtime,
+            leases=LeaseMaster(bytes(range(32))),
+            encoding=self.encoding,
+            convergence=CONVERGENCE,
+            observer=self.events.append,
+        )
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """What the coroutine comes to, in virtual time."""
+        return self.runtime.run(coroutine)
+
+    def gather(self, iterator: AsyncIterator[T]) -> list[T]:
+        """Everything that the iterator gives."""
+
+        async def body() -> list[T]:
+            return [item async for item in iterator]
+
+        return self.run(body())
+
+    def make(self, **options: Any) -> Directory:
+        """A new mutable directory."""
+        return self.store.directory(self.run(self.store.create_directory(**options)))
+
+    def names(self, cap: KnownCap) -> list[str]:
+        """What a new client sees in a directory."""
+        assert isinstance(cap, DirectoryCap)
+        return list(self.run(self.client().directory(cap).list()))
+
+    def sent(self) -> dict[str, Counter[str]]:
+        """How often each kind of request went to each server since the last call."""
+        counts: dict[str, Counter[str]] = {}
+        for event in self.events:
+            if event.what == "send" and event.server_id is not None:
+                counts.setdefault(event.detail, Counter())[event.server_id] += 1
+        self.events.clear()
+        return counts
