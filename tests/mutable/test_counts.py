@@ -6,10 +6,11 @@ import random
 
 import pytest
 
-from grid.mutable import mapplan
+from grid.mutable import mapplan, treerows
 from grid.mutable.geometry import FormatName
 from grid.mutable.node import Modifier
 from grid.mutable.session import Gathering
+from tests.support.long_files import Repeated
 from tests.support.mutable_grid import MutableGrid, Shape
 
 SEGMENT = 131073
@@ -64,27 +65,37 @@ def test_create_when_small_then_takes_one_round_trip() -> None:
         assert {tuple(server.calls) for server in grid.servers} == {("test_and_write",)}
 
 
-def test_update_when_one_kilobyte_of_a_hundred_segments_then_moves_two_blocks_and_few_hashes() -> None:
-    """The same 100-odd segments as of a 13 MB file; a file of 100 MB has three more rows of hashes."""
-    grid = MutableGrid()
-    contents = random.Random(1).randbytes(100 * SEGMENT + 5)
-    cap = grid.create(contents, "mdmf")
+@pytest.mark.parametrize("size", [100 * SEGMENT + 5, 100_000_000])
+def test_update_when_one_kilobyte_of_a_large_file_then_moves_two_blocks_and_few_hashes(size: int) -> None:
+    """Of each share: the blocks of at most two segments, the row of hashes over each of them, and its front."""
+    grid = MutableGrid(4, Shape(n=4, happy=2))
+    source = Repeated(size)
+    cap = grid.create(source, "mdmf")
     file = grid.open(cap)
-    rows = 32 * 2 * 8 + 1024 * 8
-    for offset, segments in ((50 * SEGMENT + 77, 1), (51 * SEGMENT - 500, 2)):
+    height = (-(-size // SEGMENT) - 1).bit_length()
+    front = 700
+    middle = size // SEGMENT // 2 * SEGMENT
+    for offset, segments in ((middle + 77, 1), (middle + SEGMENT - 500, 2)):
         grid.run(file.size())
         grid.reset_counts()
         grid.run(file.update(offset, bytes(1024)))
-        contents = contents[:offset] + bytes(1024) + contents[offset + 1024 :]
-        assert all(server.written_bytes <= segments * BLOCK + 32 * 2 * 8 + 700 for server in grid.servers)
-        assert all(server.read_bytes <= 2 * (segments * BLOCK + rows) for server in grid.servers)
-        assert sum(server.read_bytes for server in grid.servers) <= 3 * 2 * BLOCK + 10 * rows
-        assert {server.calls.count("test_and_write") for server in grid.servers} == {1}
+        rows = segments * (height + 1) * (32 + treerows.GAP_BYTES)
+        for server in grid.servers:
+            assert 1024 // 3 < server.written_bytes <= segments * (BLOCK + 32 * (height + 1)) + front
+            assert server.read_bytes <= segments * BLOCK + 2 * (rows + front)
+            assert server.calls.count("test_and_write") == 1
+        expected = bytearray(grid.run(source.read_at(offset - 100, 1224)))
+        expected[100:1124] = bytes(1024)
+        gathering = Gathering()
+        grid.run(grid.open(cap.read_cap()).read(gathering, offset - 100, 1224))
+        assert gathering.octets == expected
     grid.reset_counts()
-    grid.run(file.update(len(contents), b"appended"))
-    tree = 32 * 255
-    assert all(server.written_bytes <= BLOCK + tree + 700 for server in grid.servers)
-    assert grid.read(cap) == contents + b"appended"
+    grid.run(file.update(size, b"appended"))
+    tree = 32 * (2 ** (height + 1) - 1)
+    assert all(server.written_bytes <= BLOCK + tree + front for server in grid.servers)
+    gathering = Gathering()
+    grid.run(grid.open(cap).read(gathering, size - 3))
+    assert gathering.octets == grid.run(source.read_at(size - 3, 3)) + b"appended"
 
 
 def test_read_when_of_a_byte_in_a_long_file_then_fetches_one_block_of_k_shares() -> None:
