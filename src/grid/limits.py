@@ -32,6 +32,12 @@ READ_CALL_RANGES = 8192
 WRITE_CALL_BYTES = 32 * 2**20
 """Octets one batched write may carry."""
 
+STORE_CALL_BYTES = 8 * 2**20
+"""Octets of whole shares that one message may carry: the server holds them all, and makes them durable together."""
+
+STORE_CALL_SHARES = 256
+"""Whole shares in one message: each is an open file for a moment."""
+
 MAX_SLOT_SIZE = 69105 * 10**12
 """The largest mutable share. [spec storage-server 7]"""
 

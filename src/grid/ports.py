@@ -20,9 +20,10 @@ ShareNumber = NewType("ShareNumber", int)
 """0 <= number < 256."""
 
 __all__ = [
-    "Allocation", "Buffer", "Clock", "CpuPool", "Entropy", "Event", "LeaseSecrets", "Observer", "Range", "Runtime",
-    "ServerId", "ServerIdentity", "ServerVersion", "ShareKind", "ShareNumber", "ShareWrite", "Sink", "SlotAnswer",
-    "SlotSecrets", "Source", "StorageIndex", "StorageServer", "TestWrite", "Timer", "Upload", "ignore_events",
+    "Allocation", "Buffer", "Clock", "CpuPool", "Entropy", "Event", "LeaseSecrets", "NewShares", "Observer", "Range",
+    "Runtime", "ServerId", "ServerIdentity", "ServerVersion", "ShareKind", "ShareNumber", "ShareWrite", "Sink",
+    "SlotAnswer", "SlotSecrets", "Source", "StorageIndex", "StorageServer", "StoreAnswer", "TestWrite", "Timer",
+    "Upload", "ignore_events",
 ]  # fmt: skip
 
 Buffer = bytes | bytearray | memoryview
@@ -60,6 +61,7 @@ class ServerVersion:
     tolerates_read_overrun: bool = True
     batched_reads: bool = False
     batched_writes: bool = False
+    batched_stores: bool = False
 
 
 def _secret() -> bytes:
@@ -129,6 +131,36 @@ class Allocation:
 
 
 @frozen(kw_only=True)
+class NewShares:
+    """Whole small shares of one file for one server, all of one size, with the secrets of their leases.
+
+    The pieces of each share, in order, are all its octets. They are borrowed until the store is answered.
+    """
+
+    storage_index: StorageIndex
+    secrets: LeaseSecrets
+    shares: Mapping[ShareNumber, Sequence[Buffer]] = field(repr=False)
+
+    @property
+    def share_size(self) -> int:
+        """Octets of each share."""
+        return max((sum(map(len, pieces)) for pieces in self.shares.values()), default=0)
+
+    @property
+    def size(self) -> int:
+        """Octets in all shares together."""
+        return self.share_size * len(self.shares)
+
+
+@frozen(kw_only=True)
+class StoreAnswer:
+    """already: every share held before. stored: whether all that were sent are stored now; none of them is otherwise."""
+
+    already: frozenset[ShareNumber]
+    stored: bool
+
+
+@frozen(kw_only=True)
 class TestWrite:
     """What to test, then write, in one share of a mutable slot. [spec storage-server 9.1]
 
@@ -161,6 +193,10 @@ class StorageServer(Protocol):
     def identity(self) -> ServerIdentity:
         """Who it is; constant."""
 
+    @property
+    def known_version(self) -> ServerVersion | None:
+        """What it said last, if it can be expected to answer at once; None if it has to be asked."""
+
     async def get_version(self) -> ServerVersion:
         """What it is and has now; a fresh answer at each call."""
 
@@ -192,6 +228,15 @@ class StorageServer(Protocol):
         """Ask for room for new shares of share_size octets each; renews the lease on all shares held already.
 
         A share asked for that is in neither set was refused. [spec storage-server 8.1]
+        """
+
+    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        """Store whole new shares of files of which the server holds none yet; one answer each, in order.
+
+        Of a file of which it holds a share nothing is stored, and the lease on all shares held is renewed; the same
+        for want of room, or while one of the shares is being uploaded. What is stored is finished, visible and as
+        durable as the server is set to make it. At most limits.STORE_CALL_BYTES octets and STORE_CALL_SHARES shares
+        a call. One round trip where the server can, shared by calls that are made meanwhile.
         """
 
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:

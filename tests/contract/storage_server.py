@@ -16,6 +16,7 @@ from grid.errors import BadWriteEnablerError, ConflictingWriteError, DataTooLarg
 from grid.ports import (
     Buffer,
     LeaseSecrets,
+    NewShares,
     Range,
     ShareNumber,
     ShareWrite,
@@ -80,6 +81,12 @@ async def put(server: StorageServer, index: StorageIndex, shares: Mapping[int, b
     upload = await begin(server, index, list(shares), len(next(iter(shares.values()))))
     await upload.write([piece(number, 0, data) for number, data in shares.items()])
     await upload.close(share_numbers(*shares))
+
+
+def whole(index: StorageIndex, shares: Mapping[int, bytes], *, owner: bytes = b"r") -> NewShares:
+    """Those shares, whole, each in two pieces."""
+    pieces = {ShareNumber(number): (data[:1], data[1:]) for number, data in shares.items()}
+    return NewShares(storage_index=index, secrets=lease(owner), shares=pieces)
 
 
 async def slot(server: StorageServer, index: StorageIndex) -> dict[int, bytes]:

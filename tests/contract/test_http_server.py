@@ -9,25 +9,26 @@ import pytest_twisted
 
 from grid.errors import PeerError
 from grid.ports import StorageServer
-from tests.contract.storage_server import StorageServerContract, begin, fresh_index, share_numbers
+from tests.contract.storage_server import begin, fresh_index, share_numbers
+from tests.contract.whole_shares import WholeSharesContract
 from tests.wire.http.rig import make_service, running
 
 
-class TestHttpServer(StorageServerContract):
+class TestHttpServer(WholeSharesContract):
     @pytest_twisted.async_yield_fixture
     async def server(self) -> AsyncGenerator[StorageServer, None]:
         async with running(await make_service()) as rig:
             yield rig.client
 
 
-class TestHttpServerInTheClear(StorageServerContract):
+class TestHttpServerInTheClear(WholeSharesContract):
     @pytest_twisted.async_yield_fixture
     async def server(self) -> AsyncGenerator[StorageServer, None]:
         async with running(await make_service(), plain=True) as rig:
             yield rig.client
 
 
-class TestHttpServerWithoutExtensions(StorageServerContract):
+class TestHttpServerWithoutExtensions(WholeSharesContract):
     @pytest_twisted.async_yield_fixture
     async def server(self) -> AsyncGenerator[StorageServer, None]:
         async with running(await make_service(), extensions=False) as rig:

@@ -18,7 +18,7 @@ from grid.wire.foolscap.client import FoolscapServer
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.foolscap.values import BATCH_KEY, pack_version
 from grid.wire.locators import Furl, parse_furl
-from tests.contract.storage_server import StorageServerContract
+from tests.contract.whole_shares import WholeSharesContract
 from tests.support.storage import IDENTITY
 from tests.support.tahoe_grid import ProcessGrid
 from tests.wire.foolscap.loopback import connected
@@ -40,7 +40,7 @@ async def over_foolscap() -> AsyncGenerator[StorageServer, None]:
         pool.stop()
 
 
-class TestServiceOverFoolscap(StorageServerContract):
+class TestServiceOverFoolscap(WholeSharesContract):
     @pytest_twisted.async_yield_fixture
     async def server(self) -> AsyncGenerator[StorageServer, None]:
         async for client in over_foolscap():
@@ -48,7 +48,7 @@ class TestServiceOverFoolscap(StorageServerContract):
             yield client
 
 
-class TestServiceOverFoolscapWithoutBatches(StorageServerContract):
+class TestServiceOverFoolscapWithoutBatches(WholeSharesContract):
     @pytest_twisted.async_yield_fixture
     async def server(self, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[StorageServer, None]:
         def without_batches(version: ServerVersion) -> dict[bytes, object]:
@@ -72,7 +72,7 @@ def tahoe_furl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Furl]:
 
 
 @pytest.mark.interop
-class TestTahoeOverFoolscap(StorageServerContract):
+class TestTahoeOverFoolscap(WholeSharesContract):
     @pytest_twisted.async_yield_fixture
     async def server(self, tahoe_furl: Furl) -> AsyncGenerator[StorageServer, None]:
         from twisted.internet import reactor

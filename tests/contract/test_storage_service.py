@@ -15,7 +15,7 @@ from grid.storage.disk import Disk, RealDisk
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService
 from grid.storage.settings import Durability, StorageSettings
-from tests.contract.storage_server import StorageServerContract
+from tests.contract.whole_shares import WholeSharesContract
 from tests.support.storage import IDENTITY
 
 
@@ -32,7 +32,7 @@ async def serving(disk: Disk, durability: Durability) -> AsyncGenerator[StorageS
     pool.stop()
 
 
-class TestServiceInMemory(StorageServerContract):
+class TestServiceInMemory(WholeSharesContract):
     @pytest_twisted.async_yield_fixture
     async def server(self) -> AsyncGenerator[StorageServer, None]:
         async for service in serving(MemoryDisk(2**29), "full"):
@@ -40,7 +40,7 @@ class TestServiceInMemory(StorageServerContract):
 
 
 @pytest.mark.parametrize("durability", ["full", "none"])
-class TestServiceOnDisk(StorageServerContract):
+class TestServiceOnDisk(WholeSharesContract):
     @pytest_twisted.async_yield_fixture
     async def server(self, tmp_path: Path, durability: Any) -> AsyncGenerator[StorageServer, None]:
         async for service in serving(RealDisk(str(tmp_path / "storage")), durability):

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from grid.errors import GridError
-from grid.ports import ShareNumber, StorageIndex
+from grid.ports import NewShares, ShareNumber, ShareWrite, StorageIndex
 from grid.storage import slot_writes
 from grid.storage.paths import INCOMING
 from grid.storage.service import StorageService
-from tests.contract.storage_server import lease, piece, share_numbers, slot_secrets, vector
+from tests.contract.storage_server import lease, piece, share_numbers, slot_secrets, vector, whole
 from tests.support.crash_disk import CrashDisk
 from tests.support.faulty_disk import GROWING, FaultyDisk, Stopped
 from tests.support.storage import ServiceScene
@@ -24,6 +24,8 @@ from tests.support.stored_shares import State, files_below, stored_shares
 
 FILE = StorageIndex(b"immutable index!")
 SLOT = StorageIndex(b"the mutable one!")
+WHOLE_FILE = StorageIndex(b"stored at once..")
+OTHER_FILE = StorageIndex(b"and another one.")
 SHARE_SIZE = 1500
 LARGE = bytes(range(256)) * 20
 
@@ -57,6 +59,36 @@ async def abandoned_upload(service: StorageService) -> None:
     finally:
         await allocation.upload.abort()
     if mine != {8, 9} or allocation.already != {0, 1, 2, 5}:
+        raise GridError("not everything could be done")
+
+
+async def whole_shares(service: StorageService) -> None:
+    """Two new files at once, and one that is held: its leases are renewed."""
+    stores = [
+        whole(WHOLE_FILE, {4: b"whole" * 300, 6: b"shares" * 250}),
+        whole(FILE, {7: b"not stored"}, owner=b"q"),
+        whole(OTHER_FILE, {0: b"another" * 9}),
+    ]
+    answers = await service.store_shares(stores)
+    for new, answer in zip(stores, answers, strict=True):
+        if not answer.stored and not answer.already:
+            raise GridError("there was no room")
+        if answer.already and new.storage_index != FILE:
+            await _complete(service, new)
+    if answers[1].already != {0, 1, 2, 5}:
+        raise GridError("not every share was found")
+
+
+async def _complete(service: StorageService, new: NewShares) -> None:
+    """A share of these was there already: add the others in the usual way."""
+    allocation = await service.allocate(new.storage_index, new.secrets, frozenset(new.shares), new.share_size)
+    mine = allocation.upload.share_numbers
+    try:
+        await allocation.upload.write([ShareWrite(number, 0, new.shares[number]) for number in mine])
+        await allocation.upload.close(mine)
+    finally:
+        await allocation.upload.abort()
+    if mine | allocation.already != set(new.shares):
         raise GridError("not everything could be done")
 
 
@@ -136,6 +168,7 @@ STEPS: tuple[Step, ...] = (
     first_upload,
     second_upload,
     abandoned_upload,
+    whole_shares,
     lease_on_file,
     new_slot,
     rewritten_slot,

@@ -12,6 +12,7 @@ from grid.ports import (
     Allocation,
     Buffer,
     LeaseSecrets,
+    NewShares,
     Range,
     ServerIdentity,
     ServerVersion,
@@ -22,6 +23,7 @@ from grid.ports import (
     SlotSecrets,
     StorageIndex,
     StorageServer,
+    StoreAnswer,
     TestWrite,
     Upload,
 )
@@ -97,6 +99,10 @@ class MortalServer:
     def identity(self) -> ServerIdentity:
         return self._inner.identity
 
+    @property
+    def known_version(self) -> ServerVersion | None:
+        return self._inner.known_version
+
     async def get_version(self) -> ServerVersion:
         return await self._watch.call("get_version", self._inner.get_version)
 
@@ -121,6 +127,9 @@ class MortalServer:
             "allocate", lambda: self._inner.allocate(storage_index, secrets, share_numbers, share_size)
         )
         return Allocation(already=allocation.already, upload=_MortalUpload(allocation.upload, self._watch))
+
+    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        return await self._watch.call("store_shares", lambda: self._inner.store_shares(stores))
 
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
         await self._watch.call("add_lease", lambda: self._inner.add_lease(storage_index, secrets))

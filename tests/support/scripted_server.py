@@ -18,6 +18,7 @@ from grid.ports import (
     Buffer,
     Clock,
     LeaseSecrets,
+    NewShares,
     Range,
     ServerId,
     ServerIdentity,
@@ -28,6 +29,7 @@ from grid.ports import (
     SlotAnswer,
     SlotSecrets,
     StorageIndex,
+    StoreAnswer,
     TestWrite,
 )
 
@@ -45,6 +47,7 @@ class Script:
     answer after the other. claims: share numbers that it says it holds, of which it has nothing but noise.
     pieces: answers to reads have a piece too many, too few, or pieces with an octet too many.
     generous: shares allocated besides those asked for.
+    known: it is known to have room before it is asked, and takes whole shares.
     failure: what calls from dead_from on raise instead of PeerGoneError.
     """
 
@@ -64,6 +67,7 @@ class Script:
     claims: frozenset[int] = frozenset()
     pieces: Literal["right", "many", "few", "long"] = "right"
     generous: frozenset[int] = frozenset()
+    known: bool = False
     failure: Callable[[], Exception] | None = None
 
 
@@ -105,8 +109,15 @@ class ScriptedServer:
                 raise script.failure()
             raise PeerGoneError(f"server {self.identity.server_id} is gone")
 
+    @property
+    def known_version(self) -> ServerVersion | None:
+        return self._version() if self.script.known else None
+
     async def get_version(self) -> ServerVersion:
         await self._enter("get_version")
+        return self._version()
+
+    def _version(self) -> ServerVersion:
         room = 0 if self.script.read_only else 2**40
         if self.script.read_only:
             self.fired["read_only"] += 1
@@ -198,6 +209,22 @@ class ScriptedServer:
         for number in taken:
             self.incoming[storage_index, number] = bytearray(share_size)
         return Allocation(already=held, upload=ScriptedUpload(self, storage_index, frozenset(taken)))
+
+    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        await self._enter("store_shares")
+        answers = []
+        for new in stores:
+            held = self.shares.setdefault(new.storage_index, {})
+            already = frozenset(map(ShareNumber, held))
+            self.leases.append(new.secrets.renew)
+            unfinished = any((new.storage_index, number) in self.incoming for number in new.shares)
+            refused = self.script.full or self.script.read_only
+            self.fired["full"] += refused
+            stored = not (already or unfinished or refused)
+            if stored:
+                held.update({number: b"".join(pieces) for number, pieces in new.shares.items()})
+            answers.append(StoreAnswer(already=already, stored=stored))
+        return answers
 
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
         await self._enter("add_lease")

@@ -17,6 +17,7 @@ from grid.ports import (
     Buffer,
     Clock,
     LeaseSecrets,
+    NewShares,
     Range,
     ServerId,
     ServerIdentity,
@@ -26,6 +27,7 @@ from grid.ports import (
     SlotAnswer,
     SlotSecrets,
     StorageIndex,
+    StoreAnswer,
     TestWrite,
 )
 
@@ -168,6 +170,13 @@ class SlotServer:
     ) -> None:
         await self._enter("advise_corrupt")
         self.advisories.append((share_number, reason))
+
+    @property
+    def known_version(self) -> ServerVersion | None:
+        return None
+
+    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        raise PeerRefusedError("not scripted", kind="KeyError")
 
     async def get_version(self) -> ServerVersion:
         raise PeerRefusedError("not scripted", kind="KeyError")

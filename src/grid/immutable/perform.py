@@ -21,6 +21,7 @@ from grid.placement.leases import LeaseMaster
 from grid.ports import (
     Allocation,
     Buffer,
+    NewShares,
     Runtime,
     ServerId,
     ShareNumber,
@@ -103,6 +104,11 @@ class Performer:
                 await server.add_lease(index, self._leases.secrets_for(index, server.identity.lease_seed))
             case r.Allocate():
                 return await self._allocate(server, request)
+            case r.StoreShares():
+                assert self._leases is not None
+                secrets = self._leases.secrets_for(index, server.identity.lease_seed)
+                new = NewShares(storage_index=index, secrets=secrets, shares=request.shares)
+                return (await server.store_shares([new]))[0]
             case r.WriteShares():
                 await self._write(request)
             case r.CloseShares():

@@ -1,9 +1,10 @@
-"""Putting an immutable file: the driver around the select and put plans. [spec immutable 2, 3, 11]
+"""Putting an immutable file: the driver around the store, select and put plans. [spec immutable 2, 3, 11]
 
 It owns the order of the steps and nothing else: key, placement, pushing. A put that fails leaves nothing
-behind on servers that can be reached.
+behind on servers that can be reached, but for whole shares of a small file, which the next put of it counts.
 
-Cost: round trips: version and share lists, allocation, writes, close: four for a small file. CPU: with a
+Cost: round trips: version and share lists, allocation, writes, close. A small file that nobody holds takes one round
+trip and one message to each server, once the servers are known. CPU: with a
 convergent key one more hash pass over the file, on the pool. Disk: the source is read twice then, once otherwise.
 """
 
@@ -13,8 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from attrs import field, frozen
 
-from grid.caps import ChkCap, LitCap, StorageIndex
-from grid.crypto.hashing import tagged_hash
+from grid.caps import ChkCap, LitCap
 from grid.drive import drive
 from grid.errors import FormatError
 from grid.immutable.encode import Encoder, convergent_hasher
@@ -22,6 +22,15 @@ from grid.immutable.geometry import DEFAULT_MAX_SEGMENT_SIZE, Geometry
 from grid.immutable.perform import Performer
 from grid.immutable.putplan import Pushed, PutPlan, require_whole
 from grid.immutable.selectplan import Selection, SelectPlan
+from grid.immutable.smallfile import (
+    ASK_FIRST_SIZE,
+    WholeFile,
+    encode_whole,
+    place_whole,
+    storage_index_of,
+    whole_share_size,
+)
+from grid.immutable.storeplan import Stored, StorePlan
 from grid.placement.happiness import happiness
 from grid.placement.leases import LeaseMaster
 from grid.placement.order import permute
@@ -33,7 +42,8 @@ LIT_SIZE = 55
 KEY_CHUNK = 4 * 2**20
 """Octets hashed per pool call while the convergent key is made."""
 
-_STORAGE_INDEX_TAG = b"allmydata_immutable_key_to_storage_index_v1"
+INLINE_SIZE = 4096
+"""Octets of a file that is encoded on the spot: under a millisecond of work, less than it costs to call a thread."""
 
 
 @frozen(kw_only=True)
@@ -88,22 +98,82 @@ async def put(
         require_whole(data, source.size)
         return PutResult(cap=LitCap(data=data), pushed=0, found=0, sharemap={}, happiness=0)
     geometry = Geometry.of_file(source.size, encoding.k, encoding.n, encoding.max_segment_size)
+    allowed = permitted(servers, runtime.clock.unix_time())
+    key, attempt = None, Stored()
     if convergence is None:
         key = runtime.entropy.octets(16)
-    else:
+    size = whole_share_size(geometry)
+    if size is not None and place_whole(allowed, geometry.n, size):
+        whole = await _read_whole(source, geometry, key, convergence, runtime)
+        key = whole.key
+        attempt = await _store(whole, allowed, encoding.happy, leases, runtime, observer, preferred)
+        if attempt.is_enough:
+            return _result(whole.cap, attempt.sharemap, attempt, attempt.sharemap)
+    if key is None:
+        assert convergence is not None
         key = await _convergent_key(source, convergence, geometry, runtime, observer)
-    storage_index = StorageIndex(tagged_hash(_STORAGE_INDEX_TAG, key, 16))
+    storage_index = storage_index_of(key)
     encoder = Encoder(geometry, key)
-    ordered = permute(permitted(servers, runtime.clock.unix_time()), storage_index, preferred)
+    ordered = permute(allowed, storage_index, preferred)
     performer = Performer(ordered, storage_index, runtime, leases=leases, source=source, encoder=encoder)
     selection, pushed = await push(encoder, performer, ordered, encoding.happy, runtime, observer)
+    found: dict[ShareNumber, set[ServerId]] = {}
+    for server_id, shares in selection.existing.items():
+        for share in shares:
+            found.setdefault(share, set()).add(server_id)
+    return _result(pushed.finished.read_cap(key), pushed.sharemap, attempt, found, pushed.pushed_count)
+
+
+def _result(
+    cap: ChkCap,
+    sharemap: Mapping[ShareNumber, Collection[ServerId]],
+    attempt: Stored,
+    found: Mapping[ShareNumber, Collection[ServerId]],
+    pushed: int = 0,
+) -> PutResult:
+    """found: what servers said they hold, among it what the attempt stored there a moment ago."""
+    stored = {(server_id, share) for server_id, shares in attempt.stored.items() for share in shares}
     return PutResult(
-        cap=pushed.finished.read_cap(key),
-        pushed=pushed.pushed_count,
-        found=len({share for shares in selection.existing.values() for share in shares}),
-        sharemap=pushed.sharemap,
-        happiness=happiness(pushed.sharemap),
+        cap=cap,
+        pushed=pushed + len(stored),
+        found=sum(any((holder, share) not in stored for holder in holders) for share, holders in found.items()),
+        sharemap=sharemap,
+        happiness=happiness(sharemap),
     )
+
+
+async def _read_whole(
+    source: Source, geometry: Geometry, key: bytes | None, convergence: bytes | None, runtime: Runtime
+) -> WholeFile:
+    data = await source.read_at(0, source.size)
+    require_whole(data, source.size)
+    if len(data) <= INLINE_SIZE:
+        return encode_whole(data, geometry, key, convergence)
+    return await runtime.cpu.run(encode_whole, data, geometry, key, convergence)
+
+
+async def _store(
+    whole: WholeFile,
+    servers: Sequence[StorageServer],
+    happy: int,
+    leases: LeaseMaster,
+    runtime: Runtime,
+    observer: Observer,
+    preferred: Collection[ServerId],
+) -> Stored:
+    """Try to store a small file in one go; nothing is lost if that comes to nothing."""
+    ordered = permute(servers, whole.storage_index, preferred)
+    placed = place_whole(ordered, whole.cap.total, whole.share_size)
+    if placed is None:
+        return Stored()
+    plan = StorePlan(
+        {server_id: {share: whole.shares[share] for share in shares} for server_id, shares in placed.items()},
+        n=whole.cap.total,
+        happy=happy,
+        size=whole.cap.size,
+        ask_first=whole.share_size >= ASK_FIRST_SIZE,
+    )
+    return await drive(plan, Performer(ordered, whole.storage_index, runtime, leases=leases), runtime, observer)
 
 
 async def push(

@@ -61,6 +61,13 @@ class Allocate(ServerRequest):
 
 
 @define(kw_only=True, eq=False)
+class StoreShares(ServerRequest):
+    """Answer: StoreAnswer. When withdrawn, the server may still store the shares."""
+
+    shares: Mapping[ShareNumber, Sequence[Buffer]] = field(repr=False)
+
+
+@define(kw_only=True, eq=False)
 class WriteShares(ServerRequest):
     """Answer: None, when the server has taken all of it."""
 

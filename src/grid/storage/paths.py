@@ -67,6 +67,11 @@ def incoming_path(name: str, share_number: int) -> str:
     return f"{INCOMING}/{name[:2]}/{name}/{share_number}"
 
 
+def whole_path(name: str, share_number: int) -> str:
+    """Where a whole immutable share is written before it takes its place."""
+    return f"{INCOMING}/{name}.{share_number}.whole"
+
+
 def draft_path(name: str, share_number: int) -> str:
     """Where the next state of a mutable share is written before it takes the share's place.
 

@@ -8,6 +8,7 @@ gave up waiting for still runs to its end, so that nothing is left half done. [s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import TypeVar
 
 from twisted.internet.defer import Deferred
@@ -22,11 +23,14 @@ from grid.limits import (
     MAX_SLOT_WRITE,
     READ_CALL_BYTES,
     READ_CALL_RANGES,
+    STORE_CALL_BYTES,
+    STORE_CALL_SHARES,
 )
 from grid.ports import (
     Allocation,
     CpuPool,
     LeaseSecrets,
+    NewShares,
     Range,
     Runtime,
     ServerIdentity,
@@ -36,6 +40,7 @@ from grid.ports import (
     SlotAnswer,
     SlotSecrets,
     StorageIndex,
+    StoreAnswer,
     TestWrite,
 )
 from grid.storage.advisories import Advisories
@@ -48,6 +53,7 @@ from grid.storage.store import Hidden, ShareStore, Wanted
 from grid.storage.tasks import shielded, together
 from grid.storage.turns import Turns
 from grid.storage.uploads import ShareUpload, UploadPlace, UploadTable, disk_error
+from grid.storage.whole_shares import Order, WholeShares
 
 T = TypeVar("T")
 
@@ -72,6 +78,7 @@ class StorageService:
         self._io = io or runtime.cpu
         self._store = ShareStore(disk, settings, identity.lease_seed)
         self._slots = SlotStore(self._store)
+        self._whole = WholeShares(self._store)
         self._advisories = Advisories(self._store)
         self._table = UploadTable()
         self._turns = Turns()
@@ -94,6 +101,11 @@ class StorageService:
         await together(upload.abort() for upload in list(self._table.uploads))
         await self._table.drained()
 
+    @property
+    def known_version(self) -> ServerVersion | None:
+        """None: what it has now is on the disk."""
+        return None
+
     async def get_version(self) -> ServerVersion:
         """What it is and has now."""
         available = await self.run(self._store.available_space)
@@ -105,6 +117,7 @@ class StorageService:
             available_space=room,
             batched_reads=True,
             batched_writes=True,
+            batched_stores=True,
         )
 
     async def find_shares(
@@ -143,6 +156,13 @@ class StorageService:
             self._allocate(name, secrets, share_numbers, share_size),
             lambda allocation: _give_up(allocation.upload),
         )
+
+    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        """Store whole shares of files of which none is held; one pool call for all of them."""
+        names = [_checked_name(new.storage_index) for new in stores]
+        _check_stores(stores)
+        self._require_running()
+        return await shielded(self._store_shares(names, stores))
 
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
         """Add or renew the lease on every share held."""
@@ -235,6 +255,35 @@ class StorageService:
             await upload.abort()
         return Allocation(already=allocated.already, upload=upload)
 
+    async def _store_shares(self, names: Sequence[str], stores: Sequence[NewShares]) -> list[StoreAnswer]:
+        answers: dict[int, StoreAnswer] = {}
+        waiting = dict(enumerate(names))
+        while waiting:
+            # A file that is in the message twice is stored, and then found.
+            first = {name: index for index, name in reversed(waiting.items())}
+            indexes = sorted(first.values())
+            done = await self._store_each([names[index] for index in indexes], [stores[index] for index in indexes])
+            answers.update(zip(indexes, done, strict=True))
+            for index in indexes:
+                del waiting[index]
+        return [answers[index] for index in range(len(stores))]
+
+    async def _store_each(self, names: Sequence[str], stores: Sequence[NewShares]) -> list[StoreAnswer]:
+        async with AsyncExitStack() as stack:
+            for name in sorted(names):  # Everybody who wants several turns takes them in this order.
+                await stack.enter_async_context(self._turns.exclusive(name))
+            self._require_running()
+            table = self._table
+            orders = [
+                Order(name=name, hidden=table.hidden(name), new=new) for name, new in zip(names, stores, strict=True)
+            ]
+            reserved, promised = table.reserved_size, sum(new.size for new in stores)
+            table.reserved_size += promised
+            try:
+                return await self.run(self._whole.store, orders, reserved, self._clock.unix_time())
+            finally:
+                table.reserved_size -= promised
+
     async def _test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:
         async with self._turns.exclusive(name):
             answer, is_renamed = await self.run(self._slots.test_and_write, name, call)
@@ -284,6 +333,17 @@ def _check_ranges(rows: Iterable[Sequence[Range]], most: int, most_size: int | N
             size += length
     if most_size is not None and size > most_size:
         raise FormatError(f"a read of {size} octets at once; at most {most_size} are possible")
+
+
+def _check_stores(stores: Sequence[NewShares]) -> None:
+    for new in stores:
+        _check_numbers(new.shares)
+        if not new.shares or len({sum(map(len, pieces)) for pieces in new.shares.values()}) != 1:
+            raise FormatError("whole shares of one file are one or more, and all of one size")
+    if sum(len(new.shares) for new in stores) > STORE_CALL_SHARES:
+        raise FormatError(f"more than {STORE_CALL_SHARES} whole shares at once")
+    if sum(new.size for new in stores) > STORE_CALL_BYTES:
+        raise FormatError(f"more than {STORE_CALL_BYTES} octets of whole shares at once")
 
 
 def _check_vectors(writes: Mapping[ShareNumber, TestWrite]) -> None:

@@ -151,9 +151,7 @@ class ShareStore:
 
         NoSpaceError if the lease on a share cannot be added; then nothing is allocated. [spec storage-server 8.1]
         """
-        already = self._put_lease(
-            name, hidden, wanted.secrets, wanted.now, ALLOCATION_OWNER, frozenset({"immutable"}), []
-        )
+        already = self.renew(name, hidden, wanted.secrets, wanted.now)
         taken = {*share_numbers(self.disk, name), *hidden}
         available = self.available_space()
         lease = new_lease(
@@ -180,6 +178,10 @@ class ShareStore:
             self.discard(name, begun)
             begun = []
         return Allocated(already=already, shares=tuple(begun))
+
+    def renew(self, name: str, hidden: Hidden, secrets: LeaseSecrets, now: float) -> frozenset[ShareNumber]:
+        """Every immutable share held, with the lease renewed on each as an allocation does it; NoSpaceError, OSError."""
+        return self._put_lease(name, hidden, secrets, now, ALLOCATION_OWNER, frozenset({"immutable"}), [])
 
     def finish(
         self, name: str, shares: Sequence[IncomingShare]

@@ -14,6 +14,7 @@ from grid.ports import (
     Allocation,
     Buffer,
     LeaseSecrets,
+    NewShares,
     Range,
     ServerId,
     ServerIdentity,
@@ -24,6 +25,7 @@ from grid.ports import (
     SlotAnswer,
     SlotSecrets,
     StorageIndex,
+    StoreAnswer,
     TestWrite,
 )
 from grid.runtime import ReactorClock
@@ -41,6 +43,7 @@ VERSION = ServerVersion(
     available_space=10**9,
     batched_reads=True,
     batched_writes=True,
+    batched_stores=True,
 )
 IDENTITY = ServerIdentity(server_id=ServerId("test"), permutation_seed=b"", lease_seed=bytes(20))
 
@@ -95,6 +98,17 @@ class ScriptedServer:
             await self.delay()
         if self.refusal is not None:
             raise self.refusal
+
+    @property
+    def known_version(self) -> ServerVersion | None:
+        return self.version
+
+    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        kept = [
+            {number: b"".join(pieces) for number, pieces in new.shares.items()} for new in stores
+        ]  # The views into the message end with the call.
+        await self._enter("store_shares", [new.storage_index for new in stores], kept)
+        return [StoreAnswer(already=frozenset(self.shares), stored=not self.shares) for _ in stores]
 
     async def get_version(self) -> ServerVersion:
         await self._enter("get_version")

@@ -33,6 +33,7 @@ VERSION = ServerVersion(
     available_space=7,
     batched_reads=True,
     batched_writes=True,
+    batched_stores=True,
 )
 
 

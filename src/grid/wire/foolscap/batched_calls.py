@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from grid.errors import FormatError, PeerError, PeerGoneError
-from grid.ports import Allocation, Buffer, Range, ShareNumber, ShareWrite, StorageIndex
+from grid.ports import Allocation, Buffer, NewShares, Range, ShareNumber, ShareWrite, StorageIndex, StoreAnswer
 from grid.wire import batch
 from grid.wire.foolscap.calls import call, check_pieces, check_share_numbers, misbehaved
 from grid.wire.foolscap.link import Session
 from grid.wire.foolscap.schema import RIShareUpload, RIStorageServer
+from grid.wire.stores import pack_stores, parse_store_answers
 
 
 async def find_shares(
@@ -36,6 +37,15 @@ async def read_shares(
     for number, pieces in found.items():
         check_pieces(pieces, wants.get(number, ()), where)
     return found
+
+
+async def store_shares(session: Session, where: str, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+    """Store whole shares of any number of files: one message."""
+    answer = await call(session.reference, RIStorageServer, where, "grid_store_shares", pack_stores(stores))
+    try:
+        return parse_store_answers(answer, len(stores))
+    except FormatError as error:
+        raise misbehaved(error, where) from error
 
 
 def _parse(answer: bytes, where: str) -> dict[ShareNumber, list[memoryview]]:
@@ -72,8 +82,7 @@ class BatchedUpload:
 
     async def write(self, writes: Sequence[ShareWrite]) -> None:
         """Store all of the writes: one message."""
-        records, data = batch.pack_writes(writes)
-        await call(self._reference, RIShareUpload, self._where, "write", records, data)
+        await call(self._reference, RIShareUpload, self._where, "write", *batch.pack_writes(writes))
 
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
         """Finish these shares: one message."""

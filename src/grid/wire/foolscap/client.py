@@ -20,6 +20,7 @@ from grid.ports import (
     Buffer,
     Clock,
     LeaseSecrets,
+    NewShares,
     Range,
     ServerIdentity,
     ServerVersion,
@@ -28,6 +29,7 @@ from grid.ports import (
     SlotAnswer,
     SlotSecrets,
     StorageIndex,
+    StoreAnswer,
     TestWrite,
 )
 from grid.wire.foolscap import batched_calls, single_calls
@@ -37,6 +39,7 @@ from grid.wire.foolscap.schema import RIStorageServer
 from grid.wire.foolscap.values import parse_version
 from grid.wire.locators import Furl
 from grid.wire.status import ConnectionStatus
+from grid.wire.storequeue import StoreQueue, store_by_steps
 
 
 class FoolscapServer:
@@ -48,6 +51,7 @@ class FoolscapServer:
         self._identity = identity
         self._where = f"server {identity.nickname or identity.server_id}"
         self._link = Link(tub, furl, clock, self._ask_version, self._where, deadline_s)
+        self._stores = StoreQueue(self._send_stores)
 
     def __repr__(self) -> str:
         return f"<FoolscapServer {self._identity.server_id}>"
@@ -69,6 +73,12 @@ class FoolscapServer:
     def close(self) -> None:
         """Give up the connection; what waits on it fails with PeerGoneError."""
         self._link.close()
+
+    @property
+    def known_version(self) -> ServerVersion | None:
+        """What the server said last over the present connection; None without one, or when stores get no answer."""
+        session = self._link.current
+        return None if session is None or self._stores.is_doubtful else session.version
 
     async def get_version(self) -> ServerVersion:
         """What the server is and has now; asked as part of connecting, or else anew."""
@@ -112,6 +122,16 @@ class FoolscapServer:
         if session.version.batched_writes:
             return await batched_calls.allocate(session, self._where, *arguments)
         return await single_calls.allocate(session, self._where, *arguments)
+
+    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        """Store whole new shares; what is asked for while a message is on its way goes out in the next one."""
+        session = await self._link.session()
+        if session.version.batched_stores:
+            return await self._stores.store(stores)
+        return [await store_by_steps(self, each) for each in stores]
+
+    async def _send_stores(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        return await batched_calls.store_shares(await self._link.session(), self._where, stores)
 
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
         """Add or renew the lease on every share held."""

@@ -19,6 +19,7 @@ from foolscap.slicers.none import Nothing
 
 from grid.limits import MAX_ADVISORY_LENGTH, MAX_SHARES, MAX_SLOT_WRITE, READ_CALL_RANGES, WRITE_CALL_BYTES
 from grid.wire.batch import MAX_ANSWER_SIZE, MAX_REQUEST_SIZE
+from grid.wire.stores import MAX_STORE_ANSWER, MAX_STORE_MESSAGE
 
 
 def octets(maximum: int | None, minimum: int = 0) -> Any:
@@ -109,6 +110,7 @@ class RIStorageServer(RemoteInterface):
     grid_read_shares = RemoteMethodSchema(
         _response=octets(MAX_ANSWER_SIZE), storage_index=STORAGE_INDEX, wants=octets(MAX_REQUEST_SIZE)
     )
+    grid_store_shares = RemoteMethodSchema(_response=octets(MAX_STORE_ANSWER), stores=octets(MAX_STORE_MESSAGE))
     grid_allocate = RemoteMethodSchema(
         _response=TupleOf(SHARE_NUMBERS, SHARE_NUMBERS, RIShareUpload),
         storage_index=STORAGE_INDEX,

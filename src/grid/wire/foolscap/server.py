@@ -31,6 +31,7 @@ from grid.wire.foolscap.values import (
     share_number,
     within_limits,
 )
+from grid.wire.stores import pack_store_answers, parse_stores
 
 
 @implementer(RIStorageServer)  # type: ignore[misc]
@@ -170,6 +171,13 @@ class RemoteStorageServer(Referenceable):
     async def _read_shares(self, storage_index: StorageIndex, wants: bytes) -> bytes:
         found = await self._server.read_shares(storage_index, batch.parse_wants(wants))
         return batch.pack_answer(found)
+
+    def remote_grid_store_shares(self, stores: bytes) -> Deferred[bytes]:
+        """Whole shares of several files, packed. [grid.wire.stores]"""
+        return answer(self._store_shares(stores))
+
+    async def _store_shares(self, stores: bytes) -> bytes:
+        return pack_store_answers(await self._server.store_shares(parse_stores(stores)))
 
 
 @implementer(RIBucketReader)  # type: ignore[misc]

@@ -14,6 +14,8 @@ from grid.limits import (
     MAX_VERSION_TEXT,
     READ_CALL_BYTES,
     READ_CALL_RANGES,
+    STORE_CALL_BYTES,
+    STORE_CALL_SHARES,
     WRITE_CALL_BYTES,
 )
 from grid.ports import Buffer, Range, ServerVersion, ShareNumber, TestWrite
@@ -99,6 +101,8 @@ def pack_version(version: ServerVersion) -> dict[bytes, object]:
             b"read-bytes": READ_CALL_BYTES,
             b"read-ranges": READ_CALL_RANGES,
             b"write-bytes": WRITE_CALL_BYTES,
+            b"store-bytes": STORE_CALL_BYTES,
+            b"store-shares": STORE_CALL_SHARES,
         },
     }
 
@@ -126,6 +130,10 @@ def parse_version(version: object) -> ServerVersion:
             _size(offers, b"read-bytes", 0) >= READ_CALL_BYTES and _size(offers, b"read-ranges", 0) >= READ_CALL_RANGES
         ),
         batched_writes=_size(offers, b"write-bytes", 0) >= WRITE_CALL_BYTES,
+        batched_stores=(
+            _size(offers, b"store-bytes", 0) >= STORE_CALL_BYTES
+            and _size(offers, b"store-shares", 0) >= STORE_CALL_SHARES
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from grid.errors import GridError, PeerError
 from grid.limits import MAX_FILE_SIZE, MAX_HTTP_ADVISORY_BODY
 from grid.ports import Buffer, Range, ShareKind, ShareNumber, StorageIndex, StorageServer
 from grid.wire.batch import parse_ranges, parse_wants
-from grid.wire.http.answers import EXTENSIONS_HEADER, EXTENSIONS_VALUE, pack_numbers, pack_version
+from grid.wire.http.answers import EXTENSIONS_HEADER, EXTENSIONS_VALUE, STORE_EXTENSION, pack_numbers, pack_version
 from grid.wire.http.bodies import parse_reason
 from grid.wire.http.budget import SMALLEST_PIECE
 from grid.wire.http.frames import (
@@ -44,7 +44,8 @@ class ReadAnswers:
         """Whether the version says that there are batched endpoints: extensions."""
         self._server = server
         self._bounds = bounds
-        offered = ((EXTENSIONS_HEADER, EXTENSIONS_VALUE),) if extensions else ()
+        offers = (EXTENSIONS_VALUE, STORE_EXTENSION) if extensions else ()
+        offered = tuple((EXTENSIONS_HEADER, offer) for offer in offers)
         self._version_headers = (*CBOR_HEADERS, *offered)
 
     def answerers(self) -> dict[Endpoint, Answerer]:

@@ -21,6 +21,7 @@ from grid.wire.http.ranges import parse_content_range
 from grid.wire.http.refusals import RefusedError
 from grid.wire.http.routes import Endpoint
 from grid.wire.http.service import OCTETS_HEADERS, Answerer, Bounds, Request
+from grid.wire.stores import MAX_STORE_MESSAGE, pack_store_answers, parse_stores
 
 
 class UploadAnswers:
@@ -39,6 +40,7 @@ class UploadAnswers:
             Endpoint.WRITE: self._write,
             Endpoint.ABORT: self._abort,
             Endpoint.BATCHED_WRITE: self._batched_write,
+            Endpoint.BATCHED_STORE: self._batched_store,
         }
 
     async def _add_lease(self, request: Request) -> None:
@@ -91,6 +93,14 @@ class UploadAnswers:
             raise RefusedError(405 if number in held else 404)
         await self._incoming.abort(index, number, incoming)
         request.exchange.send(200)
+
+    async def _batched_store(self, request: Request) -> None:
+        body, reserved = await self._bounds.read_body(request.exchange, MAX_STORE_MESSAGE)
+        try:
+            answers = await self._server.store_shares(parse_stores(body))
+        finally:
+            self._bounds.bodies.release(reserved)
+        request.exchange.send(200, OCTETS_HEADERS, [pack_store_answers(answers)])
 
     async def _batched_write(self, request: Request) -> None:
         index, secret = request.route.storage_index, request.secrets[UPLOAD]

@@ -20,8 +20,9 @@ MAX_MUTABLE = b"maximum-mutable-share-size"
 AVAILABLE = b"available-space"
 
 EXTENSIONS_HEADER = b"Grid-Extensions"
-"""Header of the answer to a version request that offers the batched endpoints; 1.20 ignores it."""
+"""Header of the answer to a version request that offers our endpoints, one line for each set; 1.20 ignores it."""
 EXTENSIONS_VALUE = b"batch-1"
+STORE_EXTENSION = b"store-1"
 
 _CBOR_SIZE_LIMIT = 2**64 - 1
 
@@ -40,8 +41,9 @@ def pack_version(version: ServerVersion) -> bytes:
     )
 
 
-def parse_version(body: Buffer, *, batched: bool) -> ServerVersion:
-    """V; batched: whether the answer's head offered the batched endpoints."""
+def parse_version(body: Buffer, offers: Collection[bytes] = ()) -> ServerVersion:
+    """V; offers: the extensions that the answer's head named."""
+    batched = EXTENSIONS_VALUE in offers
     fields = closed_map(parse_cbor(body), (STORAGE_KEY, APPLICATION_KEY))
     storage = closed_map(fields[STORAGE_KEY], (MAX_IMMUTABLE, MAX_MUTABLE, AVAILABLE))
     application = bytes(octets(fields[APPLICATION_KEY])[:MAX_VERSION_TEXT])
@@ -52,6 +54,7 @@ def parse_version(body: Buffer, *, batched: bool) -> ServerVersion:
         available_space=uint(storage[AVAILABLE]),
         batched_reads=batched,
         batched_writes=batched,
+        batched_stores=STORE_EXTENSION in offers,
     )
 
 

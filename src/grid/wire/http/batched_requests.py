@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from grid.errors import ConflictingWriteError, DataTooLargeError, FormatError
 from grid.limits import MAX_HTTP_ERROR_BODY, MAX_SHARES
-from grid.ports import Buffer, Range, ShareNumber, ShareWrite, StorageIndex
+from grid.ports import Buffer, NewShares, Range, ShareNumber, ShareWrite, StorageIndex, StoreAnswer
 from grid.wire.batch import pack_ranges, pack_wants
 from grid.wire.http import single_requests
 from grid.wire.http.asking import Asker, Entrance, Question, Reply
@@ -14,7 +14,8 @@ from grid.wire.http.authority import UPLOAD
 from grid.wire.http.connection import Discarder, Receiver
 from grid.wire.http.frames import AnswerParser, pack_slot_wants, pack_write
 from grid.wire.http.messages import ResponseHead
-from grid.wire.http.routes import pack_path
+from grid.wire.http.routes import STORE_PATH, pack_path
+from grid.wire.stores import MAX_STORE_ANSWER, pack_stores, parse_store_answers
 
 _WRITE_ERRORS = {409: ConflictingWriteError, 413: DataTooLargeError, 416: DataTooLargeError}
 
@@ -58,6 +59,17 @@ async def _ask(asker: Asker, entrance: Entrance, path: bytes, body: bytes, parse
         raise asker.refusal(Reply(head.status, head))
     try:
         return parser.finish()
+    except FormatError as error:
+        raise asker.misbehaved(error) from error
+
+
+async def store_shares(asker: Asker, entrance: Entrance, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+    """Store whole shares of any number of files: one request."""
+    # It may be sent again: what was stored the first time is then held already, and counts as much.
+    question = Question(method=b"POST", path=STORE_PATH, body=(pack_stores(stores),))
+    reply = await asker.require(entrance, question, MAX_STORE_ANSWER)
+    try:
+        return parse_store_answers(reply.body, len(stores))
     except FormatError as error:
         raise asker.misbehaved(error) from error
 

@@ -16,6 +16,7 @@ from grid.ports import (
     Allocation,
     Buffer,
     LeaseSecrets,
+    NewShares,
     Range,
     Runtime,
     ServerIdentity,
@@ -25,6 +26,7 @@ from grid.ports import (
     SlotAnswer,
     SlotSecrets,
     StorageIndex,
+    StoreAnswer,
     TestWrite,
 )
 from grid.wire.http import batched_requests, single_requests
@@ -39,6 +41,7 @@ from grid.wire.http.routes import pack_path
 from grid.wire.http.streams import ReadAhead
 from grid.wire.locators import Nurl
 from grid.wire.status import ConnectionStatus
+from grid.wire.storequeue import StoreQueue, store_by_steps
 
 T = TypeVar("T")
 
@@ -74,6 +77,7 @@ class HttpServer:
             )
         self._link = Link(self._asker, entrances, in_the_clear, runtime.clock)
         self._ahead = ReadAhead(self._asker, runtime.clock)
+        self._stores = StoreQueue(self._send_stores)
 
     def __repr__(self) -> str:
         return f"<HttpServer {self._identity.server_id}>"
@@ -96,6 +100,12 @@ class HttpServer:
         """Give up the connections; what waits on them fails with PeerGoneError."""
         self._ahead.close()
         self._link.close()
+
+    @property
+    def known_version(self) -> ServerVersion | None:
+        """What the server said last; None when it could not be reached since, or when stores get no answer."""
+        session = self._link.current
+        return None if session is None or self._stores.is_doubtful else session.version
 
     async def get_version(self) -> ServerVersion:
         """What the server is and has now; asked as part of connecting, or else anew."""
@@ -163,6 +173,17 @@ class HttpServer:
             raise PeerError(f"{self._asker.where} allocated shares that it was not asked for")
         upload = HttpUpload(self._asker, session, storage_index, secret, allocated, share_size)
         return Allocation(already=already, upload=upload)
+
+    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        """Store whole new shares; what is asked for while a message is on its way goes out in the next one."""
+        session = await self._link.session()
+        if session.version.batched_stores:
+            return await self._stores.store(stores)
+        return [await store_by_steps(self, each) for each in stores]
+
+    async def _send_stores(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        session = await self._link.session()
+        return await self._watched(session, batched_requests.store_shares(self._asker, session.entrance, stores))
 
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
         """Add or renew the lease on every share held."""

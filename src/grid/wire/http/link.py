@@ -16,7 +16,7 @@ from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, ServerVersion
 from grid.runtime import Tasks, is_cancellation, with_deadline
 from grid.wire.backoff import Backoff
-from grid.wire.http.answers import EXTENSIONS_HEADER, EXTENSIONS_VALUE, parse_version
+from grid.wire.http.answers import EXTENSIONS_HEADER, parse_version
 from grid.wire.http.asking import Asker, Entrance, Question, first_of
 from grid.wire.status import ConnectionState, ConnectionStatus
 
@@ -99,7 +99,7 @@ class Link:
         reply = await self._asker.require(entrance, _VERSION)
         offers = reply.head.headers.get(EXTENSIONS_HEADER.lower(), ())
         try:
-            return parse_version(reply.body, batched=EXTENSIONS_VALUE in offers)
+            return parse_version(reply.body, offers)
         except FormatError as error:
             raise self._asker.misbehaved(error) from error
 

@@ -14,6 +14,7 @@ from grid.ports import ShareNumber, StorageIndex
 from grid.wire.http.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER
 
 PREFIX = b"/storage/v1/"
+STORE_PATH = PREFIX + b"grid-store"
 
 
 class Endpoint(Enum):
@@ -35,6 +36,7 @@ class Endpoint(Enum):
     BATCHED_READ = "batched read"
     BATCHED_WRITE = "batched write"
     BATCHED_SLOT_READ = "batched slot read"
+    BATCHED_STORE = "batched store"
 
 
 _LEASE = frozenset((RENEW, CANCEL))
@@ -62,7 +64,13 @@ READS = frozenset(
 """What may be asked in the clear, where the server allows that."""
 
 EXTENSIONS = frozenset(
-    (Endpoint.BATCHED_FIND, Endpoint.BATCHED_READ, Endpoint.BATCHED_WRITE, Endpoint.BATCHED_SLOT_READ)
+    (
+        Endpoint.BATCHED_FIND,
+        Endpoint.BATCHED_READ,
+        Endpoint.BATCHED_WRITE,
+        Endpoint.BATCHED_SLOT_READ,
+        Endpoint.BATCHED_STORE,
+    )
 )
 """What 1.20 does not have."""
 
@@ -82,6 +90,7 @@ _ROUTES: tuple[tuple[bytes, dict[bytes, Endpoint]], ...] = (
     (rb"immutable/" + _INDEX + rb"/grid-find", {b"POST": Endpoint.BATCHED_FIND}),
     (rb"immutable/" + _INDEX + rb"/grid-read", {b"POST": Endpoint.BATCHED_READ}),
     (rb"immutable/" + _INDEX + rb"/grid-write", {b"POST": Endpoint.BATCHED_WRITE}),
+    (rb"grid-store", {b"POST": Endpoint.BATCHED_STORE}),
     (rb"mutable/" + _INDEX + rb"/read-test-write", {b"POST": Endpoint.READ_TEST_WRITE}),
     (rb"mutable/" + _INDEX + rb"/shares", {b"GET": Endpoint.LIST_MUTABLE}),
     (rb"mutable/" + _INDEX + rb"/" + _NUMBER, {b"GET": Endpoint.READ_MUTABLE}),
