@@ -71,7 +71,7 @@ def open_target(name: str | None) -> Iterator[int]:
 @contextmanager
 def _beside(target: Path, mode: int) -> Iterator[int]:
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
-    descriptor = _open_unnamed(target.parent)
+    descriptor = open_unnamed(target.parent)
     has_name = descriptor is None
     if descriptor is None:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -81,7 +81,7 @@ def _beside(target: Path, mode: int) -> Iterator[int]:
             os.fchmod(descriptor, mode)
             os.fsync(descriptor)
             if not has_name:
-                _give_name(descriptor, temporary)
+                give_name(descriptor, temporary)
         finally:
             os.close(descriptor)
         temporary.replace(target)
@@ -91,7 +91,7 @@ def _beside(target: Path, mode: int) -> Iterator[int]:
     sync_directory(target.parent)
 
 
-def _open_unnamed(directory: Path) -> int | None:
+def open_unnamed(directory: Path | str) -> int | None:
     """A new file of mode 0600 that is gone when we are; None where there are none. OSError naming the directory."""
     if not os.path.isdir("/proc/self/fd"):
         return None
@@ -103,7 +103,8 @@ def _open_unnamed(directory: Path) -> int | None:
         raise
 
 
-def _give_name(descriptor: int, path: Path) -> None:
+def give_name(descriptor: int, path: Path) -> None:
+    """Link a file that has no name to a path where nothing is; OSError."""
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         # With a descriptor of a directory Python calls linkat, which follows the link to the open file.

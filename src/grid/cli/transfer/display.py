@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from grid.cli.transfer.tally import Tally
+from grid.node.redaction import one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -47,6 +48,11 @@ class TransferDisplay:
             self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
         else:
             print(line, file=sys.stderr, flush=True)
+
+    def fail(self, line: str) -> None:
+        """Count something that was not copied, and say why."""
+        self.tally.fail(line)
+        self.say(f"WARNING: {one_line(line)}")
 
     def update(self) -> None:
         """Show the tally if that was not done just before."""

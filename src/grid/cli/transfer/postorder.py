@@ -6,12 +6,11 @@ Bounded: so many pieces of work at once, the files in the order of the tree, dir
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import Any
 
-from twisted.internet.defer import Deferred
-
+from grid.cli.transfer.bounded import run_pieces
 from grid.cli.transfer.tree import Branch, Leaf
-from grid.runtime import Tasks
 
 DoLeaf = Callable[[tuple[str, ...], Branch, Leaf], Awaitable[None]]
 """Called with the path of the directory, the directory and the file in it."""
@@ -25,18 +24,6 @@ async def run_post_order(root: Branch, jobs: int, do_leaf: DoLeaf, do_branch: Do
     Work that can fail by itself, without ending the whole, catches its own errors.
     """
     walk = _Walk(root)
-    tasks = Tasks()
-    errors: list[BaseException] = []
-    wake: list[Deferred[None]] = []
-    running = 0
-
-    def ended(error: BaseException | None = None) -> None:
-        nonlocal running
-        running -= 1
-        if error is not None:
-            errors.append(error)
-        if wake:
-            wake.pop().callback(None)
 
     async def work(path: tuple[str, ...], branch: Branch, leaf: Leaf | None) -> None:
         if leaf is not None:
@@ -46,23 +33,11 @@ async def run_post_order(root: Branch, jobs: int, do_leaf: DoLeaf, do_branch: Do
             await do_branch(path, branch, walk.above.get(id(branch)))
             walk.branch_done(branch)
 
-    try:
-        while not errors:
-            piece = walk.next() if running < jobs else None
-            if piece is not None:
-                running += 1
-                tasks.start(work(*piece), lambda _: ended(), ended)
-                continue
-            if not running:
-                break
-            wake.append(Deferred())
-            await wake[-1]
-    finally:
-        wake.clear()
-        tasks.cancel()
-        await tasks.wait()
-    if errors:
-        raise errors[0]
+    def next_piece() -> Coroutine[Any, Any, None] | None:
+        piece = walk.next()
+        return None if piece is None else work(*piece)
+
+    await run_pieces(next_piece, jobs)
 
 
 class _Walk:

@@ -1,0 +1,96 @@
+"""`grid cp`: copy files and trees between this machine and the grid, and inside the grid. [spec cli 2.6]"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from grid.cli.transfer.display import TransferDisplay
+    from grid.node.client import Client
+
+JOBS = 8
+"""Files copied at once unless --jobs says otherwise."""
+
+
+@click.command(short_help="Copy files and trees, both ways and inside the grid.")
+@click.argument("arguments", metavar="FROM... TO", nargs=-1, required=True)
+@click.option("-r", "--recursive", is_flag=True, help="Copy directories with all that is in them.")
+@click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is done.")
+@click.option("--caps-only", is_flag=True, help="Write the capability of each file instead of its contents.")
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True, help="Files copied at once."
+)
+@click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
+@click.pass_context
+def cp(
+    ctx: click.Context,
+    *,
+    arguments: tuple[str, ...],
+    recursive: bool,
+    verbose: bool,
+    caps_only: bool,
+    jobs: int,
+    as_json: bool,
+) -> int:
+    """Copy each FROM to TO; names with a colon are on the grid (ALIAS:PATH or a capability), others on this machine.
+
+    What was uploaded before and has not changed is not read again, and what is there already is not fetched again:
+    a copy that was interrupted goes on where it stopped. Inside the grid immutable files are linked, not moved. A file
+    that cannot be copied stops no other; the exit status is 1 then.
+    """
+    from grid.cli.transfer.copying import Copier, CopyOptions
+    from grid.cli.transfer.display import TransferDisplay
+    from grid.cli.transfer.session import open_places, open_store, transfer_session
+
+    if len(arguments) < 2:
+        raise click.UsageError("it takes at least one source, and a target")
+    with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
+        *sources, target = open_places(session, arguments)
+
+        async def operation(client: Client) -> str:
+            options = CopyOptions(
+                recursive=recursive, caps_only=caps_only, jobs=jobs, spool=session.directory.temporary_path
+            )
+            say = display.say if verbose else _say_nothing
+            return await Copier(await open_store(client), session.database, display, options, say).run(sources, target)
+
+        done = session.run(operation)
+    if as_json:
+        click.echo(json.dumps(describe_result("cp", display)))
+    elif not display.tally.failures:
+        click.echo(done)
+    return conclude(display)
+
+
+def conclude(display: TransferDisplay) -> ExitCode:
+    """Sum up what failed, on stderr, and say how the command ends."""
+    failures = len(display.tally.failures)
+    if not failures:
+        return ExitCode.OK
+    click.echo(f"grid: {failures} could not be copied; what they are is said above", err=True)
+    return ExitCode.OTHER
+
+
+def describe_result(command: str, display: TransferDisplay) -> dict[str, object]:
+    """What was done, as an object for JSON."""
+    tally = display.tally
+    return {
+        "event": command,
+        "files_copied": tally.copied,
+        "files_linked": tally.linked,
+        "files_skipped": tally.skipped,
+        "directories": tally.directories,
+        "failures": tally.failures,
+        "bytes": round(tally.moved_octets),
+        "seconds": round(time.monotonic() - tally.began_at, 3),
+    }
+
+
+def _say_nothing(line: str) -> None:
+    """What those get who did not ask."""

@@ -1,0 +1,50 @@
+"""`grid restore`: bring a snapshot back, with times and modes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.cp import JOBS, conclude, describe_result
+
+if TYPE_CHECKING:
+    from grid.node.client import Client
+
+
+@click.command(short_help="Bring a snapshot back to this machine.")
+@click.argument("source", metavar="ALIAS:PATH")
+@click.argument("target", metavar="DIR")
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True, help="Files fetched at once."
+)
+@click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
+@click.pass_context
+def restore(ctx: click.Context, *, source: str, target: str, jobs: int, as_json: bool) -> int:
+    """Put what the directory ALIAS:PATH holds into DIR, with the times and modes that `grid backup` noted.
+
+    After `grid backup tree work:home`, `grid restore work:home/Latest tree` brings the newest snapshot back, and
+    work:home/Archives/TIME an older one. What is in DIR already and has not changed since it was restored is not
+    fetched again; other files of the same name are replaced, and further ones stay.
+    """
+    from grid.cli.transfer.display import TransferDisplay
+    from grid.cli.transfer.restoring import restore_tree
+    from grid.cli.transfer.session import open_remote_place, open_store, transfer_session
+
+    with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
+        place = open_remote_place(session, source)
+
+        async def operation(client: Client) -> None:
+            store = await open_store(client)
+            path = str(Path(target).expanduser())
+            await restore_tree(store, session.database, display, place, path, jobs)
+
+        session.run(operation)
+    if as_json:
+        click.echo(json.dumps(describe_result("restore", display)))
+    elif not display.tally.failures:
+        tally = display.tally
+        click.echo(f"{tally.copied} files restored ({tally.skipped} were there), {tally.directories} directories")
+    return conclude(display)

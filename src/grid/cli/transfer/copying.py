@@ -1,0 +1,163 @@
+"""One copy from its arguments to its end: looks what is there, lets the plan decide, and has it done. [spec cli 2.6]"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from attrs import frozen
+
+from grid.caps import DirectoryCap
+from grid.cli.targets import DescriptorSink, open_target
+from grid.cli.transfer.copyplan import CopyError, IntoDirectory, SourceFacts, merge_sources, plan_attachment
+from grid.cli.transfer.database import LocalDatabase
+from grid.cli.transfer.display import TransferDisplay
+from grid.cli.transfer.localtree import LeftOut, Scan, scan_directory
+from grid.cli.transfer.places import (
+    LocalPlace,
+    Place,
+    RemotePlace,
+    describe_remote_source,
+    describe_remote_target,
+    examine_local_source,
+    examine_local_target,
+    find_remote,
+)
+from grid.cli.transfer.remotetree import scan_remote
+from grid.cli.transfer.snapshot import printable
+from grid.cli.transfer.tolocal import LocalWriter
+from grid.cli.transfer.toremote import RemoteWriter, size_of
+from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin, RemoteOrigin
+from grid.cli.transfer.upload import Uploader
+from grid.directory.filestore import FileStore
+from grid.directory.node import Directory
+
+
+@frozen(kw_only=True)
+class CopyOptions:
+    """What the options of a copy say; jobs: how many files at once."""
+
+    recursive: bool
+    caps_only: bool
+    jobs: int
+    spool: Path
+
+
+class Copier:
+    """One copy. say: gets lines for those who want to know more."""
+
+    def __init__(
+        self,
+        store: FileStore,
+        database: LocalDatabase,
+        display: TransferDisplay,
+        options: CopyOptions,
+        say: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._database = database
+        self._display = display
+        self._options = options
+        self._say = say
+        uploader = Uploader(store, database, display.tally, display.update, follow_links=True)
+        self._remote = RemoteWriter(store, uploader, display, jobs=options.jobs, spool=options.spool, say=say)
+        self._local = LocalWriter(store, database, display, jobs=options.jobs, caps_only=options.caps_only, say=say)
+
+    async def run(self, sources: Sequence[Place], target: Place) -> str:
+        """Copy, and say in the words of 1.20 what was done; single failures inside of a tree are in the tally."""
+        facts: list[SourceFacts] = []
+        origins: list[RemoteOrigin | None] = []
+        for number, source in enumerate(sources):
+            self._say(f"examining {number + 1} of {len(sources)}")
+            origin = None if isinstance(source, LocalPlace) else await find_remote(self._store, source)
+            origins.append(origin)
+            facts.append(
+                examine_local_source(source)
+                if isinstance(source, LocalPlace)
+                else describe_remote_source(source, origin)
+            )
+        there = None if isinstance(target, LocalPlace) else await find_remote(self._store, target)
+        target_facts = (
+            examine_local_target(target) if isinstance(target, LocalPlace) else describe_remote_target(target, there)
+        )
+        planned = plan_attachment(facts, target_facts, recursive=self._options.recursive)
+        things = [
+            await self._read_source(source, fact, origin)
+            for source, fact, origin in zip(sources, facts, origins, strict=True)
+        ]
+        if not isinstance(planned, IntoDirectory):
+            (thing,) = things
+            assert isinstance(thing, Leaf)
+            return await self._copy_file(thing, target, there)
+        tree = merge_sources(things, planned.names)
+        self._begin(tree)
+        if isinstance(target, LocalPlace):
+            await self._local.copy_into(target.path, tree)
+        else:
+            await self._remote.copy_into(await self._make_target(target, there), tree)
+        return "Success: files copied"
+
+    async def _read_source(self, source: Place, facts: SourceFacts, origin: RemoteOrigin | None) -> Leaf | Branch:
+        name = facts.name or ""
+        if isinstance(source, LocalPlace):
+            path = os.path.abspath(source.path)
+            if facts.kind == "file":
+                return Leaf(name, LocalOrigin(path=path, facts=FileFacts.of(os.stat(path))))
+            scan = await self._store.runtime.cpu.run(_scan_followed, path, name)
+            for left_out in scan.left_out:
+                self._complain(left_out)
+            return scan.root
+        assert origin is not None
+        if facts.kind == "file":
+            return Leaf(name, origin)
+        found = await scan_remote(self._store, origin, name)
+        if found.unknown:
+            raise CopyError(f"Cannot copy unknown nodes (ones with unknown capabilities): '{found.unknown[0]}'")
+        for line in found.left_out:
+            self._display.fail(line)
+        return found.root
+
+    def _complain(self, left_out: LeftOut) -> None:
+        detail = f": {left_out.detail}" if left_out.detail else ""
+        self._display.fail(f"cannot copy {left_out.trouble.value} '{printable(left_out.path)}'{detail}")
+
+    def _begin(self, tree: Branch) -> None:
+        tally = self._display.tally
+        self._say(f"attaching sources to targets, {len(tree.leaves)} files, {len(tree.branches)} directories")
+        files, directories = tree.count()
+        tally.total_files = files
+        tally.total_octets = sum(size_of(leaf) for _, branch in tree.walk() for leaf in branch.leaves.values())
+        self._say(f"starting copy, {files} files, {directories - 1} directories")
+
+    async def _make_target(self, target: RemotePlace, there: RemoteOrigin | None) -> Directory:
+        if there is not None:
+            assert isinstance(there.cap, DirectoryCap)
+            return self._store.directory(there.cap)
+        assert isinstance(target.root, DirectoryCap)
+        return await self._store.directory(target.root).make_directories(target.path)
+
+    async def _copy_file(self, leaf: Leaf, target: Place, there: RemoteOrigin | None) -> str:
+        """One file onto a file, or where nothing is."""
+        tally = self._display.tally
+        tally.total_files, tally.total_octets = 1, size_of(leaf)
+        if isinstance(target, LocalPlace):
+            with open_target(target.path if target.path != "-" else "./-") as descriptor:
+                await self._local.write(leaf, DescriptorSink(descriptor, self._store.runtime.cpu))
+            tally.copied += 1
+        elif not target.path:
+            assert there is not None
+            await self._remote.replace_contents(there.cap, leaf)
+            tally.copied += 1
+        else:
+            assert isinstance(target.root, DirectoryCap)
+            root = self._store.directory(target.root)
+            parent = await root.make_directories(target.path[:-1]) if len(target.path) > 1 else root
+            await self._remote.copy_onto(parent, target.path[-1], leaf)
+        tally.finish(size_of(leaf))
+        self._display.update()
+        return "Success: file linked" if tally.linked else "Success: file copied"
+
+
+def _scan_followed(path: str, name: str) -> Scan:
+    return scan_directory(path, follow_links=True, name=name)

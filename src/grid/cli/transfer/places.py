@@ -1,0 +1,109 @@
+"""The arguments of a copy, and what is there: files or directories of this machine or of the grid."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from attrs import field, frozen
+
+from grid.caps import Cap, DirectoryCap, KnownCap, UnknownChild, require_usable
+from grid.cli.transfer.copyplan import CopyError, SourceFacts, SourceKind, TargetFacts, TargetKind
+from grid.cli.transfer.tree import RemoteOrigin
+from grid.directory.filestore import FileStore
+from grid.directory.pack import Child
+from grid.errors import CapError, NoSuchChildError
+
+
+@frozen
+class LocalPlace:
+    """A path of this machine; shown: as it was typed."""
+
+    path: str
+    shown: str
+
+    @property
+    def ends_with_slash(self) -> bool:
+        """Whether it says that it is a directory."""
+        return self.path.endswith("/")
+
+
+@frozen
+class RemotePlace:
+    """A path below a capability of the grid; shown: as it was typed, a capability left out."""
+
+    root: Cap = field(repr=False)
+    path: tuple[str, ...]
+    shown: str
+    ends_with_slash: bool = False
+
+
+Place = LocalPlace | RemotePlace
+
+
+def examine_local_source(place: LocalPlace) -> SourceFacts:
+    """What a local source is; links count as what they lead to."""
+    kind: SourceKind = "other"
+    try:
+        mode = os.stat(place.path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        # A file with a slash after its name is there, but is no directory.
+        kind = "file" if place.ends_with_slash and os.path.isfile(place.path.rstrip("/")) else "missing"
+    except ValueError:
+        kind = "missing"
+    except OSError as problem:
+        raise CopyError(f"Error examining source '{place.shown}': {problem.strerror}") from None
+    else:
+        kind = "file" if stat.S_ISREG(mode) else "directory" if stat.S_ISDIR(mode) else "other"
+    name = os.path.basename(os.path.abspath(place.path)) or None
+    return SourceFacts(shown=place.shown, kind=kind, name=name, ends_with_slash=place.ends_with_slash)
+
+
+def examine_local_target(place: LocalPlace) -> TargetFacts:
+    """What a local target is."""
+    kind: TargetKind = "missing"
+    try:
+        mode = os.stat(place.path).st_mode
+        kind = "directory" if stat.S_ISDIR(mode) else "file"
+    except FileNotFoundError:
+        pass
+    except NotADirectoryError:
+        kind = "file"
+    except (OSError, ValueError) as problem:
+        raise CopyError(f"Error examining target '{place.shown}': {problem}") from None
+    return TargetFacts(shown=place.shown, kind=kind, ends_with_slash=place.ends_with_slash)
+
+
+async def find_remote(store: FileStore, place: RemotePlace) -> RemoteOrigin | None:
+    """What is at a place of the grid, None if nothing is; CopyError, CapError or what reading a directory raises."""
+    root = require_usable(place.root)
+    if not place.path:
+        return RemoteOrigin(cap=_readable(root), where=place.shown)
+    if not isinstance(root, DirectoryCap):
+        raise CapError(f"'{place.shown}' names something inside of what is no directory")
+    try:
+        child: Child = await store.directory(root).get(place.path)
+    except NoSuchChildError:
+        return None
+    if isinstance(child.target, UnknownChild):
+        raise CopyError(f"Cannot copy unknown nodes (ones with unknown capabilities): '{place.shown}'")
+    return RemoteOrigin(cap=child.target, where=place.shown.rstrip("/"), metadata=child.metadata)
+
+
+def describe_remote_source(place: RemotePlace, found: RemoteOrigin | None) -> SourceFacts:
+    """What a source of the grid is."""
+    kind: SourceKind = "missing" if found is None else "directory" if isinstance(found.cap, DirectoryCap) else "file"
+    name = place.path[-1] if place.path else None
+    return SourceFacts(shown=place.shown, kind=kind, name=name, ends_with_slash=place.ends_with_slash)
+
+
+def describe_remote_target(place: RemotePlace, found: RemoteOrigin | None) -> TargetFacts:
+    """What a target of the grid is."""
+    kind: TargetKind = "missing" if found is None else "directory" if isinstance(found.cap, DirectoryCap) else "file"
+    return TargetFacts(shown=place.shown, kind=kind, ends_with_slash=place.ends_with_slash)
+
+
+def _readable(cap: KnownCap) -> KnownCap:
+    if cap.authority == "verify":
+        raise CapError("a verify capability lets nothing be read")
+    return cap

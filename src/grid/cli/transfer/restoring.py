@@ -1,0 +1,37 @@
+"""Brings a snapshot back: its files and directories, with the times and modes that were noted. [spec cli 3.1]"""
+
+from __future__ import annotations
+
+from grid.caps import DirectoryCap
+from grid.cli.transfer.copyplan import CopyError
+from grid.cli.transfer.database import LocalDatabase
+from grid.cli.transfer.display import TransferDisplay
+from grid.cli.transfer.places import RemotePlace, find_remote
+from grid.cli.transfer.remotetree import scan_remote
+from grid.cli.transfer.tolocal import LocalWriter
+from grid.cli.transfer.toremote import size_of
+from grid.directory.filestore import FileStore
+
+
+async def restore_tree(
+    store: FileStore, database: LocalDatabase, display: TransferDisplay, source: RemotePlace, target: str, jobs: int
+) -> None:
+    """Put what is in a directory of the grid into a local one; single failures are in the tally.
+
+    CopyError if there is no such directory, GridError if it cannot be read, OSError if the target cannot be made.
+    """
+    found = await find_remote(store, source)
+    if found is None:
+        raise CopyError(f"No such file or directory '{source.shown}'")
+    if not isinstance(found.cap, DirectoryCap):
+        raise CopyError(f"'{source.shown}' is a file; `grid get` reads it")
+    scan = await scan_remote(store, found)
+    for where in scan.unknown:
+        display.fail(f"{where}: of an unknown kind")
+    for line in scan.left_out:
+        display.fail(line)
+    tally = display.tally
+    tally.total_files = scan.root.count()[0]
+    tally.total_octets = sum(size_of(leaf) for _, branch in scan.root.walk() for leaf in branch.leaves.values())
+    writer = LocalWriter(store, database, display, jobs=jobs, keep_metadata=True)
+    await writer.copy_into(target, scan.root)

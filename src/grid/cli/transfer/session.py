@@ -1,0 +1,112 @@
+"""What cp, backup and restore have in common: a client directory, its aliases, its database, and the store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+import click
+from attrs import frozen
+
+from grid.caps import has_cap_prefix, parse_cap
+from grid.cli.client_command import open_client_directory, run_with_client
+from grid.cli.transfer.database import LocalDatabase
+from grid.cli.transfer.places import LocalPlace, Place, RemotePlace
+from grid.directory.filestore import FileStore
+from grid.errors import GridError
+from grid.node.client import Client
+from grid.node.directory import NodeDirectory
+from grid.node.files import read_text
+
+T = TypeVar("T")
+
+DATABASE = "backupdb.sqlite"
+"""In private/ of the client directory. [spec cli 3.4]"""
+
+
+@frozen
+class TransferSession:
+    """An open client directory with its database."""
+
+    directory: NodeDirectory
+    database: LocalDatabase
+    aliases: Mapping[str, str]
+
+    def run(self, operation: Callable[[Client], Awaitable[T]]) -> T:
+        """The operation's result."""
+        return run_with_client(self.directory, operation)
+
+
+@contextmanager
+def transfer_session(context: click.Context) -> Iterator[TransferSession]:
+    """The client directory that the command line names, with its database open; ConfigError."""
+    directory = open_client_directory(context)
+    database = LocalDatabase(directory.private / DATABASE, _warn)
+    try:
+        yield TransferSession(directory, database, _read_aliases(directory))
+    finally:
+        database.close()
+
+
+def open_places(session: TransferSession, arguments: Sequence[str]) -> list[Place]:
+    """The places that the arguments of a copy name; an argument without a colon is local. [spec cli 1.5]"""
+    places: list[Place] = []
+    for text in arguments:
+        text = text.strip(" ")
+        before, colon, _ = text.partition(":")
+        if not has_cap_prefix(text) and (not colon or "/" in before):
+            places.append(LocalPlace(os.path.expanduser(text), text))
+        else:
+            places.append(open_remote_place(session, text))
+    return places
+
+
+def open_remote_place(session: TransferSession, text: str) -> RemotePlace:
+    """The place on the grid that an argument names: a capability or ALIAS:, and a path below it. [spec cli 1.5]"""
+    text = text.strip(" ")
+    if has_cap_prefix(text):
+        mark = ":./" if ":./" in text else "/"
+        cap_text, _, rest = text.partition(mark)
+        return RemotePlace(
+            parse_cap(cap_text), _split(rest), f"URI:.../{rest}" if rest else "URI:...", rest.endswith("/")
+        )
+    name, colon, rest = text.partition(":")
+    if not colon or "/" in name:
+        name, rest = "tahoe", text
+    cap = session.aliases.get(name)
+    if cap is None:
+        raise GridError(f"Unknown alias '{name}', please create it with 'grid add-alias' or 'grid create-alias'")
+    return RemotePlace(parse_cap(cap), _split(rest), text, rest.endswith("/"))
+
+
+async def open_store(client: Client) -> FileStore:
+    """The client's grid, once its servers are known; NoServersError."""
+    settings = client.directory.settings.client
+    return FileStore(
+        servers=await client.servers(),
+        runtime=client.runtime,
+        leases=client.leases,
+        encoding=client.encoding,
+        convergence=client.directory.convergence_secret(),
+        mutable_format="mdmf" if settings.mutable_format == "MDMF" else "sdmf",
+    )
+
+
+def _split(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.split("/") if part)
+
+
+def _read_aliases(directory: NodeDirectory) -> dict[str, str]:
+    text = read_text(directory.private / "aliases") or ""
+    found = {}
+    for line in text.splitlines():
+        name, colon, cap = line.strip().partition(":")
+        if colon and not name.startswith("#"):
+            found[name] = cap.strip()
+    return found
+
+
+def _warn(line: str) -> None:
+    click.echo(f"WARNING: {line}", err=True)

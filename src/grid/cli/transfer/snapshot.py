@@ -1,0 +1,210 @@
+"""Makes an immutable snapshot of a local tree: what `grid backup` stores. [spec cli 3]
+
+A directory that holds the same names and capabilities as once before is not stored again, and keeps its old metadata,
+as in 1.20. What cannot be read or stored is left out and counted; the rest goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import asdict, define
+
+from grid.caps import DirectoryCap, KnownCap, parse_cap
+from grid.cli.messages import describe
+from grid.cli.transfer.database import LocalDatabase, hash_directory, needs_check
+from grid.cli.transfer.display import TransferDisplay
+from grid.cli.transfer.localtree import LeftOut, Trouble
+from grid.cli.transfer.postorder import run_post_order
+from grid.cli.transfer.remotenames import normalize_names
+from grid.cli.transfer.toremote import size_of
+from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
+from grid.cli.transfer.upload import Uploader, draw, is_healthy
+from grid.directory.filestore import FileStore
+from grid.directory.pack import Child
+from grid.errors import GridError
+
+_WARNINGS = {
+    Trouble.SYMLINK: "cannot backup symlink '{}'",
+    Trouble.SPECIAL: "cannot backup special file '{}'",
+    Trouble.FILE_DENIED: "permission denied on file '{}'",
+    Trouble.DIRECTORY_DENIED: "permission denied on directory '{}'",
+    Trouble.UNDECODABLE: "cannot decode '{}'",
+}
+
+
+@define
+class SnapshotCounts:
+    """What became of everything that was found."""
+
+    files_uploaded: int = 0
+    files_reused: int = 0
+    files_skipped: int = 0
+    directories_created: int = 0
+    directories_reused: int = 0
+    directories_skipped: int = 0
+    directories_checked: int = 0
+
+    @property
+    def summary(self) -> str:
+        """The line of 1.20."""
+        return (
+            f" {self.files_uploaded} files uploaded ({self.files_reused} reused), {self.files_skipped} files skipped,"
+            f" {self.directories_created} directories created ({self.directories_reused} reused),"
+            f" {self.directories_skipped} directories skipped"
+        )
+
+    def to_json(self) -> dict[str, int]:
+        """As an object for JSON."""
+        return asdict(self)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing was skipped."""
+        return not (self.files_skipped or self.directories_skipped)
+
+
+class Snapshotter:
+    """Makes one snapshot. warn gets a line for everything left out, say one for everything done."""
+
+    def __init__(
+        self,
+        store: FileStore,
+        uploader: Uploader,
+        database: LocalDatabase,
+        display: TransferDisplay,
+        *,
+        jobs: int,
+        warn: Callable[[str], None],
+        say: Callable[[str], None],
+        advance: Callable[[], None] = lambda: None,
+    ) -> None:
+        """advance: called when one more thing is dealt with."""
+        self._store = store
+        self._uploader = uploader
+        self._database = database
+        self._display = display
+        self._jobs = jobs
+        self._warn = warn
+        self._say = say
+        self._advance = advance
+        self._made: dict[int, dict[str, Child]] = {}
+        self._root: DirectoryCap | None = None
+        self._problem: GridError | None = None
+        self.counts = SnapshotCounts()
+
+    def leave_out(self, left_out: LeftOut) -> None:
+        """Tell of something that is not in the tree, and count it."""
+        text = _WARNINGS.get(left_out.trouble, f"cannot backup {left_out.trouble.value} '{{}}'")
+        self._skip(text.format(printable(left_out.path)), is_directory=left_out.is_directory)
+        self._advance()
+
+    async def run(self, tree: Branch) -> DirectoryCap:
+        """The snapshot's capability; GridError if the top directory cannot be stored."""
+        for shown in normalize_names(tree):
+            self._skip(f"another file beside it has the same name on the grid: '{shown}'")
+        await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
+        if self._root is None:
+            raise self._problem or GridError("the top directory could not be stored")
+        return self._root
+
+    def _skip(self, why: str, *, is_directory: bool = False) -> None:
+        if is_directory:
+            self.counts.directories_skipped += 1
+        else:
+            self.counts.files_skipped += 1
+        self._warn(f"WARNING: {why}")
+
+    async def _do_leaf(self, path: tuple[str, ...], branch: Branch, leaf: Leaf) -> None:
+        assert isinstance(leaf.origin, LocalOrigin)
+        where = leaf.origin.path
+        try:
+            uploaded = await self._uploader.upload(where)
+        except PermissionError:
+            self._skip(f"permission denied on file '{where}'")
+        except (GridError, OSError) as problem:
+            self._skip(f"cannot backup file '{where}': {describe(problem)}")
+        else:
+            self.counts.files_reused += uploaded.reused
+            self.counts.files_uploaded += not uploaded.reused
+            self._say(f"{'skipping' if uploaded.reused else 'uploading'} '{where}'..")
+            self._say(f" {where} -> {uploaded.cap.to_string()}")
+            self._add(branch, leaf.name, uploaded.cap, leaf.origin.facts)
+        self._display.tally.finish(size_of(leaf))
+        self._display.update()
+        self._advance()
+
+    async def _do_branch(self, path: tuple[str, ...], branch: Branch, above: Branch | None) -> None:
+        assert isinstance(branch.origin, LocalOrigin)
+        children = self._made.pop(id(branch), {})
+        try:
+            cap = await self._store_directory(branch.origin.path, children)
+        except GridError as problem:
+            self._problem = self._problem or problem
+            self._skip(f"cannot store directory '{branch.origin.path}': {describe(problem)}", is_directory=True)
+            return
+        finally:
+            self._advance()
+        if above is None:
+            self._root = cap
+        else:
+            self._add(above, branch.name, cap, branch.origin.facts)
+
+    async def _store_directory(self, where: str, children: dict[str, Child]) -> DirectoryCap:
+        dirhash = hash_directory({name: _cap_of(child).to_string() for name, child in children.items()})
+        cap = await self._find_known(dirhash)
+        if cap is not None:
+            self._say(f" re-using old directory for '{where}'")
+            self.counts.directories_reused += 1
+            return cap
+        self._say(f" creating directory for '{where}'")
+        cap = await self._store.create_immutable_directory(children)
+        self._database.record_directory(dirhash, cap.to_string(), self._store.runtime.clock.unix_time())
+        self.counts.directories_created += 1
+        return cap
+
+    async def _find_known(self, dirhash: str) -> DirectoryCap | None:
+        """The directory as it was stored once, if its shares can be trusted to be there."""
+        known = self._database.known_directory(dirhash)
+        cap = None if known is None else parse_cap(known.cap, deep_immutable=True)
+        if known is None or not isinstance(cap, DirectoryCap) or cap.is_mutable:
+            return None
+        now = self._store.runtime.clock.unix_time()
+        if cap.storage_index is not None and needs_check(now - known.checked_at, draw(self._store)):
+            self.counts.directories_checked += 1
+            if not await is_healthy(self._store, cap):
+                return None
+            self._database.record_directory(dirhash, cap.to_string(), now)
+        return cap
+
+    def _add(self, branch: Branch, name: str, cap: KnownCap, facts: FileFacts) -> None:
+        self._made.setdefault(id(branch), {})[name] = Child(target=cap, metadata=metadata_of(facts))
+
+
+def metadata_of(facts: FileFacts) -> dict[str, object]:
+    """What a snapshot notes of a file or directory; the order counts for equal capabilities. [spec cli 3.1]"""
+    return {
+        "ctime": _seconds(facts.ctime_ns),
+        "mtime": _seconds(facts.mtime_ns),
+        "st_mode": facts.mode,
+        "st_ino": facts.inode,
+        "st_dev": facts.device,
+        "st_uid": facts.uid,
+        "st_gid": facts.gid,
+    }
+
+
+def _seconds(time_ns: int) -> float:
+    """A time as Python's stat has it, to the last bit."""
+    seconds, rest = divmod(time_ns, 10**9)
+    return seconds + 1e-9 * rest
+
+
+def printable(path: str) -> str:
+    """A path as text, octets that are none shown as such."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _cap_of(child: Child) -> KnownCap:
+    assert isinstance(child.target, KnownCap)
+    return child.target

@@ -1,0 +1,191 @@
+"""Uploads local files, each once: what the database knows is not read again. [spec cli 3.4]
+
+A capability is given back only for a file that did not change while it was read.
+
+Cost: of an unchanged file one stat and one look into the database; one that was not checked for long, also a check.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import BinaryIO
+
+from attrs import field, frozen
+from twisted.internet.defer import DeferredSemaphore
+
+from grid.caps import ChkCap, LitCap, parse_cap
+from grid.cli.sources import FileSource
+from grid.cli.transfer.database import KnownObject, LocalDatabase, needs_check
+from grid.cli.transfer.tally import Tally
+from grid.cli.transfer.tree import FileFacts
+from grid.directory.filestore import FileStore
+from grid.errors import GridError, NoServersError, NotHappyError, PeerError
+from grid.ports import Buffer
+
+LARGE_FILE = 4 * 2**20
+"""Octets from which a file fills the pool and the window of a put by itself."""
+LARGE_AT_ONCE = 2
+ATTEMPTS = 3
+"""How often a file that changes while it is read is read."""
+RETRY_AFTER_S = 1.0
+
+
+class FileChangedError(GridError):
+    """The file changed every time that it was read."""
+
+
+@frozen(kw_only=True)
+class Uploaded:
+    """What a file is on the grid. reused: nothing was uploaded."""
+
+    cap: ChkCap | LitCap = field(repr=False)
+    reused: bool
+
+
+class Uploader:
+    """Uploads files side by side, as many as its caller starts; large ones wait for each other."""
+
+    def __init__(
+        self,
+        store: FileStore,
+        database: LocalDatabase,
+        tally: Tally,
+        changed: Callable[[], None],
+        *,
+        follow_links: bool,
+        trust_times: bool = True,
+    ) -> None:
+        """changed: called when the tally has changed. trust_times: whether the database is asked at all."""
+        self._store = store
+        self._database = database
+        self._tally = tally
+        self._changed = changed
+        self._flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW)
+        self._trust_times = trust_times
+        self.checked = 0
+        self._large = DeferredSemaphore(LARGE_AT_ONCE)
+
+    async def upload(self, path: str) -> Uploaded:
+        """The file's capability once it is stored; OSError if it cannot be read, GridError if it cannot be stored."""
+        with _open_regular(path, self._flags) as (file, facts):
+            known = self._database.known_file(path, facts) if self._trust_times else None
+            cap = await self._still_good(path, facts, known)
+            if cap is not None:
+                return Uploaded(cap=cap, reused=True)
+            for _ in range(ATTEMPTS):
+                cap = await self._store_file(file, path, facts)
+                if cap is not None:
+                    return Uploaded(cap=cap, reused=False)
+                facts = FileFacts.of(os.fstat(file.fileno()))
+        raise FileChangedError(f"{path} changed each time that it was read")
+
+    @asynccontextmanager
+    async def room_for(self, size: int) -> AsyncIterator[None]:
+        """Wait until a file of this size may be moved."""
+        if size < LARGE_FILE:
+            yield
+            return
+        await self._large.acquire()
+        try:
+            yield
+        finally:
+            self._large.release()
+
+    async def _still_good(self, path: str, facts: FileFacts, known: KnownObject | None) -> ChkCap | LitCap | None:
+        """The known capability if it is one of this file and its shares can be trusted to be there."""
+        cap = usable_file_cap(known, facts.size)
+        if cap is None or known is None or isinstance(cap, LitCap):
+            return cap
+        clock = self._store.runtime.clock
+        if needs_check(clock.unix_time() - known.checked_at, draw(self._store)):
+            self.checked += 1
+            if not await is_healthy(self._store, cap):
+                return None
+            self._database.record_file(
+                path, facts, cap.to_string(), read_at_ns=int(clock.unix_time() * 1e9), now=clock.unix_time()
+            )
+        return cap
+
+    async def _store_file(self, file: BinaryIO, path: str, facts: FileFacts) -> ChkCap | LitCap | None:
+        """The capability of what the file holds; None if it changed meanwhile."""
+        clock = self._store.runtime.clock
+        began_at = clock.unix_time()
+        source = _CountedSource(FileSource(file, self._store.runtime.cpu), self._tally, self._changed)
+        try:
+            async with self.room_for(facts.size):
+                cap = await self._put(source)
+        except BaseException:
+            self._tally.octets -= source.counted
+            raise
+        if not facts.is_same_content(FileFacts.of(os.fstat(file.fileno()))):
+            self._tally.octets -= source.counted
+            return None
+        self._tally.octets -= source.counted
+        self._tally.moved_octets += facts.size - source.counted
+        self._database.record_file(path, facts, cap.to_string(), read_at_ns=int(began_at * 1e9), now=clock.unix_time())
+        return cap
+
+    async def _put(self, source: _CountedSource) -> ChkCap | LitCap:
+        """One more attempt where servers failed: another may have come."""
+        try:
+            return await self._store.put_immutable(source)
+        except NoServersError:
+            raise
+        except (PeerError, NotHappyError):
+            await self._store.runtime.clock.sleep(RETRY_AFTER_S)
+            return await self._store.put_immutable(source)
+
+
+def usable_file_cap(known: KnownObject | None, size: int) -> ChkCap | LitCap | None:
+    """The capability that the database has, if it is one of an immutable file of this size."""
+    cap = None if known is None else parse_cap(known.cap)
+    return cap if isinstance(cap, ChkCap | LitCap) and cap.size == size else None
+
+
+async def is_healthy(store: FileStore, cap: object) -> bool:
+    """Whether every share of a file or directory is there; one that cannot be asked about is not healthy."""
+    try:
+        return bool((await store.check(cap)).healthy)  # type: ignore[arg-type]
+    except GridError:
+        return False
+
+
+def draw(store: FileStore) -> float:
+    """A number from 0 up to 1."""
+    return int.from_bytes(store.runtime.entropy.octets(6), "big") / 2**48
+
+
+class _CountedSource:
+    """Counts half of what is read: a put with a convergent key reads everything twice."""
+
+    def __init__(self, source: FileSource, tally: Tally, changed: Callable[[], None]) -> None:
+        self._source = source
+        self._tally = tally
+        self._changed = changed
+        self.counted = 0.0
+
+    @property
+    def size(self) -> int:
+        return self._source.size
+
+    async def read_at(self, offset: int, length: int) -> Buffer:
+        data = await self._source.read_at(offset, length)
+        step = min(length / 2, self.size - self.counted)
+        self.counted += step
+        self._tally.advance(step)
+        self._changed()
+        return data
+
+
+@contextmanager
+def _open_regular(path: str, flags: int) -> Iterator[tuple[BinaryIO, FileFacts]]:
+    """An open regular file and what it was when it was opened; OSError."""
+    descriptor = os.open(path, flags)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{path} is no regular file any more")
+        yield file, FileFacts.of(status)

@@ -1,0 +1,116 @@
+"""`grid backup` and `grid restore` against a real local grid."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from grid.node.local_grid import LocalGrid
+from tests.cli.tree_grid import TreeClient, local_files, make_tree_client
+
+
+@pytest.fixture
+def client(local_grid: LocalGrid, tmp_path: Path) -> TreeClient:
+    return make_tree_client(local_grid, tmp_path / "client")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    (root / "sub" / "empty").mkdir(parents=True)
+    (root / "small").write_bytes(b"small")
+    (root / "sub" / "b\u00fc").write_bytes(random.Random(1).randbytes(3000))
+    (root / "sub" / "large").write_bytes(random.Random(2).randbytes(200_000))
+    (root / "small").chmod(0o750)
+    (root / "sub").chmod(0o700)
+    for path, mtime in ((root / "small", 1_500_000_000.25), (root / "sub", 1_400_000_000.5)):
+        os.utime(path, (mtime, mtime))
+    return root
+
+
+def times_and_modes(root: Path) -> dict[str, tuple[float, int]]:
+    return {
+        path.relative_to(root).as_posix(): (round(path.stat().st_mtime, 5), path.stat().st_mode)
+        for path in root.rglob("*")
+    }
+
+
+def test_tree_when_backed_up_and_restored_is_the_same_with_times_and_modes(
+    client: TreeClient, tree: Path, tmp_path: Path
+) -> None:
+    out = client.succeed("backup", tree, "w:deep/home")
+    summary = " 3 files uploaded (0 reused), 0 files skipped, 3 directories created (0 reused), 0 directories skipped"
+    assert summary in out and "backup done, elapsed time: 0:00:" in out and "Backing up 6/6..." in out
+    assert set(client.listing("w:deep/home")) == {"Archives", "Latest"}
+    (name,) = client.listing("w:deep/home/Archives")
+    assert len(name) == 20 and name.endswith("Z")
+    snapshot = client.listing("w:deep/home/Archives")[name][1]["cap"]
+    assert snapshot == client.listing("w:deep/home")["Latest"][1]["cap"]
+    assert snapshot.startswith("URI:DIR2-CHK:")
+    back = tmp_path / "back"
+    client.succeed("restore", "w:deep/home/Latest", back)
+    assert local_files(back) == local_files(tree)
+    assert times_and_modes(back) == times_and_modes(tree)
+    again = json.loads(client.succeed("restore", "--json", f"w:deep/home/Archives/{name}", back))
+    assert again["files_skipped"] == 2 and not again["failures"]
+    assert times_and_modes(back) == times_and_modes(tree)
+
+
+def test_tree_when_unchanged_is_not_stored_again(client: TreeClient, tree: Path) -> None:
+    client.succeed("backup", tree, "w:")
+    first = client.listing("w:")["Latest"][1]["cap"]
+    again = json.loads(client.succeed("backup", "--json", tree, "w:"))
+    assert (again["files_uploaded"], again["files_reused"]) == (0, 3)
+    assert (again["directories_created"], again["directories_reused"]) == (0, 3)
+    assert again["snapshot"] == first and again["bytes"] == 0
+    (tree / "sub" / "large").write_bytes(b"n" * 200_000)
+    third = json.loads(client.succeed("backup", "--json", tree, "w:"))
+    assert (third["files_uploaded"], third["files_reused"], third["bytes"]) == (1, 2, 200_000)
+    assert (third["directories_created"], third["directories_reused"]) == (2, 1)
+    fourth = json.loads(client.succeed("backup", "--json", "--ignore-timestamps", tree, "w:"))
+    assert fourth["files_uploaded"] == 3 and fourth["snapshot"] == third["snapshot"]
+
+
+def test_things_that_cannot_be_backed_up_when_met_are_left_out_and_end_with_two(
+    client: TreeClient, tree: Path, tmp_path: Path
+) -> None:
+    (tree / "link").symlink_to("small")
+    os.mkfifo(tree / "sub" / "fifo")
+    Path(os.fsdecode(os.fsencode(tree) + b"/bad\xff")).write_bytes(b"")
+    outcome = client.run("backup", tree, "w:")
+    assert outcome.code == 2
+    assert f"WARNING: cannot backup symlink '{tree}/link'" in outcome.err
+    assert f"WARNING: cannot backup special file '{tree}/sub/fifo'" in outcome.err
+    assert "WARNING: cannot decode" in outcome.err
+    assert " 3 files uploaded (0 reused), 3 files skipped, 3 directories created" in outcome.out.decode()
+    client.succeed("restore", "w:Latest", tmp_path / "back")
+    assert set(local_files(tmp_path / "back")) == {"small", "sub/b\u00fc", "sub/large"}
+
+
+def test_patterns_when_given_leave_out_names(client: TreeClient, tree: Path, tmp_path: Path) -> None:
+    (tree / ".git").mkdir()
+    (tree / ".git" / "config").write_bytes(b"")
+    patterns = tmp_path / "patterns"
+    patterns.write_text("empt?\n", "utf-8")
+    arguments = ["--exclude", "*large", "--exclude-from-utf-8", str(patterns), "--exclude-vcs"]
+    assert "0 files skipped" in client.succeed("backup", *arguments, tree, "w:")
+    assert set(client.tree("w:Latest")) == {"small", "sub/b\u00fc"}
+    assert set(client.listing("w:Latest/sub")) == {"b\u00fc"}
+
+
+def test_directory_when_missing_is_an_error_and_nothing_is_written(client: TreeClient, tmp_path: Path) -> None:
+    outcome = client.run("backup", tmp_path / "none", "w:x")
+    assert outcome.code == 1 and "none" in outcome.err
+    assert client.listing("w:") == {}
+
+
+def test_verbose_backup_when_run_says_what_it_does(client: TreeClient, tree: Path) -> None:
+    out = client.succeed("backup", "-v", tree, "w:")
+    assert f"uploading '{tree}/small'.." in out and f" creating directory for '{tree}/sub'" in out
+    assert " 0 files checked, 0 directories checked" in out
+    out = client.succeed("backup", "-v", tree, "w:")
+    assert f"skipping '{tree}/small'.." in out and f" re-using old directory for '{tree}/sub'" in out

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from grid.cli.transfer.display import TransferDisplay, describe_line, describe_progress
+from grid.cli.transfer.tally import FILE_COST, Tally
+
+
+def test_tally_when_half_is_done_says_rates_and_what_is_left() -> None:
+    tally = Tally(began_at=100.0, total_files=4, total_octets=4 * FILE_COST)
+    assert tally.remaining_s(101.0) is None
+    tally.advance(FILE_COST)
+    tally.finish(FILE_COST, FILE_COST)
+    tally.finish(FILE_COST)
+    assert tally.octet_rate(110.0) == FILE_COST / 10 and tally.file_rate(110.0) == 0.2
+    assert tally.remaining_s(110.0) == pytest.approx(10.0)
+    said = describe_progress(tally, 110.0)
+    assert (said["files"], said["total_files"], said["eta_s"], said["file_rate"]) == (2, 4, 10.0, 0.2)
+    assert describe_line(tally, 110.0) == "2/4 files, 0.1/0.3 MB, 0 files/s, 0.0 MB/s, 0:10 left"
+    assert "1:00:01 left" in describe_line(Tally(0.0, 2, 0, files=1), 3601.0)
+
+
+def test_display_when_asked_for_json_prints_lines_in_time_and_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    with TransferDisplay(as_json=True, clock=lambda: now[0]) as display:
+        display.tally.total_files = 100
+        for _ in range(100):
+            now[0] += 0.01
+            display.tally.finish(10)
+            display.update()
+        display.fail("a name\nwith URI:CHK:secret in it")
+    lines = capsys.readouterr().err.splitlines()
+    assert [json.loads(line)["files"] for line in lines[:-1]] == [1, 51, 100]
+    assert lines[-1].startswith("WARNING: a name with ") and "secret" not in lines[-1]
+    assert display.tally.failures == ["a name\nwith URI:CHK:secret in it"]
