@@ -63,7 +63,8 @@ class Campaign:
 
     duration: roughly, on two cores. systems: labels as perf.labels reads them.
     clients: `warm`, `cli`. Each system does each load with each client and encoding. runs: each with fresh grids.
-    repetitions: of every cell within a run, beside the warm-ups.
+    repetitions: of every cell within a run, beside the warm-ups. primer: a load that every client does once at the
+    beginning of a run as a warm-up, where the loads themselves would take too long for that.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Campaign:
     runs: int = 5
     repetitions: int = 3
     warmups: int = 1
+    primer: Load | None = None
     servers: int = 10
 
     @property
@@ -103,10 +105,16 @@ def plan_cells(campaign: Campaign, seed: int, run: int) -> Sequence[Cell]:
     """
     draw = random.Random(f"{seed}/{run}")
     cells: list[Cell] = []
-    for warmup, count in ((True, campaign.warmups), (False, campaign.repetitions)):
+    primers = (campaign.primer,) if campaign.primer is not None else ()
+    parts = (
+        (True, primers, 1),
+        (True, campaign.loads, campaign.warmups),
+        (False, campaign.loads, campaign.repetitions),
+    )
+    for warmup, loads, count in parts:
         part: list[Cell] = []
         for _ in range(count):
-            for load in campaign.loads:
+            for load in loads:
                 place = draw.random()
                 part += (
                     Cell(system=system, client=client, load=load, encoding=encoding, place=place, warmup=warmup)

@@ -59,6 +59,7 @@ _K_SWEEP = Campaign(
     runs=3,
     repetitions=2,
     warmups=0,
+    primer=Load(size=KIB),
 )
 
 _MEMORY = Campaign(
@@ -70,6 +71,7 @@ _MEMORY = Campaign(
     runs=3,
     repetitions=1,
     warmups=0,
+    primer=Load(size=KIB),
 )
 
 _MUTABLE = Campaign(
@@ -140,6 +142,7 @@ _OTHERS = (
         runs=3,
         repetitions=1,
         warmups=0,
+        primer=Load(size=KIB),
     ),
     Campaign(
         name="k-curve",
@@ -215,6 +218,7 @@ _OTHERS = (
         runs=3,
         repetitions=1,
         warmups=0,
+        primer=Load(size=KIB, format="mdmf"),
     ),
     Campaign(
         name="aa",

@@ -16,6 +16,8 @@ from perf.sampling import WrongOctetsError, blank, failed_before, filled, take
 from perf.systems.contract import System
 from perf.usage import Usage
 
+SETTLING_S = 5.0
+
 
 def make_directories(system: System, cell: Cell) -> Sample:
     """New empty directories, one after the other."""
@@ -64,7 +66,11 @@ def list_children(
 
 
 def idle(systems: Mapping[str, System], cell: Cell) -> dict[str, Sample]:
-    """Ask nothing of any system for as long as the load says; what each of them spent meanwhile."""
+    """Ask nothing of any system for as long as the load says; what each of them spent meanwhile.
+
+    Some seconds go by first, in which starting comes to its end.
+    """
+    time.sleep(min(SETTLING_S, cell.load.seconds))
     samples: dict[str, Sample] = {}
     waiting = iter(systems.items())
 

@@ -59,7 +59,7 @@ class Sample:
     the client held during the operation, and any one server at any time in the run. client_idle_rss: what it held
     before it was ever asked. server_*s: of each server. octets_*, segments_*: what the client's connections carried, as
     perf.wire sees it. requests: that the client's engine sent. timeline: as perf.timeline writes it, not in records:
-    those of outliers have lines of their own. None where not measured.
+    those of outliers have lines of their own. load: the machine's load average when it began. None where not measured.
     """
 
     run: int
@@ -88,6 +88,7 @@ class Sample:
     requests: int | None = None
     codec: str | None = None
     durability: str | None = None
+    load: float | None = None
     timeline: str | None = field(default=None, repr=False)
     unix_time: float = 0.0
 

@@ -29,7 +29,7 @@ def report(record: Record, subject: str | None = None) -> str:
     systems = record.header.systems
     if subject is not None and subject not in systems:
         raise ValueError(f"no system {subject!r} in this record; there are {', '.join(systems)}")
-    lines = [f"# {record.header.campaign}", "", describe(dict(record.header.environment)), ""]
+    lines = [f"# {record.header.campaign}", "", describe(dict(record.header.environment)) + _loads(record), ""]
     lines += _throughput(record, subject or systems[0])
     lines += ["", *_costs(record), "", COSTS_NOTE]
     lines += ["", *_systems(systems)]
@@ -156,6 +156,12 @@ def _costs(record: Record) -> list[str]:
             if samples:
                 rows.append([str(work), system, *_cost_cells(samples)])
     return _table(titles, rows)
+
+
+def _loads(record: Record) -> str:
+    """How busy the machine was, with what was measured on it."""
+    loads = [sample.load for sample in record.samples if sample.load is not None]
+    return f" Load meanwhile {median(loads):.1f}, at most {max(loads):.1f}." if loads else ""
 
 
 def _systems(systems: Sequence[str]) -> list[str]:

@@ -59,15 +59,13 @@ def take(system: System, blank: Sample, operation: Callable[[], Usage]) -> Sampl
     """Carry it out; a failure is a sample too."""
     os.sync()
     before = system.server_cpus_s()
-    now = time.time()
+    blank = evolve(blank, load=round(os.getloadavg()[0], 2), unix_time=time.time())
     try:
         usage = operation()
     except Exception as error:  # noqa: BLE001 - whatever a system under test does wrong is a result
-        return evolve(blank, error=describe_error(error), unix_time=now)
+        return evolve(blank, error=describe_error(error))
     after = system.server_cpus_s()
-    return filled(
-        evolve(blank, unix_time=now), usage, [new - old for new, old in zip(after, before, strict=True)], system
-    )
+    return filled(blank, usage, [new - old for new, old in zip(after, before, strict=True)], system)
 
 
 def filled(sample: Sample, usage: Usage, server_cpus_s: list[float], system: System) -> Sample:

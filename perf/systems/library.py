@@ -25,6 +25,7 @@ from grid.node.readiness import wait_for_servers
 from grid.ports import Runtime
 from grid.runtime import make_runtime
 from perf.systems.questions import get_one, overwrite, put_one
+from perf.systems.trees import add_children, list_children, make_directory
 from perf.timeline import EventLog
 
 READY_S = 60.0
@@ -33,6 +34,9 @@ ANSWERS: Mapping[str, Callable[..., Awaitable[Any]]] = {
     "put": put_one,
     "get": get_one,
     "overwrite": overwrite,
+    "mkdir": make_directory,
+    "add": add_children,
+    "list": list_children,
 }
 """What can be asked; each takes the client, an observer, and the parts of one item."""
 

@@ -25,7 +25,8 @@ def test_cells_of_every_system_are_the_same(campaign: Campaign) -> None:
     assert all(kind == kinds[0] for kind in kinds)
     clients = sum(client == "warm" or load.suits_commands for client in campaign.clients for load in campaign.loads)
     factors = clients * len(campaign.encodings)
-    assert kinds[0].total() == factors * (campaign.repetitions + campaign.warmups)
+    primers = len(campaign.encodings) * (campaign.primer is not None)
+    assert kinds[0].total() == factors * (campaign.repetitions + campaign.warmups) + primers
 
 
 @pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=lambda campaign: campaign.name)
@@ -49,6 +50,14 @@ def test_cells_start_with_the_warmups(seed: int, run: int) -> None:
     warm = [cell.warmup for cell in plan_cells(BIG, seed, run)]
     assert warm == sorted(warm, reverse=True)
     assert warm.count(True) == BIG.warmups * len(BIG.systems) * len(BIG.loads)
+
+
+def test_cells_begin_with_the_primer_where_there_is_one() -> None:
+    campaign = CAMPAIGNS["k-sweep"]
+    cells = plan_cells(campaign, 1, 0)
+    count = len(campaign.systems) * len(campaign.encodings)
+    assert {(cell.load, cell.warmup) for cell in cells[:count]} == {(campaign.primer, True)}
+    assert not any(cell.warmup for cell in cells[count:])
 
 
 def test_cells_with_the_same_seed_and_run_are_the_same() -> None:
