@@ -202,7 +202,10 @@ def _check_depth(value: object) -> None:
     for _ in range(MAX_METADATA_DEPTH):
         nested: list[object] = []
         for item in level:
-            if isinstance(item, Mapping):
+            # Most are plain; asking them what else they may be takes longer than everything here.
+            if isinstance(item, str | int | float) or item is None:
+                continue
+            if isinstance(item, dict | Mapping):
                 nested.extend(item.values())
             elif isinstance(item, list | tuple):
                 nested.extend(item)
