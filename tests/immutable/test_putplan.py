@@ -29,7 +29,6 @@ from grid.caps import ChkCap
 from grid.errors import NoServersError, NotHappyError, PeerGoneError, PeerRefusedError, PeerTimeoutError
 from grid.immutable import putplan
 from grid.immutable.put import Encoding, PutResult, put
-from grid.immutable.putplan import WRITES_IN_FLIGHT
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber
 from tests.support.gated_pool import GatedPool
@@ -39,7 +38,8 @@ from tests.support.stepped_server import Call, SteppedServer
 from tests.support.virtual_time import SeededEntropy, VirtualClock
 
 BATCH_BYTES = 6000
-LIVE_BYTES = 3 * BATCH_BYTES
+LIVE_BYTES = 2 * BATCH_BYTES
+WRITE_WINDOW = 3500
 """As in life, but of octets instead of megabytes, so that a small file has many batches."""
 
 LIMIT_S = 600.0
@@ -57,7 +57,7 @@ ENCODINGS = [
 ]
 MOODS = ["slow", "stalls", "dead", "refuses", "tiny", "chokes", "claims", "generous", "full", "read_only"]
 ERRORS = [PeerGoneError("gone"), PeerTimeoutError("late"), PeerRefusedError("no", kind="KeyError"), ValueError("odd")]
-FAULTS = {*MOODS, "hang up", "answer lost", "failed", "cancelled", "success", "failure"}
+FAULTS = {*MOODS, "hang up", "answer lost", "failed", "cancelled", "success", "failure", "overlap"}
 
 fired: Counter[str] = Counter()
 
@@ -96,10 +96,8 @@ class Puts(RuleBasedStateMachine):
         self.disturbed = False
         self.done_bytes = 0
         self.pushing = False
-        self._patches = [
-            patch.object(putplan, "BATCH_BYTES", BATCH_BYTES),
-            patch.object(putplan, "LIVE_BYTES", LIVE_BYTES),
-        ]
+        sizes = {"BATCH_BYTES": BATCH_BYTES, "LIVE_BYTES": LIVE_BYTES, "WRITE_WINDOW": WRITE_WINDOW}
+        self._patches = [patch.object(putplan, name, size) for name, size in sizes.items()]
         for each in self._patches:
             each.start()
 
@@ -234,8 +232,8 @@ class Puts(RuleBasedStateMachine):
         for server in self.servers:
             assert not server.fired["premature close"], "closed before all writes were answered"
             for method, most in server.most.items():
-                if method != "abort":  # One for each allocation.
-                    assert most <= (WRITES_IN_FLIGHT if method == "write" else 1), f"{most} {method} at once"
+                assert most == 1 or method in {"write", "abort"}, f"{most} {method} at once"
+            assert server.most_written <= WRITE_WINDOW
         if self.pushing:
             spread = self.encoding.n / self.encoding.k
             slack = self.encoding.n * self.encoding.max_segment_size
@@ -266,6 +264,8 @@ class Puts(RuleBasedStateMachine):
                 each.stop()
             for server in self.servers:
                 fired.update({what for what, count in server.fired.items() if count})
+                if server.most_written:
+                    fired["overlap"] += 1
 
     def _end(self) -> None:
         for _ in range(LIMIT_TURNS):

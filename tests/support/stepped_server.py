@@ -41,7 +41,9 @@ class Call:
 
 
 class SteppedServer(ScriptedServer):
-    """moods: lasting faults. `slow` answers by itself; `stalls` and `dead` never answer and always fail.
+    """most: calls of each method that were under way at once. most_written: octets of more than one write, at once.
+
+    moods: lasting faults. `slow` answers by itself; `stalls` and `dead` never answer and always fail.
 
     `refuses` fails allocations; `tiny` says that it has no room for a share of that size; `chokes` refuses what is
     written as too large; `claims`, `generous`, `full` and `read_only` are those of the script.
@@ -52,6 +54,8 @@ class SteppedServer(ScriptedServer):
         self.moods: set[str] = set()
         self.waiting: list[Call] = []
         self.most: dict[str, int] = {}
+        self.writing: list[int] = []
+        self.most_written = 0
         self.granted: set[ShareNumber] = set()
         self.told: set[ShareNumber] = set()
         self.closed: set[ShareNumber] = set()
@@ -163,7 +167,14 @@ class SteppedUpload(ScriptedUpload):
         self._stepped = server
 
     async def write(self, writes: Sequence[ShareWrite]) -> None:
-        await super().write(writes)
+        server, size = self._stepped, sum(write.size for write in writes)
+        server.writing.append(size)
+        if len(server.writing) > 1:
+            server.most_written = max(server.most_written, sum(server.writing))
+        try:
+            await super().write(writes)
+        finally:
+            server.writing.remove(size)
         self._stepped.leave()
         if "chokes" in self._stepped.moods:
             self._stepped.fired["chokes"] += 1
