@@ -38,6 +38,10 @@ def test_defect_is_not_shown_but_named() -> None:
     assert "secret" not in text
 
 
+def test_want_of_memory_is_no_defect() -> None:
+    assert describe(MemoryError()) == "there is not enough memory for this"
+
+
 def test_interruption_is_called_that() -> None:
     assert describe(KeyboardInterrupt()) == describe(CancelledError("x")) == "interrupted"
 

@@ -24,5 +24,7 @@ def describe(error: BaseException) -> str:
         case OSError() if error.strerror:
             where = f"{error.filename}: " if isinstance(error.filename, str) else ""
             return one_line(f"{where}{error.strerror}")
+        case MemoryError():
+            return "there is not enough memory for this"
         case _:
             return f"unexpected {type(error).__name__}; this is a defect, and GRID_DEBUG=1 shows where"
