@@ -21,43 +21,49 @@ WITH_THE_BEST = (*BOTH, "tahoe@foolscap")
 _PUT_GET = Campaign(
     name="put-get",
     purpose="CHK put and get of 100 MB at 3-of-10, warm clients",
-    duration="5 min",
+    duration="4 min",
     systems=SIDE_BY_SIDE,
     loads=whole_files(100 * MB),
     runs=3,
+    repetitions=2,
 )
 
 _RANGES = Campaign(
     name="ranges",
     purpose="1 B, 64 KiB, 1 MB and 10 MB of 100 MB, and one random octet of a file never read before",
-    duration="5 min",
+    duration="4 min",
     systems=SIDE_BY_SIDE,
     loads=(
         *(Load(scenario="range", size=100 * MB, length=length) for length in (1, 64 * KIB, 1 * MB, 10 * MB)),
         Load(scenario="alacrity", size=100 * MB, length=1),
     ),
     runs=3,
+    repetitions=2,
+    warmups=0,
+    primer=Load(size=KIB),
 )
 
 _SMALL_FILES = Campaign(
     name="small-files",
     purpose="200 files of 1 KiB 16 at a time, 100 files of 1 MB 4 at a time",
-    duration="5 min",
+    duration="4 min",
     systems=WITH_THE_BEST,
     loads=(Load(size=KIB, count=200, concurrency=16), Load(size=1 * MB, count=100, concurrency=4)),
     runs=3,
     repetitions=2,
+    warmups=0,
+    primer=Load(size=KIB, count=32, concurrency=16),
 )
 
 _K_SWEEP = Campaign(
     name="k-sweep",
     purpose="CHK put and get of 100 MB at 3-of-6, 3-of-10 and 60-of-120",
-    duration="6 min",
+    duration="4 min",
     systems=WITH_THE_BEST,
     loads=whole_files(100 * MB),
     encodings=(THREE_OF_SIX, THREE_OF_TEN, SIXTY),
     runs=3,
-    repetitions=2,
+    repetitions=1,
     warmups=0,
     primer=Load(size=KIB),
 )
@@ -77,7 +83,7 @@ _MEMORY = Campaign(
 _MUTABLE = Campaign(
     name="mutable",
     purpose="MDMF put and get of 10 and 100 MB, ranges of it, 1 KiB changed inside 1 and 100 MB",
-    duration="5 min",
+    duration="4 min",
     systems=WITH_THE_BEST,
     loads=(
         *whole_files(10 * MB, 100 * MB, format="mdmf"),
@@ -89,12 +95,14 @@ _MUTABLE = Campaign(
     ),
     runs=3,
     repetitions=2,
+    warmups=0,
+    primer=Load(size=KIB, format="mdmf"),
 )
 
 _DIRECTORIES = Campaign(
     name="directories",
     purpose="10 new directories, 100 children linked one by one and at once, 100 and 1,000 listed",
-    duration="4 min",
+    duration="3 min",
     systems=WITH_THE_BEST,
     loads=(
         Load(scenario="mkdir", count=10),
@@ -105,6 +113,8 @@ _DIRECTORIES = Campaign(
     ),
     runs=3,
     repetitions=2,
+    warmups=0,
+    primer=Load(scenario="mkdir", count=2),
 )
 
 _OTHERS = (
@@ -223,7 +233,7 @@ _OTHERS = (
     Campaign(
         name="aa",
         purpose="the instrument itself: two grids that are equal must not differ",
-        duration="5 min",
+        duration="4 min",
         systems=("grid@foolscap", "grid@foolscap#2"),
         loads=whole_files(1 * MB, 30 * MB),
         runs=8,
