@@ -1,0 +1,164 @@
+"""Mutable files over HTTP: `grid` with the servers of 1.20, 1.20's client with ours, and both with a mixture."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+import pytest
+import pytest_twisted
+
+from grid.errors import BadWriteEnablerError
+from grid.immutable.put import Encoding
+from grid.mutable import publish
+from grid.mutable.geometry import FormatName
+from grid.node.client import Client
+from grid.node.directory import open_directory
+from grid.ports import ShareNumber
+from grid.runtime import make_runtime
+from grid.wire.http.client import HttpServer
+from tests.contract.storage_server import slot_secrets, vector
+from tests.interop.conftest import Pair
+from tests.interop.test_client_over_http import use_http
+from tests.interop.test_mutable import FORMATS, SEGMENT, Ours, Theirs, octets
+from tests.support.clients import GridClient, TahoeClient
+from tests.support.node_directory import Kind
+from tests.support.tahoe_grid import ClientSettings, ProcessGrid
+
+pytestmark = [pytest.mark.interop, pytest.mark.background]
+
+SHARES = 10
+MIXTURES: dict[str, Sequence[Kind]] = {
+    "tahoe-servers": ["tahoe"] * 5,
+    "grid-servers": ["grid"] * 5,
+    "mixed-servers": ["tahoe", "grid", "tahoe", "grid", "tahoe"],
+}
+SIZES = [0, 1000, SEGMENT + 1, 1_000_000]
+
+
+@pytest.fixture(scope="module", params=list(MIXTURES))
+def over_http(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Five storage nodes, two shares on each; both clients take HTTP, 1.20's because that is its default."""
+    root = tmp_path_factory.mktemp(f"mutable-http-{request.param}") / "grid"
+    with ProcessGrid(root, introducer="tahoe", storage=MIXTURES[request.param], force_foolscap=False) as grid:
+        tahoe = grid.start_client(ClientSettings(kind="tahoe", needed=3, happy=5, total=SHARES))
+        ours = grid.start_client(ClientSettings(kind="grid", needed=3, happy=5, total=SHARES))
+        assert isinstance(tahoe, TahoeClient)
+        assert isinstance(ours, GridClient)
+        use_http(ours)
+        grid.wait_connected(tahoe)
+        grid.wait_connected(ours)
+        yield Pair(grid, tahoe, ours)
+
+
+@pytest_twisted.async_yield_fixture
+async def ours(over_http: Pair) -> AsyncIterator[Ours]:
+    """This process with the node directory of our client."""
+    from twisted.internet import reactor
+
+    client = Client(open_directory(over_http.ours.directory), make_runtime(reactor), reactor)
+    servers = await client.servers()
+    assert len(servers) == 5 and all(isinstance(server, HttpServer) for server in servers)
+    yield Ours(servers, client.runtime, Encoding(k=3, n=SHARES, happy=5), client.leases)
+    await client.close()
+
+
+@pytest.fixture
+def theirs(over_http: Pair) -> Theirs:
+    """The 1.20 client."""
+    return Theirs(over_http.tahoe)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("format", FORMATS)
+async def test_file_made_by_grid_over_http_is_read_changed_and_verified_by_tahoe(
+    ours: Ours, theirs: Theirs, format: FormatName, size: int
+) -> None:
+    made = await ours.create(octets(size), format)
+    cap = made.to_string()
+    assert theirs.read(cap) == theirs.read(made.read_cap().to_string()) == octets(size)
+    theirs.require_healthy(cap, SHARES)
+    theirs.overwrite(cap, octets(size + 100, 1))
+    assert await ours.open(cap).read_all() == octets(size + 100, 1)
+    await ours.require_healthy(cap)
+    await ours.open(cap).modify(lambda old, _: old[50:])
+    assert theirs.read(cap) == octets(size + 100, 1)[50:]
+    theirs.require_healthy(cap, SHARES)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("format", FORMATS)
+async def test_file_made_by_tahoe_over_http_is_read_changed_and_verified_by_grid(
+    ours: Ours, theirs: Theirs, format: FormatName, size: int
+) -> None:
+    cap = theirs.create(octets(size), format)
+    await ours.require_healthy(cap)
+    assert await ours.open(cap).read_all() == octets(size)
+    await ours.open(cap).overwrite(octets(size + 7, 1))
+    assert theirs.read(cap) == octets(size + 7, 1)
+    theirs.require_healthy(cap, SHARES)
+    await ours.require_healthy(cap)
+
+
+async def test_update_in_place_over_http_when_done_by_both_in_turn_leaves_one_sound_file(
+    ours: Ours, theirs: Theirs
+) -> None:
+    model = bytearray(octets(4 * SEGMENT + 17))
+    cap = theirs.create(bytes(model), "mdmf")
+    file = ours.open(cap)
+    for seed, (offset, length) in enumerate([(5, 100), (2 * SEGMENT - 5, 10), (4 * SEGMENT + 17, 1000)]):
+        data = octets(length, seed + 1)
+        await file.update(offset, data)
+        model[offset : offset + length] = data
+        theirs.update(cap, offset + 50, octets(300, seed + 100))
+        model[offset + 50 : offset + 350] = octets(300, seed + 100)
+        assert theirs.read(cap) == await ours.open(cap).read_all() == model
+        theirs.require_healthy(cap, SHARES)
+        await ours.require_healthy(cap)
+
+
+async def test_large_file_when_written_in_pieces_over_http_is_sound_for_tahoe(
+    ours: Ours, theirs: Theirs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More shares than a message has, and several pieces each, which a server of ours gives room to grow into."""
+    monkeypatch.setattr(publish, "WHOLE_BYTES", 500_000)
+    size = 12_000_000
+    cap = (await ours.create(octets(size), "mdmf")).to_string()
+    assert theirs.read(cap) == octets(size)
+    theirs.require_healthy(cap, SHARES)
+    await ours.open(cap).overwrite(octets(size + 500_000, 1))
+    assert theirs.read(cap) == octets(size + 500_000, 1)
+    theirs.update(cap, 1_000_000, b"written in place by the other program")
+    assert (await ours.open(cap).read_all())[1_000_000:1_000_007] == b"written"
+    theirs.require_healthy(cap, SHARES)
+    await ours.require_healthy(cap)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("repairing", ["ours", "theirs"])
+async def test_file_that_lost_a_server_when_repaired_over_http_is_sound_for_both(
+    over_http: Pair, ours: Ours, theirs: Theirs, format: FormatName, repairing: str
+) -> None:
+    made = await ours.create(octets(200_000), format)
+    cap = made.to_string()
+    name = made.verify_cap().to_string().split(":")[2]
+    removed = list((over_http.grid.storage[1].directory / "storage" / "shares").glob(f"*/{name}/*"))
+    assert removed
+    for path in removed:
+        path.unlink()
+    assert not (await ours.open(cap).check()).healthy
+    if repairing == "ours":
+        assert (await ours.open(cap).repair()).successful
+    else:
+        theirs.repair(cap)
+    theirs.require_healthy(cap, SHARES)
+    await ours.require_healthy(cap)
+    assert theirs.read(cap) == await ours.open(cap).read_all() == octets(200_000)
+
+
+async def test_slot_written_without_its_enabler_over_http_is_refused(ours: Ours) -> None:
+    made = await ours.create(b"whose is this?", "sdmf")
+    index = made.storage_index
+    for server in ours.servers:
+        with pytest.raises(BadWriteEnablerError):
+            await server.test_and_write(index, slot_secrets(b"x"), {ShareNumber(0): vector((0, b"mine"))})
+    assert await ours.open(made.to_string()).read_all() == b"whose is this?"
