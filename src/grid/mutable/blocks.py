@@ -62,8 +62,8 @@ def encode_run(run: SegmentRun) -> EncodedRun:
     shares = [memoryview(bytearray(share_bytes)) for _ in range(geometry.n)]
     coder = erasure(geometry.k, geometry.n)
     text = memoryview(run.text)
+    leaves = [bytearray() for _ in range(geometry.n)]
     start, position = 0, 0
-    spans = []
     for index in range(run.segment_count):
         segment = run.first_segment + index
         length, block = geometry.segment_length(segment), geometry.block_length(segment)
@@ -74,14 +74,15 @@ def encode_run(run: SegmentRun) -> EncodedRun:
         cipher = None if run.read_key is None else CtrCipher(data_key(run.read_key, run.salts[index]))
         _fill_primary(text[position : position + length], blocks[: geometry.k], block, cipher)
         coder.encode_into(blocks[: geometry.k], blocks[geometry.k :])
-        spans.append((start, body + block))
+        # Hashed at once, while the processor's caches hold the segment.
+        for row, share in zip(leaves, shares, strict=True):
+            row += _block_hasher.hash_of(share[start : body + block])
         start, position = body + block, position + length
-    leaves = [_block_hasher.hash_row([share[first:stop] for first, stop in spans]) for share in shares]
     return EncodedRun(
         first_segment=run.first_segment,
         segment_count=run.segment_count,
         data={number: shares[number] for number in run.wanted},
-        leaves=leaves,
+        leaves=[bytes(row) for row in leaves],
     )
 
 
