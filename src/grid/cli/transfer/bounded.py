@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredSemaphore
 
 from grid.runtime import Tasks
+
+LARGE_FILE = 4 * 2**20
+"""Octets from which a file fills the pool and the window of a transfer by itself."""
+LARGE_AT_ONCE = 2
 
 NextPiece = Callable[[], "Coroutine[Any, Any, None] | None"]
 """Gives the next piece, or None when all that is left waits for what runs."""
@@ -48,3 +53,22 @@ async def run_pieces(next_piece: NextPiece, jobs: int) -> None:
         await tasks.wait()
     if errors:
         raise errors[0]
+
+
+class Room:
+    """Lets large files wait for each other, so that what is in memory does not grow with the number of jobs."""
+
+    def __init__(self) -> None:
+        self._large = DeferredSemaphore(LARGE_AT_ONCE)
+
+    @asynccontextmanager
+    async def for_file(self, size: int) -> AsyncIterator[None]:
+        """Wait until a file of this size may be moved, and keep its place for the block."""
+        if size < LARGE_FILE:
+            yield
+            return
+        await self._large.acquire()
+        try:
+            yield
+        finally:
+            self._large.release()

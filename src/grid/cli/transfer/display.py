@@ -39,7 +39,7 @@ class TransferDisplay:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._progress is not None:
-            self._progress.refresh()
+            self._draw(self._clock())
             self._progress.stop()
 
     def say(self, line: str) -> None:

@@ -17,6 +17,7 @@ from grid.caps import ChkCap
 from grid.cli.messages import describe
 from grid.cli.sources import FileSource
 from grid.cli.targets import DescriptorSink, give_name, open_unnamed
+from grid.cli.transfer.bounded import Room
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.display import TransferDisplay
 from grid.cli.transfer.localnames import find_collisions, refuse_name
@@ -55,6 +56,7 @@ class LocalWriter:
         self._keep_metadata = keep_metadata
         self._say = say
         self._root = ""
+        self._room = Room()
         mask = os.umask(0o077)
         os.umask(mask)
         self._mode = 0o666 & ~mask
@@ -142,7 +144,8 @@ class LocalWriter:
         with _new_file(target, _mode_of(metadata, self._mode), metadata) as descriptor:
             sink = _CountedSink(DescriptorSink(descriptor, self._store.runtime.cpu), self._display)
             try:
-                await self.write(leaf, sink)
+                async with self._room.for_file(size_of(leaf)):
+                    await self.write(leaf, sink)
             except BaseException:
                 self._display.tally.octets -= sink.counted
                 raise

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import BinaryIO
 
 from attrs import field, frozen
-from twisted.internet.defer import DeferredSemaphore
 
 from grid.caps import ChkCap, LitCap, parse_cap
 from grid.cli.sources import FileSource
+from grid.cli.transfer.bounded import Room
 from grid.cli.transfer.database import KnownObject, LocalDatabase, needs_check
 from grid.cli.transfer.tally import Tally
 from grid.cli.transfer.tree import FileFacts
@@ -25,9 +25,6 @@ from grid.directory.filestore import FileStore
 from grid.errors import GridError, NoServersError, NotHappyError, PeerError
 from grid.ports import Buffer
 
-LARGE_FILE = 4 * 2**20
-"""Octets from which a file fills the pool and the window of a put by itself."""
-LARGE_AT_ONCE = 2
 ATTEMPTS = 3
 """How often a file that changes while it is read is read."""
 RETRY_AFTER_S = 1.0
@@ -66,7 +63,7 @@ class Uploader:
         self._flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW)
         self._trust_times = trust_times
         self.checked = 0
-        self._large = DeferredSemaphore(LARGE_AT_ONCE)
+        self._room = Room()
 
     async def upload(self, path: str) -> Uploaded:
         """The file's capability once it is stored; OSError if it cannot be read, GridError if it cannot be stored."""
@@ -81,18 +78,6 @@ class Uploader:
                     return Uploaded(cap=cap, reused=False)
                 facts = FileFacts.of(os.fstat(file.fileno()))
         raise FileChangedError(f"{path} changed each time that it was read")
-
-    @asynccontextmanager
-    async def room_for(self, size: int) -> AsyncIterator[None]:
-        """Wait until a file of this size may be moved."""
-        if size < LARGE_FILE:
-            yield
-            return
-        await self._large.acquire()
-        try:
-            yield
-        finally:
-            self._large.release()
 
     async def _still_good(self, path: str, facts: FileFacts, known: KnownObject | None) -> ChkCap | LitCap | None:
         """The known capability if it is one of this file and its shares can be trusted to be there."""
@@ -115,7 +100,7 @@ class Uploader:
         began_at = clock.unix_time()
         source = _CountedSource(FileSource(file, self._store.runtime.cpu), self._tally, self._changed)
         try:
-            async with self.room_for(facts.size):
+            async with self._room.for_file(facts.size):
                 cap = await self._put(source)
         except BaseException:
             self._tally.octets -= source.counted
