@@ -217,4 +217,4 @@ def test_file_when_anything_happens_to_its_servers_then_no_acknowledged_change_i
     fired.clear()
     examples = max(150, settings().max_examples)
     run_state_machine_as_test(MutableMachine, settings=settings(max_examples=examples, stateful_step_count=30))
-    assert {"frozen", "deaf", "corrupt", "short", "dead", "silent", "lost_answers"} <= fired.keys()
+    assert {"frozen", "deaf", "corrupt", "short", "dead", "silent", "lost_answers", "slow", "slow to write"} <= fired.keys()

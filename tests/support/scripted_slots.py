@@ -32,6 +32,10 @@ from grid.ports import (
 )
 
 
+SLOW_S = 0.75
+"""What an answer takes that counts as a fault."""
+
+
 @define(kw_only=True, eq=False)
 class SlotScript:
     """What goes wrong, and when. Counts are of calls to this server, from 0.
@@ -85,7 +89,10 @@ class SlotServer:
         if applies and script.silent_from is not None and index >= script.silent_from:
             self.fired["silent"] += 1
             await Deferred()
-        await self._clock.sleep(script.delay_s if delay_s is None else delay_s)
+        delay = script.delay_s if delay_s is None else delay_s
+        if delay >= SLOW_S:
+            self.fired["slow to write" if delay_s is not None else "slow"] += 1
+        await self._clock.sleep(delay)
         if applies and script.dead_from is not None and index >= script.dead_from:
             self.fired["dead"] += 1
             raise PeerGoneError(f"server {self.identity.server_id} is gone")
