@@ -10,13 +10,15 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from twisted.internet.defer import Deferred, DeferredList
 
 from grid.errors import FormatError, GridError
-from grid.mutable.geometry import FormatName
+from grid.mutable import geometry, publish
+from grid.mutable.geometry import MDMF_SEGMENT_SIZE, FormatName
 from grid.mutable.layout import parse_header
 from grid.mutable.prefix import Prefix
 from tests.support.mutable_grid import MutableGrid, Shape
@@ -37,8 +39,23 @@ class MutableMachine(RuleBasedStateMachine):
         format=st.sampled_from(["sdmf", "mdmf"]),
         shape=st.sampled_from([(3, 10, 7), (1, 4, 3), (5, 10, 8)]),
         seed=st.integers(0, 99),
+        segment_size=st.sampled_from([MDMF_SEGMENT_SIZE, 9]),
+        in_pieces=st.booleans(),
+        faults=st.lists(st.tuples(st.integers(0, 9), st.sampled_from(FAULTS), st.integers(1, 20)), max_size=3),
     )
-    def begin(self, format: FormatName, shape: tuple[int, int, int], seed: int) -> None:
+    def begin(
+        self,
+        format: FormatName,
+        shape: tuple[int, int, int],
+        seed: int,
+        segment_size: int,
+        in_pieces: bool,
+        faults: list[tuple[int, str, int]],
+    ) -> None:
+        """in_pieces: MDMF files count as large; with small segments, they have many."""
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(geometry, "MDMF_SEGMENT_SIZE", segment_size)
+        self.patch.setattr(publish, "WHOLE_BYTES", 0 if in_pieces else publish.WHOLE_BYTES)
         k, n, happy = shape
         self.grid = MutableGrid(10, Shape(k=k, n=n, happy=happy), seed)
         self.cap = self.grid.create(b"", format)
@@ -49,6 +66,8 @@ class MutableMachine(RuleBasedStateMachine):
         self.count = 0
         self.faults: dict[str, str] = {}
         self.seed = seed
+        for fault in faults:
+            self.spoil(*fault)
 
     @rule(index=st.integers(0, 9), fault=st.sampled_from(FAULTS), amount=st.integers(1, 20))
     def spoil(self, index: int, fault: str, amount: int) -> None:
@@ -200,6 +219,8 @@ class MutableMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Note which faults came to pass."""
+        if hasattr(self, "patch"):
+            self.patch.undo()
         for server in getattr(self, "grid", MutableGrid(0)).servers:
             fired.update(server.fired)
 
@@ -217,4 +238,14 @@ def test_file_when_anything_happens_to_its_servers_then_no_acknowledged_change_i
     fired.clear()
     examples = max(150, settings().max_examples)
     run_state_machine_as_test(MutableMachine, settings=settings(max_examples=examples, stateful_step_count=30))
-    assert {"frozen", "deaf", "corrupt", "short", "dead", "silent", "lost_answers", "slow", "slow to write"} <= fired.keys()
+    assert {
+        "frozen",
+        "deaf",
+        "corrupt",
+        "short",
+        "dead",
+        "silent",
+        "lost_answers",
+        "slow",
+        "slow to write",
+    } <= fired.keys()
