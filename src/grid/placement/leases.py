@@ -5,6 +5,8 @@ Owns their derivation. None of them is ever logged, and each server gets its own
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from attrs import field, frozen, validators
 
 from grid.caps import StorageIndex
@@ -29,13 +31,22 @@ class LeaseMaster:
 
     def secrets_for(self, storage_index: StorageIndex, lease_seed: bytes) -> LeaseSecrets:
         """The secrets of this node's leases on the file at the server; lease_seed: that of its identity."""
-        # The master is the tag here, and the constant is the value.
-        renewal = tagged_pair_hash(_FILE_RENEWAL_TAG, tagged_hash(self.master, _CLIENT_RENEWAL), storage_index)
-        cancel = tagged_pair_hash(_FILE_CANCEL_TAG, tagged_hash(self.master, _CLIENT_CANCEL), storage_index)
+        renewal, cancel = _file_secrets(self.master, storage_index)
         return LeaseSecrets(
             renew=tagged_pair_hash(_SERVER_RENEWAL_TAG, renewal, lease_seed),
             cancel=tagged_pair_hash(_SERVER_CANCEL_TAG, cancel, lease_seed),
         )
+
+
+@lru_cache(maxsize=128)
+def _file_secrets(master: bytes, storage_index: StorageIndex) -> tuple[bytes, bytes]:
+    """What the secrets of one file's leases on all servers have in common; kept for as many files as are put at once."""
+    # The master is the tag here, and the constant is the value.
+    renewal, cancel = tagged_hash(master, _CLIENT_RENEWAL), tagged_hash(master, _CLIENT_CANCEL)
+    return (
+        tagged_pair_hash(_FILE_RENEWAL_TAG, renewal, storage_index),
+        tagged_pair_hash(_FILE_CANCEL_TAG, cancel, storage_index),
+    )
 
 
 def write_enabler(write_key: bytes, lease_seed: bytes) -> bytes:

@@ -1,7 +1,8 @@
 """Stores of whole shares that share messages: what is asked for while one message is on its way goes in the next.
 
-Nothing waits for company: with no message on its way a store goes out at once. So one file alone is stored in one
-round trip, and of many at once each message carries many: the fewer messages, the less each share costs.
+Nothing waits for company but until the next turn of the event loop, which brings what was asked for in this one. So
+one file alone is stored in one round trip, and of many at once each message carries many: the fewer messages, the
+less each share costs, and the fewer times the server waits for its disk.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from twisted.internet.defer import Deferred, DeferredList, ensureDeferred
 from twisted.python.failure import Failure
 
 from grid.limits import STORE_CALL_BYTES, STORE_CALL_SHARES
-from grid.ports import NewShares, ShareWrite, StorageServer, StoreAnswer
+from grid.ports import Clock, NewShares, ShareWrite, StorageServer, StoreAnswer
 from grid.runtime import Tasks
 
 MESSAGES_IN_FLIGHT = 2
@@ -34,8 +35,10 @@ class _Waiting:
 class StoreQueue:
     """The stores that go to one server."""
 
-    def __init__(self, send: SendStores) -> None:
+    def __init__(self, send: SendStores, clock: Clock) -> None:
         self._send = send
+        self._clock = clock
+        self._is_due = False
         self._waiting: deque[_Waiting] = deque()
         self._in_flight = 0
         self._tasks = Tasks()
@@ -49,7 +52,7 @@ class StoreQueue:
     async def store(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
         """The answers, in order; the first error is raised once all have ended."""
         answers = [self._join(new) for new in stores]
-        self._send_on()
+        self._send_soon()
         if len(answers) == 1:
             return [await answers[0]]
         outcomes = await DeferredList(answers, consumeErrors=True)
@@ -69,7 +72,13 @@ class StoreQueue:
         else:
             self._waiting.remove(waiting)
 
+    def _send_soon(self) -> None:
+        if not self._is_due and self._in_flight < MESSAGES_IN_FLIGHT:
+            self._is_due = True
+            self._clock.call_later(0, self._send_on)
+
     def _send_on(self) -> None:
+        self._is_due = False
         while self._waiting and self._in_flight < MESSAGES_IN_FLIGHT:
             message = self._take()
             self._in_flight += 1
@@ -100,14 +109,14 @@ class StoreQueue:
     def _answered(self, message: Sequence[_Waiting], answers: Sequence[StoreAnswer]) -> None:
         self._in_flight -= 1
         self._given_up = False
-        self._send_on()
+        self._send_soon()
         for waiting, answer in zip(message, answers, strict=True):
             if not waiting.answer.called:
                 waiting.answer.callback(answer)
 
     def _failed(self, message: Sequence[_Waiting], error: BaseException) -> None:
         self._in_flight -= 1
-        self._send_on()
+        self._send_soon()
         for waiting in message:
             if not waiting.answer.called:
                 waiting.answer.errback(error)

@@ -42,6 +42,7 @@ ENDPOINTS: dict[str, tuple[str, str, Mapping[str, bytes], bytes | None, int]] = 
     "batched read": ("POST", f"immutable/{SI}/grid-read", {}, b"", 200),
     "batched write": ("POST", f"immutable/{SI}/grid-write", {UPLOAD: b"secret"}, b"\0\0", 200),
     "batched slot read": ("POST", f"mutable/{MSI}/grid-read", {}, b"\0\0", 200),
+    "whole store": ("POST", "grid-store", {}, b"", 200),
 }
 
 

@@ -24,7 +24,19 @@ from tests.wire.http.endpoints import (
 from tests.wire.http.rig import ask, make_service, running
 
 SEGMENTS = st.sampled_from(
-    ["immutable", "mutable", "lease", "version", "shares", "abort", "corrupt", "grid-read", "grid-write", "grid-find"]
+    [
+        "immutable",
+        "mutable",
+        "lease",
+        "version",
+        "shares",
+        "abort",
+        "corrupt",
+        "grid-read",
+        "grid-write",
+        "grid-find",
+        "grid-store",
+    ]
     + ["read-test-write", SI, MSI, "0", "3", "7", "1", "%00", "..", "\u00e9"]
 )
 HEADERS = st.lists(

@@ -51,7 +51,7 @@ class FoolscapServer:
         self._identity = identity
         self._where = f"server {identity.nickname or identity.server_id}"
         self._link = Link(tub, furl, clock, self._ask_version, self._where, deadline_s)
-        self._stores = StoreQueue(self._send_stores)
+        self._stores = StoreQueue(self._send_stores, clock)
 
     def __repr__(self) -> str:
         return f"<FoolscapServer {self._identity.server_id}>"

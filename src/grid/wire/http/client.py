@@ -77,7 +77,7 @@ class HttpServer:
             )
         self._link = Link(self._asker, entrances, in_the_clear, runtime.clock)
         self._ahead = ReadAhead(self._asker, runtime.clock)
-        self._stores = StoreQueue(self._send_stores)
+        self._stores = StoreQueue(self._send_stores, runtime.clock)
 
     def __repr__(self) -> str:
         return f"<HttpServer {self._identity.server_id}>"
