@@ -202,7 +202,7 @@ _OTHERS = (
     evolve(
         _MEMORY,
         name="memory-10gb",
-        purpose="the same for 10 GB, a file of holes behind a random beginning, at 3-of-4; needs 25 GB of disk",
+        purpose="the same for 10 GB, a file of holes behind a random beginning, at 3-of-4; needs 40 GB of disk",
         duration="9 min",
         loads=(Load(size=10_000 * MB, sparse=True),),
         encodings=(Encoding(needed=3, happy=4, total=4),),

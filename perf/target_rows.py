@@ -109,8 +109,8 @@ def target_tables(records: Sequence[Record]) -> str:
     met = [outcome.met for outcome in outcomes if outcome.met is not None]
     lines += [f"{sum(met)} of {len(met)} measured rows are met; {len(outcomes) - len(met)} were not measured.", ""]
     lines.append(
-        "Ratios are medians over runs with fresh grids, paired within each run, with bootstrap intervals. The better "
-        "transport of Grid is judged, and named first."
+        "Ratios are medians over runs with fresh grids, paired within each run, with bootstrap intervals; the better "
+        "transport of Grid is judged. Of bounds the worst sample of the worse transport is. What is judged comes first."
     )
     return "\n".join(lines) + "\n"
 

@@ -1,7 +1,7 @@
 """What Grid must reach, row by row, and whether records show it. Pure.
 
 A row compares Grid with Tahoe-LAFS, or with itself at another encoding, always within the same runs; or it bounds what
-Grid may spend. It is met if the better of Grid's two transports meets it, since clients choose; both are shown.
+Grid may spend. A ratio is met if the better of Grid's two transports meets it, since clients choose; a bound if both do.
 """
 
 from __future__ import annotations
@@ -85,24 +85,28 @@ class Target:
 
 @frozen(kw_only=True)
 class Finding:
-    """What a record says of a row for one of Grid's transports. against: whom it was compared with in the end."""
+    """What a record says of a row for one of Grid's transports.
+
+    against: whom it was compared with in the end. samples: of Grid's that it comes from.
+    """
 
     system: str
     against: str
     estimate: Estimate
     campaign: str
+    samples: int
 
 
 @frozen(kw_only=True)
 class Outcome:
-    """A row and all that is found of it, the better transport first."""
+    """A row and all that is found of it, the transport by which it is judged first."""
 
     target: Target
     findings: Sequence[Finding] = field(factory=tuple)
 
     @property
     def met(self) -> bool | None:
-        """Whether the better transport meets it, by its median; None if nothing was measured."""
+        """Whether it is met, by the median; None if nothing was measured."""
         return self._reaches(self.target.bar) if self.findings else None
 
     def verdict(self) -> str:
@@ -126,17 +130,24 @@ class Outcome:
 
 
 def judge(target: Target, records: Sequence[Record]) -> Outcome:
-    """What the records say of a row: for each transport the last record that says anything."""
-    found: dict[str, Finding] = {}
+    """What the records say of a row: for each transport the one with most samples, or of a bound the worst."""
+    found: dict[str, list[Finding]] = {}
     for record in records:
         for system in record.header.systems:
             label = parse_label(system)
             if label.is_grid and label.is_default and "#" not in system:
                 finding = _finding(target, record, system)
                 if finding is not None:
-                    found[label.base] = evolve(finding, system=label.base)
-    order = sorted(found.values(), key=lambda one: one.estimate.median, reverse=target.more_is_better)
-    return Outcome(target=target, findings=tuple(order))
+                    found.setdefault(label.base, []).append(evolve(finding, system=label.base))
+    if target.is_ratio:
+        chosen = [max(several, key=lambda one: one.samples) for several in found.values()]
+    else:
+        chosen = [max(several, key=_middle) for several in found.values()]
+    return Outcome(target=target, findings=sorted(chosen, key=_middle, reverse=target.metric != "cpu"))
+
+
+def _middle(finding: Finding) -> float:
+    return finding.estimate.median
 
 
 def _finding(target: Target, record: Record, system: str) -> Finding | None:
@@ -145,12 +156,13 @@ def _finding(target: Target, record: Record, system: str) -> Finding | None:
         pick = median if target.metric == "idle cpu" else max
         per_run = [pick(run) for run in values.values()]
         found = _worst(per_run) if pick is max else estimate(per_run) if per_run else None
-        return _named(record, system, "-", found)
+        return _named(record, system, "-", found, values)
     value = _seconds if target.metric == "speed" else _cpu
     mine = _by_run(record, system, target.wanted, value)
     if target.against == "ours":
         assert target.basis is not None
-        return _named(record, system, "itself", paired_ratio(_by_run(record, system, target.basis, value), mine))
+        ratio = paired_ratio(_by_run(record, system, target.basis, value), mine)
+        return _named(record, system, "itself", ratio, mine)
     rivals = {
         rival: times
         for rival in record.header.systems
@@ -160,13 +172,16 @@ def _finding(target: Target, record: Record, system: str) -> Finding | None:
         return None
     best = min(rivals, key=lambda rival: median([median(run) for run in rivals[rival].values()]))
     ratio = paired_ratio(rivals[best], mine) if target.more_is_better else paired_ratio(mine, rivals[best])
-    return _named(record, system, parse_label(best).base, ratio)
+    return _named(record, system, parse_label(best).base, ratio, mine)
 
 
-def _named(record: Record, system: str, against: str, found: Estimate | None) -> Finding | None:
+def _named(
+    record: Record, system: str, against: str, found: Estimate | None, mine: Mapping[int, Sequence[float]]
+) -> Finding | None:
     if found is None:
         return None
-    return Finding(system=system, against=against, estimate=found, campaign=record.header.campaign)
+    samples = sum(map(len, mine.values()))
+    return Finding(system=system, against=against, estimate=found, campaign=record.header.campaign, samples=samples)
 
 
 def _worst(values: Sequence[float]) -> Estimate | None:

@@ -100,6 +100,22 @@ def test_row_that_bounds_takes_the_worst_of_all_runs(metric: Metric, value: floa
     assert judge(evolve(row, bar=value / 2), [record(low, high)]).verdict() == "missed by 100%"
 
 
+def test_ratio_is_judged_by_the_record_with_most_samples_and_a_bound_by_the_worst() -> None:
+    large = record(*gets("grid", 1.0, 1.0, 1.0), *gets("tahoe", 4.0, 4.0, 4.0))
+    small = record(*gets("grid", 1.0), *gets("tahoe", 9.0))
+    for records in ([large, small], [small, large]):
+        assert judge(GET_ROW, records).findings[0].estimate.median == 4.0
+    row = evolve(GET_ROW, metric="server peak", against=None, bar=100.0, stretch=None)
+    heavy = record(*(evolve(one, server_peak_rss=200 * 2**20) for one in gets("grid@http", 1.0)))
+    for records in ([large, heavy], [heavy, large]):
+        outcome = judge(row, records)
+        assert [(found.system, found.estimate.median) for found in outcome.findings] == [
+            ("grid@http", 200.0),
+            ("grid@foolscap", 60.0),
+        ]
+        assert outcome.met is False
+
+
 def test_tables_have_every_row_and_say_what_was_not_measured() -> None:
     text = target_tables([record(*gets("grid", 1.0, 1.0), *gets("tahoe", 3.5, 3.5))])
     assert all(f"| {target.what} |" in text for target in TARGETS)
