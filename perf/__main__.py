@@ -64,6 +64,7 @@ def _run(options: argparse.Namespace) -> int:
         with RecordWriter(path, header) as writer:
             failures = run_campaign(campaign, seed, Path(work), writer, tell=_tell)
     record = read_record(path)
+    print(target_tables([record], all_rows=False))
     print(report(record))
     _tell(f"record: {path}")
     if campaign.is_aa:
@@ -99,7 +100,9 @@ def _sized(load: Load, size: int) -> Load:
 
 def _report(options: argparse.Namespace) -> int:
     records = [read_record(path) for path in options.records]
-    text = "\n".join([target_tables(records), *(report(record, options.subject) for record in records)])
+    text = "\n".join(
+        [target_tables(records, all_rows=len(records) > 1), *(report(record, options.subject) for record in records)]
+    )
     if options.output is None:
         print(text)
         return 0

@@ -98,14 +98,19 @@ TARGETS = (
 )
 
 
-def target_tables(records: Sequence[Record]) -> str:
-    """Both tables, of what the records say; rows that nothing was measured of say so."""
+def target_tables(records: Sequence[Record], *, all_rows: bool) -> str:
+    """Both tables, of what the records say. all_rows: also those that nothing was measured of."""
     outcomes = [judge(target, records) for target in TARGETS]
     lines = ["# Targets", ""]
     for title in (FILES, TREES):
-        mine = [outcome for outcome in outcomes if outcome.target.table == title]
-        lines += [f"## {title}", "", "| what | against | at least | stretch | measured [95 %] | verdict |"]
-        lines += ["|---|---|---|---|---|---|", *(_line(outcome) for outcome in mine), ""]
+        mine = [one for one in outcomes if one.target.table == title and (all_rows or one.findings)]
+        if mine:
+            lines += [
+                f"## {title}",
+                "",
+                "| what | against | at least | stretch | measured [95 %] | campaign | verdict |",
+            ]
+            lines += ["|---|---|---|---|---|---|---|", *(_line(outcome) for outcome in mine), ""]
     met = [outcome.met for outcome in outcomes if outcome.met is not None]
     lines += [f"{sum(met)} of {len(met)} measured rows are met; {len(outcomes) - len(met)} were not measured.", ""]
     lines.append(
@@ -126,6 +131,7 @@ def _line(outcome: Outcome) -> str:
         f"{most}{target.bar:g}{unit}",
         f"{target.stretch:g}{unit}" if target.stretch is not None else "",
         "; ".join(_measured(target, finding) for finding in outcome.findings) or "-",
+        ", ".join(dict.fromkeys(finding.campaign for finding in outcome.findings)) or "-",
         outcome.verdict(),
     ]
     return f"| {' | '.join(cells)} |"

@@ -116,9 +116,13 @@ def test_ratio_is_judged_by_the_record_with_most_samples_and_a_bound_by_the_wors
         assert outcome.met is False
 
 
-def test_tables_have_every_row_and_say_what_was_not_measured() -> None:
-    text = target_tables([record(*gets("grid", 1.0, 1.0), *gets("tahoe", 3.5, 3.5))])
+def test_tables_have_every_row_or_only_what_was_measured() -> None:
+    found = record(*gets("grid", 1.0, 1.0), *gets("tahoe", 3.5, 3.5))
+    text = target_tables([found], all_rows=True)
     assert all(f"| {target.what} |" in text for target in TARGETS)
-    assert "| 3x | 4x | foolscap 3.5 [3.5, 3.5], 2 runs | met |" in text
+    assert "| 3x | 4x | foolscap 3.5 [3.5, 3.5], 2 runs | put-get | met |" in text
     assert "not measured |" in text
-    assert "2 of 2 measured" not in text
+    short = target_tables([found], all_rows=False)
+    assert "not measured |" not in short
+    assert "| CHK get, 100 MB | tahoe@foolscap |" in short
+    assert "Mutable files" not in short
