@@ -1,6 +1,6 @@
 """One put, step by step: every answer, failure, silence and second is a step of its own, in any order.
 
-The select and put plans are run as every put runs them, against servers that do nothing by themselves. After every
+The store, select and put plans are run as every put runs them, against servers that do nothing by themselves. After every
 step: no more under way than the windows allow, and nothing waited for without an alarm. In the end, and always
 within bounds: what success counts was said to be durable, and failure has given up what it was granted.
 """
@@ -27,6 +27,7 @@ from twisted.python.failure import Failure
 
 from grid.caps import ChkCap
 from grid.errors import NoServersError, NotHappyError, PeerGoneError, PeerRefusedError, PeerTimeoutError
+from grid.immutable import put as put_module
 from grid.immutable import putplan
 from grid.immutable.put import Encoding, PutResult, put
 from grid.placement.happiness import happiness
@@ -40,6 +41,7 @@ from tests.support.virtual_time import SeededEntropy, VirtualClock
 BATCH_BYTES = 6000
 LIVE_BYTES = 2 * BATCH_BYTES
 WRITE_WINDOW = 3500
+ASK_FIRST_SIZE = 1500
 """As in life, but of octets instead of megabytes, so that a small file has many batches."""
 
 LIMIT_S = 600.0
@@ -57,7 +59,7 @@ ENCODINGS = [
 ]
 MOODS = ["slow", "stalls", "dead", "refuses", "tiny", "chokes", "claims", "generous", "full", "read_only"]
 ERRORS = [PeerGoneError("gone"), PeerTimeoutError("late"), PeerRefusedError("no", kind="KeyError"), ValueError("odd")]
-FAULTS = {*MOODS, "hang up", "answer lost", "failed", "cancelled", "success", "failure", "overlap"}
+FAULTS = {*MOODS, "hang up", "answer lost", "failed", "cancelled", "success", "failure", "overlap", "stored"}
 
 fired: Counter[str] = Counter()
 
@@ -72,17 +74,15 @@ class Hands:
 
 
 class GatedSource:
-    """Octets whose reading is work like any other; counts how far it was read in the last pass."""
+    """Octets whose reading is work like any other."""
 
     def __init__(self, data: bytes, pool: GatedPool) -> None:
         self.size = len(data)
-        self.read_bytes = 0
         self._data = data
         self._pool = pool
 
     async def read_at(self, offset: int, length: int) -> Buffer:
         """Those octets, once the pool is let go on."""
-        self.read_bytes = offset + length
         return await self._pool.run(lambda: self._data[offset : offset + length])
 
 
@@ -94,10 +94,11 @@ class Puts(RuleBasedStateMachine):
         self.servers: list[SteppedServer] = []
         self.outcome: list[PutResult | Failure] = []
         self.disturbed = False
+        self.read_bytes = 0
         self.done_bytes = 0
-        self.pushing = False
         sizes = {"BATCH_BYTES": BATCH_BYTES, "LIVE_BYTES": LIVE_BYTES, "WRITE_WINDOW": WRITE_WINDOW}
         self._patches = [patch.object(putplan, name, size) for name, size in sizes.items()]
+        self._patches.append(patch.object(put_module, "ASK_FIRST_SIZE", ASK_FIRST_SIZE))
         for each in self._patches:
             each.start()
 
@@ -106,6 +107,7 @@ class Puts(RuleBasedStateMachine):
         size=st.sampled_from([57, 900, 7000, 20_000]),
         count=st.integers(1, 6),
         gated=st.booleans(),
+        known=st.booleans(),
         held=st.dictionaries(st.integers(0, 5), st.frozensets(st.integers(0, 5), max_size=3), max_size=2),
         moods=st.dictionaries(st.integers(0, 2), st.sampled_from(MOODS), max_size=3),
     )
@@ -115,16 +117,22 @@ class Puts(RuleBasedStateMachine):
         size: int,
         count: int,
         gated: bool,
+        known: bool,
         held: dict[int, frozenset[int]],
         moods: dict[int, str],
     ) -> None:
-        """Some servers, a few of which may hold shares of the file already; gated: local work waits as well."""
+        """Some servers, a few of which may hold shares of the file already.
+
+        gated: local work waits as well. known: servers take whole shares, and are known to.
+        """
         self.encoding = encoding
         self.gated = gated
         self.pool = GatedPool()
         self.clock = VirtualClock()
         self.servers = [SteppedServer(f"s{index}", self.clock) for index in range(count)]
         self.file: EncodedFile = encoded(noise(size), encoding.k, encoding.n, encoding.max_segment_size)
+        for server in self.servers:
+            server.script.known = known
         for index, numbers in held.items():
             if index < count:
                 have = {n: self.file.shares[n] for n in numbers if n < encoding.n}
@@ -148,8 +156,9 @@ class Puts(RuleBasedStateMachine):
             self.spoil(index, mood, frozenset({0, 3}))
 
     def _observe(self, seen: Event) -> None:
-        self.pushing |= seen.detail == "pushing"
-        if seen.what == "progress" and self.pushing:
+        if seen.what == "send" and seen.detail == "ReadSource":
+            self.read_bytes += seen.count
+        elif seen.what == "progress" and self.read_bytes:
             self.done_bytes = seen.count
 
     def _calls(self) -> Iterator[tuple[SteppedServer, Call]]:
@@ -234,10 +243,10 @@ class Puts(RuleBasedStateMachine):
             for method, most in server.most.items():
                 assert most == 1 or method in {"write", "abort"}, f"{most} {method} at once"
             assert server.most_written <= WRITE_WINDOW
-        if self.pushing:
+        if self.servers:
             spread = self.encoding.n / self.encoding.k
             slack = self.encoding.n * self.encoding.max_segment_size
-            assert (self.source.read_bytes - self.done_bytes) * spread <= LIVE_BYTES + slack
+            assert (self.read_bytes - self.done_bytes) * spread <= LIVE_BYTES + slack
 
     @invariant()
     def alarms_are_set(self) -> None:

@@ -18,11 +18,13 @@ from grid.ports import (
     Buffer,
     Clock,
     LeaseSecrets,
+    NewShares,
     Range,
     ServerVersion,
     ShareNumber,
     ShareWrite,
     StorageIndex,
+    StoreAnswer,
     Timer,
 )
 from tests.support.scripted_server import ScriptedServer, ScriptedUpload
@@ -126,6 +128,10 @@ class SteppedServer(ScriptedServer):
     async def get_version(self) -> ServerVersion:
         version = await super().get_version()
         self.leave()
+        return version
+
+    def _version(self) -> ServerVersion:
+        version = super()._version()
         if "tiny" in self.moods:
             self.fired["tiny"] += 1
             version = evolve(version, maximum_immutable_share_size=10)
@@ -157,6 +163,25 @@ class SteppedServer(ScriptedServer):
         self.granted |= allocation.upload.share_numbers
         upload = SteppedUpload(self, storage_index, allocation.upload.share_numbers)
         return Allocation(already=already, upload=upload)
+
+    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        if "refuses" in self.moods:
+            await self._enter("store_shares")
+            self.fired["refuses"] += 1
+            raise PeerRefusedError("not today", kind="RuntimeError")
+        answers = await super().store_shares(stores)
+        self.leave()
+        if "chokes" in self.moods:
+            self.fired["chokes"] += 1
+            raise DataTooLargeError("more than there is room for")
+        claimed = {ShareNumber(number) for number in self.script.claims}
+        answers = [evolve(answer, already=answer.already | claimed) for answer in answers]
+        for new, answer in zip(stores, answers, strict=True):
+            self.told |= answer.already
+            if answer.stored:
+                self.fired["stored"] += 1
+                self.closed |= new.shares.keys()
+        return answers
 
 
 class SteppedUpload(ScriptedUpload):
