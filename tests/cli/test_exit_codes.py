@@ -83,6 +83,7 @@ def test_every_error_of_the_tree_has_a_documented_code() -> None:
     for kind in _all_errors(GridError):
         if kind.__module__ != "grid.errors":
             continue
-        positional, named = arguments.get(kind, (("x",), {}))
+        default: dict[str, object] = {"name": "x"} if issubclass(kind, errors.DirectoryError) else {}
+        positional, named = arguments.get(kind, (("x",), default))
         assert exit_code(kind(*positional, **named)) in documented
         assert exit_code(kind(*positional, **named)) != ExitCode.OK

@@ -31,6 +31,12 @@ def take_cap(arguments: tuple[str, ...], cap_file: str | None) -> tuple[Cap, tup
     """The capability, and the arguments after it. `-` is stdin. CapError, OSError or click.UsageError."""
     from grid.caps import parse_cap
 
+    text, rest = take_text(arguments, cap_file)
+    return parse_cap(text), rest
+
+
+def take_text(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, tuple[str, ...]]:
+    """What stands where a capability or a path does, and the arguments after it. OSError or click.UsageError."""
     rest = arguments
     if cap_file is not None:
         with Path(cap_file).open(encoding="ascii", errors="replace") as file:
@@ -43,4 +49,4 @@ def take_cap(arguments: tuple[str, ...], cap_file: str | None) -> tuple[Cap, tup
             text = sys.stdin.read(MAX_CAP_LENGTH + 2)
     if not text.strip():
         raise click.UsageError("there is no capability, only nothing, where one is needed")
-    return parse_cap(text.strip()), rest
+    return text.strip(), rest

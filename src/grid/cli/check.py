@@ -1,4 +1,4 @@
-"""`grid check` and `grid repair`: how many shares of a file are left, and making new ones."""
+"""`grid check` and `grid repair`: how many shares of a file or a directory are left, and making new ones."""
 
 from __future__ import annotations
 
@@ -11,19 +11,24 @@ from grid.cli.cap_argument import cap_file_option
 from grid.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from grid.caps import ChkCap, ChkVerifyCap, LitCap
-    from grid.cli.progress import ProgressDisplay
-    from grid.immutable.check import CheckResult
-    from grid.immutable.repair import RepairResult
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from grid.caps import KnownCap
+    from grid.cli.remote import RemotePath
+    from grid.directory.filestore import FileHealth, FileRepair, FileStore
     from grid.node.client import Client
 
+    Act = Callable[[FileStore, RemotePath, KnownCap], Awaitable[ExitCode]]
 
-@click.command(short_help="Look how many shares of a file are left.")
-@click.argument("arguments", metavar="CAP|-", nargs=-1)
+
+@click.command(short_help="Look how many shares of a file or a directory are left.")
+@click.argument("arguments", metavar="[CAP|PATH|-]...", nargs=-1)
 @cap_file_option
 @click.option("--verify", is_flag=True, help="Read every octet of every share and prove it, not only count them.")
+@click.option("--repair", "mend", is_flag=True, help="Replace what is missing or damaged.")
 @click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
-@click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON, as Tahoe-LAFS has it.")
+@click.option("--deep", is_flag=True, help="Also everything below it, as `grid deep-check`.")
+@click.option("--json", "--raw", "as_json", is_flag=True, help="The result as one line of JSON, as Tahoe-LAFS has it.")
 @click.pass_context
 def check(
     ctx: click.Context,
@@ -31,83 +36,85 @@ def check(
     arguments: tuple[str, ...],
     cap_file: str | None,
     verify: bool,
+    mend: bool,
     add_lease: bool,
+    deep: bool,
     as_json: bool,
 ) -> int:
-    """Look how many shares of a file its servers hold.
+    """Look how many shares of each CAP or PATH its servers hold; without any, of the directory of the alias `tahoe`.
 
-    Ends with 0 if there is one of every number, 1 if some are missing, 4 if the file cannot be read any more.
+    Ends with 0 if there is one of every number (with --repair: afterwards), 1 if some are missing, 4 if it cannot be
+    read any more.
     """
-    from grid.cli.client_command import open_client_directory, run_with_client
-    from grid.cli.progress import ProgressDisplay
+    from grid.cli.deep_check import CheckOptions, check_deeply
 
-    cap = _take_one_cap(arguments, cap_file)
-    with ProgressDisplay(as_json=as_json) as display:
+    arguments = _texts(arguments, cap_file)
+    if deep:
+        options = CheckOptions(verify=verify, repair=mend, add_lease=add_lease, raw=as_json)
+        return check_deeply(ctx, arguments, options)
 
-        async def operation(client: Client) -> CheckResult:
-            return await _check(client, cap, verify, add_lease, display)
+    async def examine(store: FileStore, remote: RemotePath, cap: KnownCap) -> ExitCode:
+        if mend and cap.storage_index is not None:
+            if add_lease:
+                await store.check(cap, add_lease=True)
+            return _tell_repair(await store.repair(cap), as_json)
+        before = await store.check(cap, verify=verify, add_lease=add_lease)
+        click.echo(json.dumps(before.to_json()) if as_json else "\n".join(describe_check(before)))
+        return health_code(before)
 
-        result = run_with_client(open_client_directory(ctx), operation)
-    if as_json:
-        click.echo(json.dumps(result.to_json()))
-    else:
-        click.echo("\n".join(describe_check(result)))
-    return health_code(result)
+    return _for_each(ctx, arguments, as_json, examine)
 
 
-@click.command(short_help="Replace missing and damaged shares of a file.")
-@click.argument("arguments", metavar="CAP|-", nargs=-1)
+@click.command(short_help="Replace missing and damaged shares of a file or a directory.")
+@click.argument("arguments", metavar="CAP|PATH|-", nargs=-1)
 @cap_file_option
 @click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON, as Tahoe-LAFS has it.")
+@click.option("--force", is_flag=True, help="Of a mutable file, give up versions that stand in the way.")
 @click.pass_context
-def repair(ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | None, as_json: bool) -> int:
+def repair(ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | None, as_json: bool, force: bool) -> int:
     """Check every share of a file, and replace those that are missing or damaged.
 
-    A verify capability is enough. Ends with 0 if there is a good share of every number afterwards.
+    For an immutable file a verify capability is enough, for a mutable one it takes the write capability. Ends with 0
+    if there is a good share of every number afterwards.
     """
-    from grid.cli.client_command import open_client_directory, run_with_client
-    from grid.cli.progress import ProgressDisplay
 
-    cap = _take_one_cap(arguments, cap_file)
-    with ProgressDisplay(as_json=as_json) as display:
+    async def mend(store: FileStore, remote: RemotePath, cap: KnownCap) -> ExitCode:
+        return _tell_repair(await store.repair(cap, force=force), as_json)
 
-        async def operation(client: Client) -> RepairResult:
-            return await _repair(client, cap, display)
-
-        result = run_with_client(open_client_directory(ctx), operation)
-    if as_json:
-        click.echo(json.dumps(result.to_json()))
-    else:
-        click.echo("\n".join(describe_repair(result)))
-    return health_code(result.after)
+    texts = _texts(arguments, cap_file)
+    if len(texts) != 1:
+        raise click.UsageError("one capability or path at a time")
+    return _for_each(ctx, texts, as_json, mend)
 
 
-def health_code(result: CheckResult) -> ExitCode:
+def health_code(result: FileHealth) -> ExitCode:
     """The exit status that says how a file is."""
     if result.healthy:
         return ExitCode.OK
     return ExitCode.OTHER if result.recoverable else ExitCode.NOT_ENOUGH_SHARES
 
 
-def describe_check(result: CheckResult) -> list[str]:
+def describe_check(result: FileHealth) -> list[str]:
     """What a person wants to know, in the words of 1.20. [spec cli 2.10]"""
     lines = [f"Summary: {result.summary}", f" storage index: {result.storage_index}"]
-    if result.literal:
+    found = result.to_json().get("results")
+    if not result.storage_index or not isinstance(found, dict):
         return lines
-    good = len(result.sharemap)
-    lines.append(f" good-shares: {good} (encoding is {result.needed}-of-{result.expected})")
-    lines.append(" wrong-shares: 0")
+    encoding = f"{found['count-shares-needed']}-of-{found['count-shares-expected']}"
+    lines.append(f" good-shares: {found['count-shares-good']} (encoding is {encoding})")
+    lines.append(f" wrong-shares: {found['count-wrong-shares']}")
     if result.corrupt:
         lines.append(" corrupt shares:")
         lines += [
             f"  server {server}, SI {result.storage_index}, shnum {share}" for server, share in sorted(result.corrupt)
         ]
-    if result.incompatible:
-        lines.append(f" shares of a version that is not known: {len(result.incompatible)}")
+    unknown = getattr(result, "incompatible", ())
+    if unknown:
+        lines.append(f" shares of a version that is not known: {len(unknown)}")
     return lines
 
 
-def describe_repair(result: RepairResult) -> list[str]:
+def describe_repair(result: FileRepair) -> list[str]:
     """What a person wants to know, in the words of 1.20. [spec cli 2.10]"""
     lines = describe_check(result.before)
     lines[0] = "Summary: healthy" if result.before.healthy else "Summary: not healthy"
@@ -116,40 +123,49 @@ def describe_repair(result: RepairResult) -> list[str]:
     return lines
 
 
-def _take_one_cap(arguments: tuple[str, ...], cap_file: str | None) -> ChkCap | ChkVerifyCap | LitCap:
-    from grid.cli.cap_argument import take_cap
-    from grid.cli.client_command import require_immutable
-
-    parsed, rest = take_cap(arguments, cap_file)
-    if rest:
-        raise click.UsageError("one capability at a time")
-    return require_immutable(parsed, to_read=False)
+def _tell_repair(result: FileRepair, as_json: bool) -> ExitCode:
+    click.echo(json.dumps(result.to_json()) if as_json else "\n".join(describe_repair(result)))
+    return health_code(result.after)
 
 
-async def _check(
-    client: Client, cap: ChkCap | ChkVerifyCap | LitCap, verify: bool, add_lease: bool, display: ProgressDisplay
-) -> CheckResult:
-    from grid.caps import LitCap
-    from grid.immutable.check import check as check_file
+def _texts(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, ...]:
+    """The capabilities and paths that were named; `-` and --cap-file are read."""
+    from grid.cli.cap_argument import take_text
 
-    return await check_file(
-        cap,
-        servers=[] if isinstance(cap, LitCap) else await client.servers(),
-        runtime=client.runtime,
-        verify=verify,
-        leases=client.leases if add_lease else None,
-        observer=display,
-    )
+    if cap_file is None and not arguments:
+        return ()
+    texts = []
+    while cap_file is not None or arguments:
+        text, arguments = take_text(arguments, cap_file)
+        cap_file = None
+        texts.append(text)
+    return tuple(texts)
 
 
-async def _repair(client: Client, cap: ChkCap | ChkVerifyCap | LitCap, display: ProgressDisplay) -> RepairResult:
-    from grid.caps import LitCap
-    from grid.immutable.repair import repair as repair_file
+def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act) -> int:
+    """Do it to each object, up to the first that ends with another status than 0."""
+    from grid.caps import LitCap, has_cap_prefix
+    from grid.cli.client_command import run_with_client
+    from grid.cli.progress import ProgressDisplay
+    from grid.cli.remote import parse_remote
+    from grid.cli.tree import known, open_tree, open_tree_directory, parse_paths, store_without_servers
 
-    return await repair_file(
-        cap,
-        servers=[] if isinstance(cap, LitCap) else await client.servers(),
-        leases=client.leases,
-        runtime=client.runtime,
-        observer=display,
-    )
+    for text in texts:
+        if has_cap_prefix(text):
+            parse_remote(text, {})  # What is no capability is told before anything is opened.
+    directory, aliases = open_tree_directory(ctx)
+    remotes = parse_paths(tuple(texts), aliases)
+    with ProgressDisplay(as_json=as_json) as display:
+
+        async def operation(client: Client) -> int:
+            for remote in remotes:
+                if not remote.names and isinstance(remote.root, LitCap):
+                    status = await act(store_without_servers(client), remote, remote.root)
+                else:
+                    tree = await open_tree(client, aliases, display)
+                    status = await act(tree.store, remote, known(await tree.find(remote), remote.shown))
+                if status:
+                    return status
+            return 0
+
+        return run_with_client(directory, operation)

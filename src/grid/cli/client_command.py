@@ -11,7 +11,6 @@ import click
 from grid.errors import ConfigError
 
 if TYPE_CHECKING:
-    from grid.caps import Cap, ChkCap, ChkVerifyCap, LitCap
     from grid.node.client import Client
     from grid.node.directory import NodeDirectory
 
@@ -47,22 +46,3 @@ def run_with_client(directory: NodeDirectory, operation: Callable[[Client], Awai
             await client.close()
 
     return run_task(task)
-
-
-def require_immutable(cap: Cap, *, to_read: bool) -> ChkCap | ChkVerifyCap | LitCap:
-    """The cap of an immutable file; CapError for any other, AuthorityError if it is to be read and may not be.
-
-    A directory's cap counts as that of the file which holds it, unless it is to be read.
-    """
-    from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, LitCap, require_usable
-    from grid.errors import AuthorityError, CapError
-
-    known = require_usable(cap)
-    if isinstance(known, DirectoryCap) and to_read:
-        raise CapError("this is the capability of a directory, not of a file")
-    body = known.body if isinstance(known, DirectoryCap) else known
-    if isinstance(body, ChkVerifyCap) and to_read:
-        raise AuthorityError("a verify capability lets you check the file, not read it; use its read capability")
-    if not isinstance(body, ChkCap | ChkVerifyCap | LitCap):
-        raise CapError("this is the capability of a mutable file; this command knows immutable ones")
-    return body

@@ -14,6 +14,7 @@ from grid.errors import (
     IntegrityError,
     NoServersError,
     NoSpaceError,
+    NoSuchChildError,
     NotEnoughSharesError,
     NotHappyError,
     PeerGoneError,
@@ -65,6 +66,8 @@ def _of_grid_error(error: GridError) -> ExitCode:
             return ExitCode.NO_AUTHORITY
         case CapError():
             return ExitCode.USAGE
+        case NoSuchChildError():
+            return ExitCode.NOT_ENOUGH_SHARES
         case NoSpaceError():
             return ExitCode.NO_SPACE
         case PeerRefusedError() if error.kind == "NoSpace":

@@ -1,8 +1,9 @@
-"""`grid get`: read a file, or a part of it."""
+"""`grid get`: read a file, or a part of it. [spec cli 2.5]"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import time
@@ -13,13 +14,18 @@ import click
 from grid.cli.cap_argument import cap_file_option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from grid.cli.progress import ProgressDisplay
+    from grid.cli.remote import RemotePath
     from grid.node.client import Client
+    from grid.ports import Sink
 
 _RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
 
 
-@click.command(short_help="Read the file of a capability.")
-@click.argument("arguments", metavar="CAP|- [FILE|-]", nargs=-1)
+@click.command(short_help="Read a file.")
+@click.argument("arguments", metavar="REMOTE|- [FILE|-]", nargs=-1)
 @cap_file_option
 @click.option(
     "--range", "span", metavar="A-B", help="Only octets A to B, counted from 0; A- to the end, -N the last N."
@@ -29,39 +35,86 @@ _RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
 def get(
     ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | None, span: str | None, as_json: bool
 ) -> int:
-    """Read the file of CAP into FILE (default and -: stdout).
+    """Read REMOTE, a capability or a path, into FILE (default and -: stdout).
 
     FILE appears when it is whole and proven to be what was put; a get that fails leaves it as it was. A capability on
     the command line is seen by all who may list processes: --cap-file FILE or - (stdin) keep it secret.
     """
-    from grid.cli.cap_argument import take_cap
-    from grid.cli.client_command import open_client_directory, require_immutable, run_with_client
+    from grid.caps import has_cap_prefix
+    from grid.cli.cap_argument import take_text
+    from grid.cli.client_command import run_with_client
     from grid.cli.progress import ProgressDisplay
+    from grid.cli.remote import parse_remote
     from grid.cli.targets import DescriptorSink, open_target
-    from grid.node.reading import read_file
+    from grid.cli.tree import open_tree_directory
 
-    parsed, rest = take_cap(arguments, cap_file)
+    text, rest = take_text(arguments, cap_file)
     if len(rest) > 1:
         raise click.UsageError("one target at most: the name of a file, or - for stdout")
-    cap = require_immutable(parsed, to_read=True)
-    offset, length = _parse_range(span, cap.size)
-    directory = open_client_directory(ctx)
-    target = rest[0] if rest else None
-    with open_target(target) as descriptor, ProgressDisplay(as_json=as_json) as display:
+    remote = _plain_cap(text, span) if has_cap_prefix(text) else None
+    directory, aliases = open_tree_directory(ctx)
+    remote = remote or parse_remote(text, aliases)
+    with open_target(rest[0] if rest else None) as descriptor, ProgressDisplay(as_json=as_json) as display:
         began_at = time.monotonic()
 
         async def operation(client: Client) -> int:
             sink = DescriptorSink(descriptor, client.runtime.cpu)
-            return (await read_file(client, cap, sink, offset, length, display)).size
+            return await _read(client, aliases, remote, sink, span, display)
 
         size = run_with_client(directory, operation)
     if as_json:
         line = {"event": "get", "size": size, "seconds": round(time.monotonic() - began_at, 3)}
         print(json.dumps(line), file=sys.stderr)
+    elif rest and rest[0] != "-" and remote.names:
+        click.echo(f"{remote.shown} retrieved and written to {os.path.abspath(rest[0])}", err=True)
     return 0
 
 
-def _parse_range(text: str | None, size: int) -> tuple[int, int | None]:
+def _plain_cap(text: str, span: str | None) -> RemotePath:
+    """What a capability names, before anything is opened; the errors of a cap that cannot be read, or not so far."""
+    from grid.caps import ChkCap, DirectoryCap, LitCap
+    from grid.cli.remote import parse_remote
+    from grid.errors import AuthorityError, CapError
+
+    remote = parse_remote(text, {})
+    cap = remote.root
+    if not remote.names:
+        if isinstance(cap, DirectoryCap):
+            raise CapError("this is the capability of a directory, not of a file; `grid ls` and `grid cp -r` read it")
+        if cap.authority == "verify":
+            raise AuthorityError("a verify capability lets you check the file, not read it; use its read capability")
+    if isinstance(cap, ChkCap | LitCap):
+        parse_range(span, cap.size)
+    return remote
+
+
+async def _read(
+    client: Client,
+    aliases: Mapping[str, str],
+    remote: RemotePath,
+    sink: Sink,
+    span: str | None,
+    display: ProgressDisplay,
+) -> int:
+    """Octets read. An immutable file is read from the servers known already, which takes no introducer."""
+    from grid.caps import ChkCap, DirectoryCap, LitCap
+    from grid.cli.tree import known, open_tree
+    from grid.errors import CapError
+    from grid.node.reading import read_file
+
+    cap = remote.root
+    if remote.names:
+        cap = known(await (await open_tree(client, aliases)).find(remote), remote.shown)
+    if isinstance(cap, DirectoryCap):
+        raise CapError(f"{remote.shown} is a directory; `grid ls` and `grid cp -r` read it")
+    if isinstance(cap, ChkCap | LitCap):
+        return (await read_file(client, cap, sink, *parse_range(span, cap.size), display)).size
+    store = (await open_tree(client, aliases, display)).store
+    offset, length = (0, None) if span is None else parse_range(span, await store.size(cap))
+    return await store.read(cap, sink, offset, length)
+
+
+def parse_range(text: str | None, size: int) -> tuple[int, int | None]:
     """Offset and length of a range in a file of so many octets, as HTTP reads it; click.UsageError if it is outside."""
     if text is None:
         return 0, None

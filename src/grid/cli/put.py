@@ -1,22 +1,20 @@
-"""`grid put`: store a file, and print its capability."""
+"""`grid put`: store a file, and print its capability; at a path if one is given. [spec cli 2.4]"""
 
 from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from grid.cli.progress import ProgressDisplay
-    from grid.cli.sources import FileSource
-    from grid.immutable.put import PutResult
-    from grid.node.client import Client
-
 
 @click.command(short_help="Store a file and print its capability.")
-@click.argument("file", metavar="FILE|-", type=click.Path(dir_okay=False, allow_dash=True))
+@click.argument("arguments", metavar="[FILE|-] [REMOTE]", nargs=-1)
+@click.option("-m", "--mutable", is_flag=True, help="Make a file that can be changed.")
+@click.option("--format", "format_name", type=click.Choice(["SDMF", "MDMF", "CHK"], case_sensitive=False),
+              help="CHK (never changes), SDMF (small and mutable) or MDMF (large and mutable).")  # fmt: skip
+@click.option("--private-key-path", "key_file", metavar="PEM", type=click.Path(dir_okay=False),
+              help="The RSA key of a new mutable file, instead of a new one. Never use one twice.")  # fmt: skip
 @click.option("--needed", metavar="K", type=click.IntRange(1, 256), help="Shares that suffice to read the file.")
 @click.option("--happy", metavar="H", type=click.IntRange(1, 256), help="Servers that must hold shares for success.")
 @click.option("--total", metavar="N", type=click.IntRange(1, 256), help="Shares made.")
@@ -26,78 +24,50 @@ if TYPE_CHECKING:
 def put(
     ctx: click.Context,
     *,
-    file: str,
+    arguments: tuple[str, ...],
+    mutable: bool,
+    format_name: str | None,
+    key_file: str | None,
     needed: int | None,
     happy: int | None,
     total: int | None,
     no_convergence: bool,
     as_json: bool,
 ) -> int:
-    """Store FILE on the grid (- is stdin) and print its capability.
+    """Store FILE on the grid (- or nothing is stdin) and print its capability.
 
     Whoever has the capability can read the file, and nothing else can: keep it, and keep it secret. By default equal
     files put from this client directory get equal capabilities and are stored once.
-    """
-    from grid.cli.client_command import open_client_directory, run_with_client
-    from grid.cli.progress import ProgressDisplay
-    from grid.cli.sources import FileSource, open_source
 
+    REMOTE is a path to link the file at (directories that are missing are made; what is there is replaced, a mutable
+    file gets new contents), or the write capability of a mutable file.
+    """
+    from grid.cli.client_command import open_client_directory
+    from grid.cli.progress import ProgressDisplay
+    from grid.cli.putting import PutOptions, store_file
+    from grid.cli.sources import open_source
+
+    if len(arguments) > 2:
+        raise click.UsageError("a file, and where to put it: no more arguments than these")
+    file, remote = (*arguments, *("-", "")[len(arguments) :])
     directory = open_client_directory(ctx)
-    chosen = {name: value for name, value in (("k", needed), ("happy", happy), ("n", total)) if value is not None}
+    default = directory.settings.client.mutable_format.lower() if mutable else "chk"
+    options = PutOptions(
+        format=default if format_name is None else format_name.lower(),
+        encoding={key: value for key, value in (("k", needed), ("happy", happy), ("n", total)) if value is not None},
+        random_key=no_convergence,
+        key_file=key_file,
+    )
+    if key_file is not None and options.format == "chk":
+        raise click.UsageError("--private-key-path is for mutable files: give --mutable or --format too")
     with open_source(file, directory.temporary_path) as opened, ProgressDisplay(as_json=as_json) as display:
         began_at = time.monotonic()
-
-        async def operation(client: Client) -> PutResult:
-            return await _put(client, FileSource(opened, client.runtime.cpu), chosen, no_convergence, display)
-
-        result = run_with_client(directory, operation)
+        stored = store_file(directory, opened, remote, options, display)
         elapsed_s = time.monotonic() - began_at
-        size = result.cap.size
     if as_json:
-        line = {
-            "event": "put",
-            "cap": result.cap.to_string(),
-            "size": size,
-            "shares_pushed": result.pushed,
-            "shares_found": result.found,
-            "happiness": result.happiness,
-            "seconds": round(elapsed_s, 3),
-        }
-        click.echo(json.dumps(line))
+        click.echo(json.dumps({"event": "put", **stored.to_json(), "seconds": round(elapsed_s, 3)}))
     else:
-        click.echo(result.cap.to_string())
+        if remote:
+            click.echo("201 Created" if stored.created else "200 OK", err=True)
+        click.echo(stored.cap)
     return 0
-
-
-async def _put(
-    client: Client, source: FileSource, chosen: dict[str, int], random_key: bool, display: ProgressDisplay
-) -> PutResult:
-    from attrs import evolve
-
-    from grid.errors import FormatError, NoServersError, NoSpaceError, NotHappyError
-    from grid.immutable.put import LIT_SIZE
-    from grid.immutable.put import put as put_file
-
-    try:
-        encoding = evolve(client.encoding, **chosen)
-    except FormatError as problem:
-        raise click.UsageError(str(problem)) from None
-    servers = [] if source.size <= LIT_SIZE else await client.servers()
-    try:
-        return await put_file(
-            source,
-            encoding=encoding,
-            convergence=None if random_key else client.directory.convergence_secret(),
-            servers=servers,
-            leases=client.leases,
-            runtime=client.runtime,
-            observer=display,
-            preferred=client.preferred,
-        )
-    except NotHappyError as problem:
-        if problem.causes:
-            raise
-        if len(servers) < encoding.happy:
-            raise NoServersError(f"{problem} Only {len(servers)} servers are known.") from None
-        # All of them answered, and too few would take a share: they have no room, or are read-only.
-        raise NoSpaceError(str(problem)) from None

@@ -1,0 +1,73 @@
+"""Names for directories, in the file `private/aliases` that 1.20 uses too. [spec cli 1.6]
+
+The file holds write caps: it is 0600, and replaced as a whole. Lines that are not ours stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from grid.caps import DirectoryCap, parse_cap
+from grid.errors import CapError, GridError
+from grid.node.files import read_text, write_atomically
+
+if TYPE_CHECKING:
+    from grid.node.directory import NodeDirectory
+
+DEFAULT_ALIAS = "tahoe"
+"""The alias that a path without one is below."""
+
+
+def parse_aliases(text: str) -> dict[str, str]:
+    """Names to the text of their caps; the last line of a name counts."""
+    found = {}
+    for line in text.split("\n"):
+        stripped = line.strip()
+        name, colon, cap = stripped.partition(":")
+        if stripped and not stripped.startswith("#") and colon:
+            found[name] = cap.strip()
+    return found
+
+
+def read_aliases(directory: NodeDirectory) -> dict[str, str]:
+    """The aliases of a client directory, the old `root_dir.cap` included; ConfigError if a file is not text."""
+    found = {}
+    root = _read(directory, "root_dir.cap")
+    if root is not None and root.strip():
+        found[DEFAULT_ALIAS] = root.strip()
+    return found | parse_aliases(_read(directory, "aliases") or "")
+
+
+def add_alias(directory: NodeDirectory, name: str, cap: DirectoryCap) -> None:
+    """Add a line for the alias; the file is replaced at once or not at all. OSError."""
+    text = _read(directory, "aliases") or ""
+    if text and not text.endswith("\n"):
+        text += "\n"
+    write_atomically(directory.private / "aliases", f"{text}{name}: {cap.to_string()}\n".encode())
+
+
+def check_new_name(name: str, aliases: Mapping[str, str]) -> str:
+    """The name without a trailing colon; GridError if it cannot be one or is in use."""
+    name = name.removesuffix(":")
+    if ":" in name:
+        raise GridError("Alias names cannot contain colons.")
+    if any(character.isspace() for character in name):
+        raise GridError("Alias names cannot contain spaces.")
+    if not name or name.startswith("#") or not name.isprintable():
+        raise GridError("An alias needs a name of printable characters that does not begin with #.")
+    if name in aliases:
+        raise GridError(f"Alias '{name}' already exists!")
+    return name
+
+
+def alias_cap(name: str, text: str) -> DirectoryCap:
+    """The cap of an alias; CapError, naming the alias, if it is not that of a directory."""
+    cap = parse_cap(text)
+    if not isinstance(cap, DirectoryCap):
+        raise CapError(f"the alias '{name}' is not for a directory: mend private/aliases in the client directory")
+    return cap
+
+
+def _read(directory: NodeDirectory, name: str) -> str | None:
+    return read_text(directory.private / name)

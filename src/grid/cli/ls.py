@@ -1,0 +1,135 @@
+"""`grid ls`: what is in a directory. [spec cli 2.3]"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from grid.cli.listing import Columns
+    from grid.cli.remote import RemotePath
+    from grid.cli.tree import Tree
+    from grid.directory.pack import Child
+
+MISSING = 2
+"""The exit status for a path that is not there, as scripts know it of 1.20."""
+
+
+@click.command(short_help="List a directory.")
+@click.argument("path", metavar="[PATH]", required=False, default="")
+@click.option("-l", "--long", is_flag=True, help="Also mode, size and date.")
+@click.option("-F", "--classify", is_flag=True, help="Mark directories with /, writable files with *.")
+@click.option("--uri", is_flag=True, help="Also capabilities: whoever sees them has what they give.")
+@click.option("--readonly-uri", is_flag=True, help="Also capabilities that only read.")
+@click.option("-R", "--recursive", is_flag=True, help="Also the directories below, each under its path.")
+@click.option("--json", "as_json", is_flag=True, help="As the JSON of the web API; with -R a line for each directory.")
+@click.pass_context
+def ls(
+    ctx: click.Context,
+    *,
+    path: str,
+    long: bool,
+    classify: bool,
+    uri: bool,
+    readonly_uri: bool,
+    recursive: bool,
+    as_json: bool,
+) -> int:
+    """List what is in the directory PATH (an alias, a path below one, or a capability), or the file PATH itself.
+
+    Ends with 2 if PATH does not exist.
+    """
+    from grid.cli.listing import Columns
+    from grid.cli.messages import describe
+    from grid.cli.remote import parse_remote
+    from grid.cli.tree import open_tree_directory, run_in_tree
+    from grid.errors import NoSuchChildError
+
+    directory, aliases = open_tree_directory(ctx)
+    remote = parse_remote(path, aliases)
+    columns = Columns(long=long, classify=classify, uri=uri, readonly_uri=readonly_uri)
+
+    async def operation(tree: Tree) -> int:
+        return await (_list_all(tree, remote, columns, as_json) if recursive else _list(tree, remote, columns, as_json))
+
+    try:
+        return run_in_tree(directory, aliases, operation)
+    except NoSuchChildError as error:
+        click.echo("No such file or directory", err=True)
+        click.echo(f"grid: {describe(error)}", err=True)
+        return MISSING
+
+
+async def _list(tree: Tree, remote: RemotePath, columns: Columns, as_json: bool) -> int:
+    from grid.caps import DirectoryCap, UnknownChild
+    from grid.cli.listing import listing_lines
+    from grid.cli.nodejson import describe_directory, describe_file
+
+    found = await tree.find(remote)
+    target = found.target
+    if isinstance(target, DirectoryCap):
+        children = await tree.store.directory(target).list()
+        if as_json:
+            click.echo(json.dumps(describe_directory(target, children), indent=1))
+            return 0
+        return _show(listing_lines(children, columns, time.time()), children)
+    if as_json:
+        is_readable = not isinstance(target, UnknownChild) and target.is_mutable and target.authority != "verify"
+        size = await tree.store.size(target) if is_readable and not isinstance(target, UnknownChild) else None
+        click.echo(json.dumps(describe_file(found, size, by_path=bool(remote.names)), indent=1))
+        return 0
+    name = remote.names[-1] if remote.names else ""
+    return _show(listing_lines({name: found}, columns, time.time()), {name: found})
+
+
+async def _list_all(tree: Tree, remote: RemotePath, columns: Columns, as_json: bool) -> int:
+    from grid.caps import DirectoryCap
+    from grid.cli.listing import listing_lines
+    from grid.cli.nodejson import describe_directory
+    from grid.cli.quoting import plain
+    from grid.directory.walk import walk
+
+    root = await tree.find_directory(remote)
+    status, first = 0, True
+    async for visited in walk(tree.store, root.cap):
+        if visited.children is None or not isinstance(visited.target, DirectoryCap):
+            continue
+        if as_json:
+            line = {"path": list(visited.path), "node": describe_directory(visited.target, visited.children)}
+            click.echo(json.dumps(line))
+            continue
+        if not first:
+            click.echo()
+        first = False
+        click.echo(f"{plain('/'.join(visited.path) or '.')}:")
+        status = max(status, _show(listing_lines(visited.children, columns, time.time()), visited.children))
+    return status
+
+
+def _show(lines: list[str], children: Mapping[str, Child]) -> int:
+    """Print the lines; 1 if the output cannot show one of them, which goes to stderr with escapes."""
+    import sys
+
+    from grid.caps import UnknownChild
+    from grid.cli.quoting import encodable, escaped
+
+    status = 0
+    for line in lines:
+        if encodable(line, sys.stdout.encoding or "utf-8"):
+            click.echo(line)
+        else:
+            click.echo(escaped(line).encode("ascii", "backslashreplace").decode("ascii"), err=True)
+            status = int(ExitCode.OTHER)
+    if any(isinstance(child.target, UnknownChild) for child in children.values()):
+        click.echo(
+            "This listing has objects of kinds that are not known here, marked '?': a newer version may know them.",
+            err=True,
+        )
+    return status

@@ -1,0 +1,66 @@
+"""`grid manifest`: everything below a directory, a line each. [spec cli 2.11]"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from grid.cli.remote import RemotePath
+    from grid.cli.tree import Tree
+
+
+@click.command(short_help="List everything below a directory.")
+@click.argument("path", metavar="[PATH]", required=False, default="")
+@click.option("-s", "--storage-index", "field", flag_value="storage-index", help="Storage indexes only.")
+@click.option("--verify-cap", "field", flag_value="verifycap", help="Verify capabilities only.")
+@click.option("--repair-cap", "field", flag_value="repaircap", help="Capabilities that suffice for a repair only.")
+@click.option("-r", "--raw", "--json", "raw", is_flag=True, help="A line of JSON each, and one of statistics.")
+@click.pass_context
+def manifest(ctx: click.Context, *, path: str, field: str | None, raw: bool) -> int:
+    """Print the capability and the path of everything below PATH, each object once, as they are found."""
+    from grid.cli.remote import parse_remote
+    from grid.cli.tree import open_tree_directory, run_in_tree
+
+    directory, aliases = open_tree_directory(ctx)
+    remote = parse_remote(path, aliases)
+
+    async def operation(tree: Tree) -> int:
+        return await _print(tree, remote, field, raw)
+
+    return run_in_tree(directory, aliases, operation)
+
+
+async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool) -> int:
+    from grid.cli.messages import describe
+    from grid.cli.nodejson import describe_unit
+    from grid.cli.quoting import plain
+    from grid.directory.stats import Stats
+    from grid.directory.walk import Visited, walk
+    from grid.errors import GridError
+
+    lost: list[str] = []
+
+    def unreadable(visited: Visited, error: GridError) -> None:
+        if not visited.path:
+            raise error
+        lost.append(f"{plain('/'.join(visited.path))}: {describe(error)}")
+
+    stats = Stats()
+    root = await tree.find_directory(remote)
+    async for visited in walk(tree.store, root.cap, on_unreadable=unreadable):
+        stats.add(visited)
+        unit = describe_unit(visited.path, visited.target, visited.cap)
+        if raw:
+            click.echo(json.dumps(unit))
+        elif field is None:
+            click.echo(f"{unit['cap']} {plain('/'.join(visited.path))}")
+        elif unit[field]:
+            click.echo(unit[field])
+    if raw:
+        click.echo(json.dumps({"type": "stats", "stats": stats.to_json()}))
+    for line in lost:
+        click.echo(f"grid: could not be read: {line}", err=True)
+    return 1 if lost else 0

@@ -1,0 +1,90 @@
+"""Objects of the grid in the JSON of 1.20's web API. Pure. [spec webapi 8, 7.3]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, LitCap, MdmfReadCap, MdmfWriteCap, UnknownChild
+from grid.codec.base32 import encode
+from grid.directory.pack import Child, Target
+
+Json = dict[str, object]
+
+
+def describe_file(child: Child, size: int | None, *, by_path: bool) -> list[object]:
+    """A file or an object of an unknown kind by itself. size: of a mutable file. by_path: with its metadata."""
+    described = describe_child(child)
+    properties: Json = dict(described[1])  # type: ignore[call-overload]
+    if size is not None:
+        properties["size"] = size
+    if not by_path:
+        properties.pop("metadata", None)
+    return [described[0], properties]
+
+
+def describe_directory(cap: DirectoryCap, children: Mapping[str, Child]) -> list[object]:
+    """A directory with its children."""
+    properties: Json = {"mutable": cap.is_mutable, **_caps(cap)}
+    properties["children"] = {name: describe_child(child) for name, child in children.items()}
+    return ["dirnode", properties]
+
+
+def describe_child(child: Child) -> list[object]:
+    """An entry of a directory."""
+    target, metadata = child.target, dict(child.metadata)
+    if isinstance(target, UnknownChild):
+        return ["unknown", {**_unknown_caps(target), "metadata": metadata}]
+    if isinstance(target, DirectoryCap):
+        return ["dirnode", {"mutable": target.is_mutable, **_caps(target), "metadata": metadata}]
+    properties: Json = {"mutable": target.is_mutable, "format": _format(target), **_caps(target), "metadata": metadata}
+    if isinstance(target, LitCap | ChkCap | ChkVerifyCap):
+        properties["size"] = target.size
+    return ["filenode", properties]
+
+
+def describe_unit(path: tuple[str, ...], target: Target, cap: str | None) -> Json:
+    """A line of a stream over a tree."""
+    unit: Json = {"path": list(path), "cap": cap or "", "type": "unknown"}
+    unit |= {"verifycap": "", "repaircap": "", "storage-index": ""}
+    if isinstance(target, UnknownChild):
+        return unit
+    verify = target.verify_cap()
+    unit["type"] = "directory" if isinstance(target, DirectoryCap) else "file"
+    unit["verifycap"] = "" if verify is None else verify.to_string()
+    unit["repaircap"] = _repair_cap(target)
+    unit["storage-index"] = "" if target.storage_index is None else encode(target.storage_index)
+    return unit
+
+
+def _repair_cap(target: KnownCap) -> str:
+    if target.is_mutable:
+        return target.to_string() if target.authority == "write" else ""
+    verify = target.verify_cap()
+    return "" if verify is None or isinstance(target, DirectoryCap) else verify.to_string()
+
+
+def _format(cap: KnownCap) -> str:
+    if not cap.is_mutable:
+        return "CHK"
+    return "MDMF" if isinstance(cap, MdmfWriteCap | MdmfReadCap) else "SDMF"
+
+
+def _caps(cap: KnownCap) -> Json:
+    found: Json = {}
+    if cap.authority == "write":
+        found["rw_uri"] = cap.to_string()
+    if cap.authority != "verify":
+        found["ro_uri"] = cap.read_cap().to_string()
+    verify = cap.verify_cap()
+    if verify is not None:
+        found["verify_uri"] = verify.to_string()
+    return found
+
+
+def _unknown_caps(child: UnknownChild) -> Json:
+    found: Json = {}
+    if child.write is not None:
+        found["rw_uri"] = child.write.decode("utf-8", "replace")
+    if child.read is not None:
+        found["ro_uri"] = child.read.decode("utf-8", "replace")
+    return found
