@@ -179,22 +179,36 @@ def test_file_when_it_cannot_be_read_stops_no_other_and_leaves_what_was_there(
 def test_upload_when_killed_goes_on_where_it_stopped(client: TreeClient, tmp_path: Path) -> None:
     tree = tmp_path / "many"
     tree.mkdir()
-    count = 120
+    count = 500
     for number in range(count):
-        (tree / f"f{number:03}").write_bytes(random.Random(number).randbytes(2000))
+        (tree / f"f{number:03}").write_bytes(random.Random(number).randbytes(200))
     time.sleep(0.1)
-    command = [sys.executable, "-m", "grid.cli", "-d", str(client.directory), "cp", "-r", "--json", str(tree), "w:"]
+    command = [
+        sys.executable,
+        "-m",
+        "grid.cli",
+        "-d",
+        str(client.directory),
+        "cp",
+        "-r",
+        "--json",
+        "--jobs",
+        "2",
+        str(tree),
+        "w:",
+    ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment())
     assert process.stderr is not None
-    for line in process.stderr:
-        if json.loads(line)["files"] >= 40:
-            break
+    lines = (json.loads(line) for line in process.stderr)
+    assert next(line for line in lines if line["files"] > 1)["files"] < count
+    assert next(lines)["files"] < count
     process.send_signal(signal.SIGKILL)
     process.stderr.close()
-    process.wait()
+    assert process.wait() == -signal.SIGKILL
+    assert client.listing("w:") == {}
     done = json.loads(client.succeed("cp", "-r", "--json", tree, "w:"))
     assert done["files_copied"] + done["files_skipped"] == count
-    assert done["files_skipped"] >= 1
+    assert done["files_copied"] and done["files_skipped"]
     assert len(client.listing("w:many")) == count
 
 
