@@ -23,6 +23,7 @@ from grid.cli.transfer.upload import Uploader, draw, is_healthy
 from grid.directory.filestore import FileStore
 from grid.directory.pack import Child
 from grid.errors import GridError
+from grid.node.redaction import one_line
 
 _WARNINGS = {
     Trouble.SYMLINK: "cannot backup symlink '{}'",
@@ -113,7 +114,7 @@ class Snapshotter:
             self.counts.directories_skipped += 1
         else:
             self.counts.files_skipped += 1
-        self._warn(f"WARNING: {why}")
+        self._warn(f"WARNING: {one_line(why)}")
 
     async def _do_leaf(self, path: tuple[str, ...], branch: Branch, leaf: Leaf) -> None:
         assert isinstance(leaf.origin, LocalOrigin)
