@@ -4,7 +4,7 @@ A change that no medium makes at once is first noted: what stands in the file's 
 an undo log, one file per storage index. The log goes when the change is complete; if it is still there at the
 next start, or if the change fails, the old state is put back. Leases are never lost so, and octets of leases
 never become share data. 1.20 deletes the log at its start, as it deletes everything in that directory.
-Cost of a change: two syncs of a directory, one of the log, one of each file; none with durability `none`.
+Cost of a change: a sync of a directory, two of the log, one of each file; none with durability `none`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class UndoLog:
             self._write_log(name, changes)
             begun = True
             self._apply_all(name, changes)
-            self._remove_log(undo_path(name))
+            self._retire_log(undo_path(name))
         except OSError:
             self._unsettled[name] = begun
             try:
@@ -110,6 +110,10 @@ class UndoLog:
             except OSError as error:
                 log.error("a change to {name} could not be undone yet: {error}", name=name, error=error.strerror)
             raise
+        try:
+            self._disk.unlink(undo_path(name))
+        except OSError:
+            self._unsettled[name] = False  # It says nothing any more; what comes next removes it.
 
     def _apply_all(self, name: str, changes: Sequence[Change]) -> None:
         with ExitStack() as stack:
@@ -128,7 +132,7 @@ class UndoLog:
             self._disk.truncate(handle, change.cut)
         for offset, data in change.writes:
             self._disk.write(handle, offset, [data])
-        if change.size is not None:
+        if change.size is not None and change.size != self._disk.size(handle):
             self._disk.truncate(handle, change.size)
 
     def _write_log(self, name: str, changes: Sequence[Change]) -> None:
@@ -212,6 +216,21 @@ class UndoLog:
         for start in range(0, length, _CHUNK_SIZE):
             piece = self._disk.read(source, source_offset + start, min(_CHUNK_SIZE, length - start))
             self._disk.write(target, target_offset + start, [piece])
+
+    def _retire_log(self, path: str) -> None:
+        """Make the log one that is not whole, for good: one sector, where its removal would take a whole directory."""
+        if not self._durable:
+            return
+        handle = self._disk.open_file(path, writable=True)
+        try:
+            self._disk.write(handle, 0, [bytes(len(_MAGIC))])
+            try:
+                self._disk.sync_file(handle)
+            except OSError:
+                self._disk.write(handle, 0, [_MAGIC])
+                raise
+        finally:
+            self._disk.close_file(handle)
 
     def _remove_log(self, path: str) -> None:
         """A log that came back after a loss of power would undo later changes: it must be gone for good."""
