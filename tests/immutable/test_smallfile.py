@@ -10,7 +10,7 @@ from grid.caps import ChkCap
 from grid.errors import GridError, NotHappyError
 from grid.immutable.geometry import Geometry
 from grid.immutable.put import Encoding, PutResult
-from grid.immutable.smallfile import encode_whole, place_whole, whole_share_size
+from grid.immutable.smallfile import ASK_FIRST_COUNT, encode_whole, place_whole, whole_share_size
 from grid.limits import STORE_CALL_BYTES
 from tests.support.scripted_grid import MemorySource, ScriptedGrid, encoded, noise
 
@@ -57,7 +57,7 @@ def test_put_when_servers_are_known_and_hold_nothing_takes_one_message_each(size
 def test_put_when_shares_are_large_asks_before_it_sends_them() -> None:
     grid = known_grid()
     result = grid.put(noise(1_000_000))
-    assert calls(grid) == {"find_shares": 10, "store_shares": 10}
+    assert calls(grid) == {"find_shares": ASK_FIRST_COUNT, "store_shares": 10}
     complete(grid, result, noise(1_000_000))
 
 

@@ -23,6 +23,7 @@ from grid.immutable.perform import Performer
 from grid.immutable.putplan import Pushed, PutPlan, require_whole
 from grid.immutable.selectplan import Selection, SelectPlan
 from grid.immutable.smallfile import (
+    ASK_FIRST_COUNT,
     ASK_FIRST_SIZE,
     WholeFile,
     encode_whole,
@@ -171,7 +172,7 @@ async def _store(
         n=whole.cap.total,
         happy=happy,
         size=whole.cap.size,
-        ask_first=whole.share_size >= ASK_FIRST_SIZE,
+        ask_first=ASK_FIRST_COUNT if whole.share_size >= ASK_FIRST_SIZE else 0,
     )
     return await drive(plan, Performer(ordered, whole.storage_index, runtime, leases=leases), runtime, observer)
 

@@ -20,7 +20,10 @@ from grid.placement.assign import assign
 from grid.ports import Buffer, ServerId, ShareNumber, StorageServer
 
 ASK_FIRST_SIZE = 64 * 1024
-"""Octets of a share from which on servers are asked first whether they hold one: sending it in vain would cost more."""
+"""Octets of a share from which on it is asked first whether the file is there: sending it in vain would cost more."""
+
+ASK_FIRST_COUNT = 2
+"""How many servers are asked that: of a file that is there, the first in its order nearly always hold shares."""
 
 _STORAGE_INDEX_TAG = b"allmydata_immutable_key_to_storage_index_v1"
 

@@ -54,8 +54,8 @@ class Stored:
 class StorePlan:
     """Stores on each server the shares placed on it; the plan never fails, but may come to not enough."""
 
-    def __init__(self, placed: Mapping[ServerId, Shares], *, n: int, happy: int, size: int, ask_first: bool) -> None:
-        """size: octets of the file, for observers. ask_first: whether servers are asked what they hold before."""
+    def __init__(self, placed: Mapping[ServerId, Shares], *, n: int, happy: int, size: int, ask_first: int) -> None:
+        """size: octets of the file, for observers. ask_first: how many servers are asked before what they hold."""
         self._placed = placed
         self._n = n
         self._happy = happy
@@ -63,6 +63,7 @@ class StorePlan:
         self._ask_first = ask_first
         self._phase = _Phase.START
         self._outstanding: dict[ServerRequest, float] = {}
+        self._asked_count = 0
         self._hopeless = False
         self._slowest_s = 0.0
         self._last_answer_at = 0.0
@@ -117,7 +118,8 @@ class StorePlan:
             case _Phase.START if self._ask_first:
                 self._phase = _Phase.FINDING
                 self._events.append(Event(at=now, what="phase", detail="placing"))
-                return self._send([FindShares(server_id=server_id) for server_id in self._placed], now)
+                asked = list(self._placed)[: self._ask_first]
+                return self._send([FindShares(server_id=server_id) for server_id in asked], now)
             case _Phase.START | _Phase.FINDING if not self._hopeless:
                 self._phase = _Phase.STORING
                 self._events.append(Event(at=now, what="phase", detail="pushing", total=self._size))
@@ -155,11 +157,12 @@ class StorePlan:
 
     def _send(self, requests: Sequence[ServerRequest], now: float) -> Sequence[Request]:
         self._outstanding = dict.fromkeys(requests, now)
+        self._asked_count = len(requests)
         self._last_answer_at = now
         return requests
 
     def _half_answered(self) -> bool:
-        return 2 * len(self._outstanding) <= len(self._placed)
+        return 2 * len(self._outstanding) <= self._asked_count
 
     def _grace_ends(self) -> float:
         return self._last_answer_at + max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s)
