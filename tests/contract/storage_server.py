@@ -291,6 +291,23 @@ class StorageServerContract:
         await server.advise_corrupt("mutable", other, ShareNumber(0), "a signature is wrong")
         await server.advise_corrupt("immutable", fresh_index(), ShareNumber(3), "never seen")
 
+    async def test_slot_when_it_grows_by_large_pieces_holds_them_all(self, server: StorageServer) -> None:
+        """As a large file comes: each piece behind the last, tests at the front, at last the front and the length."""
+        index, expected = fresh_index(), b"\xff" + bytes(40)
+        await server.test_and_write(index, slot_secrets(), {ShareNumber(3): vector((0, expected))})
+        for number in range(6):
+            piece_of = bytes([number]) * 70_000
+            change = vector((len(expected), piece_of), tests=[(0, 41, expected[:41])])
+            assert (await server.test_and_write(index, slot_secrets(), {ShareNumber(3): change})).passed
+            expected += piece_of
+            assert await slot(server, index) == {3: expected}
+        stale = vector((len(expected), b"late"), tests=[(0, 1, b"\x01")])
+        assert not (await server.test_and_write(index, slot_secrets(), {ShareNumber(3): stale})).passed
+        expected = b"\x01" + expected[1:] + b"the hashes"
+        ends = vector((0, b"\x01"), (len(expected) - 10, b"the hashes"), new_length=len(expected))
+        assert (await server.test_and_write(index, slot_secrets(letter=b"s"), {ShareNumber(3): ends})).passed
+        assert await slot(server, index) == {3: expected}
+
     async def test_slot_when_written_is_read_back(self, server: StorageServer) -> None:
         index = fresh_index()
         writes = {ShareNumber(0): vector((0, b"zero"), (4, b" and more")), ShareNumber(3): vector((0, b"three"))}
