@@ -128,6 +128,7 @@ class StreamPlan:
         self._encoding: dict[EncodeRun, _Batch] = {}
         self._batches: deque[_Batch] = deque()
         self._slowest_s = 0.0
+        self._dispensable: dict[ServerId, bool] = {}
         self._causes: list[GridError] = []
         self._error: GridError | None = None
         self._withdrawn: list[Request] = []
@@ -298,6 +299,7 @@ class StreamPlan:
 
     def _lose(self, server_id: ServerId, error: GridError) -> None:
         server = self._servers.pop(server_id)
+        self._dispensable.clear()
         self._causes.append(error)
         self._withdrawn += server.writing
         for batch in self._batches:
@@ -318,11 +320,17 @@ class StreamPlan:
         hosts: Mapping[ShareNumber, set[ServerId]] = hosts_of(places)
         return len(hosts) >= self._job.needed and happiness(hosts) >= self._job.happy
 
+    def _is_dispensable(self, server_id: ServerId) -> bool:
+        """Whether the other servers are enough; worked out once for as long as they are the same."""
+        if server_id not in self._dispensable:
+            others = [place for place in self._places() if place[0] != server_id]
+            self._dispensable[server_id] = self._is_enough(others)
+        return self._dispensable[server_id]
+
     def _limit(self, request: WriteSlot, at: float) -> float:
         """When a write is given up: early if others have shown to be quicker, and are enough."""
         hopeless = HOPELESS_S + request.size / SLOWEST_RATE
-        others = [place for place in self._places() if place[0] != request.server_id]
-        if self._slowest_s and self._is_enough(others):
+        if self._slowest_s and self._is_dispensable(request.server_id):
             hopeless = min(hopeless, max(STALL_FLOOR_S, STALL_FACTOR * self._slowest_s))
         return at + hopeless
 
