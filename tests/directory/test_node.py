@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grid.caps import DirectoryCap, LitCap, MdmfWriteCap, SdmfWriteCap, UnknownChild
+from grid.directory import node
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.filestore import FileStore
 from grid.directory.node import Directory, move
@@ -222,6 +223,22 @@ def test_contents_when_they_are_no_directory_then_listing_says_so_and_editing_wr
         with pytest.raises(FormatError):
             grid.run(directory.edit([SetChild("a", FILE)]))
     assert grid.run(grid.client().open_mutable(cap).read_all()) == b"this is no directory"
+
+
+def test_directory_when_larger_than_any_then_is_not_read_nor_changed(
+    grid: TreeGrid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutable = made(grid, "a", "b", "c")
+    data = LitCap(data=bytes(50))
+    immutable = grid.run(grid.store.create_immutable_directory({"a": Child(target=data)}))
+    monkeypatch.setattr(node, "MAX_DIRECTORY_SIZE", 99)
+    for cap in (mutable.cap, immutable):
+        with pytest.raises(FormatError):
+            grid.run(grid.client().directory(cap).list())
+    with pytest.raises(FormatError):
+        grid.run(grid.client().directory(mutable.cap).edit([RemoveChild("a")]))
+    monkeypatch.undo()
+    assert grid.names(mutable.cap) == ["a", "b", "c"]
 
 
 def test_file_when_opened_again_then_is_the_same_object_while_it_is_in_use(grid: TreeGrid) -> None:

@@ -124,7 +124,7 @@ class Directory:
             self._parsed = packed, dict(edited.entries)
             return packed
 
-        await file.modify(change)
+        await file.modify(change, MAX_DIRECTORY_SIZE)
         if refusal is not None:
             raise refusal
         return previous
@@ -188,7 +188,7 @@ class Directory:
         if self.cap.authority == "verify":
             raise AuthorityError("this is a verify cap: reading the directory takes its read cap or its write cap")
         if self._file is not None:
-            return await self._file.read_all()
+            return await self._file.read_all(MAX_DIRECTORY_SIZE)
         size = await self._store.size(self.cap)
         if size > MAX_DIRECTORY_SIZE:
             raise FormatError(f"a directory of {size} octets is larger than any")

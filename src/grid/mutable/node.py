@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from grid.caps import KnownCap
 from grid.crypto.rsa import PrivateKey, generate_key
-from grid.errors import ConflictError, GridError, NoServersError, NotEnoughSharesError
+from grid.errors import ConflictError, FormatError, GridError, NoServersError, NotEnoughSharesError
 from grid.mutable.check import check, repair
 from grid.mutable.geometry import MDMF_VERSION, SDMF_VERSION, Encoding, FormatName, Geometry
 from grid.mutable.goal import choose_goal
@@ -128,11 +128,12 @@ class MutableFile:
         """Octets of the newest version that can be read; NotEnoughSharesError, NoServersError."""
         return require_best(await self._find(MapMode.READ)).size
 
-    async def read(self, sink: Sink, offset: int = 0, length: int | None = None) -> int:
+    async def read(self, sink: Sink, offset: int = 0, length: int | None = None, *, largest: int | None = None) -> int:
         """Write octets offset .. offset + length (None: to the end; cut at the end) to the sink; how many they were.
 
         All are proven and of one version. AuthorityError with a verify cap; NotEnoughSharesError, NoServersError;
-        ConflictError if the file changed after some of them were written.
+        ConflictError if the file changed after some of them were written. FormatError if the file has more than
+        `largest` octets.
         """
         self._keys.require_read_key()
         if offset < 0 or (length is not None and length < 0):
@@ -140,7 +141,7 @@ class MutableFile:
         counting = _CountingSink(sink)
         for attempt in range(REMAPS + 1):
             found = await self._find(MapMode.CHECK if attempt else MapMode.READ)
-            prefix = require_best(found)
+            prefix = _require_size(require_best(found), largest)
             stop = prefix.size if length is None else min(prefix.size, offset + length)
             try:
                 await self._session.read(found, prefix, counting, offset, max(0, stop - offset))
@@ -151,10 +152,10 @@ class MutableFile:
             return max(0, stop - offset)
         raise AssertionError("the loop returns or raises")
 
-    async def read_all(self) -> bytes:
+    async def read_all(self, largest: int | None = None) -> bytes:
         """The contents; the errors of `read`. What is small is remembered for a `modify`."""
         gathering = Gathering()
-        await self.read(gathering)
+        await self.read(gathering, largest=largest)
         text = bytes(gathering.octets)
         if self._memory is not None and len(text) <= KEPT_TEXT:
             self._remember(self._memory.found, text)
@@ -170,13 +171,13 @@ class MutableFile:
         source = as_source(contents)
         await in_turn(self._runtime, self._keys.storage_index, lambda: self._overwrite(source))
 
-    async def modify(self, function: Modifier) -> None:
+    async def modify(self, function: Modifier, largest: int | None = None) -> None:
         """Replace the contents by what the function makes of them, again and again until nobody else wrote meanwhile.
 
         ConflictError after RETRIES retries; the errors of `overwrite`, and what the function raises.
         """
         self._keys.require_write_key()
-        await in_turn(self._runtime, self._keys.storage_index, lambda: self._modify(function))
+        await in_turn(self._runtime, self._keys.storage_index, lambda: self._modify(function, largest))
 
     async def update(self, offset: int, data: Buffer) -> None:
         """Replace octets from `offset` on, or append if it is the size; of MDMF only what changes is moved.
@@ -256,7 +257,7 @@ class MutableFile:
         found = await self._find_for_write(0)
         return await self._publish(found, require_best(found), source, None)
 
-    async def _modify(self, function: Modifier) -> None:
+    async def _modify(self, function: Modifier, largest: int | None) -> None:
         last: tuple[Prefix, bytes] | None = None
         wrote = False
 
@@ -268,7 +269,7 @@ class MutableFile:
             else:
                 memory = None
                 found = await self._find_for_write(count)
-                prefix, text = await self._read_for_write(found, last)
+                prefix, text = await self._read_for_write(found, last, largest)
             last = prefix, text
             new = function(text, not wrote)
             if new is None or new == text:
@@ -284,11 +285,13 @@ class MutableFile:
 
         await self._retry(attempt)
 
-    async def _read_for_write(self, found: VersionMap, last: tuple[Prefix, bytes] | None) -> tuple[Prefix, bytes]:
+    async def _read_for_write(
+        self, found: VersionMap, last: tuple[Prefix, bytes] | None, largest: int | None
+    ) -> tuple[Prefix, bytes]:
         """The best version and its contents; if none is left, what it was before this process wrote."""
         if found.best is None and last is not None:
             return last
-        prefix = require_best(found)
+        prefix = _require_size(require_best(found), largest)
         return prefix, bytes(await self._session.gather(found, prefix, 0, prefix.size))
 
     async def _update(self, offset: int, data: Buffer) -> None:
@@ -336,6 +339,12 @@ class MutableFile:
                     raise
             delay_s = next_delay(self._runtime.entropy, delay_s)
             await self._runtime.clock.sleep(delay_s)
+
+
+def _require_size(prefix: Prefix, largest: int | None) -> Prefix:
+    if largest is not None and prefix.size > largest:
+        raise FormatError(f"the file has {prefix.size} octets, and {largest} is the most there may be here")
+    return prefix
 
 
 class _CountingSink:
