@@ -1,8 +1,9 @@
 """The plan that finds room for the shares of one file: who has some already, who takes the rest.
 
 Synchronous and pure; drive.py runs it. Servers that refuse count as read-only in the next round, rounds go on
-while something can improve, and a silent server is left behind once the others have answered.
-[spec placement 3, 4, 6]
+while something can improve, and a silent server is left behind once the others have answered. When fewer than N of
+the first 2N servers can be used, those behind them are asked too: announcements of servers that are dead or full, be
+they ever so many, make no put fail for which there is room. [spec placement 3, 4, 6]
 
 Cost: round trips: version and share list together, then one per round of allocation, nearly always one.
 Network: two small messages to each of 2N candidates, one to each server that is given shares.
@@ -10,6 +11,7 @@ Network: two small messages to each of 2N candidates, one to each server that is
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 
@@ -30,6 +32,9 @@ GRACE_FLOOR_S = 1.0
 GRACE_FACTOR = 4.0
 """A silent server is left behind when it takes longer than this and than this many times the slowest answer,
 if the others suffice."""
+
+IMPATIENCE_S = 3.0
+"""A candidate that is silent for so long is not counted on while there are others to ask."""
 
 
 class _Standing(Enum):
@@ -89,6 +94,7 @@ class SelectPlan:
     ) -> None:
         self._k, self._n, self._happy, self._share_size = k, n, happy, share_size
         self._candidates = {server_id: _Candidate(server_id=server_id) for server_id in server_ids[: 2 * n]}
+        self._reserve = deque(server_ids[2 * n :])
         self._given = existing is not None
         for server_id, shares in (existing or {}).items():
             holder = _Candidate(server_id=server_id, standing=_Standing.READ_ONLY, asked=False)
@@ -99,6 +105,8 @@ class SelectPlan:
         self._phase = _Phase.ASKING
         self._outstanding: dict[ServerRequest, float] = {}
         self._started = False
+        self._has_placed = False
+        self._looked_at = float("-inf")
         self._slowest_s = 0.0
         self._last_answer_at = 0.0
         self._improvable = False
@@ -136,8 +144,13 @@ class SelectPlan:
         """When to look again at servers that keep silent."""
         if not self._outstanding:
             return None
-        limit = min(self._outstanding.values()) + ANSWER_LIMIT_S
-        return min(limit, self._grace_ends()) if self._enough_without_silent() else limit
+        times = [min(self._outstanding.values()) + ANSWER_LIMIT_S]
+        if self._enough_without_silent():
+            times.append(self._grace_ends())
+        if self._reserve and self._phase is _Phase.ASKING:
+            due = (sent_at + IMPATIENCE_S for sent_at in self._outstanding.values())
+            times += [at for at in due if at > self._looked_at]
+        return min(times)
 
     def advance(self, now: float) -> Sequence[Request]:
         """Questions to ask now."""
@@ -146,10 +159,13 @@ class SelectPlan:
             if not any(candidate.asked for candidate in self._candidates.values()):
                 self._fail(NoServersError("there is no server to upload to; is the introducer reachable?"))
                 return []
-            return self._ask(now)
+            self._events.append(Event(at=now, what="phase", detail="placing"))
+            return self._ask([candidate for candidate in self._candidates.values() if candidate.asked], now)
         self._leave_silent_behind(now)
-        if self._outstanding or self.finished:
-            return []
+        self._looked_at = now
+        drawn = self._replace_unusable(now) if self._phase is _Phase.ASKING else []
+        if drawn or self._outstanding or self.finished:
+            return drawn
         return self._next_round(now)
 
     def answer(self, request: Request, answer: object, now: float) -> None:
@@ -177,28 +193,47 @@ class SelectPlan:
         candidate = self._candidates[request.server_id]
         self._demote(candidate, _Standing.READ_ONLY if isinstance(request, Allocate) else _Standing.BAD)
 
-    def _ask(self, now: float) -> list[Request]:
+    def _ask(self, candidates: Sequence[_Candidate], now: float) -> list[Request]:
         requests: list[Request] = []
-        for server_id in [candidate.server_id for candidate in self._candidates.values() if candidate.asked]:
-            asked: list[ServerRequest] = [AskVersion(server_id=server_id)]
+        for candidate in candidates:
+            asked: list[ServerRequest] = [AskVersion(server_id=candidate.server_id)]
             if not self._given:
-                asked.append(FindShares(server_id=server_id))
+                asked.append(FindShares(server_id=candidate.server_id))
             self._outstanding.update((request, now) for request in asked)
             requests += asked
         self._last_answer_at = now
-        self._events.append(Event(at=now, what="phase", detail="placing"))
         return requests
+
+    def _replace_unusable(self, now: float) -> list[Request]:
+        """Ask further servers if too few of the candidates can still be expected to take a share."""
+        tardy = {request.server_id for request, sent_at in self._outstanding.items() if now >= sent_at + IMPATIENCE_S}
+        usable = sum(
+            candidate.standing is _Standing.WRITABLE and candidate.server_id not in tardy
+            for candidate in self._candidates.values()
+        )
+        return self._draw(2 * (self._n - usable), now)
+
+    def _draw(self, count: int, now: float) -> list[Request]:
+        """Make candidates of so many further servers, and ask them."""
+        drawn: list[_Candidate] = []
+        while self._reserve and len(drawn) < count:
+            server_id = self._reserve.popleft()
+            candidate = self._candidates.setdefault(server_id, _Candidate(server_id=server_id))
+            candidate.asked, candidate.standing = True, _Standing.WRITABLE
+            if self._given:
+                candidate.existing = candidate.existing or frozenset()
+            drawn.append(candidate)
+        return self._ask(drawn, now) if drawn else []
 
     def _next_round(self, now: float) -> list[Request]:
         """Place the shares by what is known, and ask for what is new in that; done when nothing is."""
-        first, self._phase = self._phase is _Phase.ASKING, _Phase.ALLOCATING
+        first, self._has_placed, self._phase = not self._has_placed, True, _Phase.ALLOCATING
         if not self._counted():
             cause = f": {self._causes[-1]}" if self._causes else ""
             self._fail(NoServersError(f"none of the {len(self._candidates)} servers could be reached{cause}"))
             return []
         if not first and (self._complete() or not self._improvable):
-            self._conclude()
-            return []
+            return self._conclude_or_widen(now)
         self._improvable = False
         placement = self._place()
         requests: list[Request] = []
@@ -218,9 +253,15 @@ class SelectPlan:
             )
             self._outstanding[request] = now
             requests.append(request)
-        if not requests:
-            self._conclude()
-        return requests
+        return requests or self._conclude_or_widen(now)
+
+    def _conclude_or_widen(self, now: float) -> list[Request]:
+        """End, or go on with the servers behind the candidates if these could not take everything."""
+        if self._reserve and not self._complete():
+            self._phase, self._improvable = _Phase.ASKING, True
+            return self._draw(2 * self._n, now)
+        self._conclude()
+        return []
 
     def _place(self) -> dict[ShareNumber, ServerId]:
         holdings = {c.server_id: (c.existing or frozenset()) | c.allocated for c in self._candidates.values()}
