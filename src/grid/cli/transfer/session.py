@@ -10,15 +10,16 @@ from typing import TypeVar
 import click
 from attrs import frozen
 
-from grid.caps import has_cap_prefix, parse_cap
+from grid.caps import has_cap_prefix
+from grid.cli.aliases import read_aliases
 from grid.cli.client_command import open_client_directory, run_with_client
+from grid.cli.remote import parse_remote
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.places import LocalPlace, Place, RemotePlace
+from grid.cli.tree import open_tree
 from grid.directory.filestore import FileStore
-from grid.errors import GridError
 from grid.node.client import Client
 from grid.node.directory import NodeDirectory
-from grid.node.files import read_text
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ def transfer_session(context: click.Context) -> Iterator[TransferSession]:
     directory = open_client_directory(context)
     database = LocalDatabase(directory.private / DATABASE, _warn)
     try:
-        yield TransferSession(directory, database, _read_aliases(directory))
+        yield TransferSession(directory, database, read_aliases(directory))
     finally:
         database.close()
 
@@ -65,47 +66,13 @@ def open_places(session: TransferSession, arguments: Sequence[str]) -> list[Plac
 
 def open_remote_place(session: TransferSession, text: str) -> RemotePlace:
     """The place on the grid that an argument names: a capability or ALIAS:, and a path below it. [spec cli 1.5]"""
-    text = text.strip(" ")
-    if has_cap_prefix(text):
-        mark = ":./" if ":./" in text else "/"
-        cap_text, _, rest = text.partition(mark)
-        return RemotePlace(
-            parse_cap(cap_text), _split(rest), f"URI:.../{rest}" if rest else "URI:...", rest.endswith("/")
-        )
-    name, colon, rest = text.partition(":")
-    if not colon or "/" in name:
-        name, rest = "tahoe", text
-    cap = session.aliases.get(name)
-    if cap is None:
-        raise GridError(f"Unknown alias '{name}', please create it with 'grid add-alias' or 'grid create-alias'")
-    return RemotePlace(parse_cap(cap), _split(rest), text, rest.endswith("/"))
+    path = parse_remote(text, session.aliases)
+    return RemotePlace(path.root, path.names, path.shown, path.inside and bool(path.names))
 
 
 async def open_store(client: Client) -> FileStore:
     """The client's grid, once its servers are known; NoServersError."""
-    settings = client.directory.settings.client
-    return FileStore(
-        servers=await client.servers(),
-        runtime=client.runtime,
-        leases=client.leases,
-        encoding=client.encoding,
-        convergence=client.directory.convergence_secret(),
-        mutable_format="mdmf" if settings.mutable_format == "MDMF" else "sdmf",
-    )
-
-
-def _split(path: str) -> tuple[str, ...]:
-    return tuple(part for part in path.split("/") if part)
-
-
-def _read_aliases(directory: NodeDirectory) -> dict[str, str]:
-    text = read_text(directory.private / "aliases") or ""
-    found = {}
-    for line in text.splitlines():
-        name, colon, cap = line.strip().partition(":")
-        if colon and not name.startswith("#"):
-            found[name] = cap.strip()
-    return found
+    return (await open_tree(client, {})).store
 
 
 def _warn(line: str) -> None:
