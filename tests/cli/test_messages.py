@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.cli.messages import describe
-from grid.errors import CancelledError, GridError, NoServersError, NotEnoughSharesError, NotHappyError, PeerGoneError
+from grid.errors import (
+    CancelledError,
+    GridError,
+    NoServersError,
+    NoSuchChildError,
+    NotEnoughSharesError,
+    NotHappyError,
+    PeerGoneError,
+)
 
 
 def test_error_is_one_line_without_control_characters() -> None:
@@ -36,6 +44,12 @@ def test_defect_is_not_shown_but_named() -> None:
     text = describe(KeyError("URI:CHK:secret"))
     assert "KeyError" in text
     assert "secret" not in text
+
+
+def test_missing_child_is_not_blamed_on_servers() -> None:
+    assert (
+        describe(NoSuchChildError("there is no 'x' in the directory", name="x")) == "there is no 'x' in the directory"
+    )
 
 
 def test_want_of_memory_is_no_defect() -> None:

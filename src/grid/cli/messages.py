@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grid.cli.exit_codes import ExitCode, exit_code
-from grid.errors import CancelledError, GridError
+from grid.errors import CancelledError, GridError, NoSuchChildError
 from grid.node.redaction import one_line
 
 _HINTS = {
@@ -18,6 +18,8 @@ def describe(error: BaseException) -> str:
     match error:
         case KeyboardInterrupt() | CancelledError():
             return "interrupted"
+        case NoSuchChildError():  # Its status is that of missing shares, and its cure is not.
+            return one_line(str(error))
         case GridError():
             text = one_line(str(error)) or type(error).__name__
             return text + _HINTS.get(exit_code(error), "") if not text.endswith("?") else text
