@@ -21,6 +21,7 @@ from grid.directory.pack import Child
 from grid.errors import AuthorityError, CapError, FormatError, MustBeDeepImmutableError
 from grid.mutable.session import Gathering
 from grid.mutable.sources import MemorySource
+from grid.ports import Event
 from tests.support.tree_grid import TreeGrid
 
 DATA = random.Random(1).randbytes(3000)
@@ -145,3 +146,13 @@ def test_files_when_many_were_opened_then_only_the_last_few_are_kept(
         store.open_mutable(cap)
     assert store.open_mutable(caps[0]) is held
     assert list(store._open._last) == [caps[3], caps[4], caps[0]]
+
+
+def test_store_when_observed_by_another_then_tells_that_one_and_no_more_the_first(grid: TreeGrid) -> None:
+    cap = grid.run(grid.store.put_mutable(b"mine"))
+    told: list[Event] = []
+    store = grid.store.observed_by(told.append)
+    grid.events.clear()
+    grid.run(store.read(cap, Gathering()))
+    assert told and not grid.events
+    assert store.open_mutable(cap) is not grid.store.open_mutable(cap)
