@@ -20,13 +20,15 @@ from grid.runtime import RealRuntime, make_runtime
 from grid.wire.locators import parse_furl
 from tests.support.grid_process import NodeProcess, wait_until
 from tests.support.library_client import LibraryClient
-from tests.support.mortal_server import Moment, MortalServer
+from tests.support.mortal_server import Moment, MortalServer, When
 from tests.support.tahoe_grid import ProcessGrid
 
 SERVERS = 5
 NEEDED = 2
 SIZE = 12_000_001
 """Large enough for several writes to each server."""
+
+SMALL_SIZE = 1000
 
 PUT_STEPS = [
     Moment("before", "get_version"),
@@ -114,6 +116,16 @@ async def test_put_when_a_server_is_killed_succeeds_on_the_others(scene: Scene, 
     alive = [server for index, server in enumerate(scene.client.servers) if index != 2]
     for pair in (alive[:NEEDED], alive[-NEEDED:]):
         assert await scene.client.get(result.cap, pair) == data
+    await assert_whole(scene, data, result)
+
+
+@pytest.mark.parametrize("when", ["before", "during", "after"])
+async def test_put_of_a_small_file_when_a_server_is_killed_succeeds_on_the_others(scene: Scene, when: When) -> None:
+    await scene.client.put(os.urandom(SMALL_SIZE))  # Now the servers are known, and given their shares whole.
+    data = os.urandom(SMALL_SIZE)
+    result = await scene.put(data, happy=SERVERS - 1, mortal={2: Moment(when, "store_shares")})
+    assert result.happiness >= SERVERS - 1
+    assert await scene.client.get(result.cap) == data
     await assert_whole(scene, data, result)
 
 
