@@ -91,7 +91,7 @@ async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) ->
 
     root = await tree.find_directory(remote)
     counters, stats = CheckCounters(), Stats()
-    seen = 0
+    seen = literal = 0
     async for checked in check_tree(
         tree.store,
         root.cap,
@@ -101,6 +101,7 @@ async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) ->
         on_unreadable=unreadable,
     ):
         counters.add(checked)
+        literal += checked.health is not None and not checked.counts
         stats.add(checked.visited)
         _tell(checked, options)
         seen += 1
@@ -109,7 +110,7 @@ async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) ->
     if options.raw:
         click.echo(json.dumps({"type": "stats", "stats": stats.to_json()}))
     else:
-        click.echo("\n".join(_totals(counters, options.repair)))
+        click.echo("\n".join(_totals(counters, literal, options.repair)))
     for line in lost:
         click.echo(f"grid: could not be read: {line}", err=True)
     left = counters.after if options.repair else counters.before
@@ -158,15 +159,16 @@ def _unit(checked: Checked, repair: bool) -> dict[str, object]:
     return unit if checked.health is None else unit | {"check-results": checked.health.to_json()}
 
 
-def _totals(counters: CheckCounters, repair: bool) -> list[str]:
+def _totals(counters: CheckCounters, literal: int, repair: bool) -> list[str]:
+    """The last lines. literal: files in their capabilities, which are always healthy, and counted here as in 1.20."""
     before, after = counters.before, counters.after
-    done = f"done: {counters.objects_checked} objects checked"
+    done = f"done: {counters.objects_checked + literal} objects checked"
     if not repair:
-        return [f"{done}, {before.healthy} healthy, {before.unhealthy} unhealthy"]
+        return [f"{done}, {before.healthy + literal} healthy, {before.unhealthy} unhealthy"]
     attempted, successful = counters.repairs_attempted, counters.repairs_successful
     return [
         done,
-        f" pre-repair: {before.healthy} healthy, {before.unhealthy} unhealthy",
+        f" pre-repair: {before.healthy + literal} healthy, {before.unhealthy} unhealthy",
         f" {attempted} repairs attempted, {successful} successful, {counters.repairs_unsuccessful} failed",
-        f" post-repair: {after.healthy} healthy, {after.unhealthy} unhealthy",
+        f" post-repair: {after.healthy + literal} healthy, {after.unhealthy} unhealthy",
     ]

@@ -46,7 +46,7 @@ def stats(ctx: click.Context, *, path: str, raw: bool) -> int:
         return await _collect(tree, remote)
 
     counted = run_in_tree(directory, aliases, operation).to_json()
-    click.echo(json.dumps(counted, indent=1) if raw else "\n".join(describe_stats(counted)))
+    click.echo(json.dumps(counted | {"finished": True}, indent=1) if raw else "\n".join(describe_stats(counted)))
     return 0
 
 
