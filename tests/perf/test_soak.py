@@ -22,7 +22,7 @@ def test_soak_when_servers_are_killed_and_restarted_finds_nothing_wrong(tmp_path
     lines = [json.loads(line) for line in record.getvalue().splitlines()]
     kinds = Counter(line["what"] for line in lines)
     assert kinds["operation"] >= 30
-    assert kinds["sample"] >= 12
+    assert kinds["sample"] >= 10  # Of twelve processes, two may be away.
     assert kinds["kill"] == outcome.counts["kill"] > 0
     assert outcome.counts["restart"] > 0
     assert {line["process"] for line in lines if line["what"] == "sample"} >= {"client", "introducer", "storage0"}
