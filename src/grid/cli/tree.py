@@ -111,4 +111,5 @@ def _make_store(client: Client, servers: Sequence[StorageServer]) -> FileStore:
         encoding=client.encoding,
         convergence=client.directory.convergence_secret(),
         mutable_format="mdmf" if client.directory.settings.client.mutable_format == "MDMF" else "sdmf",
+        preferred=client.preferred,
     )

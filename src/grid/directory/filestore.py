@@ -27,7 +27,7 @@ from grid.mutable.keys import WriteCap, write_cap
 from grid.mutable.node import MutableFile, create_mutable
 from grid.mutable.sources import MemorySource
 from grid.placement.leases import LeaseMaster
-from grid.ports import Buffer, Observer, Runtime, Sink, Source, StorageServer, ignore_events
+from grid.ports import Buffer, Observer, Runtime, ServerId, Sink, Source, StorageServer, ignore_events
 
 if TYPE_CHECKING:
     from grid.directory.node import Directory
@@ -77,7 +77,8 @@ class _OpenFiles:
 class FileStore:
     """A client's view of a grid. convergence: the secret that makes equal immutable files equal caps.
 
-    mutable_format: that of new mutable files and directories. Mutable files take k, n and happy of the encoding.
+    mutable_format: that of new mutable files and directories, which take k, n and happy of the encoding.
+    preferred: servers that immutable files go to first.
     """
 
     servers: Sequence[StorageServer] = field(repr=False)
@@ -86,6 +87,7 @@ class FileStore:
     encoding: Encoding
     convergence: bytes = field(repr=False)
     mutable_format: FormatName = "sdmf"
+    preferred: frozenset[ServerId] = frozenset()
     observer: Observer = field(default=ignore_events, repr=False)
     _open: _OpenFiles = field(factory=_OpenFiles, init=False, repr=False)
 
@@ -99,6 +101,7 @@ class FileStore:
             leases=self.leases,
             runtime=self.runtime,
             observer=self.observer,
+            preferred=self.preferred,
         )
         return result.cap
 
