@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
-from grid.mutable import mapplan, treerows
+from grid.mutable import mapplan, treerows, window
 from grid.mutable.geometry import FormatName
 from grid.mutable.node import Modifier
 from grid.mutable.session import Gathering
@@ -124,3 +125,20 @@ def test_read_when_long_then_sends_a_message_a_batch_and_opens_each_once() -> No
     stored = 150 * BLOCK * 3
     fetched = sum(server.read_bytes for server in grid.servers) - 10 * mapplan.FIRST_READ
     assert stored <= fetched <= stored + 3 * (32 * 511 + 1000)
+
+
+def test_read_when_several_batches_come_at_once_then_proves_the_hashes_of_each_share_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    grid = MutableGrid()
+    contents = random.Random(1).randbytes(100 * SEGMENT)
+    cap = grid.create(contents, "mdmf")
+    proven: list[int] = []
+
+    def prove(*arguments: Any) -> None:
+        proven.append(arguments[2])
+        treerows.prove_chunk(*arguments)
+
+    monkeypatch.setattr(window, "prove_chunk", prove)
+    assert grid.read(cap.read_cap()) == contents
+    assert proven and len(proven) == len(set(proven))
