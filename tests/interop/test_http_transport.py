@@ -18,7 +18,6 @@ from grid.wire.http.pool import Pool
 from grid.wire.http.tls import spki_hash_of_pem
 from grid.wire.locators import Nurl, parse_furl
 from tests.contract.storage_server import (
-    StorageServerContract,
     begin,
     fresh_index,
     plain,
@@ -28,6 +27,7 @@ from tests.contract.storage_server import (
     slot_secrets,
     vector,
 )
+from tests.contract.whole_shares import WholeSharesContract
 from tests.support.clients import TahoeClient, run_command
 from tests.support.node_directory import tahoe_executable
 from tests.support.tahoe_grid import ClientSettings, ProcessGrid
@@ -55,7 +55,7 @@ def tahoe_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield node.directory
 
 
-class TestTahoeServer(StorageServerContract):
+class TestTahoeServer(WholeSharesContract):
     @pytest_twisted.async_yield_fixture
     async def server(self, tahoe_storage: Path) -> AsyncGenerator[StorageServer, None]:
         runtime = make_runtime()
