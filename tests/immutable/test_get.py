@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from grid.caps import ChkCap, LitCap
 from grid.errors import CapError, GridError, NoServersError, NotEnoughSharesError
-from grid.immutable.batch import BATCH_BYTES, WINDOW_BYTES
+from grid.immutable.batch import BATCH_BYTES
 from grid.immutable.get import ImmutableFile
+from grid.immutable.pace import WINDOW_BYTES
 from tests.support.scripted_grid import MemorySink, ScriptedGrid, noise
 
 SEGMENT = 1200

@@ -11,6 +11,7 @@ from attrs import define, field
 
 from grid.immutable.geometry import Geometry
 from grid.immutable.heldshare import HeldShare
+from grid.immutable.pace import NEVER, Mark
 from grid.immutable.peer import Watch
 from grid.immutable.requests import Deliver, OpenWindow, ReadShares
 from grid.immutable.verify import CHUNK_LEAVES, KEPT_CHUNKS
@@ -19,9 +20,6 @@ from grid.ports import Buffer, Range, ShareNumber
 
 BATCH_BYTES = 4 * 2**20
 """Octets of text in a full batch: a megabyte and more from each server of 3, and one message."""
-
-WINDOW_BYTES = 20 * 2**20
-"""Octets of text in flight: asked for, being opened, or not yet taken by the consumer."""
 
 PART_BYTES = 8 * 2**20
 """Octets asked for in one range."""
@@ -72,6 +70,7 @@ class Batch:
     text: Buffer = field(default=b"", repr=False)
     opening: OpenWindow | None = None
     delivering: Deliver | None = None
+    asked: Mark = NEVER
 
     @property
     def chunk(self) -> int:

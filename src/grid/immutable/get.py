@@ -70,11 +70,12 @@ class ImmutableFile:
         assert self._verifier is not None
         geometry = self._verifier.geometry or self._guess.geometry
         first_segment = offset // geometry.segment_size
+        segment_count = (offset + length - 1) // geometry.segment_size - first_segment + 1
         # What one read learns serves the next; while a read runs, the finder is its own.
         finder, self._finder = self._finder, None
         if finder is None:
             ids = [server.identity.server_id for server in self._servers]
-            finder = ShareFinder(ids, self._verifier, self._guess, first_segment)
+            finder = ShareFinder(ids, self._verifier, self._guess, first_segment, segment_count)
         key = cap.key if isinstance(cap, ChkCap) else None
         plan = GetPlan(finder, self._verifier, k=cap.needed, key=key, offset=offset, length=length)
         performer = Performer(self._servers, StorageIndex(cap.storage_index), self._runtime, sink=sink)

@@ -5,7 +5,7 @@ costs another share's, a silent server costs a hedge and never the read. [spec i
 
 Cost: round trips: one to find and prove the shares (one more where the layout was guessed wrong), then one
 message per server and batch, several batches in flight. Network: k blocks a segment; a spare is asked only when
-an answer is late. Memory: WINDOW_BYTES of blocks and as much of text. CPU: one pool call a batch.
+an answer is late. Memory: at most WINDOW_BYTES of blocks or text. CPU: one pool call a batch.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from attrs import frozen
 
 from grid.drive import Request
 from grid.errors import FormatError, GridError, PeerError, PeerTimeoutError
-from grid.immutable.batch import WINDOW_BYTES, Batch, BatchCutter, BatchState, BlockFetch
+from grid.immutable.batch import Batch, BatchCutter, BatchState, BlockFetch
 from grid.immutable.blockreads import BlockReads, Part
 from grid.immutable.choice import choose_shares
 from grid.immutable.hedge import HedgeBudget
 from grid.immutable.heldshare import HeldShare, ShareState
+from grid.immutable.pace import Pace
 from grid.immutable.peer import Peer
 from grid.immutable.requests import Deliver, FindShares, OpenWindow, ReadShares
 from grid.immutable.rowfetch import RowFetcher, RowWant
@@ -57,6 +58,7 @@ class GetPlan:
         self._batches: deque[Batch] = deque()
         self._reads = BlockReads()
         self._hedge = HedgeBudget(length)
+        self._pace = Pace()
         self._opening: dict[OpenWindow, Batch] = {}
         self._habit: set[HeldShare] = set()
         self._deficit = 0
@@ -104,11 +106,11 @@ class GetPlan:
                 self._fail_read(hopeless, PeerTimeoutError(f"server {hopeless.server_id} did not answer in time"))
         requests: list[Request] = [*self._finder.examine(now)]
         if self._verifier.geometry is not None:
-            self._cut()
+            self._cut(now)
             requests += self._fetch_all(now)
             for batch in self._batches:
                 if batch.state is BatchState.FETCHING:
-                    requests += self._open(batch)
+                    requests += self._open(batch, now)
             requests += self._deliver()
         requests += self._finder.search(now, self._wanted())
         requests += self._finder.take_reports()
@@ -135,7 +137,7 @@ class GetPlan:
         """Distinct share numbers to know: one to spare, and as many more as batches lack."""
         return max(self._k + 1, self._finder.known_count + self._deficit if self._deficit else 0)
 
-    def _cut(self) -> None:
+    def _cut(self, now: float) -> None:
         geometry = self._verifier.geometry
         assert geometry is not None
         if self._cutter is None:
@@ -143,9 +145,10 @@ class GetPlan:
             self._cutter = BatchCutter(geometry, first, stop)
         in_flight = sum(batch.text_bytes for batch in self._batches)
         while self._cutter.may_cut(self._batches[0] if self._batches else None):
-            if self._batches and in_flight >= WINDOW_BYTES:
+            if self._batches and in_flight >= self._pace.window_bytes:
                 break
             batch = self._cutter.cut()
+            batch.asked = self._pace.asked(now)
             in_flight += batch.text_bytes
             self._batches.append(batch)
 
@@ -165,8 +168,12 @@ class GetPlan:
     def _fetch(self, batch: Batch, now: float) -> list[ReadShares]:
         """Ask for the blocks and rows that a batch still lacks."""
         parts: list[Part] = []
+        geometry = self._verifier.geometry
+        assert geometry is not None
+        self._take_at_hand(batch)
         secured = self._secured(batch)
-        lacking = self._k - len(secured)
+        coming = self._finder.blocks_coming(geometry.block_offset(batch.first), batch.block_bytes)
+        lacking = self._k - len(secured) - coming
         if lacking > 0:
             chosen = choose_shares(
                 self._finder.usable(),
@@ -183,6 +190,21 @@ class GetPlan:
                 parts += self._plan_blocks(batch, share)
         parts += self._plan_rows(batch)
         return self._reads.send(parts, now)
+
+    def _take_at_hand(self, batch: Batch) -> None:
+        """Use the blocks that came with the first answers; they cost nothing more."""
+        geometry = self._verifier.geometry
+        assert geometry is not None
+        for number, shares in self._finder.usable().items():
+            for share in shares:
+                if len(batch.blocks) >= self._k or number in batch.blocks:
+                    break
+                if share.bad_segments or share in batch.fetches or not share.at_hand or share.layout is None:
+                    continue
+                octets = share.piece(share.layout.data_offset + geometry.block_offset(batch.first), batch.block_bytes)
+                if octets is not None:
+                    self._habit.add(share)
+                    batch.blocks[number] = (share, octets)
 
     def _secured(self, batch: Batch) -> set[ShareNumber]:
         """Share numbers whose blocks have come or may be waited for; what is too late is to be doubled."""
@@ -201,10 +223,6 @@ class GetPlan:
         assert share.layout is not None and self._verifier.geometry is not None
         self._habit.add(share)
         ranges = batch.block_ranges(share.layout.data_offset, self._verifier.geometry)
-        at_hand = share.piece(ranges[0][0], batch.block_bytes)
-        if at_hand is not None:
-            batch.blocks[share.number] = (share, at_hand)
-            return []
         fetch = BlockFetch(share=share, ranges=ranges)
         batch.fetches[share] = fetch
         return [Part(share=share, ranges=[part], purpose=fetch, batch=batch) for part in ranges]
@@ -216,7 +234,7 @@ class GetPlan:
             self._drop(share, error)
         return [Part(share=want.share, ranges=want.ranges, purpose=want, batch=batch) for want in wants]
 
-    def _open(self, batch: Batch) -> list[OpenWindow]:
+    def _open(self, batch: Batch, now: float) -> list[OpenWindow]:
         ready = sorted(number for number in batch.blocks if self._rows.proven(number, batch.chunk))[: self._k]
         if len(ready) < self._k or not self._rows.proven(None, batch.chunk):
             return []
@@ -231,6 +249,7 @@ class GetPlan:
             crypttext_leaves=self._verifier.crypttext_rows.leaves(batch.first, batch.count),
         )
         batch.state = BatchState.OPENING
+        self._pace.came(batch.asked, batch.text_bytes, now)
         request = OpenWindow(window=window, size=batch.text_bytes)
         self._opening[request] = batch
         return [request]

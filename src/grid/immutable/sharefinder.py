@@ -31,6 +31,7 @@ from grid.immutable.layout import MAX_HEADER_SIZE, Guess
 from grid.immutable.peer import Peer, Watch
 from grid.immutable.requests import AdviseCorrupt, FindShares, ReadShares
 from grid.immutable.verify import CHUNK_LEAVES, FileVerifier, RowRanges
+from grid.immutable.window import window_sizes
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 MAX_OUTSTANDING = 10
@@ -45,6 +46,12 @@ UEB_SOURCES = 2
 WHOLE_SHARE_SIZE = 65536
 """Shares up to this size are fetched whole by the first question."""
 
+SPECULATED_BLOCK_BYTES = 786432
+"""Octets of blocks that the first question to a server may fetch of all its shares together: two of 3-of-10."""
+
+SPECULATED_SEGMENTS = 2
+"""Segments whose blocks the first question fetches where the read needs no more; else those of its first alone."""
+
 TAIL_SLACK = 2048
 """Octets asked for beyond the guessed end: an older writer's extension block may be longer."""
 
@@ -53,8 +60,14 @@ class ShareFinder:
     """The servers of one read, what they were asked, and the shares found on them."""
 
     def __init__(
-        self, server_ids: Sequence[ServerId], verifier: FileVerifier, guess: Guess, first_segment: int
+        self,
+        server_ids: Sequence[ServerId],
+        verifier: FileVerifier,
+        guess: Guess,
+        first_segment: int,
+        segment_count: int = 0,
     ) -> None:
+        """segment_count: how many segments the first read needs, from first_segment on; their blocks may come along."""
         self.peers = [Peer(server_id=server_id, order=order) for order, server_id in enumerate(server_ids)]
         self.shares: list[HeldShare] = []
         self.errors: list[GridError] = []
@@ -64,6 +77,9 @@ class ShareFinder:
         self._verifier = verifier
         self._guess = guess
         self._speculation = speculate(guess, first_segment)
+        self._blocks = speculate_blocks(guess, first_segment, segment_count, len(self.peers))
+        self._first_wave = self._k + 1
+        self._bearing: dict[FindShares, Range] = {}
         self._unasked = list(self.peers)
         self._second_chances: list[Peer] = []
         self._finding: dict[FindShares, Watch] = {}
@@ -85,6 +101,16 @@ class ShareFinder:
         late = {share for watch, share, _ in self._examining.values() if watch.late}
         known = {share.number for share in self.shares if share.state is not ShareState.DROPPED and share not in late}
         return len(known)
+
+    def blocks_coming(self, block_offset: int, size: int) -> int:
+        """How many answers that are to bring these octets of a share's blocks may still be waited for."""
+        offset = self._guess.layout.data_offset + block_offset
+        return sum(
+            1
+            for request, (start, length) in self._bearing.items()
+            if start <= offset and offset + size <= start + length
+            if request in self._finding and not self._finding[request].silent
+        )
 
     @property
     def exhausted(self) -> bool:
@@ -127,9 +153,15 @@ class ShareFinder:
             peer = self._next_peer()
             if peer is None:
                 break
-            size = 4096 + sum(length for _, length in self._speculation) // 4
-            request = FindShares(server_id=peer.server_id, ranges=self._speculation)
+            # Whoever is asked later is asked because another is late: it shall answer soon, not much.
+            blocks = self._blocks if self._first_wave > 0 else []
+            self._first_wave -= 1
+            ranges = [*self._speculation, *blocks]
+            size = 4096 + sum(length for _, length in self._speculation) // 4 + sum(length for _, length in blocks)
+            request = FindShares(server_id=peer.server_id, ranges=ranges)
             self._finding[request] = peer.sent(size, now)
+            if blocks:
+                self._bearing[request] = blocks[0]
             hoped += 1
             requests.append(request)
         return requests
@@ -145,6 +177,7 @@ class ShareFinder:
         late = [watch.peer for watch in self._finding.values() if watch.late]
         self._unasked = in_time + self._unasked + late
         self._finding.clear()
+        self._bearing.clear()
         for _, share, wants in self._examining.values():
             share.asked.difference_update(wants)
         self._examining.clear()
@@ -323,6 +356,20 @@ def speculate(guess: Guess, first_segment: int) -> list[Range]:
         *row.ranges(layout.block_tree_offset),
         (layout.chain_offset, guess.share_size + TAIL_SLACK - layout.chain_offset),
     ]
+
+
+def speculate_blocks(guess: Guess, first_segment: int, segment_count: int, server_count: int) -> list[Range]:
+    """The blocks worth fetching along with them, if every server has its part of the shares: one range or none."""
+    geometry = guess.geometry
+    if segment_count < 1 or server_count < 1 or guess.share_size <= WHOLE_SHARE_SIZE:
+        return []
+    count = segment_count if segment_count <= SPECULATED_SEGMENTS else 1
+    count = min(count, geometry.segment_count - first_segment)
+    size, _ = window_sizes(geometry, first_segment, count)
+    shares_each = -(-geometry.n // server_count)
+    if shares_each * size > SPECULATED_BLOCK_BYTES:
+        return []
+    return [(guess.layout.data_offset + geometry.block_offset(first_segment), size)]
 
 
 def _supplies_ueb(share: HeldShare, wants: Sequence[Range]) -> bool:
