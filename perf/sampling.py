@@ -1,13 +1,15 @@
 """One sample: what it is of, taken with the same care whatever is measured.
 
-Not timed: what the operation needs beforehand, comparing its results, and writing all that is dirty to the disk before
-it, so that no system waits for what another left behind.
+Not timed: what the operation needs beforehand, comparing its results, writing all that is dirty to the disk before it,
+so that no system waits for what another left behind, and touching memory, so that none pays for a host that takes free
+memory back from a virtual machine. [docs/decisions/0071-touched-memory.md]
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +23,11 @@ from perf.systems.contract import System
 from perf.usage import Usage
 
 PIECE = 1 << 20
+
+LEAST_TOUCHED = 64 * PIECE
+MOST_TOUCHED = 2048 * PIECE
+TOUCHED_PER_OCTET = 6
+"""Memory that is touched for each octet of an operation: its shares on all servers, and what is on its way."""
 
 
 class WrongOctetsError(Exception):
@@ -57,6 +64,7 @@ def blank(cell: Cell, scenario: str) -> Sample:
 
 def take(system: System, blank: Sample, operation: Callable[[], Usage]) -> Sample:
     """Carry it out; a failure is a sample too."""
+    touch_memory(min(MOST_TOUCHED, LEAST_TOUCHED + TOUCHED_PER_OCTET * blank.size))
     os.sync()
     before = system.server_cpus_s()
     blank = evolve(blank, load=round(os.getloadavg()[0], 2), unix_time=time.time())
@@ -101,6 +109,14 @@ def failed_before(blank: Sample, error: Exception) -> Sample:
 def describe_error(error: Exception) -> str:
     """Its kind and its words."""
     return f"{type(error).__name__}: {error}"[:500]
+
+
+def touch_memory(size: int) -> None:
+    """Use that many octets of the page cache, and give them back: what is needed next finds them in place."""
+    piece = bytes(PIECE)
+    with tempfile.TemporaryFile(buffering=0) as file:
+        for _ in range(size // PIECE):
+            file.write(piece)
 
 
 def make_file(path: Path, size: int, *, sparse: bool = False) -> bytes:
