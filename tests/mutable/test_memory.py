@@ -47,7 +47,7 @@ class ForgetfulServer(SlotServer):
                 share[offset : offset + len(data)] = data
 
 
-def test_create_when_of_a_hundred_megabytes_then_holds_two_batches_of_shares() -> None:
+def test_create_when_of_a_hundred_megabytes_then_holds_a_few_batches_of_shares() -> None:
     grid, source = MutableGrid(10), Repeated(SIZE)
     servers = [ForgetfulServer(f"server{index}", grid.runtime.clock) for index in range(10)]
     for index, server in enumerate(servers):

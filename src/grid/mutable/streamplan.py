@@ -26,10 +26,10 @@ from grid.mutable.writeplan import HOPELESS_S, SLOWEST_RATE, STALL_FACTOR, STALL
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
 
-BATCH_BYTES = 16 * 2**20
+BATCH_BYTES = 12 * 2**20
 """Octets of all shares in one batch."""
 
-LIVE_BYTES = 2 * BATCH_BYTES
+LIVE_BYTES = 3 * BATCH_BYTES
 """Octets of shares read, encoded and not yet taken by all servers."""
 
 WRITES_IN_FLIGHT = 2
