@@ -31,7 +31,6 @@ from grid.ports import (
     TestWrite,
 )
 
-
 SLOW_S = 0.75
 """What an answer takes that counts as a fault."""
 

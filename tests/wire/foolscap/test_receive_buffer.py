@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from foolscap.stringchain import StringChain
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +23,7 @@ _STEPS = st.lists(
 
 
 @given(steps=_STEPS)
-def test_buffer_when_driven_as_foolscap_drives_its_own_then_gives_the_same(steps: list[tuple[object, ...]]) -> None:
+def test_buffer_when_driven_as_foolscap_drives_its_own_then_gives_the_same(steps: list[tuple[Any, ...]]) -> None:
     ours, theirs = ReceiveBuffer(), StringChain()
     for name, *arguments in steps:
         if name == "put back":
