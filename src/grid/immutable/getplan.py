@@ -195,6 +195,8 @@ class GetPlan:
         """Use the blocks that came with the first answers; they cost nothing more."""
         geometry = self._verifier.geometry
         assert geometry is not None
+        if not self._finder.may_hold(geometry.block_offset(batch.first), batch.block_bytes):
+            return
         for number, shares in self._finder.usable().items():
             for share in shares:
                 if len(batch.blocks) >= self._k or number in batch.blocks:

@@ -79,7 +79,7 @@ class ShareFinder:
         self._speculation = speculate(guess, first_segment)
         self._blocks = speculate_blocks(guess, first_segment, segment_count, len(self.peers))
         self._first_wave = self._k + 1
-        self._bearing: dict[FindShares, Range] = {}
+        self._bearing: set[FindShares] = set()
         self._unasked = list(self.peers)
         self._second_chances: list[Peer] = []
         self._finding: dict[FindShares, Watch] = {}
@@ -102,15 +102,19 @@ class ShareFinder:
         known = {share.number for share in self.shares if share.state is not ShareState.DROPPED and share not in late}
         return len(known)
 
+    def may_hold(self, block_offset: int, size: int) -> bool:
+        """Whether the first answers may have brought these octets of a share's blocks along."""
+        if not self._blocks:
+            return self._guess.share_size <= WHOLE_SHARE_SIZE
+        start, length = self._blocks[0]
+        offset = self._guess.layout.data_offset + block_offset
+        return start <= offset and offset + size <= start + length
+
     def blocks_coming(self, block_offset: int, size: int) -> int:
         """How many answers that are to bring these octets of a share's blocks may still be waited for."""
-        offset = self._guess.layout.data_offset + block_offset
-        return sum(
-            1
-            for request, (start, length) in self._bearing.items()
-            if start <= offset and offset + size <= start + length
-            if request in self._finding and not self._finding[request].silent
-        )
+        if not self._bearing or not self.may_hold(block_offset, size):
+            return 0
+        return sum(1 for request in self._bearing if request in self._finding and not self._finding[request].silent)
 
     @property
     def exhausted(self) -> bool:
@@ -161,7 +165,7 @@ class ShareFinder:
             request = FindShares(server_id=peer.server_id, ranges=ranges)
             self._finding[request] = peer.sent(size, now)
             if blocks:
-                self._bearing[request] = blocks[0]
+                self._bearing.add(request)
             hoped += 1
             requests.append(request)
         return requests
