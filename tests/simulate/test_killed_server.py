@@ -13,8 +13,10 @@ import pytest_twisted
 from attrs import define
 from twisted.internet import reactor
 
+from grid.caps import ChkCap
 from grid.errors import NotHappyError
 from grid.immutable.put import Encoding, PutResult
+from grid.placement.order import permute
 from grid.ports import StorageServer
 from grid.runtime import RealRuntime, make_runtime
 from grid.wire.locators import parse_furl
@@ -157,8 +159,10 @@ async def test_get_when_a_server_is_killed_is_served_by_the_others(scene: Scene,
     """All but one of the servers die at that step of theirs, as far as enough shares are left."""
     data = os.urandom(2 * SIZE)
     cap = (await scene.client.put(data)).cap
-    servers: list[StorageServer] = list(scene.client.servers)
-    mortal = [MortalServer(servers[index], moment, scene.nodes[index].kill) for index in range(SERVERS - NEEDED)]
+    assert isinstance(cap, ChkCap)
+    nodes = dict(zip(scene.client.servers, scene.nodes, strict=True))
+    servers = permute(nodes, cap.storage_index)  # Those asked first die, so that some are read from.
+    mortal = [MortalServer(server, moment, nodes[server].kill) for server in servers[: SERVERS - NEEDED]]
     assert await scene.client.get(cap, [*mortal, *servers[len(mortal) :]]) == data
     assert any(server.fired for server in mortal)
 
