@@ -4,7 +4,7 @@ Synchronous and pure; drive.py runs it. It writes nothing that a reader looks at
 when somebody writes the headers. The first piece claims a place by a token that every later piece, and the header,
 must find there still; so two writers never mix their blocks. See docs/decisions/0030-large-mutable-files.md.
 
-Cost: round trips: per server one message per batch, WRITES_IN_FLIGHT at once. Memory: LIVE_BYTES of shares. CPU: one
+Cost: round trips: per server one message per batch, one at a time. Memory: LIVE_BYTES of shares. CPU: one
 pool call a batch.
 """
 
@@ -26,14 +26,11 @@ from grid.mutable.writeplan import HOPELESS_S, SLOWEST_RATE, STALL_FACTOR, STALL
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
 
-BATCH_BYTES = 12 * 2**20
-"""Octets of all shares in one batch."""
+BATCH_BYTES = 20 * 2**20
+"""Octets of all shares in one batch: nearly two megabytes to each of ten servers, since each message has its price."""
 
-LIVE_BYTES = 3 * BATCH_BYTES
-"""Octets of shares read, encoded and not yet taken by all servers."""
-
-WRITES_IN_FLIGHT = 2
-"""Messages outstanding per server, once its places are claimed."""
+LIVE_BYTES = 2 * BATCH_BYTES
+"""Octets of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
 
 UNFINISHED = b"\xff"
 """The first octet of a share whose header is yet to come: a version that no reader knows."""
@@ -262,8 +259,7 @@ class StreamPlan:
 
     def _send(self, server_id: ServerId, server: _Server, now: float) -> list[Request]:
         requests: list[Request] = []
-        limit = WRITES_IN_FLIGHT if server.claimed or self._job.claim is ClaimKind.NONE else 1
-        while server.queue and len(server.writing) < limit:
+        while server.queue and not server.writing:
             batch = server.queue.popleft()
             assert batch.encoded is not None
             offset = self._job.data_offset + self._geometry.run_offset(batch.first)
