@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Any
 
@@ -154,5 +155,27 @@ async def test_call_when_it_waits_for_its_answer_then_what_was_sent_is_not_kept(
         answers[0].callback(None)
         await waiting
     finally:
+        await stop_tub(client)
+        await stop_tub(server)
+
+
+async def test_arguments_when_a_call_was_carried_out_then_no_garbage_holds_them() -> None:
+    server, client = start_tub(), start_tub()
+    reference = await client.getReference(await _serve(server))
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            assert await reference.callRemote("echo", LONG) == LONG
+        await deferLater(_reactor(), 0.01)
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        held = [held for garbage in gc.garbage for held in gc.get_referents(garbage)]
+        assert gc.garbage
+        assert not [held for held in held if isinstance(held, bytes | memoryview) and len(held) >= len(LONG)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
         await stop_tub(client)
         await stop_tub(server)

@@ -110,6 +110,16 @@ class BoundedBroker(Broker):
         if not self._is_full:
             super().doNextCall()
 
+    def _doCall(self, delivery: Any) -> Any:
+        """Carry a request out, and let go of its arguments.
+
+        What has parsed them refers to itself, and would keep a write's megabytes until garbage is collected.
+        """
+        try:
+            return super()._doCall(delivery)
+        finally:
+            delivery.allargs.args, delivery.allargs.kwargs = [], {}
+
     def _let_go(self) -> None:
         # A transport with a producer would wait for it before it closes.
         if self.transport is not None:
