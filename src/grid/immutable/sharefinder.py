@@ -78,7 +78,7 @@ class ShareFinder:
         self._guess = guess
         self._speculation = speculate(guess, first_segment)
         self._blocks = speculate_blocks(guess, first_segment, segment_count, len(self.peers))
-        self._first_wave = self._k + 1
+        self._first_wave = self._k
         self._bearing: set[FindShares] = set()
         self._unasked = list(self.peers)
         self._second_chances: list[Peer] = []
