@@ -332,5 +332,8 @@ class Puts(RuleBasedStateMachine):
 def test_put_when_its_servers_do_anything_step_by_step_keeps_its_promises() -> None:
     fired.clear()
     examples = max(400, settings().max_examples)
-    run_state_machine_as_test(Puts, settings=settings(max_examples=examples, stateful_step_count=40))
+    for _ in range(5):
+        run_state_machine_as_test(Puts, settings=settings(max_examples=examples, stateful_step_count=40))
+        if fired.keys() >= FAULTS:
+            return  # Nearly always at once; the rarest fault is late on a day of bad luck.
     assert fired.keys() >= FAULTS, f"never came to pass: {FAULTS - fired.keys()}"
