@@ -7,11 +7,12 @@ import sys
 from typing import Any
 
 import pytest
-from foolscap.api import Referenceable, Tub
+from foolscap.api import DeadReferenceError, Referenceable, Tub
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.internet.task import deferLater
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
+from twisted.python.failure import Failure
 
 from grid.wire.foolscap import broker
 from grid.wire.foolscap.broker import set_wake_mark
@@ -179,3 +180,30 @@ async def test_arguments_when_a_call_was_carried_out_then_no_garbage_holds_them(
         gc.enable()
         await stop_tub(client)
         await stop_tub(server)
+
+
+async def test_answer_when_the_connection_is_given_up_in_the_middle_of_it_then_the_rest_is_ignored() -> None:
+    server, client = start_tub(), start_tub()
+    reference = await client.getReference(await _serve(server))
+    connection = reference.tracker.broker
+    take = connection.handleData
+    parts: list[int] = []
+
+    def cut(chunk: Any) -> None:
+        parts.append(len(chunk))
+        take(chunk[:1000])
+        if len(parts) == 1:
+            connection.shutdown(Failure(DeadReferenceError("given up")))
+        take(chunk[1000:])
+
+    connection.handleData = cut
+    try:
+        with pytest.raises(DeadReferenceError):
+            await reference.callRemote("echo", LONG[: 2**17])
+        await deferLater(_reactor(), 0.05)
+        assert sum(parts) > 2**17
+    finally:
+        del connection.handleData
+        await stop_tub(client)
+        await stop_tub(server)
+    gc.collect()  # A Deferred that failed is told of when it is gone.

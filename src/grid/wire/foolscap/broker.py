@@ -150,7 +150,12 @@ class BoundedBroker(Broker):
         self._message_size = 0
 
     def handleData(self, chunk: bytes) -> None:
-        """Take what has come; BananaError (the end of the connection) if the message outgrows its bound."""
+        """Take what has come; BananaError (the end of the connection) if the message outgrows its bound.
+
+        Once the connection is given up nobody waits for the rest of an answer, and what comes still is ignored.
+        """
+        if self.disconnected:
+            return
         self._message_size += len(chunk)
         if self._message_size > MAX_WIRE_MESSAGE:
             raise BananaError("a message longer than any that is accepted here")
