@@ -20,10 +20,10 @@ WITH_THE_BEST = (*BOTH, "tahoe@foolscap")
 
 _PUT_GET = Campaign(
     name="put-get",
-    purpose="CHK put and get of 100 MB at 3-of-10, warm clients",
-    duration="4 min",
+    purpose="CHK put and get of 1, 10, 100 MB at 3-of-10, warm clients",
+    duration="5 min",
     systems=SIDE_BY_SIDE,
-    loads=whole_files(100 * MB),
+    loads=whole_files(1 * MB, 10 * MB, 100 * MB),
     runs=3,
     repetitions=2,
 )
@@ -118,13 +118,6 @@ _DIRECTORIES = Campaign(
 )
 
 _OTHERS = (
-    Campaign(
-        name="sizes",
-        purpose="CHK put and get of 1, 10, 100 MB at 3-of-10, warm clients",
-        duration="7 min",
-        systems=WITH_THE_BEST,
-        loads=whole_files(1 * MB, 10 * MB, 100 * MB),
-    ),
     Campaign(
         name="put-get-cli",
         purpose="CHK put and get of 1, 10, 100 MB from the command line, from nothing running to the last octet",

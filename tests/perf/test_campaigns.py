@@ -13,7 +13,7 @@ from perf.campaigns import Campaign, plan_cells
 from perf.catalogue import CAMPAIGNS
 from perf.runner import make_system
 
-BIG = CAMPAIGNS["sizes"]
+BIG = CAMPAIGNS["put-get"]
 
 
 @pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=lambda campaign: campaign.name)
