@@ -143,7 +143,7 @@ def _tell(checked: Checked, options: CheckOptions) -> None:
 
 
 def _unit(checked: Checked, repair: bool) -> dict[str, object]:
-    from grid.cli.nodejson import describe_unit
+    from grid.directory.nodejson import describe_unit
 
     visited = checked.visited
     unit = describe_unit(visited.path, visited.target, visited.cap)

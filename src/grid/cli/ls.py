@@ -70,7 +70,7 @@ def ls(
 async def _list(tree: Tree, remote: RemotePath, columns: Columns, as_json: bool) -> int:
     from grid.caps import DirectoryCap, UnknownChild
     from grid.cli.listing import listing_lines
-    from grid.cli.nodejson import describe_directory, describe_file
+    from grid.directory.nodejson import describe_directory, describe_file
 
     found = await tree.find(remote)
     target = found.target
@@ -92,8 +92,8 @@ async def _list(tree: Tree, remote: RemotePath, columns: Columns, as_json: bool)
 async def _list_all(tree: Tree, remote: RemotePath, columns: Columns, as_json: bool) -> int:
     from grid.caps import DirectoryCap
     from grid.cli.listing import listing_lines
-    from grid.cli.nodejson import describe_directory
     from grid.cli.quoting import plain
+    from grid.directory.nodejson import describe_directory
     from grid.directory.walk import walk
 
     root = await tree.find_directory(remote)

@@ -35,8 +35,8 @@ def manifest(ctx: click.Context, *, path: str, field: str | None, raw: bool) -> 
 
 async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool) -> int:
     from grid.cli.messages import describe
-    from grid.cli.nodejson import describe_unit
     from grid.cli.quoting import plain
+    from grid.directory.nodejson import describe_unit
     from grid.directory.stats import Stats
     from grid.directory.walk import Visited, walk
     from grid.errors import GridError
