@@ -15,7 +15,7 @@ install: .venv/installed
 demo: .venv/installed
 	.venv/bin/python scripts/demo.py
 
-.venv/installed: setup.cfg pyproject.toml $(shell find src/grid -name '*.py')
+.venv/installed: setup.cfg setup.py pyproject.toml $(shell find src/grid -name '*.py' -o -name '*.c')
 	sh scripts/make_venv.sh .venv
 	rm -rf build
 	.venv/bin/python -m pip install --quiet .

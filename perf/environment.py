@@ -38,7 +38,8 @@ def capture(work_directory: Path) -> dict[str, Any]:
         "nice": os.nice(0),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "packages": {name: _version(name) for name in PACKAGES},
-        "codec": _codec(),
+        "codec": _engine("grid.codec.erasure", "codec_name"),
+        "hashing": _engine("grid.crypto.hashing", "hash_name"),
         "tahoe": _output(os.environ["GRID_TAHOE"], "--version") if os.environ.get("GRID_TAHOE") else None,
     }
 
@@ -58,7 +59,7 @@ def describe(environment: dict[str, Any]) -> str:
     return (
         f"{environment.get('date')}, commit {commit}. {environment.get('cpu_count')} cores ({environment.get('cpu')}), "
         f"{memory:.0f} GiB, {environment.get('filesystem')}, {environment.get('system')}, load "
-        f"{environment.get('load', 0):.1f} at the start, nice {environment.get('nice', 'unknown')}. {environment.get('python')}, codec {environment.get('codec')}, "
+        f"{environment.get('load', 0):.1f} at the start, nice {environment.get('nice', 'unknown')}. {environment.get('python')}, codec {environment.get('codec')}, hashing {environment.get('hashing', 'hashlib')}, "
         f"peer {environment.get('tahoe')}."
     )
 
@@ -78,9 +79,9 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _codec() -> str | None:
+def _engine(module: str, function: str) -> str | None:
     try:
-        name = importlib.import_module("grid.codec.erasure").codec_name()
+        name = getattr(importlib.import_module(module), function)()
     except (ImportError, AttributeError):
         return None
     return str(name)

@@ -49,6 +49,7 @@ def test_version_says_which_erasure_codec_runs(capsys: pytest.CaptureFixture[str
     assert main(["--version", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["erasure_codec"] in {"isal", "zfec"}
+    assert found["hashing"] in {"lanes", "hashlib"}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,8 +11,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.crypto.hashing import TaggedHasher, block_hash, tagged_hash, tagged_pair_hash, tagged_pieces_hash
+from grid.crypto.hashing import (
+    LeafHasher,
+    RunningHasher,
+    TaggedHasher,
+    hash_blocks,
+    hash_leaves,
+    hash_name,
+    tagged_hash,
+    tagged_pair_hash,
+    tagged_pieces_hash,
+)
+from grid.crypto.lanes import use_lanes
 from tests.vectors.make_codec import PATH
+
+SIZES = st.sampled_from([0, 1, 22, 23, 30, 31, 32, 55, 56, 63, 64, 65, 119, 120, 127, 128, 1000])
+ITEM = SIZES.flatmap(lambda size: st.binary(min_size=size, max_size=size)) | st.binary(max_size=300)
+
+
+def both_ways(make: Callable[[], bytes]) -> bytes:
+    """What is made with the library, where there is one, and without it."""
+    made = make()
+    use_lanes(False)
+    try:
+        assert hash_name() == "hashlib"
+        assert make() == made
+    finally:
+        use_lanes(True)
+    return made
+
 
 ROWS: list[dict[str, Any]] = json.loads(PATH.read_text())["hashes"]
 
@@ -20,8 +48,13 @@ def test_hashes_when_known_are_those_of_the_specification() -> None:
     assert tagged_hash(b"tag", b"value").hex() == "64b0cafcfe5f99653ae63b644191c890600965073ef48bf9b24f9e623c940229"
     pair = tagged_pair_hash(b"tag", b"v1", b"v2").hex()
     assert pair == "f29709f137887151361b85d336a854a3f7795a223067bb653cd97020fe1a0dd8"
-    assert block_hash(b"").hex() == "64931e84fc25687f941bcdbf475517286ab6ca71e87dd64491b15b54dd06d26b"
-    assert block_hash(b"block").hex() == "c20647525effa7ca811f884e2f3da2489b09e71b44d0b917c4f188e604ed0f93"
+
+
+def test_block_hashes_when_known_are_those_of_the_specification() -> None:
+    row = both_ways(lambda: hash_blocks([b"", b"block"]))
+    assert row[:32].hex() == "64931e84fc25687f941bcdbf475517286ab6ca71e87dd64491b15b54dd06d26b"
+    assert row[32:].hex() == "c20647525effa7ca811f884e2f3da2489b09e71b44d0b917c4f188e604ed0f93"
+    assert hash_blocks([b"block"]) == row[32:]
 
 
 def test_convergent_key_when_hashed_is_that_of_the_specification() -> None:
@@ -52,13 +85,35 @@ def test_hashes_when_data_comes_in_pieces_are_those_of_the_whole(tag: bytes, pie
     assert hasher.digest(size) == whole
 
 
-@given(st.binary(max_size=99), st.lists(st.binary(max_size=3000)))
-def test_hasher_when_used_for_many_items_stays_as_it_was(tag: bytes, items: list[bytes]) -> None:
-    hasher = TaggedHasher(tag)
-    row = hasher.hash_row(items)
-    assert row == b"".join(hasher.hash_of(item) for item in items)
-    assert row == b"".join(tagged_hash(tag, item) for item in items)
-    assert hasher.digest() == tagged_hash(tag, b"")
+@given(st.binary(max_size=130), st.lists(ITEM, max_size=9))
+def test_row_of_leaves_is_the_tagged_hash_of_each(tag: bytes, items: list[bytes]) -> None:
+    hasher = LeafHasher(tag)
+    right = b"".join(tagged_hash(tag, item) for item in items)
+    assert both_ways(lambda: hasher.hash_row([memoryview(item) for item in items])) == right
+    assert b"".join(hasher.hash_of(item) for item in items) == right
+
+
+@given(st.lists(st.tuples(st.binary(max_size=130), st.lists(ITEM, max_size=5)), max_size=6))
+def test_leaves_in_pieces_are_the_tagged_hash_of_the_pieces_joined(leaves: list[tuple[bytes, list[bytes]]]) -> None:
+    right = b"".join(tagged_hash(tag, b"".join(pieces)) for tag, pieces in leaves)
+    assert both_ways(lambda: hash_leaves([(LeafHasher(tag), pieces) for tag, pieces in leaves])) == right
+
+
+@given(st.binary(max_size=130), st.lists(st.tuples(ITEM, st.lists(ITEM, max_size=4)), max_size=4))
+def test_running_hash_beside_leaves_is_that_of_all_the_data(
+    tag: bytes, batches: list[tuple[bytes, list[bytes]]]
+) -> None:
+    def run() -> bytes:
+        running, hasher = RunningHasher(tag), LeafHasher(b"leaf")
+        text = b""
+        for data, items in batches:
+            text += data
+            row = running.update(data, hasher, items)
+            assert row == b"".join(tagged_hash(b"leaf", item) for item in items)
+            assert running.digest() == tagged_hash(tag, text)
+        return running.digest()
+
+    assert both_ways(run) == tagged_hash(tag, b"".join(data for data, _ in batches))
 
 
 def test_hasher_when_copied_goes_its_own_way() -> None:
@@ -69,14 +124,15 @@ def test_hasher_when_copied_goes_its_own_way() -> None:
     hasher.update(b"rious")
     assert twin.digest() == tagged_hash(b"tag", b"value")
     assert hasher.digest() == tagged_hash(b"tag", b"various")
-    assert twin.hash_of(b"s") == tagged_hash(b"tag", b"values")
 
 
 def test_hasher_when_shared_by_threads_gives_each_its_hash() -> None:
-    hasher = TaggedHasher(b"tag")
+    hasher = LeafHasher(b"tag")
     items = [bytes([i]) * 100_000 for i in range(50)]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(hasher.hash_of, items)) == [tagged_hash(b"tag", item) for item in items]
+        rows = list(pool.map(hasher.hash_row, [items[i : i + 5] for i in range(0, 50, 5)]))
+    assert b"".join(rows) == b"".join(tagged_hash(b"tag", item) for item in items)
 
 
 def test_pair_hash_when_the_border_moves_is_another() -> None:

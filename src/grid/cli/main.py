@@ -67,13 +67,14 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
     if not value or ctx.resilient_parsing:
         return
     from grid.codec.erasure import codec_name
+    from grid.crypto.hashing import hash_name
 
     if ctx.params.get("as_json"):
         import json
 
-        click.echo(json.dumps({"version": __version__, "erasure_codec": codec_name()}))
+        click.echo(json.dumps({"version": __version__, "erasure_codec": codec_name(), "hashing": hash_name()}))
     else:
-        click.echo(f"grid {__version__} (erasure codec: {codec_name()})")
+        click.echo(f"grid {__version__} (erasure codec: {codec_name()}; hashing: {hash_name()})")
     ctx.exit()
 
 

@@ -4,7 +4,7 @@ A tree of leaf_count leaves is padded to E leaves, a power of two, and is a flat
 octets: node 0 is the root, the children of node i are 2i+1 and 2i+2, leaf i is node E-1+i. Rows of leaves
 are flat too. Nothing here trusts a hash that does not chain to the root given.
 
-Cost: CPU: about 1 us a node. Memory: two trees while one is built.
+Cost: CPU: about 1 us a node, a quarter of that with lanes. Memory: two trees while one is built.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from hashlib import sha256
 
 from grid.crypto.buffer import Buffer
 from grid.crypto.hashing import HASH_SIZE, tagged_hash
+from grid.crypto.lanes import lanes
 from grid.errors import FormatError, IntegrityError
 
 _EMPTY_LEAF_TAG = b"Merkle tree empty leaf"
 _NODE_HEAD = b"25:Merkle tree internal node,32:"
 _NODE_MIDDLE = b",32:"
 _NODE_TAIL = b","
+
+_WIDE_ROW = 8 * HASH_SIZE
+"""From this size on a row is worth a call of the library."""
 
 MAX_COMPUTED_PADDING = 1 << 16
 """Padding leaves hashed to stand in for one absent node: some 0.1 s of work, and more than any chunk has."""
@@ -151,7 +155,12 @@ def _pad_row(leaves: Buffer, first_leaf: int, chunk_leaves: int) -> bytes:
 def _rows(row: bytes) -> list[bytes]:
     """All rows above a padded row of leaves, from itself up to the root."""
     rows = [row]
+    library = lanes() if len(row) >= _WIDE_ROW else None
     while len(row) > HASH_SIZE:
+        if library is not None:
+            row = library.join_pairs(row)
+            rows.append(row)
+            continue
         starts = range(0, len(row), 2 * HASH_SIZE)
         row = b"".join([_node_hash(row[start : start + 32], row[start + 32 : start + 64]) for start in starts])
         rows.append(row)

@@ -18,7 +18,7 @@ from attrs import define, field, frozen
 
 from grid import limits
 from grid.codec.merkle import build_tree, padded_leaf_count
-from grid.crypto.hashing import block_hash
+from grid.crypto.hashing import hash_blocks
 from grid.drive import Request
 from grid.errors import DamagedFileError, FormatError, GridError, IntegrityError, UnknownVersionError
 from grid.immutable.geometry import Geometry
@@ -98,12 +98,16 @@ def check_trees(job: TreeJob) -> str | None:
 
 def check_blocks(job: BlockJob) -> str | None:
     """Whether every block matches its proven hash."""
-    view, start = memoryview(job.octets), 0
+    view, start, blocks = memoryview(job.octets), 0, []
     for index in range(job.segment_count):
         stop = start + job.geometry.block_length(job.first_segment + index)
-        if not hmac.compare_digest(block_hash(view[start:stop]), job.leaves[32 * index : 32 * index + 32]):
-            return f"the block of segment {job.first_segment + index} does not match its hash"
+        blocks.append(view[start:stop])
         start = stop
+    hashes = hash_blocks(blocks)
+    for index in range(job.segment_count):
+        leaf = slice(32 * index, 32 * index + 32)
+        if not hmac.compare_digest(hashes[leaf], job.leaves[leaf]):
+            return f"the block of segment {job.first_segment + index} does not match its hash"
     return None
 
 

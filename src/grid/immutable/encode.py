@@ -4,8 +4,8 @@ Owns encryption, erasure coding and all hashing of a put or a repair. Never asks
 where: the blocks of all N shares are always made, because the cap's hash covers them all.
 
 Costs of a file of `size` octets. Round trips, disk: none. CPU: one AES pass, n - k parity blocks and
-n / k + 2 SHA-256 passes per octet, on pool threads, batches in parallel; `absorb` holds the one pass that
-has to run in order. Memory: of each batch not yet sent, its padded size times n / k and the input; of the file,
+n / k + 2 SHA-256 passes per octet, on pool threads, batches in parallel; `absorb` holds two of them, one of
+which has to run in order. Memory: of each batch not yet sent, its padded size times n / k and the input; of the file,
 32 * segment_count * (n + 1) octets of leaves until `finish` (64 kB * 256 per 2 GiB at N = 256), and as much
 as one block tree more per trailer while it is sent. [spec immutable 4-11]
 """
@@ -21,7 +21,7 @@ from grid.codec.erasure import erasure
 from grid.codec.merkle import build_tree, prove_leaf, tree_root
 from grid.codec.netstring import pack_netstring
 from grid.crypto.aes import CtrCipher
-from grid.crypto.hashing import BLOCK_TAG, TaggedHasher
+from grid.crypto.hashing import BLOCK_TAG, LeafHasher, RunningHasher, TaggedHasher
 from grid.errors import FormatError, IntegrityError
 from grid.immutable.geometry import HASH_SIZE, Geometry
 from grid.immutable.layout import (
@@ -56,8 +56,7 @@ def convergent_hasher(secret: bytes, geometry: Geometry) -> TaggedHasher:
 class EncodedBatch:
     """The blocks of a run of segments, and their leaves.
 
-    ciphertext: the segments, unpadded. block_leaves: n rows of segment_count hashes. crypttext_leaves: one
-    row. All buffers are this batch's own (ciphertext may be the caller's, where it gave ciphertext) and must
+    ciphertext: the segments, unpadded. block_leaves: n rows of segment_count hashes. All buffers are this batch's own (ciphertext may be the caller's, where it gave ciphertext) and must
     stay as they are until every write of the pieces is answered.
     """
 
@@ -65,7 +64,6 @@ class EncodedBatch:
     first_segment: int
     segment_count: int
     ciphertext: memoryview = field(repr=False)
-    crypttext_leaves: bytes = field(repr=False)
     block_leaves: memoryview = field(repr=False)
     _segments: Sequence[memoryview] = field(repr=False)
     _parity: memoryview = field(repr=False)
@@ -188,9 +186,9 @@ class Encoder:
             raise FormatError("the header of the shares does not say what it was made of")
         self._key = key
         self._coder = erasure(geometry.k, geometry.n)
-        self._block_hasher = TaggedHasher(BLOCK_TAG)
-        self._segment_hasher = TaggedHasher(CRYPTTEXT_SEGMENT_TAG)
-        self._crypttext_hasher = TaggedHasher(CRYPTTEXT_TAG)
+        self._block_hasher = LeafHasher(BLOCK_TAG)
+        self._segment_hasher = LeafHasher(CRYPTTEXT_SEGMENT_TAG)
+        self._crypttext_hasher = RunningHasher(CRYPTTEXT_TAG)
         self._absorbed_count = 0
         self._crypttext_leaves = bytearray()
         self._block_leaves = [bytearray() for _ in range(geometry.n)]
@@ -213,39 +211,37 @@ class Encoder:
         parity = memoryview(bytearray((geometry.n - geometry.k) * run_size))
         ciphertext, segments = self._lay_segments(first_segment, count, source)
         cipher = None if self._key is None else CtrCipher(self._key, geometry.segment_offset(first_segment))
-        crypttext_leaves = bytearray(HASH_SIZE * count)
         block_leaves = memoryview(bytearray(HASH_SIZE * count * geometry.n))
         for position, segment in enumerate(segments):
             start = position * geometry.segment_size
             unpadded = ciphertext[start : start + geometry.segment_length(first_segment + position)]
             if cipher is not None:
                 cipher.crypt_into(source[start : start + len(unpadded)], unpadded)
-            leaf = slice(position * HASH_SIZE, (position + 1) * HASH_SIZE)
-            crypttext_leaves[leaf] = self._segment_hasher.hash_of(unpadded)
             blocks = self._code_segment(segment, parity, position * geometry.block_size, run_size)
-            for share_number, block in enumerate(blocks):
-                row = share_number * count + position
-                block_leaves[row * HASH_SIZE : (row + 1) * HASH_SIZE] = self._block_hasher.hash_of(block)
+            hashes = self._block_hasher.hash_row(blocks)
+            for share_number in range(geometry.n):
+                row, leaf = share_number * count + position, share_number * HASH_SIZE
+                block_leaves[row * HASH_SIZE : (row + 1) * HASH_SIZE] = hashes[leaf : leaf + HASH_SIZE]
         return EncodedBatch(
             geometry=geometry,
             first_segment=first_segment,
             segment_count=count,
             ciphertext=ciphertext.toreadonly(),
-            crypttext_leaves=bytes(crypttext_leaves),
             block_leaves=block_leaves.toreadonly(),
             segments=[segment.toreadonly() for segment in segments],
             parity=parity.toreadonly(),
         )
 
     def absorb(self, batch: EncodedBatch) -> None:
-        """Take over the batch's leaves, and hash its ciphertext into the hash of the whole.
+        """Take over the batch's leaves, and hash its ciphertext: into the hash of the whole, and as segments.
 
-        Costs one hash pass over the batch. ValueError if the batch is not the one that comes next.
+        Costs two hash passes over the batch, side by side. ValueError if the batch is not the one that comes next.
         """
         if batch.geometry != self.geometry or batch.first_segment != self._absorbed_count:
             raise ValueError(f"segment {batch.first_segment} came where segment {self._absorbed_count} belongs")
-        self._crypttext_hasher.update(batch.ciphertext)
-        self._crypttext_leaves += batch.crypttext_leaves
+        size, starts = self.geometry.segment_size, range(0, len(batch.ciphertext), self.geometry.segment_size)
+        unpadded = [batch.ciphertext[start : start + size] for start in starts]
+        self._crypttext_leaves += self._crypttext_hasher.update(batch.ciphertext, self._segment_hasher, unpadded)
         for share_number, leaves in enumerate(self._block_leaves):
             leaves += batch.leaf_row(share_number)
         self._absorbed_count += batch.segment_count

@@ -16,12 +16,13 @@ from attrs import field, frozen
 
 from grid.codec.erasure import erasure
 from grid.crypto.aes import CtrCipher
-from grid.crypto.hashing import TaggedHasher, block_hash
+from grid.crypto.hashing import BLOCK_TAG, HASH_SIZE, LeafHasher, hash_leaves
 from grid.errors import DamagedFileError
 from grid.immutable.geometry import Geometry
 from grid.ports import Buffer, ShareNumber
 
-_SEGMENT_TAG = b"allmydata_crypttext_segment_v1"
+_block_hasher = LeafHasher(BLOCK_TAG)
+_segment_hasher = LeafHasher(b"allmydata_crypttext_segment_v1")
 
 
 @frozen(kw_only=True)
@@ -63,48 +64,74 @@ def open_window(window: Window) -> WindowResult:
 
     DamagedFileError: all blocks are proven, and yet decode to something else than the file: its uploader's fault.
     """
-    bad = _bad_blocks(window)
+    geometry = window.geometry
+    views = {number: memoryview(buffer) for number, buffer in window.blocks.items()}
+    spans = _block_spans(window)
+    bad: dict[ShareNumber, list[int]] = {}
+    whole = all(number in views for number in range(geometry.k))
+    if not whole:
+        for index, span in enumerate(spans):
+            hashes = _block_hasher.hash_row([view[span] for view in views.values()])
+            _compare_blocks(window, index, hashes, bad)
+        if bad:
+            return WindowResult(text=b"", bad=bad)
+    text, wrong = _open_segments(window, views, spans, bad if whole else None)
     if bad:
         return WindowResult(text=b"", bad=bad)
-    geometry = window.geometry
-    _, text_size = window_sizes(geometry, window.first_segment, window.segment_count)
-    text = bytearray(text_size)
-    target = memoryview(text)
-    cipher = None
-    if window.key is not None:
-        cipher = CtrCipher(window.key, window.first_segment * geometry.segment_size)
-    views = {number: memoryview(buffer) for number, buffer in window.blocks.items()}
-    offset = 0
-    for index in range(window.segment_count):
-        segment = window.first_segment + index
-        length = geometry.segment_length(segment)
-        start = index * geometry.block_size
-        stop = start + geometry.block_length(segment)
-        runs = _primary_runs(geometry, {number: view[start:stop] for number, view in views.items()})
-        pieces = _cut(runs, length)
-        _check_segment(pieces, window.crypttext_leaves[32 * index : 32 * index + 32], segment)
-        for piece in pieces:
-            part = target[offset : offset + len(piece)]
-            if cipher is None:
-                part[:] = piece
-            else:
-                cipher.crypt_into(piece, part)
-            offset += len(piece)
+    if wrong is not None:
+        raise DamagedFileError(
+            f"segment {wrong}: the shares are proven but do not decode to the file; it was damaged when uploaded"
+        )
     return WindowResult(text=text, bad={})
 
 
-def _bad_blocks(window: Window) -> dict[ShareNumber, list[int]]:
-    bad: dict[ShareNumber, list[int]] = {}
-    geometry = window.geometry
-    for number, buffer in window.blocks.items():
-        view, leaves = memoryview(buffer), window.leaves[number]
-        for index in range(window.segment_count):
-            segment = window.first_segment + index
-            start = index * geometry.block_size
-            leaf = block_hash(view[start : start + geometry.block_length(segment)])
-            if not hmac.compare_digest(leaf, leaves[32 * index : 32 * index + 32]):
-                bad.setdefault(number, []).append(segment)
-    return bad
+def _open_segments(
+    window: Window,
+    views: Mapping[ShareNumber, memoryview],
+    spans: Sequence[slice],
+    bad: dict[ShareNumber, list[int]] | None,
+) -> tuple[bytearray, int | None]:
+    """The plaintext, and the first segment that is not the file's; whatever is wrong is not decrypted.
+
+    bad: takes up bad blocks; None if all are good. While they are not known to be, nothing may have to be decoded: then
+    each segment is hashed beside its blocks, which are the same octets. Else two segments are, side by side.
+    """
+    geometry, step = window.geometry, 1 if bad is not None else 2
+    text = bytearray(window_sizes(geometry, window.first_segment, window.segment_count)[1])
+    target, wrong = memoryview(text), None
+    for first in range(0, len(spans), step):
+        segments, leaves = [], []
+        for index in range(first, min(first + step, len(spans))):
+            runs = _primary_runs(geometry, {number: view[spans[index]] for number, view in views.items()})
+            segments.append(_cut(runs, geometry.segment_length(window.first_segment + index)))
+            leaves.append((_segment_hasher, segments[-1]))
+        if bad is not None:
+            leaves += [(_block_hasher, [view[spans[first]]]) for view in views.values()]
+        hashes = hash_leaves(leaves)
+        if bad is not None:
+            _compare_blocks(window, first, hashes[HASH_SIZE:], bad)
+        for index, pieces in enumerate(segments, first):
+            leaf = hashes[HASH_SIZE * (index - first) : HASH_SIZE * (index - first + 1)]
+            if not hmac.compare_digest(leaf, _leaf(window.crypttext_leaves, index)):
+                wrong = window.first_segment + index if wrong is None else wrong
+            elif not bad:
+                _decrypt(window, index, pieces, target)
+    return text, wrong
+
+
+def _block_spans(window: Window) -> list[slice]:
+    """Where the block of each segment lies in a share's octets of the window."""
+    size = window.geometry.block_size
+    numbers = range(window.segment_count)
+    lengths = [window.geometry.block_length(window.first_segment + index) for index in numbers]
+    return [slice(index * size, index * size + length) for index, length in zip(numbers, lengths, strict=True)]
+
+
+def _compare_blocks(window: Window, index: int, hashes: bytes, bad: dict[ShareNumber, list[int]]) -> None:
+    """hashes: of each share's block of the segment, in the order of window.blocks."""
+    for position, number in enumerate(window.blocks):
+        if not hmac.compare_digest(_leaf(hashes, position), _leaf(window.leaves[number], index)):
+            bad.setdefault(number, []).append(window.first_segment + index)
 
 
 def _primary_runs(geometry: Geometry, blocks: Mapping[ShareNumber, memoryview]) -> list[memoryview]:
@@ -133,11 +160,19 @@ def _cut(runs: Sequence[memoryview], length: int) -> list[memoryview]:
     return pieces
 
 
-def _check_segment(pieces: Sequence[memoryview], leaf: bytes, segment: int) -> None:
-    hasher = TaggedHasher(_SEGMENT_TAG)
+def _decrypt(window: Window, index: int, pieces: Sequence[memoryview], target: memoryview) -> None:
+    offset = index * window.geometry.segment_size
+    cipher = None
+    if window.key is not None:
+        cipher = CtrCipher(window.key, window.first_segment * window.geometry.segment_size + offset)
     for piece in pieces:
-        hasher.update(piece)
-    if not hmac.compare_digest(hasher.digest(), leaf):
-        raise DamagedFileError(
-            f"segment {segment}: the shares are proven but do not decode to the file; it was damaged when uploaded"
-        )
+        part = target[offset : offset + len(piece)]
+        if cipher is None:
+            part[:] = piece
+        else:
+            cipher.crypt_into(piece, part)
+        offset += len(piece)
+
+
+def _leaf(row: bytes, index: int) -> bytes:
+    return row[HASH_SIZE * index : HASH_SIZE * (index + 1)]

@@ -10,7 +10,7 @@ from enum import Enum
 from functools import partial
 
 from grid.codec.merkle import build_tree, prove_leaf, sibling_chain
-from grid.crypto.hashing import BLOCK_TAG, TaggedHasher
+from grid.crypto.hashing import BLOCK_TAG, LeafHasher
 from grid.crypto.rsa import PublicKey
 from grid.errors import FormatError, IntegrityError
 from grid.mutable.geometry import HASH_SIZE, Geometry
@@ -26,7 +26,7 @@ from grid.ports import Buffer, Range
 READ_BYTES = 4 * 2**20
 """Octets read of a share at once."""
 
-_block_hasher = TaggedHasher(BLOCK_TAG)
+_block_hasher = LeafHasher(BLOCK_TAG)
 
 
 class Verdict(Enum):

@@ -16,14 +16,14 @@ from attrs import field, frozen
 from grid.codec.erasure import erasure
 from grid.codec.merkle import build_tree, sibling_chain, tree_root
 from grid.crypto.aes import CtrCipher
-from grid.crypto.hashing import BLOCK_TAG, TaggedHasher
+from grid.crypto.hashing import BLOCK_TAG, LeafHasher
 from grid.errors import FormatError, GridError
 from grid.mutable.geometry import HASH_SIZE, Geometry
 from grid.mutable.keys import data_key
 from grid.mutable.table import pack_chain
 from grid.ports import Buffer, ShareNumber
 
-_block_hasher = TaggedHasher(BLOCK_TAG)
+_block_hasher = LeafHasher(BLOCK_TAG)
 
 
 @frozen(kw_only=True)
@@ -75,8 +75,9 @@ def encode_run(run: SegmentRun) -> EncodedRun:
         _fill_primary(text[position : position + length], blocks[: geometry.k], block, cipher)
         coder.encode_into(blocks[: geometry.k], blocks[geometry.k :])
         # Hashed at once, while the processor's caches hold the segment.
-        for row, share in zip(leaves, shares, strict=True):
-            row += _block_hasher.hash_of(share[start : body + block])
+        hashes = _block_hasher.hash_row([share[start : body + block] for share in shares])
+        for number, row in enumerate(leaves):
+            row += hashes[HASH_SIZE * number : HASH_SIZE * (number + 1)]
         start, position = body + block, position + length
     return EncodedRun(
         first_segment=run.first_segment,

@@ -18,7 +18,7 @@ from attrs import field, frozen
 from grid.codec.erasure import erasure
 from grid.codec.merkle import padded_leaf_count
 from grid.crypto.aes import CtrCipher
-from grid.crypto.hashing import BLOCK_TAG, TaggedHasher
+from grid.crypto.hashing import BLOCK_TAG, LeafHasher
 from grid.errors import FormatError, IntegrityError
 from grid.mutable.geometry import HASH_SIZE, Geometry
 from grid.mutable.keys import data_key
@@ -27,7 +27,7 @@ from grid.mutable.table import parse_chain
 from grid.mutable.treerows import prove_chunk
 from grid.ports import Buffer, ShareNumber
 
-_block_hasher = TaggedHasher(BLOCK_TAG)
+_block_hasher = LeafHasher(BLOCK_TAG)
 
 
 @frozen(kw_only=True)

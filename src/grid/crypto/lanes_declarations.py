@@ -1,0 +1,37 @@
+"""The declarations of the functions of lanes.c, in cffi's compiled form.
+
+Parsing them from C would take longer than all else that a small read does. They say:
+
+    size_t lanes_stream_size(void);
+    int lanes_usable(void);
+    void lanes_start(unsigned char *stream);
+    void lanes_hash(unsigned char *running, unsigned char *data, size_t data_size, size_t count, unsigned char **prefixes, size_t *piece_counts, unsigned char **pieces, size_t *sizes, unsigned char *digests);
+    void lanes_join_pairs(unsigned char *children, size_t count, unsigned char *parents);
+
+and were compiled by `FFI.emit_python_code`, which a test repeats.
+"""
+
+from __future__ import annotations
+
+import _cffi_backend  # type: ignore[import-untyped]
+
+TYPES = (
+    b"\x00\x00\x17\x0d\x00\x00\x00\x0f\x00\x00\x09\x0d\x00\x00\x00\x0f\x00\x00\x19\x0d\x00\x00\x18\x03\x00\x00\x00\x0f"
+    b"\x00\x00\x19\x0d\x00\x00\x05\x11\x00\x00\x1c\x01\x00\x00\x05\x11\x00\x00\x00\x0f\x00\x00\x19\x0d\x00\x00\x05\x11"
+    b"\x00\x00\x05\x11\x00\x00\x1c\x01\x00\x00\x1c\x01\x00\x00\x05\x03\x00\x00\x09\x03\x00\x00\x11\x11\x00\x00\x12\x11"
+    b"\x00\x00\x05\x11\x00\x00\x00\x0f\x00\x00\x07\x01\x00\x00\x04\x01\x00\x00\x00\x01"
+)
+FUNCTIONS = (
+    b"\x00\x00\x0c\x23lanes_hash",
+    0,
+    b"\x00\x00\x07\x23lanes_join_pairs",
+    0,
+    b"\x00\x00\x04\x23lanes_start",
+    0,
+    b"\x00\x00\x02\x23lanes_stream_size",
+    0,
+    b"\x00\x00\x00\x23lanes_usable",
+    0,
+)
+
+ffi = _cffi_backend.FFI("grid.crypto.lanes_declarations", _version=0x2601, _types=TYPES, _globals=FUNCTIONS)
