@@ -1,0 +1,115 @@
+"""What a file's name says of its contents, in the headers of its download. Pure. [spec webapi 4.2]
+
+Owns the one table of types, so that a name has the same type on every machine. No name gets into a header unquoted.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from mimetypes import MimeTypes
+from pathlib import PurePosixPath
+from urllib.parse import quote
+
+from attrs import frozen
+
+DEFAULT_TYPE = "text/plain"
+"""The type of a file whose name says nothing of it."""
+
+UNNAMED = "unknown"
+"""The name of a file that has none."""
+
+_ENCODINGS = {".gz": "gzip", ".bz2": "bzip2"}
+
+_MORE_TYPES = {
+    ".7z": "application/x-7z-compressed",
+    ".apk": "application/vnd.android.package-archive",
+    ".avif": "image/avif",
+    ".conf": "text/plain",
+    ".deb": "application/vnd.debian.binary-package",
+    ".diff": "text/plain",
+    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ".epub": "application/epub+zip",
+    ".flac": "audio/flac",
+    ".heic": "image/heic",
+    ".ico": "image/vnd.microsoft.icon",
+    ".iso": "application/x-iso9660-image",
+    ".java": "text/plain",
+    ".js": "text/javascript",
+    ".jxl": "image/jxl",
+    ".log": "text/plain",
+    ".m4a": "audio/mp4",
+    ".m4v": "video/mp4",
+    ".markdown": "text/markdown",
+    ".md": "text/markdown",
+    ".mjs": "text/javascript",
+    ".mkv": "video/x-matroska",
+    ".odp": "application/vnd.oasis.opendocument.presentation",
+    ".ods": "application/vnd.oasis.opendocument.spreadsheet",
+    ".odt": "application/vnd.oasis.opendocument.text",
+    ".oga": "audio/ogg",
+    ".ogg": "audio/ogg",
+    ".ogv": "video/ogg",
+    ".opus": "audio/ogg",
+    ".otf": "font/otf",
+    ".patch": "text/plain",
+    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ".rar": "application/vnd.rar",
+    ".rtf": "application/rtf",
+    ".ttf": "font/ttf",
+    ".weba": "audio/webm",
+    ".webm": "video/webm",
+    ".webp": "image/webp",
+    ".woff": "font/woff",
+    ".woff2": "font/woff2",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".xz": "application/x-xz",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+    ".zst": "application/zstd",
+}
+
+
+def _load_types() -> dict[str, str]:
+    """Python's own table, without what the machine at hand adds to it, and ours over it."""
+    return dict(MimeTypes().types_map[True]) | _MORE_TYPES
+
+
+_TYPES = _load_types()
+
+
+@frozen
+class ContentType:
+    """type: of the contents. encoding: how they are packed, None if the name does not say that they are."""
+
+    type: str
+    encoding: str | None = None
+
+
+def content_type(name: str) -> ContentType:
+    """What the extension says. Of a packed file only that it is packed: what is in it is text/plain, as with 1.20."""
+    extension = PurePosixPath("/" + name).suffix.lower() if name else ""
+    encoding = _ENCODINGS.get(extension)
+    if encoding is not None:
+        return ContentType(DEFAULT_TYPE, encoding)
+    return ContentType(_TYPES.get(extension, DEFAULT_TYPE))
+
+
+def attachment(name: str) -> str:
+    """A Content-Disposition by which the file is saved under the name; one line, whatever is in the name.
+
+    The name's own characters are in `filename`, as with 1.20, and where some of them could be misread there,
+    `filename*` has the whole name besides. The text is Latin-1 or what of UTF-8 headers carry octet for octet.
+    """
+    shown = "".join(_harmless(character) for character in name) or UNNAMED
+    if shown == name and name.isascii():
+        return f'attachment; filename="{shown}"'
+    exact = name.encode("utf-8", "replace").decode("utf-8")
+    return f"attachment; filename=\"{shown}\"; filename*=UTF-8''{quote(exact, safe='')}"
+
+
+def _harmless(character: str) -> str:
+    if character in '"\\':
+        return "_"
+    if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
+        return " "
+    return character
