@@ -75,6 +75,17 @@ def test_put_when_without_a_secret_draws_another_key_each_time_and_reads_once() 
         complete(grid, result.cap, noise(5000))
 
 
+@pytest.mark.parametrize("size", [5000, 3_000_000])
+def test_put_when_the_key_is_known_already_then_uses_it_and_reads_once(size: int) -> None:
+    grid = ScriptedGrid()
+    cap = grid.put(noise(size)).cap
+    assert isinstance(cap, ChkCap)
+    once, twice = MemorySource(noise(size)), MemorySource(noise(size))
+    assert grid.put(once, key=cap.key).cap == grid.put(twice).cap == cap
+    assert once.read_count < twice.read_count or size == 5000
+    complete(grid, cap, noise(size))
+
+
 @pytest.mark.parametrize("convergence", [None, b"c"])
 @pytest.mark.parametrize("left", [0, 40, 4999])
 @pytest.mark.parametrize("size", [50, 5000, 30_000_000])

@@ -128,6 +128,7 @@ class ScriptedGrid:
         encoding: Encoding | None = None,
         convergence: bytes | None = SECRET,
         servers: Sequence[StorageServer] | None = None,
+        key: bytes | None = None,
     ) -> PutResult:
         """Put a file."""
         return self.virtual.run(
@@ -139,6 +140,7 @@ class ScriptedGrid:
                 leases=LEASES,
                 runtime=self.runtime,
                 observer=self.events.append,
+                key=key,
             )
         )
 

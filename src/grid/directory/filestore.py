@@ -91,8 +91,10 @@ class FileStore:
     observer: Observer = field(default=ignore_events, repr=False)
     _open: _OpenFiles = field(factory=_OpenFiles, init=False, repr=False)
 
-    async def put_immutable(self, source: Source, *, convergence: bytes | Keep | None = KEEP) -> ChkCap | LitCap:
-        """Store an immutable file. convergence: None for a random key. The errors of `immutable.put`."""
+    async def put_immutable(
+        self, source: Source, *, convergence: bytes | Keep | None = KEEP, key: bytes | None = None
+    ) -> ChkCap | LitCap:
+        """Store an immutable file. convergence: None for a random key. key: as for `immutable.put`, and its errors."""
         result = await put(
             source,
             encoding=self.encoding,
@@ -102,6 +104,7 @@ class FileStore:
             runtime=self.runtime,
             observer=self.observer,
             preferred=self.preferred,
+            key=key,
         )
         return result.cap
 

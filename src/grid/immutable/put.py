@@ -88,11 +88,13 @@ async def put(
     runtime: Runtime,
     observer: Observer = ignore_events,
     preferred: Collection[ServerId] = frozenset(),
+    key: bytes | None = None,
 ) -> PutResult:
     """Store a file and return its cap, once at least `happy` servers and k distinct shares are durable.
 
     convergence: the secret that makes equal files equal caps; None draws a random key, and the source is read
-    once. NotHappyError or NoServersError when it cannot be stored, GridError when the source fails.
+    once, as it is with `key`: the key that the secret makes of this file, from a caller who knows it.
+    NotHappyError or NoServersError when it cannot be stored, GridError when the source fails.
     """
     if source.size <= LIT_SIZE:
         data = bytes(await source.read_at(0, source.size))
@@ -100,8 +102,8 @@ async def put(
         return PutResult(cap=LitCap(data=data), pushed=0, found=0, sharemap={}, happiness=0)
     geometry = Geometry.of_file(source.size, encoding.k, encoding.n, encoding.max_segment_size)
     allowed = permitted(servers, runtime.clock.unix_time())
-    key, attempt = None, Stored()
-    if convergence is None:
+    attempt = Stored()
+    if key is None and convergence is None:
         key = runtime.entropy.octets(16)
     size = whole_share_size(geometry)
     if size is not None and place_whole(allowed, geometry.n, size):
