@@ -153,6 +153,10 @@ class NoSpaceError(GridError):
     """The disk, or the space a server may use, is full."""
 
 
+class HoleError(GridError):
+    """A write would begin behind the end of the file, and no file has holes."""
+
+
 class ConfigError(GridError):
     """A node's configuration cannot be used; the message names the file, the section and the key."""
 

@@ -15,7 +15,7 @@ from grid.errors import (
     CapError,
     ConflictError,
     FormatError,
-    GridError,
+    HoleError,
     NoServersError,
     NotEnoughSharesError,
     NotHappyError,
@@ -51,6 +51,22 @@ def test_file_when_created_then_reads_back_and_verifies_and_can_be_written_over(
         grid.run(grid.open(cap).overwrite(octets(next_size, 1)))
         assert grid.read(cap) == octets(next_size, 1)
     assert grid.run(grid.open(cap).check(verify=True)).healthy
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_read_when_what_is_wanted_depends_on_the_size_then_is_told_of_it_once(format: FormatName) -> None:
+    grid = MutableGrid()
+    cap = grid.create(octets(1000), format)
+    sizes: list[int] = []
+
+    def choose_the_end(size: int) -> tuple[int, int]:
+        sizes.append(size)
+        return size - 10, size
+
+    gathering = Gathering()
+    assert grid.run(grid.open(cap).read_chosen(gathering, choose_the_end)) == 10
+    assert bytes(gathering.octets) == octets(1000)[-10:]
+    assert sizes == [1000]
 
 
 @settings(max_examples=12)
@@ -271,7 +287,7 @@ def test_update_when_of_any_range_then_changes_only_that(format: FormatName) -> 
         result = grid.run(grid.open(cap).check(verify=True))
         assert result.healthy and not result.corrupt
     grid.run(file.update(3, b""))
-    with pytest.raises(GridError, match="beyond the end"):
+    with pytest.raises(HoleError, match="beyond the end"):
         grid.run(file.update(len(model) + 1, b"x"))
     assert grid.read(cap) == model
 

@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from grid.caps import KnownCap
 from grid.crypto.rsa import PrivateKey, generate_key
-from grid.errors import ConflictError, FormatError, GridError, NoServersError, NotEnoughSharesError
+from grid.errors import ConflictError, FormatError, HoleError, NoServersError, NotEnoughSharesError
 from grid.mutable.check import check, repair
 from grid.mutable.geometry import MDMF_VERSION, SDMF_VERSION, Encoding, FormatName, Geometry
 from grid.mutable.goal import choose_goal
@@ -48,6 +48,9 @@ KEPT_TEXT = 2**20
 
 REMAPS = 2
 """How often a read begins anew because the file changed under it, or shares were missing."""
+
+Choice = Callable[[int], tuple[int, int]]
+"""(octets of the version that is read) -> the first octet that is wanted of it, and the first that is not any more."""
 
 Modifier = Callable[[bytes, bool], bytes | None]
 """(the contents, whether this is the first attempt) -> the new contents, None for no change. May be called again."""
@@ -135,21 +138,32 @@ class MutableFile:
         ConflictError if the file changed after some of them were written. FormatError if the file has more than
         `largest` octets.
         """
-        self._keys.require_read_key()
         if offset < 0 or (length is not None and length < 0):
             raise ValueError("a range starts at 0 or later, and has no negative length")
+
+        def choose(size: int) -> tuple[int, int]:
+            return offset, size if length is None else min(size, offset + length)
+
+        return await self.read_chosen(sink, choose, largest=largest)
+
+    async def read_chosen(self, sink: Sink, choose: Choice, *, largest: int | None = None) -> int:
+        """As `read`, of octets that are chosen when the size is known: one round trip less than asking for it first.
+
+        What `choose` raises ends the read. It is called again if the file changed before any octet was written.
+        """
+        self._keys.require_read_key()
         counting = _CountingSink(sink)
         for attempt in range(REMAPS + 1):
             found = await self._find(MapMode.CHECK if attempt else MapMode.READ)
             prefix = _require_size(require_best(found), largest)
-            stop = prefix.size if length is None else min(prefix.size, offset + length)
+            start, stop = choose(prefix.size)
             try:
-                await self._session.read(found, prefix, counting, offset, max(0, stop - offset))
+                await self._session.read(found, prefix, counting, start, max(0, stop - start))
             except (ConflictError, NotEnoughSharesError):
                 if counting.taken or attempt == REMAPS:
                     raise
                 continue
-            return max(0, stop - offset)
+            return max(0, stop - start)
         raise AssertionError("the loop returns or raises")
 
     async def read_all(self, largest: int | None = None) -> bytes:
@@ -182,7 +196,7 @@ class MutableFile:
     async def update(self, offset: int, data: Buffer) -> None:
         """Replace octets from `offset` on, or append if it is the size; of MDMF only what changes is moved.
 
-        GridError if `offset` lies beyond the end; the errors of `modify`.
+        HoleError if `offset` lies beyond the end; the errors of `modify`.
         """
         self._keys.require_write_key()
         if offset < 0:
@@ -302,7 +316,7 @@ class MutableFile:
             if offset > prefix.size:
                 if memory is not None:
                     return "again"
-                raise GridError(f"octet {offset} lies beyond the end of the file, which has {prefix.size} octets")
+                raise HoleError(f"octet {offset} lies beyond the end of the file, which has {prefix.size} octets")
             await self._update_once(found, prefix, offset, data)
             return "done"
 
