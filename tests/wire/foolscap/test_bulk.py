@@ -98,7 +98,14 @@ async def test_long_string_when_sent_then_costs_one_encryption_per_stroke() -> N
 
 
 def test_layer_when_twisted_changes_then_the_methods_leaned_on_are_still_there() -> None:
-    for name in ("_write", "_flushSendBIO", "_flushReceiveBIO", "_bufferedWrite", "_tlsShutdownFinished"):
+    for name in (
+        "_write",
+        "_flushSendBIO",
+        "_flushReceiveBIO",
+        "_tlsShutdownFinished",
+        "_shutdownTLS",
+        "_unbufferPendingWrites",
+    ):
         assert callable(getattr(TLSMemoryBIOProtocol, name))
     assert issubclass(BulkTransport, BufferingTLSTransport)
 
@@ -207,3 +214,75 @@ async def test_answer_when_the_connection_is_given_up_in_the_middle_of_it_then_t
         await stop_tub(client)
         await stop_tub(server)
     gc.collect()  # A Deferred that failed is told of when it is gone.
+
+
+class _Taker(Referenceable):
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def remote_take(self, data: bytes) -> None:
+        self.sizes.append(len(data))
+
+
+async def test_long_string_when_the_socket_is_slow_then_only_a_stroke_of_cipher_text_waits_for_it() -> None:
+    server, client = start_tub(), start_tub()
+    reference = await client.getReference(await _serve(server))
+    try:
+        layer = _layer(reference)
+        socket = layer.transport._connection
+        waiting = [reference.callRemote("echo", LONG) for _ in range(3)]
+        most = 0
+        while layer._appSendBuffer:
+            most = max(most, len(socket.dataBuffer) + socket._tempDataLen)
+            await deferLater(_reactor(), 0)
+        assert 0 < most < 2 * STROKE_SIZE
+        assert [await answer for answer in waiting] == [LONG] * 3
+    finally:
+        await stop_tub(client)
+        await stop_tub(server)
+
+
+async def test_connection_when_closed_behind_a_long_string_then_sends_all_of_it_first() -> None:
+    server, client = start_tub(), start_tub()
+    await _serve(server)
+    taker = _Taker()
+    reference = await client.getReference(server.registerReference(taker))
+    try:
+        layer = _layer(reference)
+        reference.callRemote("take", LONG).addErrback(lambda _: None)
+        reference.callRemote("take", LONG[1:]).addErrback(lambda _: None)
+        assert layer._appSendBuffer
+        layer.unregisterProducer()
+        layer.loseConnection()
+        lost: Deferred[None] = Deferred()
+        reference.notifyOnDisconnect(lost.callback, None)
+        await lost
+        assert taker.sizes == [len(LONG), len(LONG) - 1]
+    finally:
+        await stop_tub(client)
+        await stop_tub(server)
+
+
+async def test_producer_when_something_waits_then_is_paused_and_when_all_is_sent_goes_on() -> None:
+    server, client = start_tub(), start_tub()
+    reference = await client.getReference(await _serve(server))
+    told: list[str] = []
+    try:
+        layer = _layer(reference)
+        broker_of_ours = layer._producer
+        pause, resume = broker_of_ours.pauseProducing, broker_of_ours.resumeProducing
+
+        def noted(what: str, tell: Any) -> Any:
+            def telling() -> None:
+                told.append(what)
+                tell()
+
+            return telling
+
+        broker_of_ours.pauseProducing, broker_of_ours.resumeProducing = noted("pause", pause), noted("resume", resume)
+        assert await reference.callRemote("echo", LONG) == LONG
+        assert await reference.callRemote("echo", b"x") == b"x"
+        assert told == ["pause", "resume"]
+    finally:
+        await stop_tub(client)
+        await stop_tub(server)

@@ -2,15 +2,18 @@
 
 Twisted's TLS layer encrypts 16 KiB at a time, fetches each record by itself and hands each one to the protocol
 by itself; at megabytes a message that costs more than the cipher. Here a stroke of a quarter megabyte is one
-call out, and on its way in is decrypted record by record to one place and handed on as one. It leans on inner
-methods of that layer and on pyOpenSSL's binding, which the tests of this module hold still.
+call out, and on its way in is decrypted record by record to one place and handed on as one. What is large is
+encrypted when the socket has sent the stroke before it, so that cipher text is neither kept, nor joined, nor gone from
+the processor's caches when it is sent. It leans on inner methods of that layer and on pyOpenSSL's binding, which the
+tests of this module hold still.
 
-Cost per MiB sent: 4 calls into OpenSSL, and no copy to join it with what is small. Received: a call per record, of
-half a microsecond each beside the cipher, and one copy.
+Cost per MiB sent: 4 calls into OpenSSL, 4 turns of the event loop, one copy. Received: a call per record, of
+half a microsecond each beside the cipher, and one copy. Memory: one stroke of cipher text each connection.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from foolscap.crypto import FoolscapContextFactory
@@ -26,6 +29,9 @@ STROKE_SIZE = 2**18
 
 _READ_SIZE = 2**20
 """Octets asked of the socket at once."""
+
+_SEND_SIZE = 2**19
+"""Octets given to the socket at once: a stroke and all that joins it."""
 
 _RECORD_ROOM = STROKE_SIZE // 16384 * 64 + 4096
 """What records add to a stroke: some 22 octets each, and handshake messages."""
@@ -52,21 +58,88 @@ class BulkTransport(BufferingTLSTransport):
     """Twisted's TLS layer with large strokes."""
 
     transport: Any
+    _appSendBuffer: Any  # noqa: N815 - the name is Twisted's; here it is a deque
+
+    def hold_what_waits(self) -> None:
+        """Begin to send what is large stroke by stroke."""
+        self._appSendBuffer = deque()
+        self._unsent_size = 0
+        self._has_paused = False
+        self.transport.registerProducer(_Feeder(self), False)
 
     def _write(self, data: bytes) -> None:
         if self._lostTLSConnection:
             return
-        view, sent = memoryview(data), 0
-        while sent < len(view):
+        if data:
+            self._appSendBuffer.append(memoryview(data))
+        self._feed()
+
+    def _feed(self) -> None:
+        """Encrypt what waits, until the socket has enough."""
+        waiting = self._appSendBuffer
+        while waiting and self._unsent_size < _LARGE_WRITE and not self._lostTLSConnection:
+            view = waiting.popleft()
             try:
-                sent += self._tlsConnection.send(view[sent : sent + STROKE_SIZE])
+                sent = self._tlsConnection.send(view[:STROKE_SIZE])
             except SSL.WantReadError:
-                self._bufferedWrite(bytes(view[sent:]))  # type: ignore[no-untyped-call]
-                return
+                waiting.appendleft(view)
+                break
             except SSL.Error:
-                self._tlsShutdownFinished(Failure())  # type: ignore[no-untyped-call]
+                self._tlsShutdownFinished(Failure())
                 return
+            if sent < len(view):
+                waiting.appendleft(view[sent:])
             self._flushSendBIO()
+        if waiting and not self._has_paused and self._producer is not None:
+            self._has_paused = True
+            self._producer.pauseProducing()
+
+    def socket_is_empty(self) -> None:
+        """Go on: everything that the socket was given is sent."""
+        self._unsent_size = 0
+        if self._appSendBuffer:
+            self._feed()
+            if not self._appSendBuffer:
+                self._close_if_asked()
+        elif self.transport.disconnecting:
+            # It closes once nobody may have more to send.
+            self.transport.unregisterProducer()
+        elif self._has_paused and self._producer is not None:
+            self._has_paused = False
+            self._producer.resumeProducing()
+
+    def socket_is_gone(self) -> None:
+        """Give up what waits."""
+        self._appSendBuffer.clear()
+        if self._producer is not None:
+            self._producer.stopProducing()
+
+    def _close_if_asked(self) -> None:
+        if self.disconnecting and self._producer is None and not self._appSendBuffer:
+            self._shutdownTLS()  # type: ignore[no-untyped-call]
+
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        """Tell this producer when something waits, and when everything is sent."""
+        if not streaming or self._producer is not None:
+            raise RuntimeError("one producer at a time, and one that can be paused")
+        if self._lostTLSConnection:
+            producer.stopProducing()
+        else:
+            self._producer = producer
+
+    def unregisterProducer(self) -> None:
+        """Nobody else will send; close, if that was asked for and nothing waits."""
+        if self._producer is not None:
+            self._producer = None
+            self._has_paused = False
+            self._close_if_asked()
+
+    def _unbufferPendingWrites(self) -> None:
+        self._feed()
+
+    def _tlsShutdownFinished(self, reason: Failure | None) -> None:
+        self._appSendBuffer.clear()
+        super()._tlsShutdownFinished(reason)  # type: ignore[no-untyped-call]
 
     def _flushSendBIO(self) -> None:
         while True:
@@ -74,6 +147,7 @@ class BulkTransport(BufferingTLSTransport):
                 octets = self._tlsConnection.bio_read(STROKE_SIZE + _RECORD_ROOM)
             except SSL.WantReadError:
                 return
+            self._unsent_size += len(octets)
             self.transport.write(octets)
             if len(octets) < STROKE_SIZE + _RECORD_ROOM:
                 return
@@ -112,6 +186,21 @@ class BulkTransport(BufferingTLSTransport):
             TLSMemoryBIOProtocol.write(self, data)
 
 
+class _Feeder:
+    """What a socket asks for more whenever it has sent everything."""
+
+    def __init__(self, layer: BulkTransport) -> None:
+        self._layer = layer
+
+    def resumeProducing(self) -> None:
+        """More, please."""
+        self._layer.socket_is_empty()
+
+    def stopProducing(self) -> None:
+        """No more."""
+        self._layer.socket_is_gone()
+
+
 class _BulkContextFactory(FoolscapContextFactory):
     def getContext(self) -> Any:
         """Foolscap's context, whose writes take a whole stroke instead of one record."""
@@ -132,4 +221,6 @@ class BulkNegotiation(Negotiation):
             # The layer is made inside Twisted, which offers no other place to say of which class.
             layer.__class__ = BulkTransport
             layer.write = layer.write_promptly  # type: ignore[method-assign]
+            layer.hold_what_waits()
+            self.transport.SEND_LIMIT = _SEND_SIZE
         self.transport.bufferSize = _READ_SIZE
