@@ -1,0 +1,166 @@
+"""A body kept until it was read as often as it takes: in memory while it is small, then in a file without a name.
+
+Owns the file, which nobody else can open and which is gone when the process is. Octets are written, and shown to an
+observer such as a hash, on the pool, while more arrive.
+
+Cost: memory: three times BATCH_SIZE. CPU: one pool call per BATCH_SIZE. Disk: each octet is written once.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from errno import EDQUOT, ENOSPC
+from pathlib import Path
+from threading import Lock
+
+from grid.errors import GridError, NoSpaceError
+from grid.ports import Buffer, CpuPool
+from grid.runtime import Tasks
+
+BATCH_SIZE = 2**20
+"""Octets that are written at once; a body of at most so many stays in memory. [spec webapi 1.1]"""
+
+_MOST_PIECES = 1000
+"""Pieces that the system takes in one write, and somewhat more than a batch ever has."""
+
+
+class Spool:
+    """Octets come in, in order; after `finish` they can be read. A context manager: outside of it nothing is kept."""
+
+    def __init__(self, directory: Path, cpu: CpuPool, observe: Callable[[Buffer], None] | None = None) -> None:
+        """directory: on a disk with room. observe: is shown all octets in order, on the pool, unless they stay in memory."""
+        self._directory = directory
+        self._cpu = cpu
+        self._observe = observe
+        self._pieces: list[bytes] = []
+        self._waiting = 0
+        self._size = 0
+        self._file: _UnnamedFile | None = None
+        self._writing: Awaitable[None] | None = None
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def size(self) -> int:
+        """Octets that came."""
+        return self._size
+
+    async def write(self, data: bytes) -> None:
+        """More octets, which are kept and must not change. NoSpaceError if the disk is full."""
+        self._pieces.append(data)
+        self._waiting += len(data)
+        self._size += len(data)
+        if self._waiting > BATCH_SIZE or len(self._pieces) >= _MOST_PIECES:
+            await self._flush()
+
+    async def finish(self) -> None:
+        """All octets came. NoSpaceError if the disk is full."""
+        if self._file is None:
+            self._pieces = [b"".join(self._pieces)]
+            return
+        await self._flush()
+        await self._settle()
+
+    async def read_at(self, offset: int, length: int) -> Buffer:
+        """Exactly those octets."""
+        if self._file is None:
+            return memoryview(self._pieces[0])[offset : offset + length]
+        return await self._cpu.run(self._file.read, offset, length)
+
+    def close(self) -> None:
+        """Forget all octets, once nothing is being done with them any more."""
+        self._pieces.clear()
+        file, self._file = self._file, None
+        if file is not None:
+            Tasks().start(self._close(file))
+
+    async def _flush(self) -> None:
+        """Have what waits written; returns while it is."""
+        await self._settle()
+        if self._waiting <= BATCH_SIZE and self._file is None:
+            # Many small pieces: still little enough to be kept here.
+            self._pieces = [b"".join(self._pieces)]
+            return
+        if self._file is None:
+            self._file = _UnnamedFile(self._directory)
+        pieces, self._pieces, self._waiting = self._pieces, [], 0
+        if pieces:
+            self._writing = self._cpu.run(self._file.append, pieces, self._observe)
+
+    async def _close(self, file: _UnnamedFile) -> None:
+        closing = self._cpu.run(file.close)
+        with suppress(GridError):
+            await self._settle()
+        await closing
+
+    async def _settle(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            await writing
+
+
+class _UnnamedFile:
+    """The file, opened at its first use. Threads take turns, so that it is never closed under one of them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._lock = Lock()
+        self._descriptor: int | None = None
+        self._is_closed = False
+
+    def append(self, pieces: list[bytes], observe: Callable[[Buffer], None] | None) -> None:
+        """Write the pieces at the end, and show them to the observer."""
+        with self._lock:
+            try:
+                self._write(pieces)
+            except OSError as error:
+                if error.errno in (ENOSPC, EDQUOT):
+                    raise NoSpaceError("the disk that the upload is kept on meanwhile is full") from error
+                raise GridError(f"the upload cannot be kept meanwhile: {error.strerror}") from error
+        if observe is not None:
+            for piece in pieces:
+                observe(piece)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly those octets."""
+        with self._lock:
+            data = os.pread(self._require(), length, offset)
+            while len(data) < length:
+                more = os.pread(self._require(), length - len(data), offset + len(data))
+                if not more:
+                    raise GridError("the upload that was kept meanwhile is shorter than it was")
+                data += more
+            return data
+
+    def close(self) -> None:
+        """Give the file and its room back."""
+        with self._lock:
+            self._is_closed = True
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None
+
+    def _require(self) -> int:
+        if self._is_closed:
+            raise GridError("the upload was given up")
+        if self._descriptor is None:
+            with tempfile.TemporaryFile(dir=self._directory, buffering=0) as file:
+                self._descriptor = os.dup(file.fileno())
+        return self._descriptor
+
+    def _write(self, pieces: list[bytes]) -> None:
+        descriptor = self._require()
+        left: list[Buffer] = [piece for piece in pieces if piece]
+        while left:
+            written = os.writev(descriptor, left)
+            while left and written >= len(left[0]):
+                written -= len(left.pop(0))
+            if written:
+                left[0] = memoryview(left[0])[written:]
