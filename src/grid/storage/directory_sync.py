@@ -28,8 +28,6 @@ class DirectorySync:
         """Directories of which a sync is running, with those who came since it began."""
         self._settled: set[str] = set()
         """Prefix directories, which are never removed, whose own names are on the medium."""
-        self._owed: set[str] = set()
-        """Storage indexes whose names failed to be synced, or are being synced."""
 
     async def sync(self, directories: Iterable[str]) -> None:
         """Return when every change made to the directories before this call is on the medium; OSError."""
@@ -43,14 +41,8 @@ class DirectorySync:
         """As sync, for the names of the finished shares of that storage index, up to the storage directory."""
         prefix = prefix_directory(name)
         above = () if prefix in self._settled else (SHARES,)
-        self._owed.add(name)
         await self.sync((share_directory(name), prefix, *above))
-        self._owed.discard(name)
         self._settled.add(prefix)
-
-    def is_owed(self, name: str) -> bool:
-        """Whether the names of that storage index may not be on the medium since an earlier sync_shares failed."""
-        return name in self._owed
 
     def _join(self, directory: str) -> Deferred[None]:
         done: Deferred[None] = Deferred()

@@ -73,11 +73,8 @@ def whole_path(name: str, share_number: int) -> str:
 
 
 def draft_path(name: str, share_number: int) -> str:
-    """Where the next state of a mutable share is written before it takes the share's place.
-
-    The name is no number, so that no other program takes it for a share.
-    """
-    return f"{INCOMING}/{name[:2]}/{name}/{share_number}.draft"
+    """Where the next state of a mutable share is written before it takes the share's place."""
+    return f"{INCOMING}/{name}.{share_number}.draft"
 
 
 def undo_path(name: str) -> str:

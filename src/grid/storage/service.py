@@ -286,13 +286,7 @@ class StorageService:
 
     async def _test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:
         async with self._turns.exclusive(name):
-            answer, is_renamed = await self.run(self._slots.test_and_write, name, call)
-            if answer.passed and (is_renamed or self._directories.is_owed(name)):
-                try:
-                    await self._directories.sync_shares(name)
-                except OSError as error:
-                    raise disk_error(error) from None
-            return answer
+            return await self.run(self._slots.test_and_write, name, call)
 
     async def _examine(self, name: str, work: Callable[..., T], *arguments: object) -> T:
         async with self._turns.exclusive(name):

@@ -18,15 +18,9 @@ from grid.ports import LeaseSecrets, Range, ShareNumber, SlotAnswer, SlotSecrets
 from grid.storage.disk import Disk, Handle
 from grid.storage.incoming import make_directories, remove_if_empty
 from grid.storage.leases import RENEWAL_OWNER
-from grid.storage.paths import (
-    draft_path,
-    incoming_directory,
-    incoming_prefix,
-    prefix_directory,
-    share_directory,
-    share_path,
-)
+from grid.storage.paths import draft_path, prefix_directory, share_directory, share_path
 from grid.storage.share_files import ShareFile, opened, plan_lease, share_numbers, skipping
+from grid.storage.share_names import ShareNames
 from grid.storage.slot_writes import (
     SlotState,
     empty_state,
@@ -58,10 +52,10 @@ class SlotCall:
 class _Outcome:
     """What is to be done once every test has held: drafts that are written, changes in place, and removals.
 
-    filled: files of shares whose room was written to.
+    filled: files of shares whose room was written to. is_new: whether there was no share at all.
     """
 
-    is_drafting: bool = False
+    is_new: bool = False
     drafts: dict[ShareNumber, Handle] = field(factory=dict)
     filled: list[Handle] = field(factory=list)
     changes: list[Change] = field(factory=list)
@@ -74,6 +68,7 @@ class SlotStore:
     def __init__(self, store: ShareStore) -> None:
         self._store = store
         self._disk: Disk = store.disk
+        self._names = ShareNames(store.disk, durable=store.durable)
 
     def read(
         self, name: str, numbers: frozenset[ShareNumber], ranges: Sequence[Range]
@@ -91,22 +86,22 @@ class SlotStore:
         budget.require()
         return found
 
-    def test_and_write(self, name: str, call: SlotCall) -> tuple[SlotAnswer, bool]:
-        """The answer, and whether the shares' directories must be synced before it is given.
+    def test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:
+        """The answer, once what it says is on the medium.
 
         BadWriteEnablerError, UnknownVersionError, DataTooLargeError, NoSpaceError, OSError: nothing is changed, but
         that an OSError after the new states are complete may leave some shares changed and others not.
         """
         self._store.undo.settle(name)
-        states, answer = self._examine(name, call)
-        if not answer.passed:
-            return answer, False
         outcome = _Outcome()
         try:
             with ExitStack() as handles:
+                shares, answer = self._examine(name, call, handles, outcome)
+                if not answer.passed:
+                    return answer
                 handles.callback(self._close_filled, outcome)
                 for number, vector in call.vectors.items():
-                    self._prepare(name, number, states.get(number), vector, call, outcome)
+                    self._prepare(name, number, shares.get(number), vector, call, outcome)
                     if number in outcome.drafts:
                         handles.callback(self._disk.close_file, outcome.drafts[number])
                 self._sync([*outcome.drafts.values(), *outcome.filled])
@@ -114,45 +109,56 @@ class SlotStore:
             self._commit(name, outcome)
         finally:
             self._clear_drafts(name, outcome)
-        return answer, outcome.is_drafting or bool(outcome.removals)
+        if call.vectors:
+            self._names.settle(name)
+        return answer
 
-    def _examine(self, name: str, call: SlotCall) -> tuple[dict[ShareNumber, SlotState], SlotAnswer]:
-        """The state of each share named that is here, and the answer."""
-        states: dict[ShareNumber, SlotState] = {}
+    def _examine(
+        self, name: str, call: SlotCall, handles: ExitStack, outcome: _Outcome
+    ) -> tuple[dict[ShareNumber, ShareFile], SlotAnswer]:
+        """Each share named that is here, open until the handles are closed, and the answer."""
+        shares: dict[ShareNumber, ShareFile] = {}
         data: dict[ShareNumber, list[bytes]] = {}
         passed, budget = True, _Budget()
-        for number in share_numbers(self._disk, name):
+        numbers = share_numbers(self._disk, name)
+        outcome.is_new = not numbers
+        for number in numbers:
             with ExitStack() as stack:
                 vector = call.vectors.get(number)
                 if vector is None:
                     stack.enter_context(skipping(name, number))
-                share = stack.enter_context(opened(self._disk, name, number))
+                    share = stack.enter_context(opened(self._disk, name, number))
+                else:
+                    share = handles.enter_context(opened(self._disk, name, number))
                 slot = _require_slot(share)
                 _require_enabler(slot, call.secrets.write_enabler)
                 if vector is not None:
-                    states[number] = SlotState(slot=slot, leases=share.leases())
+                    shares[number] = share
                     passed = passed and _holds(share, vector)
                 if budget.admits(slot, call.ranges):
                     data[number] = share.read(call.ranges)
         budget.require()
         for number, vector in call.vectors.items():
-            if number not in states:
+            if number not in shares:
                 passed = passed and not any(specimen for _, _, specimen in vector.tests)
-        return states, SlotAnswer(passed=passed, data=data)
+        return shares, SlotAnswer(passed=passed, data=data)
 
     def _prepare(
         self,
         name: str,
         number: ShareNumber,
-        state: SlotState | None,
+        share: ShareFile | None,
         vector: TestWrite,
         call: SlotCall,
         outcome: _Outcome,
     ) -> None:
         if vector.new_length == 0:
-            outcome.removals += [] if state is None else [number]
+            outcome.removals += [] if share is None else [number]
             return
-        before = state or empty_state(call.secrets, self._store.node_id)
+        if share is None:
+            before = empty_state(call.secrets, self._store.node_id)
+        else:
+            before = SlotState(slot=_require_slot(share), leases=share.leases())
         after = with_lease(
             SlotState(slot=written(before.slot, vector), leases=before.leases),
             call.secrets.lease,
@@ -160,22 +166,18 @@ class SlotStore:
             node_id=self._store.node_id,
             available=self._store.available_space(),
         )
-        if state is None:
-            outcome.is_drafting = True
+        if share is None:
             outcome.drafts[number] = write_draft(self._disk, name, number, None, after, vector)
-            return
-        with opened(self._disk, name, number) as share:
-            if not vector.writes and after.slot == before.slot:
-                change = self._plan_lease(share, call.secrets.lease, call.now)
-                outcome.changes += [] if change is None else [change]
-            elif fills_room(before, after, vector):
-                outcome.filled.append(fill_room(self._disk, name, number, vector))
-                outcome.changes.append(new_front(number, after))
-            elif is_worth_copying(before.slot, vector):
-                outcome.is_drafting = True
-                outcome.drafts[number] = write_draft(self._disk, name, number, share, after, vector)
-            else:
-                outcome.changes.append(plan_in_place(share, before.slot, after, vector))
+        elif not vector.writes and after.slot == before.slot:
+            change = self._plan_lease(share, call.secrets.lease, call.now)
+            outcome.changes += [] if change is None else [change]
+        elif fills_room(before, after, vector):
+            outcome.filled.append(fill_room(self._disk, name, number, vector))
+            outcome.changes.append(new_front(number, after))
+        elif is_worth_copying(before.slot, vector):
+            outcome.drafts[number] = write_draft(self._disk, name, number, share, after, vector)
+        else:
+            outcome.changes.append(plan_in_place(share, before.slot, after, vector))
 
     def _plan_lease(self, share: ShareFile, secrets: LeaseSecrets, now: float) -> Change | None:
         return plan_lease(
@@ -200,22 +202,24 @@ class SlotStore:
 
     def _commit(self, name: str, outcome: _Outcome) -> None:
         """Put the drafts in place, and remove what goes."""
-        if outcome.drafts:
+        if outcome.drafts or outcome.removals:
+            self._names.changing(name, is_new=outcome.is_new)
+        if outcome.drafts and outcome.is_new:
             make_directories(self._disk, prefix_directory(name), share_directory(name))
         for number in list(outcome.drafts):
             self._disk.rename(draft_path(name, number), share_path(name, number))
             del outcome.drafts[number]
         for number in outcome.removals:
             self._disk.unlink(share_path(name, number))
+        if outcome.removals:
+            remove_if_empty(self._disk, share_directory(name))
 
     def _clear_drafts(self, name: str, outcome: _Outcome) -> None:
-        """Remove what is left of drafts, whether they were put in place or not, and directories that are empty."""
+        """Remove what is left of drafts that were not put in place, and a directory that was made for them."""
         for number in outcome.drafts:
             with skipping(name, number):
                 self._disk.unlink(draft_path(name, number))
-        if outcome.is_drafting:
-            remove_if_empty(self._disk, incoming_directory(name), incoming_prefix(name))
-        if outcome.is_drafting or outcome.removals:
+        if outcome.drafts and outcome.is_new:
             remove_if_empty(self._disk, share_directory(name))
 
 

@@ -16,9 +16,9 @@ from grid.errors import NoSpaceError
 from grid.limits import MAX_LEASES
 from grid.ports import Buffer, LeaseSecrets, ShareNumber, SlotSecrets, TestWrite
 from grid.storage.disk import Disk, Handle
-from grid.storage.incoming import create_anew, make_directories
+from grid.storage.incoming import create_anew
 from grid.storage.leases import RENEWAL_OWNER, SLOT_LEASE_SIZE, Lease, find_lease, new_lease
-from grid.storage.paths import draft_path, incoming_directory, incoming_prefix, share_path
+from grid.storage.paths import draft_path, share_path
 from grid.storage.share_files import ShareFile, free_slot
 from grid.storage.slots import DATA_OFFSET, LATEST_VERSION, Slot, pack_back, pack_front
 from grid.storage.undo import Change
@@ -125,7 +125,6 @@ def write_draft(
 
     old: the share's file, None for a new share.
     """
-    make_directories(disk, incoming_prefix(name), incoming_directory(name))
     path = draft_path(name, number)
     handle = create_anew(disk, path)
     try:
