@@ -66,8 +66,8 @@ class Client(Protocol):
         """Repair, and raise unless the file is healthy then."""
 
 
-class TahoeClient:
-    """A running Tahoe-LAFS 1.20 client node, through its web gateway, or (`cli_*`) through its command line."""
+class WebClient:
+    """A running client node of either kind, through its web gateway."""
 
     def __init__(self, node: NodeProcess) -> None:
         self.node = node
@@ -123,6 +123,24 @@ class TahoeClient:
         if not done["post-repair-results"]["results"]["healthy"]:
             raise RuntimeError(f"the repair did not succeed: {done['post-repair-results']['results']}")
 
+    @contextmanager
+    def _request(self, method: str, path: str, body: Any = None, size: int = 0) -> Iterator[http.client.HTTPResponse]:
+        base = urllib.parse.urlsplit(self.url)
+        assert base.hostname is not None
+        connection = http.client.HTTPConnection(base.hostname, base.port, timeout=COMMAND_S, blocksize=COPY_BYTES)
+        try:
+            connection.request(method, "/" + path, body=body, headers={"Content-Length": str(size)} if body else {})
+            answer = connection.getresponse()
+            if answer.status not in (200, 201):
+                raise RuntimeError(f"{method} answered {answer.status}: {answer.read()[:2000]!r}")
+            yield answer
+        finally:
+            connection.close()
+
+
+class TahoeClient(WebClient):
+    """A running Tahoe-LAFS 1.20 client node, through its web gateway, or (`cli_*`) through its command line."""
+
     def cli_put(self, path: Path) -> str:
         """`tahoe put`."""
         return self._cli("put", str(path)).decode("ascii").strip()
@@ -139,19 +157,9 @@ class TahoeClient:
     def _cli(self, *arguments: str) -> bytes:
         return run_command([tahoe_executable(), "-d", str(self.directory), *arguments])
 
-    @contextmanager
-    def _request(self, method: str, path: str, body: Any = None, size: int = 0) -> Iterator[http.client.HTTPResponse]:
-        base = urllib.parse.urlsplit(self.url)
-        assert base.hostname is not None
-        connection = http.client.HTTPConnection(base.hostname, base.port, timeout=COMMAND_S, blocksize=COPY_BYTES)
-        try:
-            connection.request(method, "/" + path, body=body, headers={"Content-Length": str(size)} if body else {})
-            answer = connection.getresponse()
-            if answer.status not in (200, 201):
-                raise RuntimeError(f"{method} answered {answer.status}: {answer.read()[:2000]!r}")
-            yield answer
-        finally:
-            connection.close()
+
+class GridGateway(WebClient):
+    """A running client node of Grid with its web gateway."""
 
 
 class GridClient:

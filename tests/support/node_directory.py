@@ -29,6 +29,7 @@ class NodeSettings:
 
     port: where it listens; 0 for none. convergence, lease_master: 32 octets or None to let the node draw them.
     segment_size: the largest segment of new files, in octets, or None for the 1 MiB that nodes use.
+    gateway: whether it serves the web interface, on any port.
     transport, plaintext_reads, durability: the keys of Grid's nodes; 1.20 has none of them.
     """
 
@@ -45,6 +46,7 @@ class NodeSettings:
     transport: Transport = "auto"
     plaintext_reads: bool = False
     durability: Literal["full", "none"] = "full"
+    gateway: bool = False
     convergence: bytes | None = field(default=None, repr=False)
     lease_master: bytes | None = field(default=None, repr=False)
 
@@ -82,11 +84,10 @@ def make_node(directory: Path, settings: NodeSettings) -> NodeProcess:
 
 
 def _configuration(nickname: str, settings: NodeSettings) -> str:
-    is_tahoe_client = settings.kind == "tahoe" and settings.role == "client"
     lines = [
         "[node]",
         f"nickname = {nickname}",
-        f"web.port = {'tcp:0:interface=127.0.0.1' if is_tahoe_client else ''}",
+        f"web.port = {'tcp:0:interface=127.0.0.1' if settings.gateway else ''}",
         f"tub.port = {f'tcp:{settings.port}:interface=127.0.0.1' if settings.port else 'disabled'}",
         f"tub.location = {f'tcp:127.0.0.1:{settings.port}' if settings.port else 'disabled'}",
     ]

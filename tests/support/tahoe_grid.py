@@ -16,20 +16,24 @@ from typing import Literal, Self
 
 from attrs import evolve, frozen
 
-from tests.support.clients import Client, GridClient, TahoeClient
+from tests.support.clients import Client, GridClient, GridGateway, TahoeClient
 from tests.support.grid_process import NodeProcess, free_ports, stop_all, wait_until
 from tests.support.node_directory import Kind, NodeSettings, Transport, make_node
 
 
 @frozen(kw_only=True)
 class ClientSettings:
-    """What a client encodes with; segment_size in octets, None for the usual 1 MiB."""
+    """What a client encodes with; segment_size in octets, None for the usual 1 MiB.
+
+    gateway: run a web gateway of Grid; 1.20's clients always do.
+    """
 
     kind: Kind
     needed: int = 3
     happy: int = 7
     total: int = 10
     segment_size: int | None = None
+    gateway: bool = False
 
 
 class ProcessGrid:
@@ -110,6 +114,7 @@ class ProcessGrid:
                 happy=settings.happy,
                 total=settings.total,
                 segment_size=settings.segment_size,
+                gateway=settings.gateway or settings.kind == "tahoe",
                 force_foolscap=self._force_foolscap,
                 transport=self._transport,
                 plaintext_reads=self._plaintext_reads,
@@ -118,10 +123,10 @@ class ProcessGrid:
             ),
         )
         client: Client
-        if settings.kind == "tahoe":
+        if settings.kind == "tahoe" or settings.gateway:
             node.start()
             self._gateways.append(node)
-            client = TahoeClient(node)
+            client = TahoeClient(node) if settings.kind == "tahoe" else GridGateway(node)
         else:
             client = GridClient(directory)
         self.clients.append(client)
