@@ -195,3 +195,32 @@ MAX_DIRECTORY_ENTRIES = 2**20
 
 MAX_METADATA_DEPTH = 100
 """Objects and lists within each other in a link's metadata; real ones have 2, and Python's own parser ends near 1000."""
+
+GATEWAY_HEADERS_SIZE = 32 * 1024
+"""Octets of a request's line and headers to the gateway; a path with two capabilities has one thousand."""
+
+GATEWAY_HEADER_COUNT = 100
+"""Header fields in a request to the gateway; browsers send twenty."""
+
+GATEWAY_HEADER_S = 30.0
+"""How long a request's headers may take in all."""
+
+GATEWAY_IDLE_S = 120
+"""How long a connection to the gateway may be without a request."""
+
+GATEWAY_BODY_PERIOD_S = 60.0
+"""How often the gateway looks whether a body comes on."""
+
+GATEWAY_BODY_PACE = 4096
+"""Octets of a body that must come in each such period while they are waited for."""
+
+GATEWAY_STALL_S = 600.0
+"""How long a client may take nothing of an answer."""
+
+GATEWAY_DISCARDED = 32 * 2**20
+"""Octets of a body that are taken after the answer, so that the client gets to read it."""
+
+# Files through the web gateway.
+
+MAX_SDMF_BODY = 256 * 2**20
+"""Octets of an SDMF file that is stored through a gateway: it is one segment, encoded whole in memory."""

@@ -1,0 +1,112 @@
+"""What a handler answers: a status, headers and octets, all at hand or written as they come. Pure. [spec webapi 1.5]"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from html import escape
+
+from attrs import field, frozen
+
+from grid.caps import KnownCap
+from grid.gateway.faults import Headers, HttpFault
+from grid.ports import Sink
+
+TEXT = "text/plain;charset=utf-8"
+HTML = "text/html; charset=utf-8"
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
+    "connect-src 'self'; frame-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+"""Pages run our scripts and nobody else's; what they show of files comes from here."""
+
+
+@frozen
+class Answer:
+    """An answer whose body is at hand. content_type: "" for none."""
+
+    status: int
+    content_type: str
+    body: bytes = field(default=b"", repr=False)
+    headers: Headers = ()
+
+
+@frozen
+class StreamedAnswer:
+    """An answer whose body is written as it comes. size: octets in all, None if not known.
+
+    write: called once, with where the octets go; an error before the first octet becomes the answer instead,
+    one after it ends the connection. Not called for HEAD.
+    """
+
+    status: int
+    content_type: str
+    size: int | None
+    headers: Headers
+    write: Callable[[Sink], Awaitable[None]] = field(repr=False)
+
+
+AnyAnswer = Answer | StreamedAnswer
+
+
+def cap_answer(cap: KnownCap | str, status: int = 200) -> Answer:
+    """A capability as most requests that store something answer it."""
+    return Answer(status, "text/html", _cap_text(cap))
+
+
+def plain_cap(cap: KnownCap | str, status: int = 200) -> Answer:
+    """A capability as plain text."""
+    return Answer(status, "text/plain", _cap_text(cap))
+
+
+def json_answer(value: object, status: int = 200) -> Answer:
+    """JSON as 1.20 lays it out."""
+    text = json.dumps(value, indent=1, ensure_ascii=True) + "\n"
+    return Answer(status, "text/plain", text.encode("ascii"))
+
+
+def modern_json(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
+    """JSON by its own type."""
+    body = json.dumps(value, ensure_ascii=True).encode("ascii")
+    return Answer(status, "application/json; charset=utf-8", body, tuple((headers or {}).items()))
+
+
+def text_answer(text: str, status: int = 200) -> Answer:
+    """A fixed short text."""
+    return Answer(status, "text/html", text.encode("utf-8"))
+
+
+def page(html: str, status: int = 200, headers: Headers = ()) -> Answer:
+    """A page for people."""
+    return Answer(status, HTML, html.encode("utf-8"), (("Content-Security-Policy", PAGE_POLICY), *headers))
+
+
+def redirect(location: str, status: int = 302) -> Answer:
+    """Elsewhere. location: as it is sent; ValueError if it could not be a header."""
+    if any(ord(character) < 0x21 or ord(character) > 0x7E for character in location):
+        raise ValueError("a location has visible ASCII characters only")
+    body = b"" if status == 303 else b"<html><head><title>Moved</title></head><body><p>Moved.</p></body></html>\n"
+    return Answer(status, HTML, body, (("Location", location),))
+
+
+def lines(write: Callable[[Sink], Awaitable[None]]) -> StreamedAnswer:
+    """Lines that come while the work goes on."""
+    return StreamedAnswer(200, "text/html", None, (), write)
+
+
+def fault_answer(fault: HttpFault) -> Answer:
+    """What a client is told of a fault."""
+    message = str(fault)
+    if fault.shape == "json":
+        return Answer(fault.status, "text/html", json.dumps({"error": message}).encode("ascii"), fault.headers)
+    if fault.shape == "page":
+        html = (
+            f'<!DOCTYPE html><html lang="en"><head><title>{fault.status} - Error</title></head>'
+            f"<body><h1>Error</h1><p>{escape(message)}</p></body></html>\n"
+        )
+        return page(html, fault.status, fault.headers)
+    return Answer(fault.status, TEXT, message.encode("utf-8") + b"\n", fault.headers)
+
+
+def _cap_text(cap: KnownCap | str) -> bytes:
+    return (cap if isinstance(cap, str) else cap.to_string()).encode("ascii")

@@ -1,0 +1,189 @@
+"""What goes wrong, as a client of the gateway is told: a status, a shape and one line. Pure. [spec webapi 1.6]
+
+Owns the table from errors to statuses. Never a traceback, a capability or a URL.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from grid.errors import (
+    AuthorityError,
+    CapError,
+    ChildOfWrongTypeError,
+    ConflictError,
+    DamagedFileError,
+    DataTooLargeError,
+    ExistingChildError,
+    FormatError,
+    GridError,
+    HoleError,
+    IntegrityError,
+    MustBeDeepImmutableError,
+    MustBeReadOnlyError,
+    MustForceRepairError,
+    NoServersError,
+    NoSpaceError,
+    NoSuchChildError,
+    NotEnoughSharesError,
+    NotHappyError,
+    NotWriteableError,
+    PeerError,
+    UnknownWriteCapError,
+)
+
+Shape = Literal["plain", "page", "json"]
+"""plain: a line of text; page: for people; json: an object with the message. [spec webapi 1.6]"""
+
+Headers = tuple[tuple[str, str], ...]
+
+_SECRETS = re.compile(r"(?:URI(?::|%3[Aa])|x-(?:pc|ac)|pb(?:\+tor)?://|https?://)[^\s'\"()<>,]*")
+
+
+class HttpFault(GridError):
+    """A request that cannot be answered as it was meant: the status, and the line that says why."""
+
+    status = 500
+
+    def __init__(self, message: str, *, shape: Shape = "plain", headers: Headers = ()) -> None:
+        super().__init__(_SECRETS.sub("...", message))
+        self.shape: Shape = shape
+        self.headers = headers
+
+
+class BadRequest(HttpFault):
+    """400: the request cannot be understood, or asks for what there is not."""
+
+    status = 400
+
+
+class Unauthorized(HttpFault):
+    """401: it takes the node's token."""
+
+    status = 401
+
+
+class Forbidden(HttpFault):
+    """403: understood, and refused."""
+
+    status = 403
+
+
+class NotFound(HttpFault):
+    """404: there is no such thing."""
+
+    status = 404
+
+
+class MethodNotAllowed(HttpFault):
+    """405: the resource has other methods, which `Allow` names."""
+
+    status = 405
+
+
+class RequestTimeout(HttpFault):
+    """408: the request comes too slowly."""
+
+    status = 408
+
+
+class Conflict(HttpFault):
+    """409: it does not fit what is there."""
+
+    status = 409
+
+
+class Gone(HttpFault):
+    """410: the shares that would be needed are not there."""
+
+    status = 410
+
+
+class PayloadTooLarge(HttpFault):
+    """413: more than is taken."""
+
+    status = 413
+
+
+class RangeNotSatisfiable(HttpFault):
+    """416: the range starts behind the end."""
+
+    status = 416
+
+
+class MisdirectedRequest(HttpFault):
+    """421: the Host is not one of this gateway's."""
+
+    status = 421
+
+
+class TooManyRequests(HttpFault):
+    """429: as many as are served at once are under way."""
+
+    status = 429
+
+
+class InternalError(HttpFault):
+    """500: our own mistake; the log has more."""
+
+
+class NotImplementedHere(HttpFault):
+    """501: the method, or a header, is not known for this resource."""
+
+    status = 501
+
+
+class ServiceUnavailable(HttpFault):
+    """503: the grid, not the request, is what is lacking."""
+
+    status = 503
+
+
+class InsufficientStorage(HttpFault):
+    """507: a disk is full."""
+
+    status = 507
+
+
+def fault_of(error: GridError, *, shape: Shape = "plain") -> HttpFault:
+    """What a client is told of an error of the engines."""
+    match error:
+        case HttpFault():
+            return error
+        case NotEnoughSharesError():
+            return Gone(f"{_shares_kind(error)}: {error}", shape=shape)
+        case DamagedFileError() | IntegrityError():
+            return Gone(f"UnrecoverableFileError: {error}", shape=shape)
+        case NoServersError() | NotHappyError() | PeerError():
+            name = _GRID_ERRORS.get(type(error), type(error).__name__)
+            return ServiceUnavailable(f"{name}: {error}", shape=shape)
+        case NoSuchChildError():
+            return NotFound(f"No such child: {error.name}", shape="page")
+        case ExistingChildError() | ChildOfWrongTypeError() | ConflictError() | MustForceRepairError():
+            return Conflict(str(error), shape=shape)
+        case NotWriteableError() | AuthorityError():
+            return Forbidden(f"NotWriteableError: {error}", shape=shape)
+        case CapError() | FormatError() | HoleError():
+            name = _CAP_ERRORS.get(type(error))
+            return BadRequest(f"{name}: {error}" if name else str(error), shape=shape)
+        case DataTooLargeError():
+            return PayloadTooLarge(f"FileTooLargeError: {error}", shape=shape)
+        case NoSpaceError():
+            return InsufficientStorage(str(error), shape=shape)
+        case _:
+            return InternalError(f"{type(error).__name__}: {error}", shape=shape)
+
+
+_GRID_ERRORS: dict[type[GridError], str] = {NotHappyError: "UploadUnhappinessError"}
+
+_CAP_ERRORS: dict[type[GridError], str] = {
+    MustBeDeepImmutableError: "MustBeDeepImmutableError",
+    MustBeReadOnlyError: "MustBeReadonlyError",
+    UnknownWriteCapError: "MustNotBeUnknownRWError",
+}
+"""The names that 1.20 begins these lines with."""
+
+
+def _shares_kind(error: NotEnoughSharesError) -> str:
+    return "NotEnoughSharesError" if error.found else "NoSharesError"

@@ -1,0 +1,101 @@
+"""What all handlers share: the grid, the settings, and who may be shown what."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from attrs import define, field, frozen
+
+from grid.caps import DirectoryCap, KnownCap, LitCap
+from grid.directory.filestore import FileStore
+from grid.gateway.exchange import Exchange
+from grid.gateway.faults import Forbidden, Unauthorized
+from grid.gateway.openfiles import OpenFiles
+
+
+@frozen(kw_only=True)
+class GatewaySettings:
+    """spool_directory: where uploads are kept while they are; private. api_token: of this start of the node.
+
+    hosts: names that a Host header may have, None for any. happy: servers that a put takes.
+    """
+
+    spool_directory: Path
+    static_directory: Path
+    api_token: bytes = field(repr=False)
+    hosts: frozenset[str] | None = None
+    happy: int = 7
+    nickname: str = ""
+    max_concurrent: int = 1000
+    drain_s: float = 60.0
+
+
+@frozen(kw_only=True)
+class ServerView:
+    """What is known of a storage server. status: one line."""
+
+    server_id: str
+    nickname: str
+    is_connected: bool
+    status: str
+    version: str | None = None
+    available_space: int | None = None
+    last_received_at: float | None = None
+    transport: str = ""
+    latency_s: float | None = None
+
+
+class ClientView(Protocol):
+    """What the gateway shows of its node."""
+
+    def servers(self) -> Sequence[ServerView]:
+        """All servers known, connected or not."""
+
+    def introducers(self) -> Sequence[str]:
+        """The state of the connection to each introducer, one line each."""
+
+
+class Blocks(Protocol):
+    """What may not be shown. [spec webapi 11]"""
+
+    def reason(self, storage_index: bytes) -> str | None:
+        """Why the object must not be shown; None if it may."""
+
+
+class _BlocksNothing:
+    def reason(self, storage_index: bytes) -> str | None:
+        return None
+
+
+@define(kw_only=True, eq=False)
+class Gateway:
+    """One gateway. store: its grid, whose list of servers is live."""
+
+    store: FileStore
+    client: ClientView
+    settings: GatewaySettings
+    blocks: Blocks = field(factory=_BlocksNothing)
+    open_files: OpenFiles = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.open_files = OpenFiles(self.store.servers, self.store.runtime)
+
+    def require_allowed(self, cap: KnownCap) -> None:
+        """Forbidden if the object is on the list of those that may not be shown."""
+        body = cap.body if isinstance(cap, DirectoryCap) else cap
+        if isinstance(body, LitCap) or body.storage_index is None:
+            return
+        reason = self.blocks.reason(body.storage_index)
+        if reason is not None:
+            raise Forbidden(f"Access Prohibited: {reason}")
+
+    def require_token(self, exchange: Exchange) -> None:
+        """Unauthorized unless the request has the node's token. [spec webapi 9.6]"""
+        scheme, _, token = (exchange.headers.get("authorization") or "").partition(" ")
+        right = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self.settings.api_token)
+        if scheme.lower() != "tahoe-lafs" or not right:
+            challenge = ("WWW-Authenticate", 'tahoe-lafs realm="tahoe-lafs"')
+            raise Unauthorized("Unauthorized", headers=(challenge,))

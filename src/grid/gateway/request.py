@@ -1,0 +1,336 @@
+"""One request of the gateway: its body streams in, a handler runs, the answer streams out. [spec webapi 1.1]
+
+Owns what a request may take of time and memory, and what of it may be logged. Twisted's spooling of whole bodies is
+passed by.
+
+Cost: memory: a body's bound and a window of the engine for each request. One turn of the event loop before a handler runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+from twisted.web import http
+
+from grid import __version__
+from grid.errors import GridError
+from grid.gateway.answers import Answer, AnyAnswer, StreamedAnswer, fault_answer
+from grid.gateway.arguments import Arguments, parse_query
+from grid.gateway.body import Body, gone
+from grid.gateway.exchange import Exchange, Headers, split_path
+from grid.gateway.faults import HttpFault, InternalError, RequestTimeout, ServiceUnavailable, fault_of
+from grid.gateway.guards import check_host, check_origin, loggable
+from grid.gateway.spool import Spool
+from grid.limits import (
+    GATEWAY_BODY_PACE,
+    GATEWAY_BODY_PERIOD_S,
+    GATEWAY_DISCARDED,
+    GATEWAY_STALL_S,
+)
+from grid.ports import Buffer, Timer
+
+if TYPE_CHECKING:
+    from grid.gateway.server import GatewayFactory
+
+_log = Logger("grid.gateway")
+
+COMMON = (
+    ("Server", f"Grid/{__version__}"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Content-Type-Options", "nosniff"),
+)
+"""On every answer. [spec webapi 1.4]"""
+
+
+class Writer:
+    """Where an answer's octets go; waits while the client does not take them."""
+
+    def __init__(self, request: GatewayRequest) -> None:
+        self._request = request
+        self._ready: Deferred[None] | None = None
+        self._is_paused = False
+        self._stall: Timer | None = None
+        self.written = 0
+
+    async def write(self, data: Buffer) -> None:
+        """Take the octets; the head goes before the first of them."""
+        if self._is_paused:
+            self._ready = Deferred()
+            await self._ready
+        if len(data):
+            self._request.begin_answer()
+            self.written += len(data)
+            self._request.write(data if isinstance(data, bytes) else bytes(data))
+
+    def pauseProducing(self) -> None:
+        """The client is slower than we are."""
+        self._is_paused = True
+        if self._stall is None:
+            self._stall = self._request.clock.call_later(GATEWAY_STALL_S, self._request.abort)
+
+    def resumeProducing(self) -> None:
+        """The client took what it was sent."""
+        self._is_paused = False
+        self._relax()
+        ready, self._ready = self._ready, None
+        if ready is not None:
+            ready.callback(None)
+
+    def stopProducing(self) -> None:
+        """The client is gone; the request hears of it too."""
+        self._relax()
+
+    def _relax(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+
+
+class GatewayRequest(http.Request):
+    """One request, handled from the end of its headers on."""
+
+    channel: Any
+    factory: GatewayFactory
+
+    def __init__(self, channel: Any, *arguments: Any) -> None:
+        super().__init__(channel, *arguments)
+        self.factory = channel.factory
+        self.clock = self.factory.gateway.store.runtime.clock
+        self.body: Body | None = None
+        self._task: Deferred[None] | None = None
+        self._answer: AnyAnswer | None = None
+        self._has_begun = False
+        self._is_over = False
+        self._shown = "/"
+        self._pace: Timer | None = None
+        self._paced = 0
+        self._sent = 0
+
+    # What the channel says.
+
+    def gotLength(self, length: int | None) -> None:
+        """The headers are complete."""
+        self.method, self.uri = self.channel._command, self.channel._path
+        self.clientproto = self.channel._version
+        kind = self.getHeader("content-type") or ""
+        gateway = self.factory.gateway
+        self.body = Body(
+            length,
+            kind,
+            pause=self.channel.stop_reading,
+            resume=self.channel.go_on_reading,
+            make_spool=lambda: Spool(gateway.settings.spool_directory, gateway.store.runtime.cpu),
+        )
+        self.factory.requests.add(self)
+        self.started_at = self.clock.now()
+        self._watch_pace()
+        self.clock.call_later(0, self._start)
+
+    def handleContentChunk(self, data: bytes) -> None:
+        """More of the body."""
+        if self.body is not None:
+            self.body.arrive(data)
+            if self._is_over and self.body.received > GATEWAY_DISCARDED:
+                self._hang_up()
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
+        """The body is complete."""
+        if self.body is not None:
+            self.body.end()
+        if self._is_over:
+            self._finish()
+
+    def connectionLost(self, reason: Any) -> None:
+        """The client went away: whatever is done for it ends."""
+        super().connectionLost(reason)
+        self._relax()
+        if self.body is not None:
+            self.body.fail(gone())
+        if self._task is not None:
+            self._task.cancel()
+        self.factory.forget(self)
+
+    # What the answer does.
+
+    def begin_answer(self) -> None:
+        """Send the head, once."""
+        if self._has_begun or self._answer is None:
+            return
+        self._has_begun = True
+        answer = self._answer
+        self.setResponseCode(answer.status)
+        for name, value in (*COMMON, *answer.headers):
+            self.responseHeaders.setRawHeaders(name, [value])
+        self.responseHeaders.setRawHeaders("Date", [http.datetimeToString().decode("ascii")])
+        if answer.content_type:
+            self.responseHeaders.setRawHeaders("Content-Type", [answer.content_type])
+        size = len(answer.body) if isinstance(answer, Answer) else answer.size
+        if size is not None and answer.status not in (204, 304):
+            self.responseHeaders.setRawHeaders("Content-Length", [str(size)])
+        if self.factory.is_closing or (self.body is not None and not self.body.has_ended):
+            self.responseHeaders.setRawHeaders("Connection", ["close"])
+            self.channel.persistent = False
+
+    def abort(self) -> None:
+        """End the connection now, so that whoever reads the answer sees that it is short."""
+        if self.channel is not None:
+            self.channel.transport.abortConnection()
+
+    # Inside.
+
+    def _start(self) -> None:
+        if not self._disconnected:
+            self._task = Deferred.fromCoroutine(self._serve())
+            self._task.addErrback(self._give_up)
+
+    def _give_up(self, failure: Any) -> None:
+        if failure.check(CancelledError) is None:
+            _log.failure("a request failed", failure=failure)
+            self.abort()
+
+    async def _serve(self) -> None:
+        exchange: Exchange | None = None
+        try:
+            try:
+                exchange = self._make_exchange()
+                answer = await self.factory.routes.dispatch(exchange)
+            except (GridError, CancelledError) as error:
+                answer = self._of_error(error)
+            except Exception:
+                _log.failure("a request failed")
+                answer = fault_answer(InternalError("an error inside the gateway; its log says more"))
+            await self._send(answer)
+        finally:
+            if exchange is not None:
+                exchange.close()
+
+    def _of_error(self, error: BaseException) -> Answer:
+        if not isinstance(error, GridError):
+            raise error
+        return fault_answer(error if isinstance(error, HttpFault) else fault_of(error))
+
+    def _make_exchange(self) -> Exchange:
+        if len(self.factory.requests) > self.factory.gateway.settings.max_concurrent:
+            raise ServiceUnavailable(
+                "too many requests are under way; try again later", headers=(("Retry-After", "5"),)
+            )
+        raw_path, _, raw_query = self.uri.partition(b"?")
+        headers = Headers(
+            {
+                name.decode("latin-1").lower(): values[0].decode("latin-1")
+                for name, values in self.requestHeaders.getAllRawHeaders()
+            }
+        )
+        segments = split_path(raw_path)
+        method = self.method.decode("latin-1")
+        host = check_host(headers, self.factory.gateway.settings.hosts)
+        check_origin(method, headers, host)
+        arguments = Arguments(parse_query(raw_query))
+        self._shown = loggable(segments, arguments.t)
+        assert self.body is not None
+        return Exchange(
+            method=method,
+            segments=segments,
+            headers=headers,
+            arguments=arguments,
+            body=self.body,
+            gateway=self.factory.gateway,
+            origin=f"{'https' if self.isSecure() else 'http'}://{host}",
+            raw_path=raw_path.decode("latin-1"),
+            raw_query=raw_query.decode("latin-1"),
+            peer=str(getattr(self.channel.getPeer(), "host", "")),
+        )
+
+    async def _send(self, answer: AnyAnswer) -> None:
+        self._answer = answer
+        if isinstance(answer, StreamedAnswer) and self.method != b"HEAD":
+            await self._stream(answer)
+        else:
+            self.begin_answer()
+            if isinstance(answer, Answer) and answer.body and self.method != b"HEAD":
+                self._sent = len(answer.body)
+                self.write(answer.body)
+        self._is_over = True
+        if self.body is None or self.body.has_ended:
+            self._finish()
+        else:
+            # Closing over what is still on its way would lose the answer for the client.
+            self.body.discard()
+            self._relax()
+            self._pace = self.clock.call_later(GATEWAY_BODY_PERIOD_S, self._hang_up)
+
+    async def _stream(self, answer: StreamedAnswer) -> None:
+        writer = Writer(self)
+        self.registerProducer(writer, True)
+        try:
+            await answer.write(writer)
+            if answer.size is not None and writer.written != answer.size:
+                raise InternalError("the answer has not the size that it should")
+        except Exception as error:
+            if writer.written == 0 and isinstance(error, GridError):
+                self._answer = self._of_error(error)
+                self.begin_answer()
+                self.write(self._answer.body)
+                return
+            if not isinstance(error, CancelledError):
+                _log.info("an answer was cut short: {kind}", kind=type(error).__name__)
+                self.abort()
+            raise
+        finally:
+            self._sent = writer.written
+            writer.stopProducing()
+            if not self._disconnected:
+                self.unregisterProducer()
+        self.begin_answer()
+
+    def _finish(self) -> None:
+        if self.finished or self._disconnected:
+            return
+        self._relax()
+        took_ms = 1000 * (self.clock.now() - self.started_at)
+        code, size = self.code, self._sent
+        _log.info(
+            "{method} {path} {code} {size} {ms:.0f} ms",
+            method=self._method,
+            path=self._shown,
+            code=code,
+            size=size,
+            ms=took_ms,
+        )
+        self.finish()
+        self.factory.forget(self)
+
+    @property
+    def _method(self) -> str:
+        text = self.method.decode("latin-1")
+        return text if text.isalpha() and len(text) < 12 else "?"
+
+    def _hang_up(self) -> None:
+        if not self.finished and not self._disconnected:
+            self.channel.persistent = False
+            self._finish()
+
+    def _watch_pace(self) -> None:
+        """Look again and again whether the body comes on."""
+        self._pace = self.clock.call_later(GATEWAY_BODY_PERIOD_S, self._check_pace)
+
+    def _check_pace(self) -> None:
+        body = self.body
+        if body is None or body.has_ended or self._is_over:
+            return
+        if body.is_wanted and body.received - self._paced < GATEWAY_BODY_PACE:
+            if not self._has_begun and self._task is not None:
+                body.fail(RequestTimeout("the body comes too slowly"))
+            else:
+                self.abort()
+            return
+        self._paced = body.received
+        self._watch_pace()
+
+    def _relax(self) -> None:
+        if self._pace is not None:
+            self._pace.cancel()
+            self._pace = None

@@ -1,0 +1,47 @@
+"""Which handler answers which path, by its first segment. [spec webapi 2]"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from grid.gateway.answers import AnyAnswer
+from grid.gateway.exchange import Exchange
+from grid.gateway.faults import MethodNotAllowed, NotFound, NotImplementedHere
+
+Handler = Callable[[Exchange], Awaitable[AnyAnswer]]
+
+KNOWN_METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})
+
+
+class Routes:
+    """Handlers by first segment; "" is the root."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def add(self, handlers: Mapping[str, Handler]) -> None:
+        """More of them; ValueError if two are for one segment."""
+        for segment, handler in handlers.items():
+            if segment in self._handlers:
+                raise ValueError(f"two handlers for /{segment}")
+            self._handlers[segment] = handler
+
+    @property
+    def segments(self) -> frozenset[str]:
+        """All first segments."""
+        return frozenset(self._handlers)
+
+    async def dispatch(self, exchange: Exchange) -> AnyAnswer:
+        """The handler's answer; NotFound if there is none, NotImplementedHere for a method that nothing knows."""
+        if exchange.method not in KNOWN_METHODS:
+            raise NotImplementedHere("the method is not known here")
+        handler = self._handlers.get(exchange.segments[0])
+        if handler is None:
+            raise NotFound("there is no such page", shape="page")
+        return await handler(exchange)
+
+
+def allow(exchange: Exchange, *methods: str) -> None:
+    """MethodNotAllowed unless the method is one of these."""
+    if exchange.method not in methods:
+        raise MethodNotAllowed("this resource has other methods", headers=(("Allow", ", ".join(methods)),))

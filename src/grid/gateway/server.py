@@ -1,0 +1,138 @@
+"""HTTP for the gateway, over Twisted's: connections, and all of them together. [spec webapi 1.1]
+
+Owns the limits on a connection, and the end of the gateway, which lets what runs come to its own. Leans on Twisted's channel
+for the parsing.
+
+Cost: memory: a body's bound and a window of the engine for each request. One turn of the event loop before a handler runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.protocol import connectionDone
+from twisted.web import http
+
+from grid.gateway.gateway import Gateway
+from grid.gateway.request import GatewayRequest
+from grid.gateway.routing import Routes
+from grid.limits import GATEWAY_HEADER_COUNT, GATEWAY_HEADER_S, GATEWAY_HEADERS_SIZE, GATEWAY_IDLE_S
+from grid.ports import Timer
+
+_SEND_SIZE = 2**20
+"""Octets given to the socket at once."""
+
+
+class GatewayChannel(http.HTTPChannel):
+    """One connection."""
+
+    factory: GatewayFactory
+    transport: Any
+    site: Any
+    maxHeaders = GATEWAY_HEADER_COUNT
+    totalHeadersSize = GATEWAY_HEADERS_SIZE
+    requestFactory: Any = GatewayRequest
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._header_timer: Timer | None = None
+
+    def connectionMade(self) -> None:
+        """Begin; what a stranger may take his time for is bounded from here on."""
+        super().connectionMade()
+        self.transport.SEND_LIMIT = _SEND_SIZE
+        self.setTimeout(GATEWAY_IDLE_S)
+
+    def dataReceived(self, data: bytes) -> None:
+        """More from the client."""
+        if self._header_timer is None and not self._handlingRequest and not self._has_headers():
+            clock = self.factory.gateway.store.runtime.clock
+            self._header_timer = clock.call_later(GATEWAY_HEADER_S, self._headers_are_late)
+        super().dataReceived(data)
+
+    def allHeadersReceived(self) -> None:
+        """The request's own limits hold from here on."""
+        self._relax()
+        self.setTimeout(None)
+        super().allHeadersReceived()
+
+    def requestDone(self, request: Any) -> None:
+        """Wait for the next request, for a while."""
+        super().requestDone(request)
+        if self.persistent:
+            self.setTimeout(GATEWAY_IDLE_S)
+
+    def connectionLost(self, reason: Any = connectionDone) -> None:
+        """The client went away."""
+        self._relax()
+        super().connectionLost(reason)
+
+    def stop_reading(self) -> None:
+        """A body waits to be taken."""
+        self._networkProducer.pauseProducing()
+
+    def go_on_reading(self) -> None:
+        """It was."""
+        self._networkProducer.resumeProducing()
+
+    def _has_headers(self) -> bool:
+        return bool(self.requests) and getattr(self.requests[-1], "body", None) is not None
+
+    def _headers_are_late(self) -> None:
+        self._header_timer = None
+        self.transport.abortConnection()
+
+    def _relax(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+
+class GatewayFactory(http.HTTPFactory):
+    """All connections of a gateway."""
+
+    protocol: Any = GatewayChannel
+    reactor: Any
+
+    def __init__(self, gateway: Gateway, routes: Routes, reactor: Any) -> None:
+        super().__init__(timeout=GATEWAY_IDLE_S, reactor=reactor)
+        self.gateway = gateway
+        self.routes = routes
+        self.requests: set[GatewayRequest] = set()
+        self.is_closing = False
+        self._idle: Deferred[None] | None = None
+
+    def buildProtocol(self, address: Any) -> Any:
+        """A connection's channel, without Twisted's choice between versions of HTTP."""
+        channel: Any = GatewayChannel()
+        channel.factory = self
+        channel.site = self
+        channel.timeOut = GATEWAY_IDLE_S
+        channel.callLater = self.reactor.callLater
+        return channel
+
+    def log(self, request: Any) -> None:
+        """Twisted's own access log has whole URLs in it."""
+
+    def forget(self, request: GatewayRequest) -> None:
+        """The request is over."""
+        self.requests.discard(request)
+        if not self.requests and self._idle is not None and not self._idle.called:
+            self._idle.callback(None)
+
+    async def drain(self, seconds: float) -> None:
+        """Let what runs end, for so long; then cut it."""
+        self.is_closing = True
+        if self.requests:
+            self._idle = Deferred()
+            timer = self.gateway.store.runtime.clock.call_later(seconds, self._cut)
+            try:
+                await self._idle
+            finally:
+                timer.cancel()
+
+    def _cut(self) -> None:
+        for request in list(self.requests):
+            request.abort()
+            self.forget(request)

@@ -1,0 +1,22 @@
+"""All of the gateway's handlers behind one factory. [spec webapi 2]"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grid.gateway import health
+from grid.gateway.gateway import Gateway
+from grid.gateway.routing import Routes
+from grid.gateway.server import GatewayFactory
+
+
+def make_routes(gateway: Gateway) -> Routes:
+    """Every path that the gateway answers."""
+    found = Routes()
+    found.add(health.routes(gateway))
+    return found
+
+
+def make_site(gateway: Gateway, reactor: Any) -> GatewayFactory:  # noqa: ANN401 - Twisted's
+    """What an endpoint listens with."""
+    return GatewayFactory(gateway, make_routes(gateway), reactor)
