@@ -1,0 +1,211 @@
+"""What GET and HEAD answer for a file: its octets, or what is known of it. [spec webapi 4.1-4.6]
+
+Large files stream into the socket as they are proven. An answer begins with the first proven octet, so that a file that
+cannot be read has its own status instead.
+
+Cost: memory: WHOLE_SIZE of a mutable file, or what the engine has under way.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from grid.caps import ChkCap, KnownCap, LitCap, UnknownChild
+from grid.directory.nodejson import describe_file
+from grid.directory.pack import Child
+from grid.errors import ConflictError, GridError, NotEnoughSharesError
+from grid.gateway.answers import Answer, AnyAnswer, StreamedAnswer, json_answer, plain_cap
+from grid.gateway.contenttype import UNNAMED, attachment, content_type
+from grid.gateway.etags import entity_tag, is_held
+from grid.gateway.exchange import Exchange
+from grid.gateway.faults import BadRequest, Gone, Headers, RangeNotSatisfiable
+from grid.gateway.filepages import info_page
+from grid.gateway.ranges import ByteRange, RangeBeyondEndError, parse_range
+from grid.mutable.session import Gathering
+from grid.ports import Sink
+
+WHOLE_SIZE = 2**20
+"""Octets of a mutable file that are read before the answer begins, which saves asking for its size first."""
+
+UNTRUSTED: Headers = (("X-Content-Type-Options", "nosniff"), ("Content-Security-Policy", "sandbox"))
+"""Whatever is in a file, it must not act as the gateway's own page. [spec webapi 12]"""
+
+
+async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path: bool) -> AnyAnswer:
+    """What a GET or HEAD of a file or of an object of an unknown kind answers.
+
+    name: the last name of its path, which says its type. by_path: whether it was found in a directory.
+    """
+    view = exchange.arguments.t
+    if exchange.method == "HEAD" and view:
+        raise BadRequest("HEAD takes no t=")
+    if view == "json":
+        return await _json(exchange, child, by_path)
+    if view == "info":
+        return info_page(child, await _size_if_known(exchange, child))
+    target = child.target
+    if isinstance(target, UnknownChild) or target.authority == "verify":
+        raise BadRequest("this capability can be asked for t=json and t=info only: nothing can be read with it")
+    tag = entity_tag(target, view, by_path=by_path)
+    match view:
+        case "":
+            return await _contents(exchange, target, name, tag)
+        case "uri":
+            return _tagged(exchange, plain_cap(target), tag)
+        case "readonly-uri":
+            return _tagged(exchange, plain_cap(target.read_cap()), tag)
+    raise BadRequest(f"GET of a file: t={view!r} is not known")
+
+
+async def _json(exchange: Exchange, child: Child, by_path: bool) -> Answer:
+    target = child.target
+    if isinstance(target, UnknownChild):
+        return json_answer(describe_file(child, None, by_path=by_path))
+    tag = entity_tag(target, "json", by_path=by_path)
+    size = await _size_if_known(exchange, child)
+    return _tagged(exchange, json_answer(describe_file(child, size, by_path=by_path)), tag)
+
+
+async def _size_if_known(exchange: Exchange, child: Child) -> int | None:
+    """Octets; of a file that is lost, or whose capability does not tell, None: much else is known of it."""
+    target = child.target
+    if isinstance(target, UnknownChild) or (target.is_mutable and target.authority == "verify"):
+        return None
+    try:
+        return await exchange.gateway.store.size(target)
+    except GridError:
+        return None
+
+
+def _tagged(exchange: Exchange, answer: Answer, tag: str | None) -> Answer:
+    """The answer with its tag, or only the tag if the client has what it stands for."""
+    if tag is None:
+        return answer
+    if is_held(exchange.headers.get("if-none-match"), tag):
+        return _not_modified(tag)
+    return evolve(answer, headers=(*answer.headers, ("ETag", tag)))
+
+
+def _not_modified(tag: str) -> Answer:
+    return Answer(status=304, content_type="", headers=(("ETag", tag),))
+
+
+@frozen(kw_only=True)
+class _Contents:
+    """The octets asked for: of a file of `size` octets the range, or all of it. headers: what its name says."""
+
+    size: int
+    range: ByteRange | None
+    type: str
+    headers: Headers
+
+    @property
+    def start(self) -> int:
+        return self.range.start if self.range else 0
+
+    @property
+    def length(self) -> int:
+        return self.range.length if self.range else self.size
+
+    @property
+    def status(self) -> int:
+        return 206 if self.range else 200
+
+    @property
+    def all_headers(self) -> Headers:
+        return (*self.headers, ("Content-Range", self.range.content_range(self.size))) if self.range else self.headers
+
+
+async def _contents(exchange: Exchange, cap: KnownCap, name: str, tag: str | None) -> AnyAnswer:
+    exchange.gateway.require_allowed(cap)
+    if exchange.method != "HEAD" and tag is not None and is_held(exchange.headers.get("if-none-match"), tag):
+        return _not_modified(tag)
+    type, headers = _named_headers(exchange, name)
+    if exchange.method == "HEAD":
+        found = _choose(exchange, await exchange.gateway.store.size(cap), type, headers)
+        return StreamedAnswer(found.status, type, found.length, found.all_headers, _write_nothing)
+    if tag is not None:
+        headers = (*headers, ("ETag", tag))
+    if isinstance(cap, LitCap):
+        found = _choose(exchange, cap.size, type, headers)
+        return Answer(found.status, type, cap.data[found.start :][: found.length], found.all_headers)
+    if isinstance(cap, ChkCap):
+        return _stream_immutable(exchange, cap, _choose(exchange, cap.size, type, headers))
+    return await _mutable(exchange, cap, type, headers)
+
+
+def _named_headers(exchange: Exchange, name: str) -> tuple[str, Headers]:
+    """The type, and the headers that do not depend on the size."""
+    given = exchange.arguments.text("filename") or name or UNNAMED
+    found = content_type(given)
+    headers: Headers = (("Accept-Ranges", "bytes"), *UNTRUSTED)
+    if found.encoding is not None:
+        headers = (*headers, ("Content-Encoding", found.encoding))
+    if exchange.arguments.flag("save", False):
+        headers = (*headers, ("Content-Disposition", attachment(given)))
+    return found.type, headers
+
+
+def _choose(exchange: Exchange, size: int, type: str, headers: Headers) -> _Contents:
+    try:
+        chosen = parse_range(exchange.headers.get("range"), size)
+    except RangeBeyondEndError as error:
+        raise RangeNotSatisfiable(str(error), headers=(("Content-Range", f"bytes */{size}"),)) from error
+    return _Contents(size=size, range=chosen, type=type, headers=headers)
+
+
+def _stream_immutable(exchange: Exchange, cap: ChkCap, found: _Contents) -> StreamedAnswer:
+    gateway = exchange.gateway
+
+    async def write(sink: Sink) -> None:
+        await gateway.open_files.read(cap, sink, found.start, found.length, gateway.store.observer)
+
+    return StreamedAnswer(found.status, found.type, found.length, found.all_headers, write)
+
+
+class _LongError(GridError):
+    """The octets asked for are too many to be read before the answer begins."""
+
+    def __init__(self, found: _Contents) -> None:
+        super().__init__(f"{found.length} octets are asked for")
+        self.found = found
+
+
+async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Headers) -> AnyAnswer:
+    file = exchange.gateway.store.open_mutable(cap)
+    gathering, chosen = Gathering(), []
+
+    def choose_short(size: int) -> tuple[int, int]:
+        chosen.append(_choose(exchange, size, type, headers))
+        if chosen[-1].length > WHOLE_SIZE:
+            raise _LongError(chosen[-1])
+        return chosen[-1].start, chosen[-1].start + chosen[-1].length
+
+    try:
+        await file.read_chosen(gathering, choose_short)
+    except _LongError as error:
+        found = error.found
+    except NotEnoughSharesError as error:
+        raise unrecoverable(error) from error
+    else:
+        found = chosen[-1]
+        return Answer(found.status, type, bytes(gathering.octets), found.all_headers)
+
+    def choose_same(size: int) -> tuple[int, int]:
+        if size != found.size:
+            raise ConflictError("the file was changed while it was about to be read; ask again")
+        return found.start, found.start + found.length
+
+    async def write(sink: Sink) -> None:
+        await file.read_chosen(sink, choose_same)
+
+    return StreamedAnswer(found.status, type, found.length, found.all_headers, write)
+
+
+def unrecoverable(error: NotEnoughSharesError) -> Gone:
+    """What is said of a mutable file of which no version can be read."""
+    return Gone(f"UnrecoverableFileError: {error}")
+
+
+async def _write_nothing(sink: Sink) -> None:
+    """The body of an answer to HEAD."""

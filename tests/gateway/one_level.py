@@ -1,0 +1,69 @@
+"""`/uri/$CAP` and `/uri/$DIR/NAME` with nothing but files there: enough of a walk to try what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+from grid.caps import DirectoryCap
+from grid.directory.pack import Child
+from grid.gateway.answers import AnyAnswer
+from grid.gateway.downloads import get_file
+from grid.gateway.exchange import Exchange
+from grid.gateway.faults import NotImplementedHere
+from grid.gateway.files import delete_child, post_file, put_cap, put_file
+from grid.gateway.place import Place
+from grid.gateway.routing import Handler
+from grid.gateway.unlinked import parse_child, routes
+from tests.support.web_gateway import WebGateway, web_gateway
+
+
+async def below(exchange: Exchange) -> AnyAnswer:
+    """What a place answers."""
+    place = await find(exchange)
+    match exchange.method, exchange.arguments.t:
+        case ("GET" | "HEAD", _):
+            assert place.child is not None
+            return await get_file(exchange, place.child, name=place.name, by_path=place.parent is not None)
+        case "PUT", "":
+            return await put_file(exchange, place)
+        case "PUT", "uri":
+            return await put_cap(exchange, place)
+        case "POST", _:
+            return await post_file(exchange, place)
+        case "DELETE", _:
+            return await delete_child(exchange, place)
+    raise NotImplementedHere("nothing else is tried here")
+
+
+async def find(exchange: Exchange) -> Place:
+    """The place that the path names."""
+    _, cap, *path = exchange.segments
+    root = parse_child(cap)
+    if not path:
+        return Place(child=root)
+    assert isinstance(root.target, DirectoryCap) and len(path) == 1
+    parent = exchange.gateway.store.directory(root.target)
+    return Place(parent=parent, name=path[0], child=(await parent.list()).get(path[0]))
+
+
+async def no_directories(exchange: Exchange) -> AnyAnswer:
+    """Makes none."""
+    raise NotImplementedHere("no directory is made here")
+
+
+def handlers() -> Mapping[str, Handler]:
+    """All of them."""
+    return routes(below, no_directories)
+
+
+def gateway_of_files(folder: Path, **options: Any) -> AbstractAsyncContextManager[WebGateway]:
+    """A gateway that has files, and directories of one level."""
+    return web_gateway(folder, handlers=handlers(), **options)
+
+
+async def folder_of(web: WebGateway, **children: Child) -> str:
+    """The path of a new directory with these children."""
+    return f"/uri/{(await web.gateway.store.create_directory(children)).to_string()}"

@@ -1,0 +1,147 @@
+"""Files that nothing links to: stored, found by their capability, downloaded under a name."""
+
+from __future__ import annotations
+
+import random
+from base64 import urlsafe_b64encode
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from grid.caps import ChkCap, LitCap, MdmfWriteCap, SdmfWriteCap, parse_cap
+from grid.crypto.rsa import generate_key
+from grid.mutable.session import Gathering
+from tests.gateway.one_level import folder_of, gateway_of_files
+from tests.support.web_gateway import WebGateway
+
+SIZES = [0, 55, 56, 5000, 1_000_000, 3_000_001]
+
+
+def octets(size: int) -> bytes:
+    return random.Random(size).randbytes(size)
+
+
+async def stored(web: WebGateway, text: str) -> bytes:
+    """What the capability in an answer leads to."""
+    cap = parse_cap(text)
+    gathering = Gathering()
+    await web.gateway.store.read(cap, gathering)  # type: ignore[arg-type]
+    return bytes(gathering.octets)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_body_when_put_in_any_format_then_is_stored_and_its_cap_answered(tmp_path: Path, size: int) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        kinds = {"chk": ChkCap if size > 55 else LitCap, "SDMF": SdmfWriteCap, "mdmf": MdmfWriteCap, "": ChkCap}
+        for format, kind in kinds.items():
+            reply = await web.put(f"/uri?format={format}", octets(size))
+            assert (reply.status, reply.headers["content-type"]) == (200, "text/html")
+            assert isinstance(parse_cap(reply.text), kind if format else (ChkCap, LitCap))
+            assert await stored(web, reply.text) == octets(size)
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_body_when_its_size_is_not_said_then_is_the_same_file(tmp_path: Path, size: int) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        said = (await web.put("/uri", octets(size))).text
+        for format in ("chk", "mdmf", "sdmf"):
+            connection = await web.connect()
+            connection.send(web.head("PUT", f"/cap?format={format}", None))
+            for start in range(0, size, 700_000):
+                piece = octets(size)[start : start + 700_000]
+                connection.send(b"%x\r\n%b\r\n" % (len(piece), piece))
+            connection.send(b"0\r\n\r\n")
+            reply = await connection.reply()
+            assert reply.status == 200
+            assert await stored(web, reply.text) == octets(size)
+            assert reply.text == said or format != "chk"
+
+
+async def test_body_when_mutable_is_asked_for_then_is_sdmf_unless_a_format_is(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        assert isinstance(parse_cap((await web.put("/uri?mutable=on", b"x")).text), SdmfWriteCap)
+        assert isinstance(parse_cap((await web.put("/uri?mutable=true&format=chk", b"x")).text), LitCap)
+        assert isinstance(parse_cap((await web.put("/uri?mutable=nonsense&format=chk", b"x")).text), LitCap)
+        assert (await web.put("/uri?mutable=nonsense", b"x")).status == 400
+        assert (await web.put("/uri?format=nonsense", b"x")).status == 400
+        assert (await web.put("/uri?t=nonsense", b"x")).status == 400
+
+
+async def test_key_when_given_then_is_that_of_the_file_and_for_immutable_ones_ignored(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        key = generate_key()
+        text = urlsafe_b64encode(key.der).decode()
+        for format in ("sdmf", "mdmf"):
+            cap = parse_cap((await web.put(f"/uri?format={format}&private-key={text}", b"x")).text)
+            assert isinstance(cap, SdmfWriteCap | MdmfWriteCap) and cap.write_key == key.write_key
+            await folder_of(web)
+            key = generate_key()
+            text = urlsafe_b64encode(key.der).decode()
+        refused = await web.put("/uri?format=sdmf&private-key=AAAA", b"x")
+        assert refused.status == 400 and "AAAA" not in refused.text
+        assert (await web.put("/uri?private-key=AAAA", b"x")).status == 200
+
+
+async def test_form_when_posted_then_its_file_is_stored(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        data = octets(2_500_000)
+        cap = (await web.put("/uri", data)).text
+        reply = await web.post_form("/uri?t=upload", {"file": ("a name", data)})
+        assert reply.status == 200 and cap in reply.text and reply.headers["content-type"].startswith("text/html")
+        reply = await web.post_form("/uri", {"file": ("a", data), "t": "upload", "format": "mdmf"})
+        assert isinstance(parse_cap(reply.text), MdmfWriteCap) and await stored(web, reply.text) == data
+        assert (await web.post_form("/uri?t=upload", {"other": "x"})).status == 400
+        assert (await web.post_form("/uri?t=nonsense", {"file": ("a", data)})).status == 400
+        assert (await web.request("POST", "/uri?t=upload", data)).status == 400
+        assert list(tmp_path.iterdir()) == []
+
+
+async def test_form_when_done_then_leads_where_it_says_but_never_elsewhere(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        file = {"file": ("a", b"x" * 100)}
+        cap = (await web.put("/uri", b"x" * 100)).text
+        origin = f"http://127.0.0.1:{web.port}"
+        reply = await web.post_form("/uri?t=upload&when_done=/uri/%25(uri)s%3Ft=info", file)
+        assert reply.status == 302
+        assert reply.headers["location"] == f"{origin}/uri/{quote(cap, safe='')}?t=info"
+        assert (await web.post_form("/uri?t=upload", {**file, "when_done": "/x"})).headers["location"] == f"{origin}/x"
+        assert (await web.post_form("/uri?t=upload&when_done=//example.org/", file)).status == 400
+        reply = await web.post_form("/uri?t=upload&format=sdmf&when_done=/x", file)
+        assert reply.status == 200 and isinstance(parse_cap(reply.text), SdmfWriteCap)
+
+
+async def test_cap_when_in_an_argument_then_leads_to_its_path(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        origin = f"http://127.0.0.1:{web.port}"
+        reply = await web.get("/uri?uri=URI%3ALIT%3Aorsxg5a&t=json&filename=a%20b")
+        assert reply.status == 302
+        assert reply.headers["location"] == f"{origin}/uri/URI%3ALIT%3Aorsxg5a?t=json&filename=a+b"
+        reply = await web.get("/cap/?uri=URI%3ALIT%3Aorsxg5a")
+        assert reply.status == 302 and reply.headers["location"] == f"{origin}/uri?uri=URI%3ALIT%3Aorsxg5a"
+        for target in ("/uri", "/uri?uri=nonsense", "/uri?uri="):
+            assert (await web.get(target)).status == 400
+        assert (await web.request("DELETE", "/uri")).status == 501
+
+
+async def test_named_when_a_file_is_asked_for_then_its_last_name_says_its_type(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        cap = quote((await web.put("/uri", b"x" * 100)).text, safe="")
+        for prefix in ("file", "named"):
+            for path, kind in [
+                ("", "text/plain"),
+                ("/a.html", "text/html"),
+                ("/@@named=/a.png", "image/png"),
+                ("/", "text/plain"),
+            ]:
+                reply = await web.get(f"/{prefix}/{cap}{path}")
+                assert (reply.status, reply.headers["content-type"], reply.body) == (200, kind, b"x" * 100)
+            reply = await web.get(f"/{prefix}/{cap}/a.html?filename=b.png")
+            assert reply.headers["content-type"] == "image/png"
+            assert (await web.request("HEAD", f"/{prefix}/{cap}/a.html")).headers["content-length"] == "100"
+            assert (await web.put(f"/{prefix}/{cap}/a", b"y")).status == 400
+            assert (await web.get(f"/{prefix}")).status == 404
+            assert (await web.get(f"/{prefix}/")).status == 400
+            assert (await web.get(f"/{prefix}/nonsense")).status == 400
+            assert (await web.get(f"/{prefix}/URI%3ADIR2-LIT%3A")).status == 400

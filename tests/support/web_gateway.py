@@ -1,0 +1,248 @@
+"""A web gateway on a real socket over storage services in memory, and a plain client of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import cache
+from http.client import HTTPResponse
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import TCP4ClientEndpoint, TCP4ServerEndpoint, connectProtocol
+from twisted.internet.protocol import Protocol
+from twisted.python.failure import Failure
+
+from grid.directory.filestore import FileStore
+from grid.gateway.gateway import Gateway, GatewaySettings, ServerView
+from grid.gateway.routing import Handler
+from grid.gateway.server import GatewayFactory
+from grid.gateway.site import make_routes
+from grid.immutable.put import Encoding
+from grid.placement.leases import LeaseMaster
+from grid.ports import ServerId, ServerIdentity, StorageServer
+from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
+from grid.storage.memory_disk import MemoryDisk
+from grid.storage.service import StorageService
+from grid.storage.settings import StorageSettings
+
+TOKEN = b"token of this start of the node"
+
+
+@cache
+def _threads() -> ThreadCpuPool:
+    """Threads that all tests of this process share."""
+    pool = ThreadCpuPool(reactor, 2)
+    reactor.addSystemEventTrigger("before", "shutdown", pool.stop)
+    return pool
+
+
+@frozen(kw_only=True)
+class Reply:
+    """An answer. headers: by names in lower case. is_short: whether the connection ended before all of it came."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    is_short: bool = False
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.body.decode("utf-8")
+
+
+class _NoClient:
+    """Nothing is known of a node: there is none."""
+
+    def servers(self) -> Sequence[ServerView]:
+        return []
+
+    def introducers(self) -> Sequence[str]:
+        return []
+
+
+@define(eq=False)
+class WebGateway:
+    """A gateway that listens, and the servers behind it."""
+
+    gateway: Gateway
+    factory: GatewayFactory
+    services: list[StorageService]
+    disks: list[MemoryDisk]
+    port: int = 0
+    open: list[Connection] = field(factory=list)
+
+    async def request(
+        self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        """Ask, on a connection of its own, and wait for the whole answer."""
+        connection = await self.connect()
+        try:
+            connection.send(self.head(method, target, len(body), headers) + body)
+            return await connection.reply(method)
+        finally:
+            await connection.close()
+
+    async def get(self, target: str, **headers: str) -> Reply:
+        """A GET; underscores in names of headers are hyphens."""
+        return await self.request("GET", target, headers={k.replace("_", "-"): v for k, v in headers.items()})
+
+    async def put(self, target: str, body: bytes = b"", **headers: str) -> Reply:
+        """A PUT."""
+        return await self.request("PUT", target, body, {k.replace("_", "-"): v for k, v in headers.items()})
+
+    async def post_form(self, target: str, fields: Mapping[str, str | tuple[str | None, bytes]]) -> Reply:
+        """A POST of a form; a value that is a pair is a file's name and its contents."""
+        kind, body = form(fields)
+        return await self.request("POST", target, body, {"Content-Type": kind})
+
+    def head(self, method: str, target: str, size: int | None, headers: Mapping[str, str] | None = None) -> bytes:
+        """The head of a request. size: None for a chunked body."""
+        length = {"Transfer-Encoding": "chunked"} if size is None else {"Content-Length": str(size)}
+        every = {"Host": f"127.0.0.1:{self.port}", "Connection": "close", **length, **(headers or {})}
+        lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in every.items()), "", ""]
+        return "\r\n".join(lines).encode("utf-8")
+
+    async def connect(self) -> Connection:
+        """A connection on which nothing was said yet."""
+        endpoint = TCP4ClientEndpoint(reactor, "127.0.0.1", self.port)
+        connection: Connection = await connectProtocol(endpoint, Connection())
+        self.open.append(connection)
+        return connection
+
+
+class Connection(Protocol):
+    """Takes what comes until the other end closes, or as long as it is not told to stop."""
+
+    transport: Any
+
+    def __init__(self) -> None:
+        self.received = bytearray()
+        self._ended: Deferred[None] = Deferred()
+        self._waiting: list[tuple[int, Deferred[None]]] = []
+        self.is_over = False
+
+    def dataReceived(self, data: bytes) -> None:
+        """More came."""
+        self.received += data
+        for size, waiting in self._waiting[:]:
+            if len(self.received) >= size:
+                self._waiting.remove((size, waiting))
+                waiting.callback(None)
+
+    def connectionLost(self, reason: Failure = Failure(Exception())) -> None:  # noqa: B008
+        """The other end closed."""
+        self.is_over = True
+        if not self._ended.called:
+            self._ended.callback(None)
+
+    def send(self, data: bytes) -> None:
+        """Say something."""
+        self.transport.write(data)
+
+    async def at_least(self, size: int) -> None:
+        """Return when so many octets came."""
+        if len(self.received) < size:
+            waiting: Deferred[None] = Deferred()
+            self._waiting.append((size, waiting))
+            await waiting
+
+    async def ended(self) -> None:
+        """Return when the other end closed."""
+        if not self.is_over:
+            await self._ended
+
+    async def reply(self, method: str = "GET") -> Reply:
+        """The whole answer, once the other end closed."""
+        await self.ended()
+        return parse_reply(bytes(self.received), method)
+
+    async def close(self) -> None:
+        """Be done with it, however far it is."""
+        if not self.is_over:
+            self.transport.abortConnection()
+            await self.ended()
+
+
+def parse_reply(octets: bytes, method: str = "GET") -> Reply:
+    """An answer with nothing behind it."""
+    response = HTTPResponse(_Octets(octets), method=method)  # type: ignore[arg-type]
+    response.begin()
+    body = b""
+    is_short = False
+    try:
+        body = response.read()
+    except Exception as error:
+        body, is_short = getattr(error, "partial", b""), True
+    headers = {name.lower(): value for name, value in response.getheaders()}
+    return Reply(status=response.status, headers=headers, body=body, is_short=is_short)
+
+
+class _Octets:
+    def __init__(self, octets: bytes) -> None:
+        self._octets = octets
+
+    def makefile(self, mode: str) -> BytesIO:
+        """What http.client reads from."""
+        return BytesIO(self._octets)
+
+
+def form(fields: Mapping[str, str | tuple[str | None, bytes]]) -> tuple[str, bytes]:
+    """The type and the octets of a multipart form."""
+    boundary = "----a-boundary-of-forms"
+    parts = []
+    for name, value in fields.items():
+        given, octets = value if isinstance(value, tuple) else (None, value.encode("utf-8"))
+        file_name = f'; filename="{given}"' if given is not None else ""
+        head = f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"{file_name}\r\n\r\n'
+        parts.append(head.encode("utf-8") + octets + b"\r\n")
+    return f"multipart/form-data; boundary={boundary}", b"".join(parts) + f"--{boundary}--\r\n".encode()
+
+
+@asynccontextmanager
+async def web_gateway(
+    folder: Path,
+    *,
+    count: int = 3,
+    encoding: Encoding | None = None,
+    handlers: Mapping[str, Handler] | None = None,
+    servers: Sequence[StorageServer] | None = None,
+) -> AsyncIterator[WebGateway]:
+    """A gateway over so many servers in memory, or over these. folder: for what it spools. handlers: beside its own."""
+    clock = ReactorClock(reactor)
+    runtime = RealRuntime(clock=clock, cpu=_threads(), entropy=SystemEntropy())
+    disks = [MemoryDisk(2**30) for _ in range(count)]
+    services = []
+    for index, disk in enumerate(() if servers is not None else disks):
+        seed = b"%02d" % index * 10
+        identity = ServerIdentity(server_id=ServerId(f"s{index}"), permutation_seed=seed, lease_seed=seed)
+        services.append(StorageService(identity, disk, runtime, StorageSettings()))
+        await services[-1].start()
+    store = FileStore(
+        servers=services if servers is None else servers,
+        runtime=runtime,
+        leases=LeaseMaster(bytes(range(32))),
+        encoding=encoding or Encoding(k=2, n=count, happy=count),
+        convergence=b"convergence",
+    )
+    settings = GatewaySettings(spool_directory=folder, static_directory=folder, api_token=TOKEN)
+    gateway = Gateway(store=store, client=_NoClient(), settings=settings)
+    routes = make_routes(gateway)
+    routes.add(handlers or {})
+    factory = GatewayFactory(gateway, routes, reactor)
+    listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
+    found = WebGateway(gateway, factory, services, disks, listening.getHost().port)
+    try:
+        yield found
+    finally:
+        for connection in found.open:
+            await connection.close()
+        await listening.stopListening()
+        await factory.drain(1.0)
+        for service in services:
+            await service.stop()
