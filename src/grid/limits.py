@@ -224,3 +224,23 @@ GATEWAY_DISCARDED = 32 * 2**20
 
 MAX_SDMF_BODY = 256 * 2**20
 """Octets of an SDMF file that is stored through a gateway: it is one segment, encoded whole in memory."""
+
+# Directories through the web gateway.
+
+MAX_CHILDREN_BODY = 64 * 2**20
+"""Octets of JSON that describe children: some 200,000 of them; as objects they take ten times that for a moment."""
+
+MAX_PATH_DEPTH = 1000
+"""Names in a path: each is a read, and one that is missing may become a directory."""
+
+MAX_OPERATIONS = 200
+"""Whole-tree operations that a gateway remembers, running or not; of those that ended the oldest gives way."""
+
+MAX_RUNNING_OPERATIONS = 20
+"""Whole-tree operations that run at once: each keeps eight requests under way."""
+
+MAX_OPERATION_RECORDS = 500_000
+"""Objects whose caps or health one gateway's operations remember; each takes about a kilobyte. Streams have no such bound."""
+
+MAX_HANDLE_LENGTH = 1000
+"""Characters in the handle of an operation; clients choose some twenty."""
