@@ -42,7 +42,7 @@ async def put_file(exchange: Exchange, place: Place) -> Answer:
     if file is not None:
         await _put_contents(exchange, file, offset)
         return cap_answer(file)
-    if offset is not None:
+    if offset or (offset is not None and place.child is not None):
         raise BadRequest("offset= is for mutable files: an immutable one is never changed")
     cap = await store_body(exchange, new_file(exchange))
     return await _link(place, cap, "only-files" if replace else False)
@@ -59,7 +59,7 @@ async def put_cap(exchange: Exchange, place: Place) -> Answer:
     text = await exchange.body.read_all(MAX_CAP_LENGTH)
     target = parse_target(text)
     await _link(place, target, replace)
-    return cap_answer(text.strip().decode("utf-8"))
+    return cap_answer(target_text(target))
 
 
 async def post_file(exchange: Exchange, place: Place) -> Answer:
@@ -162,6 +162,8 @@ def _require_replaceable(place: Place, replace: Replace) -> KnownCap | None:
             raise BadRequest("the mutable file cannot be changed with this capability, which only reads")
         return file
     if place.parent is None:
+        if place.child is None or isinstance(place.child.target, UnknownChild):
+            raise NotImplementedHere("nothing can be written to an object of an unknown kind")
         raise BadRequest("an immutable file is never changed, and by itself it has no link that could be")
     _require_writable(place)
     return None
