@@ -11,7 +11,6 @@ from typing import Any
 from attrs import define, evolve, field
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ServerEndpoint, connectProtocol
-from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Protocol
 
 from grid.directory.filestore import FileStore
@@ -220,7 +219,7 @@ async def running_gateway(
     routes.add(handlers or {})
     factory = GatewayFactory(gateway, routes, reactor)
     port = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
-    address: IAddress | Any = port.getHost()
+    address: Any = port.getHost()
     rig = Rig(gateway, factory, address.port, servers)
     try:
         yield rig

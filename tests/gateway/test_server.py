@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater
-from twisted.logger import globalLogPublisher
+from twisted.logger import ILogObserver, globalLogPublisher
 
 from grid.errors import GridError, NotHappyError
 from grid.gateway.answers import Answer, AnyAnswer, StreamedAnswer, modern_json
@@ -256,12 +257,13 @@ async def test_mistake_of_ours_reaches_the_log_and_no_client(tmp_path: Path) -> 
         raise ZeroDivisionError(CAP)
 
     seen: list[dict[str, object]] = []
-    globalLogPublisher.addObserver(seen.append)
+    observer = cast(ILogObserver, seen.append)  # Any function of one event is one, which only zope.interface sees.
+    globalLogPublisher.addObserver(observer)
     try:
         async with running_gateway(tmp_path, {"mistaken": mistaken}) as rig:
             reply = await rig.ask("GET", "/mistaken")
     finally:
-        globalLogPublisher.removeObserver(seen.append)
+        globalLogPublisher.removeObserver(observer)
     assert reply.status == 500
     assert CAP.encode() not in reply.body
     assert b"Traceback" not in reply.body

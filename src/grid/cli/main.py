@@ -24,6 +24,7 @@ _COMMANDS = {
     "down": "grid.cli.local:down",
     "create": "grid.cli.create:create",
     "run": "grid.cli.run:run",
+    "gateway": "grid.cli.gateway:gateway",
     "put": "grid.cli.put:put",
     "get": "grid.cli.get:get",
     "cp": "grid.cli.cp:cp",

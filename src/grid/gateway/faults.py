@@ -165,8 +165,8 @@ def fault_of(error: GridError, *, shape: Shape = "plain") -> HttpFault:
         case NotWriteableError() | AuthorityError():
             return Forbidden(f"NotWriteableError: {error}", shape=shape)
         case CapError() | FormatError() | HoleError():
-            name = _CAP_ERRORS.get(type(error))
-            return BadRequest(f"{name}: {error}" if name else str(error), shape=shape)
+            kind = _CAP_ERRORS.get(type(error))
+            return BadRequest(f"{kind}: {error}" if kind else str(error), shape=shape)
         case DataTooLargeError():
             return PayloadTooLarge(f"FileTooLargeError: {error}", shape=shape)
         case NoSpaceError():

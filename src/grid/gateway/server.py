@@ -93,6 +93,7 @@ class GatewayFactory(http.HTTPFactory):
     """All connections of a gateway."""
 
     protocol: Any = GatewayChannel
+    noisy = False
     reactor: Any
 
     def __init__(self, gateway: Gateway, routes: Routes, reactor: Any) -> None:

@@ -61,12 +61,12 @@ async def _run_introducer(directory: NodeDirectory, reactor: Any, say: Say) -> N
 
 async def _run_client(directory: NodeDirectory, runtime: Runtime, reactor: Any, say: Say) -> None:  # noqa: ANN401
     client = Client(directory, runtime, reactor)
-    try:
+    async with AsyncExitStack() as closing:
+        closing.push_async_callback(client.close)
         client.start()
+        await _serve_web(closing, client, reactor, say)
         say("client running")
         await _forever()
-    finally:
-        await client.close()
 
 
 async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any, say: Say) -> None:  # noqa: ANN401
@@ -111,8 +111,22 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
         for introducer in _start_introducers(directory, runtime, tub, sign(fields, key)):
             closing.callback(introducer.close)
         housekeeping.start()
+        if directory.settings.web_port is not None:
+            client = Client(directory, runtime, reactor)
+            closing.push_async_callback(client.close)
+            await _serve_web(closing, client, reactor, say)
         say("client running")
         await _forever()
+
+
+async def _serve_web(closing: AsyncExitStack, client: Client, reactor: Any, say: Say) -> None:  # noqa: ANN401
+    """Serve the node's web gateway, if it is to have one, until `closing` closes."""
+    web_port = client.directory.settings.web_port
+    if web_port is not None:
+        # Only a gateway pays for the imports of one.
+        from grid.node.gateway import running_gateway
+
+        await closing.enter_async_context(running_gateway(client.directory, client, reactor, web_port, say))
 
 
 def _node_id(tub: Any) -> bytes:  # noqa: ANN401

@@ -1,0 +1,56 @@
+"""`grid gateway`: a client node with its web gateway, in the foreground, until it is asked to stop."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command(short_help="Serve the grid over HTTP until SIGTERM or Ctrl-C.")
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
+@click.option(
+    "--listen",
+    metavar="ENDPOINT",
+    help="Where: a port number, or tcp:PORT:interface=ADDRESS, or ssl:PORT:privateKey=FILE:certKey=FILE. "
+    "Default: [node] web.port, else port 3456; always of this machine alone, unless an interface is named.",
+)
+@click.pass_context
+def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) -> int:
+    """Serve the web API and the pages of the client directory DIR (default: that of -d).
+
+    Whoever reaches it can use the grid with the capabilities that they know, and can store files. The log goes to stdout,
+    and never has a capability in it. The address is written to DIR/node.url, where `tahoe` looks for it too.
+    """
+    from attrs import evolve
+
+    from grid.cli.runner import InterruptedBySignal, run_task
+    from grid.errors import ConfigError
+    from grid.node.descriptors import raise_descriptor_limit
+    from grid.node.directory import NodeKind, open_directory
+    from grid.node.gateway import DEFAULT_PORT
+    from grid.node.log import LineLog
+    from grid.node.running import claim
+    from grid.node.services import run_node
+    from grid.runtime import make_runtime
+
+    node = open_directory(Path(directory if directory is not None else ctx.find_root().obj))
+    if node.kind is NodeKind.INTRODUCER:
+        raise ConfigError(f"{node.path}: a gateway takes the directory of a client; `grid create client DIR` makes one")
+    node = evolve(node, settings=evolve(node.settings, web_port=listen or node.settings.web_port or DEFAULT_PORT))
+    log = LineLog()
+    log.say(f"'grid gateway' in {str(node.path)!r}")
+
+    async def task(reactor: Any) -> None:  # noqa: ANN401
+        await run_node(node, make_runtime(reactor), reactor, log.say)
+
+    raise_descriptor_limit()
+    with claim(node.path):
+        try:
+            run_task(task, log)
+        except InterruptedBySignal as stopped:
+            log.say("stopped")
+            return 0 if stopped.number == signal.SIGTERM else 128 + stopped.number
+    return 0

@@ -1,0 +1,216 @@
+"""The web gateway of a node directory: put together, listening, and closed down in order. [spec webapi 1.1]
+
+Owns where it listens, its token and `node.url`, and the connections to servers that it keeps up while it runs.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import urlsafe_b64encode
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, overload
+
+from attrs import define, frozen
+from OpenSSL.SSL import Error as SSLError
+from twisted.internet.endpoints import serverFromString
+from twisted.internet.error import CannotListenError
+
+from grid.directory.filestore import FileStore
+from grid.errors import ConfigError, GridError, PeerTimeoutError
+from grid.gateway.gateway import Gateway, GatewaySettings, ServerView
+from grid.gateway.guards import LOOPBACK_HOSTS
+from grid.gateway.server import GatewayFactory
+from grid.gateway.site import make_site
+from grid.node.client import Client
+from grid.node.directory import NodeDirectory
+from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
+from grid.node.redaction import one_line
+from grid.ports import ServerId, StorageServer, Timer
+from grid.runtime import Tasks, with_deadline
+from grid.wire.status import ConnectionState
+
+DEFAULT_PORT = "tcp:3456:interface=127.0.0.1"
+LOOK_S = 30.0
+"""How often servers that are not connected are tried again, and connected ones asked how they are."""
+
+ANSWER_S = 15.0
+TOKEN_SIZE = 32
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+class LiveServers(Sequence[StorageServer]):
+    """The servers known at the moment, looked up at each use."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @overload
+    def __getitem__(self, index: int) -> StorageServer: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[StorageServer]: ...
+
+    def __getitem__(self, index: int | slice) -> StorageServer | Sequence[StorageServer]:
+        return self._client.server_set.servers[index]
+
+    def __len__(self) -> int:
+        return len(self._client.server_set.servers)
+
+    def __iter__(self) -> Iterator[StorageServer]:
+        return iter(self._client.server_set.servers)
+
+
+@define(eq=False)
+class LiveClient:
+    """What the gateway shows of its node, kept true by asking every server from time to time."""
+
+    _client: Client
+    _latency_s: dict[ServerId, float]
+    _heard_at: dict[ServerId, float]
+    _tasks: Tasks
+    _timer: Timer | None = None
+
+    def start(self) -> None:
+        """Begin to connect."""
+        self._client.start()
+        self._look()
+
+    def close(self) -> None:
+        """Stop that."""
+        self._tasks.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def servers(self) -> Sequence[ServerView]:
+        """All servers known, connected or not."""
+        return [self._view(entry) for entry in self._client.server_set.entries]
+
+    def introducers(self) -> Sequence[str]:
+        """The state of the connection to each introducer, one line each."""
+        return [
+            f"{introducer.petname}: {introducer.status.state.value}"
+            + (f" ({one_line(introducer.status.detail)})" if introducer.status.detail else "")
+            for introducer in self._client.introducers
+        ]
+
+    def _view(self, entry: Any) -> ServerView:  # noqa: ANN401
+        status, identity = entry.status, entry.identity
+        connected = status.state is ConnectionState.CONNECTED
+        line = "Connected" if connected else one_line(status.detail) or status.state.value
+        version = status.version
+        return ServerView(
+            server_id=identity.server_id,
+            nickname=identity.nickname,
+            is_connected=connected,
+            status=line,
+            version=None if version is None else version.application,
+            available_space=None if version is None else version.available_space,
+            last_received_at=self._heard_at.get(identity.server_id),
+            latency_s=self._latency_s.get(identity.server_id),
+        )
+
+    def _look(self) -> None:
+        """Ask all servers that can be asked now, and do so again later; soon while none is known."""
+        servers = self._client.server_set.servers
+        for server in servers:
+            self._tasks.start(self._ask(server), on_error=lambda _: None)
+        self._timer = self._client.runtime.clock.call_later(LOOK_S if servers else 0.5, self._look)
+
+    async def _ask(self, server: StorageServer) -> None:
+        clock, name = self._client.runtime.clock, server.identity.server_id
+        began_at = clock.now()
+        try:
+            await with_deadline(clock, server.get_version(), ANSWER_S, lambda: PeerTimeoutError("no answer"))
+        except GridError:
+            return
+        self._latency_s[name] = clock.now() - began_at
+        self._heard_at[name] = clock.unix_time()
+
+
+@frozen(kw_only=True)
+class Listening:
+    """A gateway that listens, and its address on this machine."""
+
+    gateway: Gateway
+    factory: GatewayFactory
+    url: str
+
+
+@asynccontextmanager
+async def running_gateway(
+    directory: NodeDirectory,
+    client: Client,
+    reactor: Any,  # noqa: ANN401
+    description: str,
+    say: Callable[[str], None],
+) -> AsyncIterator[Listening]:
+    """Serve the node's gateway while the context lasts; then let what runs end, within a limit. ConfigError.
+
+    description: where to listen, as `[node] web.port` has it.
+    """
+    where = f"{directory.config_file}: section [node], key web.port"
+    description, hosts = place_to_listen(description)
+    view = LiveClient(client, {}, {}, Tasks())
+    gateway = Gateway(store=make_store(client), client=view, settings=_settings(directory, hosts))
+    factory = make_site(gateway, reactor)
+    try:
+        port = await serverFromString(reactor, description).listen(factory)
+    except (ValueError, TypeError, KeyError) as problem:
+        raise ConfigError(f"{where}: not a server endpoint") from problem
+    except (OSError, OverflowError, CannotListenError, SSLError) as problem:
+        raise ConfigError(f"{where}: cannot listen there: {one_line(str(problem))}") from problem
+    scheme = "https" if description.startswith("ssl:") else "http"
+    url = f"{scheme}://127.0.0.1:{port.getHost().port}/"
+    try:
+        write_atomically(directory.path / "node.url", f"{url}\n".encode("ascii"), PUBLIC_MODE)
+        view.start()
+        say(f"web gateway at {url}")
+        yield Listening(gateway=gateway, factory=factory, url=url)
+    finally:
+        await port.stopListening()
+        await factory.drain(gateway.settings.drain_s)
+        view.close()
+
+
+def place_to_listen(text: str) -> tuple[str, frozenset[str] | None]:
+    """An endpoint's description, on the loopback interface unless it names another; and the names that it goes by.
+
+    text: such a description, or the number of a port alone. The names are None where anybody may call it anything.
+    """
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        text = f"tcp:{text}"
+    if text.startswith(("tcp:", "ssl:")) and ":interface=" not in text:
+        text = f"{text}:interface=127.0.0.1"
+    interface = text.partition(":interface=")[2].replace("\\:", "\0").partition(":")[0].replace("\0", ":")
+    return text, LOOPBACK_HOSTS if interface in _LOOPBACK else None
+
+
+def make_store(client: Client) -> FileStore:
+    """The grid of the node, its servers live."""
+    settings = client.directory.settings.client
+    return FileStore(
+        servers=LiveServers(client),
+        runtime=client.runtime,
+        leases=client.leases,
+        encoding=client.encoding,
+        convergence=client.directory.convergence_secret(),
+        mutable_format="mdmf" if settings.mutable_format == "MDMF" else "sdmf",
+        preferred=client.preferred,
+    )
+
+
+def _settings(directory: NodeDirectory, hosts: frozenset[str] | None) -> GatewaySettings:
+    token = urlsafe_b64encode(os.urandom(TOKEN_SIZE))
+    make_private_directory(directory.private)
+    write_atomically(directory.private / "api_auth_token", token)
+    make_private_directory(directory.temporary_path)
+    return GatewaySettings(
+        spool_directory=directory.temporary_path,
+        static_directory=directory.path / directory.settings.web_static,
+        api_token=token,
+        hosts=hosts,
+        happy=directory.settings.client.happy,
+        nickname=directory.settings.nickname,
+    )
