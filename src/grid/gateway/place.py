@@ -1,12 +1,26 @@
-"""Where a request's path ends: the object there, if any, and the directory that links to it. [spec webapi 4, 5.1]"""
+"""Where a request's path ends: the object there, if any, and what has or would have the link to it. [spec webapi 4, 5.1]"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from attrs import field, frozen
 
 from grid.caps import DirectoryCap, KnownCap
-from grid.directory.node import Directory
+from grid.directory.edits import Edit
 from grid.directory.pack import Child
+
+
+class Parent(Protocol):
+    """What links are made in: a directory, or directories that are to be made together with the link."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether links can be made and removed."""
+
+    async def edit(self, edits: Sequence[Edit]) -> Mapping[str, Child]:
+        """Make all of the edits, or none; the children replaced or removed, by name. The errors of Directory.edit."""
 
 
 @frozen(kw_only=True)
@@ -17,7 +31,7 @@ class Place:
     """
 
     child: Child | None = field(repr=False)
-    parent: Directory | None = field(default=None, repr=False)
+    parent: Parent | None = field(default=None, repr=False)
     name: str = ""
 
     @property
