@@ -13,6 +13,7 @@ from grid.mutable.node import Modifier
 from grid.mutable.session import Gathering
 from tests.support.long_files import Repeated
 from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.scripted_slots import SlotScript
 
 SEGMENT = 131073
 BLOCK = SEGMENT // 3 + 16
@@ -64,6 +65,34 @@ def test_create_when_small_then_takes_one_round_trip() -> None:
         grid = MutableGrid(count, Shape(happy=3))
         grid.create(b"small")
         assert {tuple(server.calls) for server in grid.servers} == {("test_and_write",)}
+
+
+@pytest.mark.parametrize(
+    ("offset", "length"),
+    [(500_000, 1024), (4 * SEGMENT - 500, 1024), (4 * SEGMENT, 3 * SEGMENT + 9), (999_000, 1024), (0, 1024)],
+)
+def test_update_when_of_a_file_just_opened_then_asks_each_server_three_times_and_no_more(
+    offset: int, length: int
+) -> None:
+    grid = MutableGrid()
+    old = random.Random(7).randbytes(1_000_000)
+    cap = grid.create(old, "mdmf")
+    file = grid.open(cap)
+    grid.reset_counts()
+    grid.run(file.update(offset, b"x" * length))
+    assert {tuple(server.calls) for server in grid.servers} == {("read_slot", "read_slot", "test_and_write")}
+    assert grid.read(cap) == old[:offset] + b"x" * length + old[offset + length :]
+
+
+def test_update_when_blocks_that_came_with_hashes_are_bad_then_reads_others() -> None:
+    grid = MutableGrid()
+    old = random.Random(8).randbytes(1_000_000)
+    cap = grid.create(old, "mdmf")
+    for server in grid.servers[:2]:
+        held = server.slots[cap.storage_index]
+        server.script = SlotScript(corrupt={(number, 2167 + 3 * BLOCK + 20): 1 for number in held})
+    grid.run(grid.open(cap).update(3 * SEGMENT + 5, b"new"))
+    assert grid.read(cap) == old[: 3 * SEGMENT + 5] + b"new" + old[3 * SEGMENT + 8 :]
 
 
 @pytest.mark.parametrize("size", [100 * SEGMENT + 5, 100_000_000])

@@ -108,6 +108,10 @@ class HeldShare:
             wanted.append(self.sighting.table.chain)
         return [*wanted, *self._hash_ranges(batch)]
 
+    def all_ranges(self, batch: Batch) -> list[Range]:
+        """Where the batch's blocks lie, and all that proves them."""
+        return [self.run_range(batch), self.sighting.table.chain, *self._hash_ranges(batch)]
+
     def note_asked(self, batch: Batch) -> int | None:
         """Note that the hashes of the batch's chunk are on their way; that chunk, None if they are no part of it."""
         if batch.chunk_first in self.proven or batch.chunk_first in self.asked:

@@ -12,7 +12,8 @@ from attrs import define, field
 from grid.mutable.geometry import Geometry
 from grid.mutable.heldshare import HeldShare
 from grid.mutable.treerows import chunk_leaves
-from grid.ports import Buffer, ShareNumber
+from grid.mutable.versions import Sighting
+from grid.ports import Buffer, Range, ShareNumber
 
 BATCH_BYTES = 4 * 2**20
 """Octets of text in a full batch: a megabyte and more from each of 3 servers, and one message."""
@@ -105,3 +106,14 @@ class BatchCutter:
             chunk_first=chunk_first,
             chunk_leaves=self._chunk,
         )
+
+
+def ranges_of_read(sighting: Sighting, offset: int, length: int) -> list[Range]:
+    """What a read of those octets of the file will want of that share, if it is one of those chosen."""
+    geometry = sighting.prefix.geometry
+    share = HeldShare(sighting=sighting, geometry=geometry)
+    cutter = BatchCutter(geometry, offset, length)
+    ranges: list[Range] = []
+    while not cutter.at_end:
+        ranges += share.all_ranges(cutter.cut())
+    return ranges

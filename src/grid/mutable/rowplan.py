@@ -23,7 +23,7 @@ from grid.mutable.prefix import Prefix, checkstring_size
 from grid.mutable.requests import AdviseCorrupt, ReadSlot
 from grid.mutable.table import parse_chain
 from grid.mutable.treerows import merge_ranges
-from grid.mutable.versions import Sighting
+from grid.mutable.versions import Place, Sighting
 from grid.ports import Buffer, Event, Range, ShareNumber
 
 MESSAGE_BYTES = 16 * 2**20
@@ -50,10 +50,15 @@ class RowWants:
 
 @frozen(kw_only=True)
 class ShareRows:
-    """nodes: the wanted nodes of the share's block tree, proven. root: the tree's root."""
+    """nodes: the wanted nodes of the share's block tree, proven. root: the tree's root.
+
+    pieces: what was asked for besides, of the copy at that place; nothing of it is proven.
+    """
 
     nodes: Mapping[int, bytes] = field(repr=False)
     root: bytes = field(repr=False)
+    place: Place
+    pieces: Mapping[Range, Buffer] = field(repr=False)
 
 
 @define(kw_only=True, eq=False)
@@ -65,8 +70,17 @@ class _Copy:
 class RowPlan:
     """Fetches what is wanted of one copy of each share number."""
 
-    def __init__(self, prefix: Prefix, sightings: Sequence[Sighting], wants: RowWants, paces: Paces) -> None:
+    def __init__(
+        self,
+        prefix: Prefix,
+        sightings: Sequence[Sighting],
+        wants: RowWants,
+        paces: Paces,
+        besides: Mapping[Place, Sequence[Range]] | None = None,
+    ) -> None:
+        """besides: more ranges of some copies, to come in the same messages."""
         self._prefix = prefix
+        self._besides = besides or {}
         self._wants = wants
         self._paces = paces
         self._copies: dict[ShareNumber, list[_Copy]] = {}
@@ -165,7 +179,8 @@ class RowPlan:
     def _ranges(self, sighting: Sighting) -> list[Range]:
         start = sighting.table.block_tree[0]
         nodes = [(start + HASH_SIZE * node, HASH_SIZE) for node in self._wants.node_numbers]
-        return [(0, checkstring_size(self._prefix.version)), sighting.table.chain, *merge_ranges(nodes)]
+        own = [(0, checkstring_size(self._prefix.version)), sighting.table.chain, *merge_ranges(nodes)]
+        return list(dict.fromkeys([*own, *self._besides.get(sighting.place, ())]))
 
     def _take(self, sighting: Sighting, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
         if len(pieces) != len(ranges):
@@ -174,8 +189,11 @@ class RowPlan:
             self._moved = True
             return
         nodes: dict[int, bytes] = {}
+        tree_start, tree_size = sighting.table.block_tree
         for (offset, _), piece in zip(ranges[2:], pieces[2:], strict=True):
-            first = (offset - sighting.table.block_tree[0]) // HASH_SIZE
+            if not tree_start <= offset < tree_start + tree_size:
+                continue
+            first = (offset - tree_start) // HASH_SIZE
             octets = bytes(piece)
             for index in range(len(octets) // HASH_SIZE):
                 nodes[first + index] = octets[index * HASH_SIZE : (index + 1) * HASH_SIZE]
@@ -183,6 +201,9 @@ class RowPlan:
         if missing:
             raise IntegrityError("the share's block hash tree is cut short")
         self._prove(sighting, nodes, parse_chain(pieces[1]))
+        whole = {wanted: piece for wanted, piece in zip(ranges, pieces, strict=True) if len(piece) == wanted[1]}
+        kept = {wanted: whole[wanted] for wanted in self._besides.get(sighting.place, ()) if wanted in whole}
+        self._rows[sighting.number] = ShareRows(nodes=nodes, root=nodes[0], place=sighting.place, pieces=kept)
 
     def _prove(self, sighting: Sighting, nodes: dict[int, bytes], chain: Mapping[int, bytes]) -> None:
         wants = self._wants
@@ -193,4 +214,3 @@ class RowPlan:
             if climb(padded, wants.first, leaves, nodes)[0] != root:
                 raise IntegrityError("the hashes of the share's blocks do not chain to their root")
         prove_leaf(self._prefix.root_hash, self._prefix.n, sighting.number, root, chain)
-        self._rows[sighting.number] = ShareRows(nodes=nodes, root=root)

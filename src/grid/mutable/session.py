@@ -5,7 +5,7 @@ It owns the servers, the keys and the tools of one cap; it keeps how fast server
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from attrs import evolve, field, frozen
@@ -23,11 +23,22 @@ from grid.mutable.prefix import Prefix
 from grid.mutable.readplan import ReadPlan, ReadResult
 from grid.mutable.rowplan import RowPlan, RowWants, ShareRows
 from grid.mutable.streamplan import Streamed, StreamJob, StreamPlan
-from grid.mutable.versions import VersionMap
+from grid.mutable.versions import Place, VersionMap
 from grid.mutable.writeplan import WriteJob, WritePlan, Written
 from grid.placement.leases import LeaseMaster
 from grid.placement.order import permute
-from grid.ports import Buffer, Observer, Runtime, ServerId, ShareNumber, Sink, Source, StorageServer, ignore_events
+from grid.ports import (
+    Buffer,
+    Observer,
+    Range,
+    Runtime,
+    ServerId,
+    ShareNumber,
+    Sink,
+    Source,
+    StorageServer,
+    ignore_events,
+)
 
 T = TypeVar("T")
 
@@ -116,9 +127,11 @@ class Session:
         await self.read(found, prefix, gathering, offset, length, raw=raw)
         return gathering.octets
 
-    async def fetch_rows(self, found: VersionMap, prefix: Prefix, wants: RowWants) -> dict[ShareNumber, ShareRows]:
+    async def fetch_rows(
+        self, found: VersionMap, prefix: Prefix, wants: RowWants, besides: Mapping[Place, Sequence[Range]]
+    ) -> dict[ShareNumber, ShareRows]:
         """Proven hashes of every share of a version; see RowPlan."""
-        plan = RowPlan(prefix, found.shares_of(prefix), wants, self.paces)
+        plan = RowPlan(prefix, found.shares_of(prefix), wants, self.paces, besides)
         return await drive(plan, self._performer(), self.runtime, self.observer)
 
     async def write(self, job: WriteJob, goal: Goal) -> Written:

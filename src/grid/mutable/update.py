@@ -3,7 +3,7 @@
 It owns the choice between that and writing the whole file. Every octet that it reads is proven before anything is signed
 again; shares of any other version are never touched by halves.
 
-Cost: round trips: two to read, one to write. Network: the segments that hold the range, once or twice at their ends, and
+Cost: round trips: one to read, one to write. Network: the segments that hold the range, once or twice at their ends, and
 their hashes of every share; all hashes of every share where the file grows.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from grid.codec.merkle import build_tree, padded_leaf_count
 from grid.crypto.rsa import PrivateKey
@@ -24,12 +24,13 @@ from grid.mutable.layout import VersionFields, pack_header, plan_table
 from grid.mutable.nodes import climb
 from grid.mutable.prefix import Prefix
 from grid.mutable.publish import WHOLE_BYTES, updated
+from grid.mutable.readbatch import ranges_of_read
 from grid.mutable.rowplan import RowWants, ShareRows
 from grid.mutable.session import Session
 from grid.mutable.sources import OverlaySource
-from grid.mutable.versions import VersionMap
+from grid.mutable.versions import Place, Sighting, VersionMap
 from grid.mutable.writeplan import WriteJob
-from grid.ports import Buffer, ShareNumber
+from grid.ports import Buffer, Range, ShareNumber
 
 NEIGHBOURS = 2
 """Segments of which all is read at once, though what lies in the middle is not needed."""
@@ -87,14 +88,17 @@ async def update_in_place(
     change = _plan_change(prefix, offset, len(data))
     leaves = (0, change.old.segment_count) if change.grows else (change.first, change.stop)
     wants = RowWants(geometry=change.old, first=leaves[0], stop=leaves[1])
-    rows = await session.fetch_rows(found, prefix, wants)
+    reads = _reads(change, prefix, offset, len(data))
+    rows = await session.fetch_rows(found, prefix, wants, _blocks_wanted(session, found, prefix, reads))
     if len(rows) != prefix.n:
         return None
+    have = {share.place: share.pieces for share in rows.values()}
+    at_hand = [evolve(share, pieces=have.get(share.place, {})) for share in found.sightings]
     run = SegmentRun(
         geometry=change.new,
         first_segment=change.first,
         segment_count=change.stop - change.first,
-        text=await _new_text(session, found, prefix, change, offset, data),
+        text=await _new_text(session, evolve(found, sightings=at_hand), prefix, change, reads, offset, data),
         salts=[session.runtime.entropy.octets(SALT_SIZE) for _ in range(change.first, change.stop)],
         read_key=session.keys.require_read_key(),
         wanted=frozenset(rows),
@@ -110,17 +114,46 @@ async def update_in_place(
     return updated(found, fields, lambda number: chain_of(share_tree, prefix.n, number), written)
 
 
-async def _new_text(
-    session: Session, found: VersionMap, prefix: Prefix, change: _Change, offset: int, data: Buffer
-) -> Buffer:
-    """The plaintext of the segments to be encoded; one read where the range begins and ends in neighbouring segments."""
+def _reads(change: _Change, prefix: Prefix, offset: int, length: int) -> list[tuple[int, int]]:
+    """(offset, octets) of what must be known of the old text: the ends of the segments to be encoded anew.
+
+    One read where the range begins and ends in neighbouring segments, with what lies between.
+    """
     start = change.first * change.new.segment_size
-    _, length = change.new.run_sizes(change.first, change.stop - change.first)
-    partial_front, partial_back = start < offset, offset + len(data) < min(start + length, prefix.size)
-    if partial_front and partial_back and change.stop - change.first <= NEIGHBOURS:
-        text = await session.gather(found, prefix, start, min(start + length, prefix.size) - start)
+    _, size = change.new.run_sizes(change.first, change.stop - change.first)
+    end, stop = offset + length, min(start + size, prefix.size)
+    if start < offset and end < stop and change.stop - change.first <= NEIGHBOURS:
+        return [(start, stop - start)]
+    return [(first, last - first) for first, last in ((start, offset), (end, stop)) if first < last]
+
+
+def _blocks_wanted(
+    session: Session, found: VersionMap, prefix: Prefix, reads: Sequence[tuple[int, int]]
+) -> dict[Place, list[Range]]:
+    """What k shares are asked for together with their hashes, so that the reads need nothing more."""
+    shares: dict[ShareNumber, Sighting] = {}
+    for share in sorted(found.shares_of(prefix), key=lambda s: (session.paces.of(s.server_id).slow, s.number)):
+        shares.setdefault(share.number, share)
+    chosen = list(shares.values())[: prefix.k] if reads else []
+    return {share.place: [wanted for read in reads for wanted in ranges_of_read(share, *read)] for share in chosen}
+
+
+async def _new_text(
+    session: Session,
+    found: VersionMap,
+    prefix: Prefix,
+    change: _Change,
+    reads: Sequence[tuple[int, int]],
+    offset: int,
+    data: Buffer,
+) -> Buffer:
+    """The plaintext of the segments to be encoded; every octet of it that comes from the grid is proven by a read."""
+    start = change.first * change.new.segment_size
+    if len(reads) == 1 and reads[0][0] == start and start + reads[0][1] > offset + len(data):
+        text = await session.gather(found, prefix, *reads[0])
         text[offset - start : offset - start + len(data)] = data
         return text
+    _, length = change.new.run_sizes(change.first, change.stop - change.first)
     source = OverlaySource(session=session, found=found, prefix=prefix, offset=offset, data=data)
     return await source.read_at(start, length)
 

@@ -21,13 +21,17 @@ Place = tuple[ServerId, ShareNumber]
 
 @frozen(kw_only=True, eq=False)
 class Sighting:
-    """A share whose signed prefix is proven. table: where its fields lie. head: its first octets, as they came."""
+    """A share whose signed prefix is proven. table: where its fields lie. head: its first octets, as they came.
+
+    pieces: more of its octets that have come, by where they lie; nothing of them is proven.
+    """
 
     server_id: ServerId
     number: ShareNumber
     prefix: Prefix
     table: ShareTable
     head: Buffer = field(repr=False)
+    pieces: Mapping[Range, Buffer] = field(factory=dict, repr=False)
 
     @property
     def place(self) -> Place:
@@ -35,10 +39,10 @@ class Sighting:
         return self.server_id, self.number
 
     def at_hand(self, wanted: Range) -> Buffer | None:
-        """Those octets of the share, if they came with its head."""
+        """Those octets of the share, if they came with its head, or by themselves."""
         offset, size = wanted
         if offset + size > len(self.head):
-            return None
+            return self.pieces.get(wanted)
         return memoryview(self.head)[offset : offset + size]
 
 
