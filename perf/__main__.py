@@ -173,7 +173,7 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(action=_run)
     run.add_argument("campaign", choices=list(CAMPAIGNS))
     run.add_argument("--systems", help=_LABELS_HELP)
-    run.add_argument("--clients", help="warm,cli")
+    run.add_argument("--clients", help="warm,gateway,cli")
     run.add_argument("--sizes", help="of the files, MB, with commas")
     run.add_argument("--seconds", type=float, help="of idleness")
     run.add_argument("--runs", type=int, help="fresh grids this many times")

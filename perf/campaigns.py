@@ -48,7 +48,7 @@ class Load:
 
     @property
     def suits_commands(self) -> bool:
-        """Whether one command does it; all else is asked of warm clients only."""
+        """Whether one command does it; all else is asked of warm clients and gateways only."""
         return self.scenario == "put-get" and self.format == "chk" and self.count == 1
 
 
@@ -62,7 +62,7 @@ class Campaign:
     """What one `python -m perf run` does.
 
     duration: roughly, on two cores. systems: labels as perf.labels reads them.
-    clients: `warm`, `cli`. Each system does each load with each client and encoding. runs: each with fresh grids.
+    clients: `warm`, `gateway`, `cli`. Each system does each load with each client and encoding. runs: each with fresh grids.
     repetitions: of every cell within a run, beside the warm-ups. primer: a load that every client does once at the
     beginning of a run as a warm-up, where the loads themselves would take too long for that.
     """
@@ -120,7 +120,7 @@ def plan_cells(campaign: Campaign, seed: int, run: int) -> Sequence[Cell]:
                     Cell(system=system, client=client, load=load, encoding=encoding, place=place, warmup=warmup)
                     for system in campaign.systems
                     for client in campaign.clients
-                    if client == "warm" or load.suits_commands
+                    if client != "cli" or load.suits_commands
                     for encoding in campaign.encodings
                 )
         draw.shuffle(part)

@@ -52,7 +52,7 @@ class Header:
 class Sample:
     """One operation, timed.
 
-    run, order: which run, and when within it (from 0). system: its label. client: `warm` or `cli`. scenario: what was
+    run, order: which run, and when within it (from 0). system: its label. client: `warm`, `gateway` or `cli`. scenario: what was
     done. factors: what it was done with. seconds: wall time, None if it failed (then error says how). first_byte_s:
     until the first octet of a file was there, the median of several files. size: octets of payload, count: in how many
     files. *_cpu_s: processor seconds of the client's, the servers' processes. *_peak_rss: octets, the most that

@@ -90,8 +90,8 @@ class System(Protocol):
     def get(self, client: str, encoding: Encoding, fetches: Sequence[Fetch], concurrency: int) -> Usage:
         """Download to the files, so many at a time."""
 
-    def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T]) -> tuple[T, Usage]:
-        """Measure anything else that is asked of the warm client."""
+    def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T], client: str = "warm") -> tuple[T, Usage]:
+        """Measure anything else that is asked of the warm client, or of the gateway."""
 
     def server_cpus_s(self) -> list[float]:
         """Processor seconds of each server so far."""

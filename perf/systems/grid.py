@@ -9,14 +9,15 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from perf.campaigns import Format
 from perf.labels import Codec, Durability
 from perf.systems.contract import CommandLine, Fetch, WarmClient
+from perf.systems.gateway import HttpGateway
 from perf.systems.processes import ProcessSystem
 from perf.usage import Trace
-from tests.support.clients import GridClient
+from tests.support.clients import GridClient, GridGateway
 from tests.support.grid_process import child_environment
 from tests.support.node_directory import Kind, Transport, grid_executable
 from tests.support.tahoe_grid import ClientSettings, ProcessGrid
@@ -162,6 +163,12 @@ class GridSystem(ProcessSystem):
         library = LibraryProcess(client.directory, len(grid.storage), self._codec)
         self._libraries.append(library)
         return library, GridCommands(client)
+
+    def start_gateway(self, grid: ProcessGrid, settings: ClientSettings, warm: WarmClient) -> WarmClient:
+        """A node of its own that serves the web interface."""
+        client = grid.add_client(evolve(settings, gateway=True))
+        assert isinstance(client, GridGateway)
+        return HttpGateway(client)
 
     def stop_clients(self) -> None:
         """End the library processes."""

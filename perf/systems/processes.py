@@ -4,6 +4,7 @@ Both kinds of client read their source from a file and write what they get to a 
 
 - `warm`: a client process that runs already and has its connections. Timed from the moment the harness asks it until
   the harness has the cap, or the whole file is written.
+- `gateway`: the web gateway of a client node that is connected, asked over HTTP; 1.20's warm client is that.
 - `cli`: a command line, timed from before the process is made until it has ended. What a gateway behind it spends is
   added to the client's processor seconds and memory.
 """
@@ -15,7 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 
 from perf.campaigns import Encoding, Format
 from perf.labels import Durability
@@ -30,13 +31,22 @@ from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 T = TypeVar("T")
 
 
-@frozen(kw_only=True)
-class _Clients:
-    """Those of one encoding. idle: octets that the warm one held when nothing had been asked of it yet."""
+@frozen
+class _Warm:
+    """A warm client. idle: octets that it held when nothing had been asked of it yet."""
 
-    warm: WarmClient
-    commands: CommandLine
+    client: WarmClient
     idle: int
+
+
+@define(kw_only=True)
+class _Clients:
+    """Those of one encoding. gateway: started when it is first asked for."""
+
+    settings: ClientSettings
+    warm: _Warm
+    commands: CommandLine
+    gateway: _Warm | None = None
 
 
 class ProcessSystem:
@@ -64,6 +74,10 @@ class ProcessSystem:
         """Both clients, connected to every server."""
         raise NotImplementedError
 
+    def start_gateway(self, grid: ProcessGrid, settings: ClientSettings, warm: WarmClient) -> WarmClient:
+        """A web gateway, connected to every server: the warm client itself, where that is one."""
+        return warm
+
     def stop_clients(self) -> None:
         """End what start_clients started and the grid does not stop itself."""
 
@@ -88,7 +102,9 @@ class ProcessSystem:
                 segment_size=encoding.segment_size,
             )
             warm, commands = self.start_clients(self._grid, settings)
-            self._clients[encoding] = _Clients(warm=warm, commands=commands, idle=resident(warm.pids))
+            self._clients[encoding] = _Clients(
+                settings=settings, warm=_Warm(warm, resident(warm.pids)), commands=commands
+            )
 
     def stop(self) -> None:
         """End every process and remove every file."""
@@ -102,8 +118,8 @@ class ProcessSystem:
         self, client: str, encoding: Encoding, sources: Sequence[Path], concurrency: int, format: Format = "chk"
     ) -> tuple[Sequence[str], Usage]:
         """Upload the files; from the command line only one, and immutable."""
-        if client == "warm":
-            return self.ask(encoding, lambda warm: warm.put(sources, concurrency, format))
+        if client != "cli":
+            return self.ask(encoding, lambda warm: warm.put(sources, concurrency, format), client)
         (source,) = sources
         if format != "chk":
             raise ValueError("mutable files are put by warm clients only")
@@ -114,8 +130,8 @@ class ProcessSystem:
 
     def get(self, client: str, encoding: Encoding, fetches: Sequence[Fetch], concurrency: int) -> Usage:
         """Download to the files; from the command line only one, and whole."""
-        if client == "warm":
-            firsts, usage = self.ask(encoding, lambda warm: warm.get(fetches, concurrency))
+        if client != "cli":
+            firsts, usage = self.ask(encoding, lambda warm: warm.get(fetches, concurrency), client)
             return evolve(usage, first_byte_s=median(firsts))
         (fetch,) = fetches
         if fetch.length is not None:
@@ -123,12 +139,12 @@ class ProcessSystem:
         commands = self._clients[encoding].commands
         return _run(commands.get(fetch.cap, fetch.target), fetch.target.with_suffix(".out"), commands.pids)
 
-    def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T]) -> tuple[T, Usage]:
-        """Measure what is asked of the warm client."""
-        clients = self._clients[encoding]
-        warm = clients.warm
+    def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T], client: str = "warm") -> tuple[T, Usage]:
+        """Measure what is asked of a warm client, or of the gateway."""
+        found = self._warm(client, encoding)
+        warm = found.client
         result, usage = _measure(warm.pids, lambda: operation(warm), warm.ports)
-        return result, evolve(usage, client_idle_rss=clients.idle, trace=warm.trace())
+        return result, evolve(usage, client_idle_rss=found.idle, trace=warm.trace())
 
     def server_cpus_s(self) -> list[float]:
         """Processor seconds of each storage node so far."""
@@ -137,6 +153,15 @@ class ProcessSystem:
     def server_peaks(self) -> list[int]:
         """Octets that each storage node has held at its peak."""
         return [peak_resident(node.pid) for node in self._need(self._grid).storage]
+
+    def _warm(self, client: str, encoding: Encoding) -> _Warm:
+        clients = self._clients[encoding]
+        if client == "warm":
+            return clients.warm
+        if clients.gateway is None:
+            gateway = self.start_gateway(self._need(self._grid), clients.settings, clients.warm.client)
+            clients.gateway = _Warm(gateway, resident(gateway.pids))
+        return clients.gateway
 
     def _need(self, part: T | None) -> T:
         if part is None:

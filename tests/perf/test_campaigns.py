@@ -23,7 +23,7 @@ def test_cells_of_every_system_are_the_same(campaign: Campaign) -> None:
         for system in campaign.systems
     ]
     assert all(kind == kinds[0] for kind in kinds)
-    clients = sum(client == "warm" or load.suits_commands for client in campaign.clients for load in campaign.loads)
+    clients = sum(client != "cli" or load.suits_commands for client in campaign.clients for load in campaign.loads)
     factors = clients * len(campaign.encodings)
     primers = len(campaign.encodings) * (campaign.primer is not None)
     assert kinds[0].total() == factors * (campaign.repetitions + campaign.warmups) + primers

@@ -140,7 +140,7 @@ class MemorySystem:
             fetch.target.write_bytes(bytes([data[0] ^ 1]) + data[1:] if wrong else data)
         return evolve(usage(), first_byte_s=0.0625)
 
-    def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T]) -> tuple[T, Usage]:
+    def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T], client: str = "warm") -> tuple[T, Usage]:
         result = operation(self._client)
         self._asked += 1
         slow = self._fault == "slow once" and self._asked == 61
