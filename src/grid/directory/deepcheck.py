@@ -65,7 +65,7 @@ async def deep_check(
             health = None if isinstance(target, UnknownChild) else await store.check(target)
             return Checked(visited=visited, health=health)
         if repair:
-            return await _check_and_repair(store, visited, target, verify, add_lease)
+            return await check_and_repair(store, visited, target, verify, add_lease)
         try:
             return Checked(visited=visited, health=await store.check(target, verify=verify, add_lease=add_lease))
         except GridError as error:
@@ -90,10 +90,13 @@ async def deep_check(
         jobs.cancel()
 
 
-async def _check_and_repair(
+async def check_and_repair(
     store: FileStore, visited: Visited, cap: KnownCap, verify: bool, add_lease: bool
 ) -> Checked:
-    """The health before, and what a repair came to; verified before, unless a look finds everything there."""
+    """The health before, and what a repair came to; verified before, unless a look finds everything there.
+
+    What goes wrong is in the result.
+    """
     before: FileHealth | None = None
     try:
         before = await store.check(cap, verify=verify, add_lease=add_lease)

@@ -202,14 +202,20 @@ class FileStore:
         return Directory(self, cap)
 
     async def create_directory(
-        self, children: Mapping[str, Child] | None = None, *, format: FormatName | None = None
+        self,
+        children: Mapping[str, Child] | None = None,
+        *,
+        format: FormatName | None = None,
+        key: PrivateKey | None = None,
     ) -> DirectoryCap:
         """Store a new mutable directory with these children, whose metadata is stored as it is given.
 
-        CapError for a child that no directory takes; FormatError; the errors of `put_mutable`.
+        key: its private key, None for a new one. CapError for a child that no directory takes; FormatError; the
+        errors of `put_mutable`.
         """
         chosen = format or self.mutable_format
-        key = await self.runtime.cpu.run(generate_key)
+        if key is None:
+            key = await self.runtime.cpu.run(generate_key)
         cap = write_cap(key, MDMF_VERSION if chosen == "mdmf" else SDMF_VERSION)
         packed = _pack(children or {}, cap.write_key)
         return DirectoryCap(await self.put_mutable(packed, format=chosen, key=key))
