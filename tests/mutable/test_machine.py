@@ -73,7 +73,8 @@ class MutableMachine(RuleBasedStateMachine):
         self.texts = {b""}
         self.acknowledged: set[bytes] = set()
         self.newest: Prefix | None = None
-        self.count = self.updates = 0
+        self.count = 0
+        self.updates: list[tuple[int, bytes]] = []
         self.faults: dict[str, str] = {}
         self.seed = seed
         for fault in faults:
@@ -161,19 +162,28 @@ class MutableMachine(RuleBasedStateMachine):
             assert old in self.texts, "a mix"
             if name in old:
                 return None
-            self.texts.add(old + name)
+            self._expect(old + name)
             return old + name
 
         async def update() -> None:
-            self.updates += 1
             end = await file.size()
-            self.texts |= {text[:end] + name + text[end + NAME_SIZE :] for text in self.texts if len(text) >= end}
+            self.updates.append((end, name))
+            for text in list(self.texts):
+                self._expect(text)
             await file.update(end, name)
 
         if how == "overwrite":
-            self.texts.add(known + name)
+            self._expect(known + name)
             return file.overwrite(known + name)
-        return update() if how == "update" and self.updates < MOST_UPDATES else file.modify(add)
+        return update() if how == "update" and len(self.updates) < MOST_UPDATES else file.modify(add)
+
+    def _expect(self, text: bytes) -> None:
+        """Note what a reader may find from now on: the text, also with any of the updates in it."""
+        self.texts.add(text)
+        for end, name in self.updates:
+            changed = text[:end] + name + text[end + NAME_SIZE :]
+            if len(text) >= end and changed not in self.texts:
+                self._expect(changed)
 
     async def _settle(self, process: int, name: bytes, change: Coroutine[Any, Any, None], wait_s: float) -> None:
         await self.grid.runtime.clock.sleep(wait_s)
