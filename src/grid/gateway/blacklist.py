@@ -1,0 +1,68 @@
+"""What this gateway must not show: the file `access.blacklist`, read again whenever it changes. [spec webapi 11]"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twisted.logger import Logger
+
+from grid.codec import base32
+from grid.errors import FormatError
+
+MAX_BLACKLIST = 16 * 2**20
+"""Octets of the file; an entry has a hundred."""
+
+_INDEX_SIZE = 16
+
+_log = Logger("grid.gateway")
+
+
+class Blacklist:
+    """The list in a file; implements `Blocks`. A file that is missing or cannot be read lists nothing."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._seen: tuple[int, int, int] | None = None
+        self._reasons: dict[bytes, str] = {}
+
+    def reason(self, storage_index: bytes) -> str | None:
+        """Why the object must not be shown; None if it may."""
+        self._refresh()
+        return self._reasons.get(storage_index)
+
+    def _refresh(self) -> None:
+        try:
+            found = self._file.stat()
+            seen = (found.st_mtime_ns, found.st_size, found.st_ino)
+            if seen == self._seen:
+                return
+            with self._file.open("rb") as stream:
+                octets = stream.read(MAX_BLACKLIST + 1)
+        except OSError:
+            self._seen, self._reasons = None, {}
+            return
+        self._seen = seen
+        if len(octets) > MAX_BLACKLIST:
+            _log.warn(
+                "access.blacklist has more than {most} octets: what is behind them is not read", most=MAX_BLACKLIST
+            )
+        self._reasons = parse_blacklist(octets[:MAX_BLACKLIST])
+
+
+def parse_blacklist(octets: bytes) -> dict[bytes, str]:
+    """Reasons by storage index. Lines that are no entry are passed over, with a word in the log."""
+    reasons: dict[bytes, str] = {}
+    for number, raw in enumerate(octets.split(b"\n"), 1):
+        line = raw.decode("utf-8", "replace").strip()
+        if not line or line.startswith("#"):
+            continue
+        text, _, reason = line.partition(" ")
+        try:
+            index = base32.decode(text)
+        except FormatError:
+            index = b""
+        if len(index) != _INDEX_SIZE:
+            _log.warn("access.blacklist, line {number}: no storage index", number=number)
+            continue
+        reasons[index] = " ".join(reason.split()) or "no reason is given"
+    return reasons
