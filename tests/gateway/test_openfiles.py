@@ -109,3 +109,15 @@ def test_file_when_it_is_small_then_is_not_kept() -> None:
     reader = Reader()
     cap = reader.store(KEPT_SIZE - 1)
     assert reader.read(cap, 0, 10)[1] == reader.read(cap, 0, 10)[1]
+
+
+def test_file_when_it_is_long_then_each_portion_waits_for_its_taker() -> None:
+    reader = Reader()
+    cap = reader.grid.store(noise(20_000_000)).cap
+    for delay_s in (0.0, 0.2):
+        sink = MemorySink(reader.grid.runtime, delay_s)
+        reader.grid.virtual.run(reader.files.read(cap, sink, 1, cap.size, ignore_events))
+        assert sink.data == noise(20_000_000)[1:]
+        questions = [index for index, size in enumerate(sink.write_sizes) if not size]
+        assert len(questions) == (1 if not delay_s else 4)
+        assert sum(sink.write_sizes[: questions[0]]) == 16 * 2**20 // 1048578 * 1048578 - 1

@@ -1,6 +1,6 @@
 """Immutable files that stay open between requests, so that a second range of one costs only its blocks.
 
-Owns the bound on how many, and when what was learnt of a file is forgotten. A player that seeks in a film asks for one
+Owns the bound on how many, when what was learnt of a file is forgotten, and how far a read is ahead of its client. A player that seeks in a film asks for one
 range after another, and browsers ask for several at once.
 
 Cost: memory: KEPT_FILES times what one read has learnt of its file, which may be the first megabyte of its blocks.
@@ -15,8 +15,10 @@ from attrs import field, frozen
 
 from grid.caps import ChkCap
 from grid.errors import GridError
+from grid.gateway.portions import Portions
+from grid.immutable.geometry import Geometry
 from grid.immutable.get import ImmutableFile
-from grid.ports import Buffer, Observer, Runtime, ServerId, Sink, StorageServer
+from grid.ports import Buffer, Clock, Observer, Runtime, ServerId, Sink, StorageServer
 
 KEPT_FILES = 16
 """Files kept open: more than are looked at at once."""
@@ -43,9 +45,31 @@ class OpenFiles:
         self._servers = servers
         self._runtime = runtime
         self._files: OrderedDict[ChkCap, _Open] = OrderedDict()
+        self._reading = 0
 
     async def read(self, cap: ChkCap, sink: Sink, start: int, length: int, observer: Observer) -> int:
-        """ImmutableFile.read; a file that was open already and fails before it gave anything is tried once anew."""
+        """ImmutableFile.read, in portions of which each waits until the client has taken the one before it.
+
+        The sink takes an empty write as the question whether it has room. A file that was open already and fails
+        before it gave anything is tried once anew.
+        """
+        timed = TimedSink(sink, self._runtime.clock)
+        portions = Portions(Geometry.of_file(cap.size, cap.needed, cap.total).segment_size, self._reading)
+        position, stop = start, min(cap.size, start + length)
+        self._reading += 1
+        try:
+            while position < stop:
+                end = portions.next_stop(position, stop)
+                await self._read_portion(cap, timed, position, end - position, observer)
+                if end < stop:
+                    await timed.write(b"")
+                    portions.taken(end - position, timed.take_waited())
+                position = end
+        finally:
+            self._reading -= 1
+        return position - start
+
+    async def _read_portion(self, cap: ChkCap, sink: Sink, start: int, length: int, observer: Observer) -> int:
         kept, is_new = self._open(cap)
         counting = CountingSink(sink)
         try:
@@ -80,6 +104,26 @@ class OpenFiles:
     def _forget(self, cap: ChkCap, kept: _Open) -> None:
         if self._files.get(cap) is kept:
             del self._files[cap]
+
+
+class TimedSink:
+    """Passes octets on, and knows how long it had to wait for their taker."""
+
+    def __init__(self, sink: Sink, clock: Clock) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._waited_s = 0.0
+
+    async def write(self, data: Buffer) -> None:
+        """Take the octets."""
+        began_at = self._clock.now()
+        await self._sink.write(data)
+        self._waited_s += self._clock.now() - began_at
+
+    def take_waited(self) -> float:
+        """Seconds since this was asked last."""
+        waited_s, self._waited_s = self._waited_s, 0.0
+        return waited_s
 
 
 class CountingSink:
