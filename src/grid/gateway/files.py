@@ -86,7 +86,7 @@ async def put_form_file(exchange: Exchange, place: Place, spool: Spool, replace:
     if file is not None:
         await _replace(exchange, file, spool, None)
         return redirect(location) if location else cap_answer(file)
-    cap = await store_spooled(exchange.gateway.store, new_file(exchange), spool)
+    cap = await store_form_file(exchange, new_file(exchange), spool)
     await _link(place, cap, "only-files" if replace else False)
     return redirect(location) if location else cap_answer(cap)
 
@@ -124,7 +124,12 @@ async def store_body(exchange: Exchange, new: NewFile) -> KnownCap:
     """Store a new file of the request's body."""
     gateway, body = exchange.gateway, exchange.body
     arriving = Arriving(size=body.size, chunks=body.chunks())
-    return await store_new(gateway.store, gateway.settings.spool_directory, new, arriving)
+    return await store_new(gateway.store, gateway.settings.spool_directory, gateway.stores, new, arriving)
+
+
+async def store_form_file(exchange: Exchange, new: NewFile, spool: Spool) -> KnownCap:
+    """Store a new file of what a form brought."""
+    return await store_spooled(exchange.gateway.store, exchange.gateway.stores, new, spool)
 
 
 def parse_target(text: bytes) -> Target:
@@ -192,8 +197,9 @@ async def _put_contents(exchange: Exchange, cap: KnownCap, offset: int | None) -
 async def _replace(exchange: Exchange, cap: KnownCap, spool: Spool, offset: int | None) -> None:
     if offset is None and isinstance(cap, SdmfWriteCap):
         require_sdmf_size(spool.size)
+    gateway = exchange.gateway
     try:
-        await replace_contents(exchange.gateway.store.open_mutable(cap), spool, offset)
+        await replace_contents(gateway.store.open_mutable(cap), gateway.stores, spool, offset)
     except NotEnoughSharesError as error:
         raise unrecoverable(error) from error
 

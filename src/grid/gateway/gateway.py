@@ -14,6 +14,8 @@ from grid.directory.filestore import FileStore
 from grid.gateway.exchange import Exchange
 from grid.gateway.faults import Forbidden, Unauthorized
 from grid.gateway.openfiles import OpenFiles
+from grid.gateway.turns import Turns
+from grid.gateway.uploads import LARGE_STORES
 
 
 @frozen(kw_only=True)
@@ -79,6 +81,7 @@ class Gateway:
     settings: GatewaySettings
     blocks: Blocks = field(factory=_BlocksNothing)
     open_files: OpenFiles = field(init=False)
+    stores: Turns = field(init=False, factory=lambda: Turns(LARGE_STORES))
 
     def __attrs_post_init__(self) -> None:
         self.open_files = OpenFiles(self.store.servers, self.store.runtime)

@@ -15,9 +15,8 @@ from grid.gateway.downloads import get_file
 from grid.gateway.exchange import Exchange
 from grid.gateway.faults import BadRequest, NotFound, NotImplementedHere
 from grid.gateway.filepages import upload_page
-from grid.gateway.files import new_file, required_form_file, store_body, when_done
+from grid.gateway.files import new_file, required_form_file, store_body, store_form_file, when_done
 from grid.gateway.routing import Handler
-from grid.gateway.uploads import store_spooled
 from grid.gateway.whendone import with_cap
 
 MKDIR = frozenset({"mkdir", "mkdir-with-children", "mkdir-immutable"})
@@ -81,7 +80,7 @@ async def _post(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
     new = new_file(exchange)
     file = await required_form_file(exchange)
     location = when_done(exchange) if new.format == "chk" else None
-    cap = await store_spooled(exchange.gateway.store, new, file)
+    cap = await store_form_file(exchange, new, file)
     if new.format != "chk":
         return cap_answer(cap)
     if location is not None:

@@ -10,6 +10,7 @@ Cost: disk: the spool is written once and read once. Memory: an SDMF file whole,
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 
 from attrs import field, frozen
@@ -21,12 +22,19 @@ from grid.errors import DataTooLargeError, GridError
 from grid.gateway.convergent import ArrivingKey
 from grid.gateway.fileformat import FileFormat
 from grid.gateway.spool import Spool
+from grid.gateway.turns import Turns
 from grid.limits import MAX_SDMF_BODY
 from grid.mutable.node import MutableFile
 from grid.ports import Buffer
 
 UPDATE_SIZE = 16 * 2**20
 """Octets of a mutable file that are replaced at once, from memory."""
+
+LARGE_SIZE = 2**20
+"""Octets from which a file takes a turn to be stored: its shares take up to 40 MiB of memory meanwhile."""
+
+LARGE_STORES = 4
+"""Large files that are stored at once; the others are kept on the disk until it is their turn."""
 
 
 @frozen(kw_only=True)
@@ -45,21 +53,32 @@ class Arriving:
     chunks: AsyncIterator[bytes] = field(repr=False)
 
 
-async def store_new(store: FileStore, spool_directory: Path, new: NewFile, body: Arriving) -> KnownCap:
-    """Store a new file of the octets that arrive. The errors of the engines; DataTooLargeError for too large an SDMF."""
+async def store_new(store: FileStore, spool_directory: Path, turns: Turns, new: NewFile, body: Arriving) -> KnownCap:
+    """Store a new file of the octets that arrive. turns: LARGE_STORES of them, shared by all who store.
+
+    The errors of the engines; DataTooLargeError for too large an SDMF file.
+    """
     if new.format == "sdmf":
         require_sdmf_size(body.size)
-    elif new.format == "mdmf" and body.size is not None:
-        passing = PassingSource(body.size, body.chunks)
-        return await store.put_mutable(passing, format="mdmf", key=new.key)
+    elif new.format == "mdmf" and body.size is not None and turns.is_free:
+        async with turns.one():
+            passing = PassingSource(body.size, body.chunks)
+            return await store.put_mutable(passing, format="mdmf", key=new.key)
     arriving = ArrivingKey(store.convergence, store.encoding, body.size) if new.format == "chk" else None
     with Spool(spool_directory, store.runtime.cpu, arriving.update if arriving else None) as spool:
         await spool_body(spool, body, MAX_SDMF_BODY if new.format == "sdmf" else None)
-        return await store_spooled(store, new, spool, arriving)
+        return await store_spooled(store, turns, new, spool, arriving)
 
 
-async def store_spooled(store: FileStore, new: NewFile, spool: Spool, arriving: ArrivingKey | None = None) -> KnownCap:
+async def store_spooled(
+    store: FileStore, turns: Turns, new: NewFile, spool: Spool, arriving: ArrivingKey | None = None
+) -> KnownCap:
     """Store a new file of octets that were spooled. arriving: what the spool showed them to."""
+    async with turns.one() if spool.size >= LARGE_SIZE else nullcontext():
+        return await _store_spooled(store, new, spool, arriving)
+
+
+async def _store_spooled(store: FileStore, new: NewFile, spool: Spool, arriving: ArrivingKey | None) -> KnownCap:
     if new.format == "chk":
         return await store.put_immutable(spool, key=arriving.finish() if arriving else None)
     if new.format == "sdmf":
@@ -82,11 +101,16 @@ def require_sdmf_size(size: int | None) -> None:
         raise DataTooLargeError(f"an SDMF file has at most {MAX_SDMF_BODY} octets here; large files take format=mdmf")
 
 
-async def replace_contents(file: MutableFile, spool: Spool, offset: int | None) -> None:
+async def replace_contents(file: MutableFile, turns: Turns, spool: Spool, offset: int | None) -> None:
     """Replace the contents of a mutable file by what was spooled, or the part of them from `offset` on.
 
     A long part is replaced piece by piece. HoleError if it would begin behind the end, before anything is written.
     """
+    async with turns.one() if spool.size >= LARGE_SIZE else nullcontext():
+        await _replace_contents(file, spool, offset)
+
+
+async def _replace_contents(file: MutableFile, spool: Spool, offset: int | None) -> None:
     if offset is None:
         await file.overwrite(spool)
         return
