@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.gateway.portions import BOLD_SIZE, FEW, LARGEST_SIZE, MOMENT_S, Portions
+from grid.gateway.portions import BOLD_SIZE, FEW, LARGEST_SIZE, MOMENT_S, TOGETHER_SIZE, Portions
 
 SEGMENT = 1048578
 END = 10**11
@@ -26,6 +26,13 @@ def test_portion_when_the_client_is_fast_then_grows_to_the_largest() -> None:
     portions = Portions(SEGMENT, FEW)
     portions.taken(SEGMENT, 0.0)
     assert LARGEST_SIZE - SEGMENT < portions.next_stop(0, END) <= LARGEST_SIZE
+
+
+def test_portion_when_many_seem_fast_at_once_then_they_share_what_is_read_ahead() -> None:
+    portions = Portions(SEGMENT, FEW)
+    portions.taken(SEGMENT, 0.0)
+    assert portions.next_stop(0, END, others=31) <= TOGETHER_SIZE // 32
+    assert portions.next_stop(0, END, others=10_000) == SEGMENT
 
 
 def test_portion_when_the_client_is_slow_then_is_what_it_takes_in_a_moment() -> None:

@@ -59,7 +59,7 @@ class OpenFiles:
         self._reading += 1
         try:
             while position < stop:
-                end = portions.next_stop(position, stop)
+                end = portions.next_stop(position, stop, self._reading - 1)
                 await self._read_portion(cap, timed, position, end - position, observer)
                 if end < stop:
                     await timed.write(b"")
