@@ -245,6 +245,8 @@ class GatewayRequest(http.Request):
         )
 
     async def _send(self, answer: AnyAnswer) -> None:
+        if self._disconnected:
+            return  # Nobody is there to read it; that may even be what it says.
         self._answer = answer
         if isinstance(answer, StreamedAnswer) and self.method != b"HEAD":
             await self._stream(answer)
