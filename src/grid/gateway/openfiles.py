@@ -47,6 +47,11 @@ class OpenFiles:
         self._files: OrderedDict[ChkCap, _Open] = OrderedDict()
         self._reading = 0
 
+    @property
+    def count(self) -> int:
+        """How many are open."""
+        return len(self._files)
+
     async def read(self, cap: ChkCap, sink: Sink, start: int, length: int, observer: Observer) -> int:
         """ImmutableFile.read, in portions of which each waits until the client has taken the one before it.
 

@@ -32,7 +32,7 @@ KIND_OF: dict[str, Kind] = {short: kind for kind, short in SHORT.items()}
 class Operation:
     """What is known of one. started_at: Unix time; began_at: Clock.now(). size: octets to move, None if not known yet.
 
-    count: octets moved. hashed: the part of an upload's first pass that is done. storage_index: base32.
+    count: octets moved, by this plan (portion) and those before it. hashed: the part of an upload's first pass that is done. storage_index: base32.
     """
 
     kind: Kind
@@ -52,6 +52,8 @@ class Operation:
     mode: str = ""
     phase: str = ""
     told_at: float = 0.0
+    portion: int = 0
+    before: int = 0
     map: Operation | None = None
 
     @property
@@ -85,7 +87,16 @@ class Operation:
             elif event.detail != "verifying":
                 self.hashed, self.fraction = 1.0, part
                 if event.detail != "shares":
-                    self.count = event.count
+                    self._moved(event.count)
+
+    def _moved(self, count: int) -> None:
+        """A plan has moved so much; of a read in portions each begins at nothing."""
+        if count < self.portion:
+            self.before += self.portion
+        self.portion = count
+        self.count = self.before + count
+        if self.size:
+            self.fraction = min(1.0, self.count / self.size)
 
     def begins_map(self, event: Event) -> bool:
         """Whether a plan begins to look for the shares of a mutable file: its first request asks for all of a slot."""

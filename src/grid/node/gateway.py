@@ -18,6 +18,7 @@ from twisted.internet.error import CannotListenError
 
 from grid.directory.filestore import FileStore
 from grid.errors import ConfigError, GridError, PeerTimeoutError
+from grid.gateway.blacklist import Blacklist
 from grid.gateway.gateway import Gateway, GatewaySettings, ServerView
 from grid.gateway.guards import LOOPBACK_HOSTS
 from grid.gateway.server import GatewayFactory
@@ -28,7 +29,7 @@ from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomicall
 from grid.node.redaction import one_line
 from grid.ports import ServerId, StorageServer, Timer
 from grid.runtime import Tasks, with_deadline
-from grid.wire.status import ConnectionState
+from grid.wire.status import ConnectionState, ConnectionStatus
 
 DEFAULT_PORT = "tcp:3456:interface=127.0.0.1"
 LOOK_S = 30.0
@@ -97,7 +98,7 @@ class LiveClient:
     def _view(self, entry: Any) -> ServerView:  # noqa: ANN401
         status, identity = entry.status, entry.identity
         connected = status.state is ConnectionState.CONNECTED
-        line = "Connected" if connected else one_line(status.detail) or status.state.value
+        line = _connected_line(status) if connected else one_line(status.detail) or status.state.value
         version = status.version
         return ServerView(
             server_id=identity.server_id,
@@ -107,6 +108,7 @@ class LiveClient:
             version=None if version is None else version.application,
             available_space=None if version is None else version.available_space,
             last_received_at=self._heard_at.get(identity.server_id),
+            transport=status.transport,
             latency_s=self._latency_s.get(identity.server_id),
         )
 
@@ -152,7 +154,8 @@ async def running_gateway(
     where = f"{directory.config_file}: section [node], key web.port"
     description, hosts = place_to_listen(description)
     view = LiveClient(client, {}, {}, Tasks())
-    gateway = Gateway(store=make_store(client), client=view, settings=_settings(directory, hosts))
+    blocks = Blacklist(directory.path / "access.blacklist")
+    gateway = Gateway(store=make_store(client), client=view, settings=_settings(directory, hosts), blocks=blocks)
     factory = make_site(gateway, reactor)
     try:
         port = await serverFromString(reactor, description).listen(factory)
@@ -171,6 +174,13 @@ async def running_gateway(
         await port.stopListening()
         await factory.drain(gateway.settings.drain_s)
         view.close()
+
+
+def _connected_line(status: ConnectionStatus) -> str:
+    """As 1.20 says it of Foolscap, which programs look for by its beginning. [spec webapi 9.1]"""
+    return one_line(
+        f"Connected to {status.place or 'its address'} via {'http' if status.transport == 'http' else 'tcp'}"
+    )
 
 
 def place_to_listen(text: str) -> tuple[str, frozenset[str] | None]:

@@ -21,12 +21,17 @@ class ConnectionState(Enum):
 
 @frozen(kw_only=True)
 class ConnectionStatus:
-    """state, since Unix time `since`; detail: the last failure's message, if any; version: the server's last word."""
+    """state, since Unix time `since`; detail: the last failure's message, if any; version: the server's last word.
+
+    place: where the connection leads, as a location hint (`tcp:host:port`), "" unless connected; transport: what it speaks.
+    """
 
     state: ConnectionState
     since: float
     detail: str = ""
     version: ServerVersion | None = None
+    place: str = ""
+    transport: str = ""
 
 
 class RemoteServer(StorageServer, Protocol):

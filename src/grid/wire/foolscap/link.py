@@ -122,6 +122,7 @@ class Link:
         self._session = session
         self._retry.reset()
         self._set_state(ConnectionState.CONNECTED, version=session.version)
+        self._status = evolve(self._status, place=_place(session.reference, self._furl), transport="foolscap")
         session.reference.notifyOnDisconnect(self._lost, session)
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
@@ -159,3 +160,14 @@ class Link:
         self._status = ConnectionStatus(
             state=state, since=self._clock.unix_time(), detail=detail, version=version or self._status.version
         )
+
+
+def _place(reference: Any, furl: Furl) -> str:
+    """The hint that the connection was made by, as far as Foolscap tells."""
+    try:
+        winner = reference.getConnectionInfo().winningHint
+    except AttributeError:
+        winner = None  # An object in this process has no connection.
+    if isinstance(winner, str):
+        return winner
+    return furl.hints[0] if furl.hints else "a place unknown"

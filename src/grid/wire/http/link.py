@@ -119,6 +119,8 @@ class Link:
         self._session = session
         self._backoff.reset()
         self._set_state(ConnectionState.CONNECTED, version=session.version)
+        address = session.entrance.host.decode("ascii")
+        self._status = evolve(self._status, place=f"tcp:{address}", transport="http")
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             waiter.callback(session)
