@@ -8,6 +8,8 @@ Cost: memory: WHOLE_SIZE of a mutable file, or what the engine has under way.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import evolve, frozen
 
 from grid.caps import ChkCap, KnownCap, LitCap, UnknownChild
@@ -20,14 +22,16 @@ from grid.gateway.etags import entity_tag, is_held
 from grid.gateway.exchange import Exchange
 from grid.gateway.faults import BadRequest, Gone, Headers, RangeNotSatisfiable
 from grid.gateway.filepages import info_page
+from grid.gateway.history import History
 from grid.gateway.ranges import ByteRange, RangeBeyondEndError, parse_range
+from grid.mutable.node import MutableFile
 from grid.mutable.session import Gathering
 from grid.ports import Sink
 
 WHOLE_SIZE = 2**20
 """Octets of a mutable file that are read before the answer begins, which saves asking for its size first."""
 
-UNTRUSTED: Headers = (("X-Content-Type-Options", "nosniff"), ("Content-Security-Policy", "sandbox"))
+UNTRUSTED: Headers = (("Content-Security-Policy", "sandbox"),)
 """Whatever is in a file, it must not act as the gateway's own page. [spec webapi 12]"""
 
 
@@ -158,7 +162,8 @@ def _stream_immutable(exchange: Exchange, cap: ChkCap, found: _Contents) -> Stre
     gateway = exchange.gateway
 
     async def write(sink: Sink) -> None:
-        await gateway.open_files.read(cap, sink, found.start, found.length, gateway.store.observer)
+        with gateway.history.download(cap.storage_index, found.length):
+            await gateway.open_files.read(cap, sink, found.start, found.length, gateway.store.observer)
 
     return StreamedAnswer(found.status, found.type, found.length, found.all_headers, write)
 
@@ -172,24 +177,14 @@ class _LongError(GridError):
 
 
 async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Headers) -> AnyAnswer:
-    file = exchange.gateway.store.open_mutable(cap)
-    gathering, chosen = Gathering(), []
-
-    def choose_short(size: int) -> tuple[int, int]:
-        chosen.append(_choose(exchange, size, type, headers))
-        if chosen[-1].length > WHOLE_SIZE:
-            raise _LongError(chosen[-1])
-        return chosen[-1].start, chosen[-1].start + chosen[-1].length
-
+    file, history = exchange.gateway.store.open_mutable(cap), exchange.gateway.history
     try:
-        await file.read_chosen(gathering, choose_short)
-    except _LongError as error:
-        found = error.found
+        found, octets = await _read_short(history, cap, file, lambda size: _choose(exchange, size, type, headers))
+        return Answer(found.status, type, octets, found.all_headers)
     except NotEnoughSharesError as error:
         raise unrecoverable(error) from error
-    else:
-        found = chosen[-1]
-        return Answer(found.status, type, bytes(gathering.octets), found.all_headers)
+    except _LongError as error:
+        found = error.found
 
     def choose_same(size: int) -> tuple[int, int]:
         if size != found.size:
@@ -197,9 +192,28 @@ async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Header
         return found.start, found.start + found.length
 
     async def write(sink: Sink) -> None:
-        await file.read_chosen(sink, choose_same)
+        with history.retrieve(cap.storage_index, found.length):
+            await file.read_chosen(sink, choose_same)
 
     return StreamedAnswer(found.status, type, found.length, found.all_headers, write)
+
+
+async def _read_short(
+    history: History, cap: KnownCap, file: MutableFile, find: Callable[[int], _Contents]
+) -> tuple[_Contents, bytes]:
+    """What is asked for of a file of the size that `find` is told, and its octets; _LongError if they are many."""
+    gathering, chosen = Gathering(), list[_Contents]()
+    with history.retrieve(cap.storage_index) as operation:
+
+        def choose(size: int) -> tuple[int, int]:
+            chosen.append(find(size))
+            if chosen[-1].length > WHOLE_SIZE:
+                operation.is_listed = False  # It goes on as another one, which streams.
+                raise _LongError(chosen[-1])
+            return chosen[-1].start, chosen[-1].start + chosen[-1].length
+
+        operation.size = await file.read_chosen(gathering, choose)
+    return chosen[-1], bytes(gathering.octets)
 
 
 def unrecoverable(error: NotEnoughSharesError) -> Gone:

@@ -6,6 +6,8 @@ body is read.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 from grid.caps import KnownCap, SdmfWriteCap, UnknownCap, UnknownChild, parse_cap, settle_unknown_child
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.pack import Target
@@ -16,6 +18,8 @@ from grid.gateway.downloads import unrecoverable
 from grid.gateway.exchange import Exchange
 from grid.gateway.faults import BadRequest, Conflict, NotFound, NotImplementedHere
 from grid.gateway.fileformat import choose_format
+from grid.gateway.gateway import Gateway
+from grid.gateway.operation import Operation
 from grid.gateway.place import Place
 from grid.gateway.privatekey import parse_key_argument
 from grid.gateway.spool import Spool
@@ -124,12 +128,19 @@ async def store_body(exchange: Exchange, new: NewFile) -> KnownCap:
     """Store a new file of the request's body."""
     gateway, body = exchange.gateway, exchange.body
     arriving = Arriving(size=body.size, chunks=body.chunks())
-    return await store_new(gateway.store, gateway.settings.spool_directory, gateway.stores, new, arriving)
+    with _storing(gateway, new, body.size) as operation:
+        cap = await store_new(gateway.store, gateway.settings.spool_directory, gateway.stores, new, arriving)
+        _note(operation, cap, body.received)
+    return cap
 
 
 async def store_form_file(exchange: Exchange, new: NewFile, spool: Spool) -> KnownCap:
     """Store a new file of what a form brought."""
-    return await store_spooled(exchange.gateway.store, exchange.gateway.stores, new, spool)
+    gateway = exchange.gateway
+    with _storing(gateway, new, spool.size) as operation:
+        cap = await store_spooled(gateway.store, gateway.stores, new, spool)
+        _note(operation, cap, spool.size)
+    return cap
 
 
 def parse_target(text: bytes) -> Target:
@@ -179,6 +190,18 @@ def _require_writable(place: Place) -> None:
         raise NotWriteableError("the directory cannot be changed with this capability, which only reads")
 
 
+def _storing(gateway: Gateway, new: NewFile, size: int | None) -> AbstractContextManager[Operation]:
+    history = gateway.history
+    return history.upload(size=size) if new.format == "chk" else history.publish(size=size)
+
+
+def _note(operation: Operation, cap: KnownCap, size: int) -> None:
+    """What is known of a new file once it is stored."""
+    operation.size = size
+    if cap.storage_index is not None:
+        operation.name(cap.storage_index)
+
+
 def _exists(place: Place) -> Conflict:
     return Conflict(f"there is a {place.name!r} already, which replace= forbids to replace")
 
@@ -199,7 +222,8 @@ async def _replace(exchange: Exchange, cap: KnownCap, spool: Spool, offset: int 
         require_sdmf_size(spool.size)
     gateway = exchange.gateway
     try:
-        await replace_contents(gateway.store.open_mutable(cap), gateway.stores, spool, offset)
+        with gateway.history.publish(cap.storage_index, spool.size):
+            await replace_contents(gateway.store.open_mutable(cap), gateway.stores, spool, offset)
     except NotEnoughSharesError as error:
         raise unrecoverable(error) from error
 
