@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from grid.immutable.batch import BATCH_BYTES
+from grid.immutable.batch import BATCH_BYTES, Batch
+from grid.immutable.getplan import GetPlan
 from grid.immutable.put import Encoding
+from grid.immutable.requests import ReadShares
 from grid.ports import Event
 from tests.support.scripted_grid import ScriptedGrid, encoded, noise
 
@@ -113,6 +115,23 @@ def test_get_when_the_first_block_is_asked_for_has_cost_at_most_three_messages_p
             messages[event.server_id] = messages.get(event.server_id, 0) + 1
     assert max(messages.values()) <= 3
     assert len(messages) <= 4
+
+
+def test_get_when_there_are_many_shares_looks_at_each_batch_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = ScriptedGrid(20)
+    data = noise(40 * 2**20)
+    file = grid.store(data, k=20, n=40, segment_size=2**20)
+    looked: list[Batch] = []
+    fetch = GetPlan._fetch
+
+    def counted(plan: GetPlan, batch: Batch, now: float) -> list[ReadShares]:
+        looked.append(batch)
+        return fetch(plan, batch, now)
+
+    monkeypatch.setattr(GetPlan, "_fetch", counted)
+    assert grid.get(file.cap) == data
+    assert len(set(looked)) >= len(data) // BATCH_BYTES
+    assert len(looked) <= 4 * len(set(looked))
 
 
 def test_get_when_nothing_is_late_hedges_nothing() -> None:

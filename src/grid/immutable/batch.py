@@ -57,6 +57,7 @@ class Batch:
     """segments first .. first + count, all in one chunk of the hash trees.
 
     blocks: share number to (where it came from, its octets). doubled: numbers of blocks whose hashes are too late.
+    settled: everything is asked for, and was in time when that was looked at last.
     """
 
     first: int
@@ -67,6 +68,7 @@ class Batch:
     blocks: dict[ShareNumber, tuple[HeldShare, Buffer]] = field(factory=dict, repr=False)
     fetches: dict[HeldShare, BlockFetch] = field(factory=dict, repr=False)
     doubled: set[ShareNumber] = field(factory=set)
+    settled: bool = False
     text: Buffer = field(default=b"", repr=False)
     opening: OpenWindow | None = None
     delivering: Deliver | None = None

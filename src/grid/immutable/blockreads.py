@@ -65,6 +65,10 @@ class BlockReads:
         """The requests that are hopeless now; all others know then whether they are late."""
         return [request for request, (watch, _) in self._reads.items() if watch.check(now)]
 
+    def any_late(self) -> bool:
+        """Whether an answer was late at the last check."""
+        return any(watch.late for watch, _ in self._reads.values())
+
     def wake_at(self) -> float | None:
         """When to check again."""
         return min((watch.wake_at for watch, _ in self._reads.values()), default=None)

@@ -155,25 +155,32 @@ class GetPlan:
     def _fetch_all(self, now: float) -> list[ReadShares]:
         """Ask for all that the batches lack; again where a share proved false meanwhile."""
         requests: list[ReadShares] = []
+        if self._reads.any_late():
+            self._unsettle()
         self._stale = True
         while self._stale:
-            self._stale = False
-            self._deficit = 0
+            self._stale, self._deficit = False, 0
             self._forget_dropped()
             for batch in self._batches:
-                if batch.state is BatchState.FETCHING:
+                if batch.state is BatchState.FETCHING and not batch.settled:
                     requests += self._fetch(batch, now)
         return requests
+
+    def _unsettle(self) -> None:
+        """Look at every batch again: what it was promised may not come."""
+        for batch in self._batches:
+            batch.settled = False
 
     def _fetch(self, batch: Batch, now: float) -> list[ReadShares]:
         """Ask for the blocks and rows that a batch still lacks."""
         parts: list[Part] = []
         geometry = self._verifier.geometry
         assert geometry is not None
-        self._take_at_hand(batch)
+        at_hand = self._take_at_hand(batch)
         secured = self._secured(batch)
         coming = self._finder.blocks_coming(geometry.block_offset(batch.first), batch.block_bytes)
         lacking = self._k - len(secured) - coming
+        batch.settled = lacking <= 0 and not coming and not at_hand
         if lacking > 0:
             chosen = choose_shares(
                 self._finder.usable(),
@@ -191,12 +198,12 @@ class GetPlan:
         parts += self._plan_rows(batch)
         return self._reads.send(parts, now)
 
-    def _take_at_hand(self, batch: Batch) -> None:
-        """Use the blocks that came with the first answers; they cost nothing more."""
+    def _take_at_hand(self, batch: Batch) -> bool:
+        """Use the blocks that came with the first answers, which cost nothing more; whether there may be any."""
         geometry = self._verifier.geometry
         assert geometry is not None
         if not self._finder.may_hold(geometry.block_offset(batch.first), batch.block_bytes):
-            return
+            return False
         for number, shares in self._finder.usable().items():
             for share in shares:
                 if len(batch.blocks) >= self._k or number in batch.blocks:
@@ -207,6 +214,7 @@ class GetPlan:
                 if octets is not None:
                     self._habit.add(share)
                     batch.blocks[number] = (share, octets)
+        return True
 
     def _secured(self, batch: Batch) -> set[ShareNumber]:
         """Share numbers whose blocks have come or may be waited for; what is too late is to be doubled."""
@@ -237,6 +245,8 @@ class GetPlan:
         return [Part(share=want.share, ranges=want.ranges, purpose=want, batch=batch) for want in wants]
 
     def _open(self, batch: Batch, now: float) -> list[OpenWindow]:
+        if len(batch.blocks) < self._k:
+            return []
         ready = sorted(number for number in batch.blocks if self._rows.proven(number, batch.chunk))[: self._k]
         if len(ready) < self._k or not self._rows.proven(None, batch.chunk):
             return []
@@ -335,6 +345,7 @@ class GetPlan:
             batch.blocks.clear()
             return
         batch.state = BatchState.FETCHING
+        self._unsettle()
         for number, segments in result.bad.items():
             share, _ = batch.blocks[number]
             share.bad_segments.update(segments)
@@ -354,6 +365,7 @@ class GetPlan:
         self._finder.drop_peer(peer, error)
 
     def _forget_part(self, part: Part) -> None:
+        self._unsettle()
         if isinstance(part.purpose, RowWant):
             self._rows.ended(part.purpose)
         elif part.batch.fetches.get(part.share) is part.purpose:
@@ -361,6 +373,7 @@ class GetPlan:
 
     def _drop(self, share: HeldShare, error: GridError) -> None:
         self._finder.drop(share, error)
+        self._unsettle()
         self._stale = True
 
     def _forget_dropped(self) -> None:
@@ -368,10 +381,12 @@ class GetPlan:
         for batch in self._batches:
             for share in [share for share in batch.fetches if share.state is ShareState.DROPPED]:
                 del batch.fetches[share]
+                self._unsettle()
             if batch.state is BatchState.FETCHING:
                 for share in [share for share, _ in batch.blocks.values() if share.state is ShareState.DROPPED]:
                     if not (self._rows.proven(share.number, batch.chunk) and self._rows.proven(None, batch.chunk)):
                         batch.forget(share)
+                        self._unsettle()
 
     def _judge(self) -> None:
         """Give up when a batch lacks shares and nothing under way could bring them."""

@@ -24,8 +24,11 @@ from grid.errors import ConfigError, FormatError
 from grid.ports import Buffer
 
 _READ_SIZE = 128 * 1024
-_WRITE_SIZE = 128 * 1024
-"""Encrypted and handed on at once: past the size of a processor's cache the copies cost more than the cipher."""
+"""Decrypted and handed on at once: past the size of a processor's cache the copies cost more than the cipher."""
+_SOCKET_SIZE = 256 * 1024
+"""Octets asked of the socket at once, and from which on it counts as full: one stroke."""
+_SEND_SIZE = 512 * 1024
+"""Octets given to the socket at once: a stroke, its records' heads, and what joins it."""
 _BUFFER = memoryview(bytearray(_READ_SIZE))
 """Where records are decrypted to, of whichever connection it is: its content is copied before it is passed on."""
 _RECORD_SIZE = 16 * 1024
@@ -117,6 +120,7 @@ class TlsLayer(Protocol):
 
     def connectionMade(self) -> None:
         """Begin the handshake."""
+        self.transport.bufferSize, self.transport.SEND_LIMIT = _SOCKET_SIZE, _SEND_SIZE
         self._upper.makeConnection(self)
         self._handshake()
 
@@ -207,7 +211,8 @@ class TlsLayer(Protocol):
         if not self._is_open:
             self._waiting.append(bytes(data))
             return
-        self._encrypt(data)
+        if self._encrypt(data):
+            self._flush()
 
     def writeSequence(self, pieces: Sequence[Buffer]) -> None:
         """Encrypt and send the pieces; small ones are joined, since each record has a cost of its own."""
@@ -226,15 +231,15 @@ class TlsLayer(Protocol):
             small = []
             if not self._encrypt(piece):
                 return
-        if small:
-            self._encrypt(b"".join(small))
+        if small and not self._encrypt(b"".join(small)):
+            return
+        # At once, for Twisted joins what it is given in parts.
+        self._flush()
 
     def _encrypt(self, data: Buffer) -> bool:
-        view = memoryview(data)
         try:
-            for start in range(0, len(view), _WRITE_SIZE):
-                self._tls.write(view[start : start + _WRITE_SIZE])
-                self._flush()
+            if len(data):
+                self._tls.write(data)
         except (ssl.SSLError, OSError):
             self.abortConnection()
             return False
