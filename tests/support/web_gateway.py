@@ -19,7 +19,7 @@ from twisted.python.failure import Failure
 
 from grid.directory.filestore import FileStore
 from grid.gateway.gateway import Gateway, GatewaySettings, ServerView
-from grid.gateway.routing import Handler
+from grid.gateway.routing import Handler, Routes
 from grid.gateway.server import GatewayFactory
 from grid.gateway.site import make_routes
 from grid.immutable.put import Encoding
@@ -213,7 +213,7 @@ async def web_gateway(
     handlers: Mapping[str, Handler] | None = None,
     servers: Sequence[StorageServer] | None = None,
 ) -> AsyncIterator[WebGateway]:
-    """A gateway over so many servers in memory, or over these. folder: for what it spools. handlers: beside its own."""
+    """A gateway over so many servers in memory, or over these. folder: for what it spools. handlers: in place of its own."""
     clock = ReactorClock(reactor)
     runtime = RealRuntime(clock=clock, cpu=_threads(), entropy=SystemEntropy())
     disks = [MemoryDisk(2**30) for _ in range(count)]
@@ -232,9 +232,9 @@ async def web_gateway(
     )
     settings = GatewaySettings(spool_directory=folder, static_directory=folder, api_token=TOKEN)
     gateway = Gateway(store=store, client=_NoClient(), settings=settings)
-    routes = make_routes(gateway)
+    routes = Routes()
     routes.add(handlers or {})
-    factory = GatewayFactory(gateway, routes, reactor)
+    factory = GatewayFactory(gateway, routes if handlers is not None else make_routes(gateway), reactor)
     listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     found = WebGateway(gateway, factory, services, disks, listening.getHost().port)
     try:
