@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from attrs import evolve, field, frozen
 
 from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, LitCap, require_usable
-from grid.crypto.rsa import PrivateKey, generate_key
+from grid.crypto.rsa import PrivateKey
 from grid.directory.pack import Child, make_entry, normalize_name, pack_directory
 from grid.errors import AuthorityError, CapError
 from grid.immutable import check as immutable_check
@@ -24,6 +24,7 @@ from grid.immutable.put import Encoding, put
 from grid.mutable import health
 from grid.mutable.geometry import MDMF_VERSION, SDMF_VERSION, FormatName
 from grid.mutable.keys import WriteCap, write_cap
+from grid.mutable.keysupply import new_key
 from grid.mutable.node import MutableFile, create_mutable
 from grid.mutable.sources import MemorySource
 from grid.placement.leases import LeaseMaster
@@ -215,7 +216,7 @@ class FileStore:
         """
         chosen = format or self.mutable_format
         if key is None:
-            key = await self.runtime.cpu.run(generate_key)
+            key = await new_key(self.runtime)
         cap = write_cap(key, MDMF_VERSION if chosen == "mdmf" else SDMF_VERSION)
         packed = _pack(children or {}, cap.write_key)
         return DirectoryCap(await self.put_mutable(packed, format=chosen, key=key))

@@ -120,8 +120,8 @@ def seal_write_cap(write_cap: bytes, write_key: bytes) -> bytes:
 
 def open_write_cap(sealed: bytes, write_key: bytes) -> bytes:
     """The write cap in the slot; empty if there is none. As 1.20, it does not look at the MAC."""
-    if len(sealed) < SALT_SIZE + MAC_SIZE:
-        return b""
+    if len(sealed) <= SALT_SIZE + MAC_SIZE:
+        return b""  # Most children are immutable files, whose slot says no more than that, and costs nothing so.
     key = tagged_pair_hash(_KEY_TAG, sealed[:SALT_SIZE], write_key, 16)
     return crypt_once(key, sealed[SALT_SIZE:-MAC_SIZE])
 

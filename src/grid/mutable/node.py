@@ -14,13 +14,14 @@ from typing import Literal, TypeVar
 from attrs import field, frozen
 
 from grid.caps import KnownCap
-from grid.crypto.rsa import PrivateKey, generate_key
+from grid.crypto.rsa import PrivateKey
 from grid.errors import ConflictError, FormatError, HoleError, NoServersError, NotEnoughSharesError
 from grid.mutable.check import check, repair
 from grid.mutable.geometry import MDMF_VERSION, SDMF_VERSION, Encoding, FormatName, Geometry
 from grid.mutable.goal import choose_goal
 from grid.mutable.health import CheckResult, RepairResult
 from grid.mutable.keys import FileKeys, WriteCap, write_cap
+from grid.mutable.keysupply import new_key
 from grid.mutable.mapplan import MapMode
 from grid.mutable.perform import in_turn
 from grid.mutable.prefix import Prefix
@@ -86,7 +87,7 @@ async def create_mutable(
     if not servers:
         raise NoServersError("there is no server to store the file on; is the introducer reachable?")
     if key is None:
-        key = await runtime.cpu.run(generate_key)
+        key = await new_key(runtime)
     cap = write_cap(key, version)
     session = Session.open(FileKeys.of_cap(cap), servers, encoding, runtime, leases, observer)
     nothing = VersionMap(servers=session.server_ids)
