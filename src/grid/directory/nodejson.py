@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, LitCap, MdmfReadCap, MdmfWriteCap, UnknownChild
+from grid.caps import (
+    ChkCap,
+    ChkVerifyCap,
+    DirectoryCap,
+    KnownCap,
+    LitCap,
+    MdmfReadCap,
+    MdmfVerifyCap,
+    MdmfWriteCap,
+    SdmfVerifyCap,
+    UnknownChild,
+)
 from grid.codec.base32 import encode
 from grid.directory.pack import Child, Target
 
@@ -36,7 +47,8 @@ def describe_child(child: Child) -> list[object]:
         return ["unknown", {**_unknown_caps(target), "metadata": metadata}]
     if isinstance(target, DirectoryCap):
         return ["dirnode", {"mutable": target.is_mutable, **_caps(target), "metadata": metadata}]
-    properties: Json = {"mutable": target.is_mutable, "format": _format(target), **_caps(target), "metadata": metadata}
+    format = _format(target)
+    properties: Json = {"mutable": format != "CHK", "format": format, **_caps(target), "metadata": metadata}
     if isinstance(target, LitCap | ChkCap | ChkVerifyCap):
         properties["size"] = target.size
     return ["filenode", properties]
@@ -64,9 +76,9 @@ def _repair_cap(target: KnownCap) -> str:
 
 
 def _format(cap: KnownCap) -> str:
-    if not cap.is_mutable:
-        return "CHK"
-    return "MDMF" if isinstance(cap, MdmfWriteCap | MdmfReadCap) else "SDMF"
+    if isinstance(cap, MdmfWriteCap | MdmfReadCap | MdmfVerifyCap):
+        return "MDMF"
+    return "SDMF" if cap.is_mutable or isinstance(cap, SdmfVerifyCap) else "CHK"
 
 
 def _caps(cap: KnownCap) -> Json:
