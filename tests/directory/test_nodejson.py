@@ -7,8 +7,9 @@ import pytest
 from grid.caps import ChkVerifyCap, KnownCap, MdmfVerifyCap, SdmfVerifyCap
 from grid.directory.nodejson import describe_file
 from grid.directory.pack import Child
+from grid.ports import StorageIndex
 
-INDEX, HASH = bytes(range(16)), bytes(range(32))
+INDEX, HASH = StorageIndex(bytes(range(16))), bytes(range(32))
 
 
 @pytest.mark.parametrize(
