@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grid.gateway import health
+from grid.gateway import health, webpages
 from grid.gateway.gateway import Gateway
 from grid.gateway.routing import Routes
 from grid.gateway.server import GatewayFactory
@@ -14,6 +14,7 @@ def make_routes(gateway: Gateway) -> Routes:
     """Every path that the gateway answers."""
     found = Routes()
     found.add(health.routes(gateway))
+    found.add(webpages.routes(gateway))
     return found
 
 

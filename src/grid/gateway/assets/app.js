@@ -1,0 +1,23 @@
+// What the pages can do beyond forms and links. Everything here adds to markup that works without it.
+import { watchCopies } from "./copy.js";
+import { watchDialogs } from "./dialog.js";
+import { watchReplacements } from "./replace.js";
+import { showPreviews } from "./preview.js";
+import { followLive } from "./live.js";
+import { makeDropzone } from "./upload.js";
+
+watchCopies(document);
+watchDialogs(document);
+watchReplacements(document);
+showPreviews(document);
+followLive(document);
+
+for (const zone of document.querySelectorAll("[data-upload]")) {
+  makeDropzone(zone, zone.dataset.upload);
+  for (const plain of document.querySelectorAll("[data-plain-upload]")) plain.hidden = false;
+}
+for (const form of document.querySelectorAll("[data-operation]")) {
+  const octets = crypto.getRandomValues(new Uint8Array(16));
+  form.querySelector("[data-handle]").value = Array.from(octets, (o) => o.toString(16).padStart(2, "0")).join("");
+  form.hidden = false;
+}

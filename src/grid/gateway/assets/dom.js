@@ -1,0 +1,45 @@
+// Elements out of values; text is only ever set as text.
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key in made && typeof value !== "string") made[key] = value;
+    else if (value !== null && value !== undefined) made.setAttribute(key, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export function announce(text) {
+  const place = document.getElementById("announce");
+  if (place && place.textContent !== text) place.textContent = text;
+}
+
+// A page of this gateway as a document, or an Error with what it says.
+export async function fetchPage(address, options = {}) {
+  const answer = await fetch(address, { credentials: "same-origin", referrerPolicy: "no-referrer", ...options });
+  const text = await answer.text();
+  const type = answer.headers.get("Content-Type") ?? "";
+  const page = new DOMParser().parseFromString(type.includes("html") ? text : "", "text/html");
+  if (!answer.ok) {
+    const said = type.includes("html") ? page.querySelector("main .lead, main p, p")?.textContent : text;
+    throw new Error((said ?? "").trim().split("\n")[0] || `the gateway answered ${answer.status}`);
+  }
+  return page;
+}
+
+const UNITS = ["B", "kB", "MB", "GB", "TB", "PB"];
+
+export function sizeText(size) {
+  let unit = 0;
+  let value = size;
+  while (value >= 999.5 && unit < UNITS.length - 1) [value, unit] = [value / 1000, unit + 1];
+  return unit === 0 ? `${Math.round(size)} B` : `${value.toFixed(value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2)} ${UNITS[unit]}`;
+}
+
+export function timeText(seconds) {
+  if (!Number.isFinite(seconds)) return "…";
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+}

@@ -1,0 +1,62 @@
+// Parts that follow what happens: an announcement of the gateway makes them be fetched anew.
+import { fetchPage } from "./dom.js";
+
+const QUIET_MS = 250;
+const POLL_MS = 2000;
+
+export function followLive(root) {
+  for (const part of root.querySelectorAll("[data-live]")) follow(part);
+}
+
+function follow(part) {
+  let waiting = false;
+  let again = false;
+  let poll = null;
+
+  async function refresh() {
+    if (waiting) {
+      again = true;
+      return;
+    }
+    waiting = true;
+    try {
+      const page = await fetchPage(location.href);
+      const found = page.getElementById(part.id);
+      if (found && !part.contains(document.activeElement?.closest("input, button"))) {
+        keepFocus(part, () => part.replaceChildren(...found.childNodes));
+      }
+      part.dataset.followed = String(Number(part.dataset.followed ?? 0) + 1);
+    } catch {
+      // The next announcement tries again.
+    }
+    setTimeout(() => {
+      waiting = false;
+      if (again) {
+        again = false;
+        refresh();
+      }
+    }, QUIET_MS);
+  }
+
+  const source = new EventSource(part.dataset.live);
+  source.addEventListener("open", () => {
+    clearInterval(poll);
+    poll = null;
+    refresh();
+  });
+  source.addEventListener("error", () => {
+    if (source.readyState === EventSource.CLOSED && poll === null) poll = setInterval(refresh, POLL_MS);
+  });
+  for (const kind of ["message", "operation", "progress", "finished", "started", "event"]) source.addEventListener(kind, refresh);
+  addEventListener("pagehide", () => {
+    source.close();
+    clearInterval(poll);
+  });
+}
+
+function keepFocus(part, change) {
+  const focused = document.activeElement;
+  const address = part.contains(focused) ? focused.getAttribute("href") : null;
+  change();
+  if (address) [...part.querySelectorAll("a[href]")].find((link) => link.getAttribute("href") === address)?.focus();
+}

@@ -1,0 +1,57 @@
+// A look at texts and documents. Octets of files become text or a document of a fixed type, never markup of this page.
+import { element, sizeText } from "./dom.js";
+
+const TEXT_SIZE = 128 * 1024;
+const PDF_SIZE = 64 * 1024 * 1024;
+
+export function showPreviews(root) {
+  for (const place of root.querySelectorAll("[data-preview]")) {
+    place.replaceChildren(element("p", { class: "busy", role: "status" }, "Loading…"));
+    const show = place.dataset.preview === "pdf" ? showDocument : showText;
+    show(place).catch((error) => {
+      place.replaceChildren(element("p", {}, `It cannot be shown: ${error.message}. `), link(place, "Open it"));
+    });
+  }
+}
+
+async function showText(place) {
+  const answer = await fetch(place.dataset.address, { headers: { Range: `bytes=0-${TEXT_SIZE - 1}` } });
+  if (answer.status === 416) {
+    place.replaceChildren(element("p", {}, "The file is empty."));
+    return;
+  }
+  if (!answer.ok) throw new Error((await answer.text()).split("\n")[0]);
+  const octets = new Uint8Array(await answer.arrayBuffer());
+  if (octets.length === 0) {
+    place.replaceChildren(element("p", {}, "The file is empty."));
+    return;
+  }
+  if (octets.includes(0)) {
+    place.replaceChildren(element("p", {}, "This is not text: download it to see it."));
+    return;
+  }
+  const text = element("pre", { tabindex: "0", role: "region", "aria-label": "Contents" });
+  text.textContent = new TextDecoder().decode(octets);
+  const whole = Number((answer.headers.get("Content-Range") ?? "").split("/")[1] || octets.length);
+  const more = whole > octets.length ? element("p", { class: "hint" }, `The first ${sizeText(octets.length)} of ${sizeText(whole)}.`) : null;
+  place.replaceChildren(...[more, text].filter(Boolean));
+}
+
+async function showDocument(place) {
+  const head = await fetch(place.dataset.address, { method: "HEAD" });
+  if (!head.ok) throw new Error(`the gateway answered ${head.status}`);
+  if (Number(head.headers.get("Content-Length")) > PDF_SIZE) {
+    place.replaceChildren(element("p", {}, "Too large to be shown here. "), link(place, "Open it"));
+    return;
+  }
+  const answer = await fetch(place.dataset.address);
+  if (!answer.ok) throw new Error(`the gateway answered ${answer.status}`);
+  const octets = await answer.arrayBuffer();
+  if (new TextDecoder("latin1").decode(octets.slice(0, 5)) !== "%PDF-") throw new Error("it is not a PDF document");
+  const address = URL.createObjectURL(new Blob([octets], { type: "application/pdf" }));
+  place.replaceChildren(element("iframe", { src: address, title: place.dataset.name || "Document" }));
+}
+
+function link(place, label) {
+  return element("a", { href: place.dataset.address }, label);
+}

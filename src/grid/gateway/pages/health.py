@@ -1,0 +1,181 @@
+"""The health of an object as a picture of which server holds which share, and in words. Pure. [spec webapi 6]
+
+Reads the JSON shapes of check results, which programs get too, so that both are told the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from grid.gateway.pages.markup import Markup, join, tag
+from grid.gateway.pages.shell import card, facts, notice
+
+_CELL, _GAP, _NAMES = 26, 4, 190
+_MAX_SERVERS, _MAX_SHARES = 100, 256
+
+Json = Mapping[str, object]
+
+
+def health_card(checked: Json, names: Mapping[str, str], buttons: Markup | None = None) -> Markup:
+    """Results of a check, or of a check and repair. names: nicknames of servers by their ids."""
+    parts: list[object] = []
+    if "post-repair-results" in checked:
+        parts.append(_repair_notice(checked))
+        before, after = _object(checked.get("pre-repair-results")), _object(checked.get("post-repair-results"))
+        if checked.get("repair-attempted"):
+            parts += [tag("h3", "Before"), _results(before, names), tag("h3", "Now")]
+        checked = after
+    parts += [_results(checked, names), buttons]
+    return card("Health", *parts, id="health")
+
+
+def _repair_notice(checked: Json) -> Markup:
+    if not checked.get("repair-attempted"):
+        return notice("good", tag("p", "There was nothing to repair."))
+    if checked.get("repair-successful"):
+        return notice("good", tag("p", "Repaired: all shares are there again."))
+    return notice("bad", tag("p", "The repair did not bring back all shares. See which servers are away."))
+
+
+def _results(checked: Json, names: Mapping[str, str]) -> Markup:
+    results = _object(checked.get("results"))
+    if "sharemap" not in results:
+        return notice("good", tag("p", "Healthy: there are no shares that could be lost."))
+    needed, expected = _number(results, "count-shares-needed"), _number(results, "count-shares-expected")
+    good = _number(results, "count-shares-good")
+    healthy, recoverable = bool(results.get("healthy")), bool(results.get("recoverable"))
+    kind = "good" if healthy else "warn" if recoverable else "bad"
+    if healthy:
+        words = f"Healthy: {good} of {expected} shares are there; any {needed} of them are enough."
+    elif recoverable:
+        words = f"Not healthy, and readable: {good} of {expected} shares are there; {needed} are needed. Repair makes the rest."
+    else:
+        words = f"Cannot be read now: {good} of {expected} shares are there, and {needed} are needed."
+    return join(
+        notice(kind, tag("p", tag("strong", words))),
+        share_picture(results, names),
+        facts(
+            ("Good shares", f"{good} of {expected}, {needed} needed"),
+            ("Servers with good shares", str(_number(results, "count-good-share-hosts"))),
+            ("Happiness", str(_number(results, "count-happiness"))),
+            ("Damaged shares", str(_number(results, "count-corrupt-shares"))),
+            ("Servers that answered", str(len(_list(results.get("servers-responding"))))),
+        ),
+    )
+
+
+def share_picture(results: Json, names: Mapping[str, str]) -> Markup:
+    """An SVG: a row for every server, a column for every share; and the same as a table for those who do not see it."""
+    held = _holdings(results)
+    bad = {
+        (str(entry[0]), str(entry[2]))
+        for entry in map(_list, _list(results.get("list-corrupt-shares")))
+        if len(entry) > 2
+    }
+    count = min(max(_number(results, "count-shares-expected"), 1), _MAX_SHARES)
+    labels = sorted({label for _, label in held | bad}, key=_share_order)
+    if all(label.isascii() and label.isdigit() for label in labels):
+        labels = [str(number) for number in range(max(count, 1 + max(map(int, labels), default=0)))]
+    labels = labels[:_MAX_SHARES]
+    responding = {str(server) for server in _list(results.get("servers-responding"))}
+    servers = sorted({server for server, _ in held | bad} | responding, key=lambda name: (names.get(name, ""), name))
+    servers = servers[:_MAX_SERVERS]
+    rows: list[Markup | None] = [
+        _server_row(index, name, names, labels, held, bad) for index, name in enumerate(servers)
+    ]
+    step = _CELL + _GAP
+    lost = [label for label in labels if not any((server, label) in held for server in servers)]
+    rows.append(_lost_row(len(servers), labels, lost))
+    width, height = _NAMES + step * len(labels), step * (len(servers) + 1) + 8
+    words = f"{len(labels) - len(lost)} of {len(labels)} shares on {len(servers)} servers"
+    svg = tag(
+        "svg",
+        *rows,
+        class_="shares",
+        viewBox=f"0 0 {width} {height}",
+        width=width,
+        height=height,
+        role="img",
+        aria_label=words,
+    )
+    return tag(
+        "div",
+        svg,
+        _legend(),
+        class_="picture",
+        tabindex="0",
+        role="region",
+        aria_label="Which server holds which share",
+    )
+
+
+def _server_row(
+    index: int,
+    server: str,
+    names: Mapping[str, str],
+    labels: Sequence[str],
+    held: set[tuple[str, str]],
+    bad: set[tuple[str, str]],
+) -> Markup:
+    step, y = _CELL + _GAP, index * (_CELL + _GAP) + 2
+    shown = names.get(server) or server
+    short = shown if len(shown) <= 22 else f"{shown[:21]}…"
+    cells: list[Markup] = [tag("text", short, x=0, y=y + 18, class_="name")]
+    for column, label in enumerate(labels):
+        x = _NAMES + column * step
+        if (server, label) in bad:
+            cells.append(_cell(x, y, "damaged", "×", f"share {label}: damaged on {shown}"))
+        elif (server, label) in held:
+            cells.append(_cell(x, y, "held", _short(label), f"share {label}: good on {shown}"))
+        else:
+            cells.append(tag("rect", x=x, y=y, width=_CELL, height=_CELL, rx=6, class_="none"))
+    return tag("g", *cells)
+
+
+def _lost_row(index: int, labels: Sequence[str], lost: Sequence[str]) -> Markup | None:
+    if not lost:
+        return None
+    step, y = _CELL + _GAP, index * (_CELL + _GAP) + 8
+    cells = [tag("text", "on no server", x=0, y=y + 18, class_="name")]
+    for column, label in enumerate(labels):
+        if label in lost:
+            cells.append(_cell(_NAMES + column * step, y, "lost", _short(label), f"share {label}: on no server"))
+    return tag("g", *cells)
+
+
+def _cell(x: int, y: int, kind: str, label: str, words: str) -> Markup:
+    box = tag("rect", x=x, y=y, width=_CELL, height=_CELL, rx=6)
+    middle = tag("text", label, x=x + _CELL // 2, y=y + 17, text_anchor="middle")
+    return tag("g", tag("title", words), box, middle, class_=kind)
+
+
+def _legend() -> Markup:
+    kinds = (("held", "good"), ("damaged", "damaged"), ("lost", "lost"))
+    return tag("ul", [tag("li", word, class_=kind) for kind, word in kinds], class_="legend")
+
+
+def _holdings(results: Json) -> set[tuple[str, str]]:
+    sharemap = _object(results.get("sharemap"))
+    return {(str(server), str(label)) for label, servers in sharemap.items() for server in _list(servers)}
+
+
+def _share_order(label: str) -> tuple[str, int]:
+    head, _, number = label.rpartition("sh")
+    return head, int(number) if number.isascii() and number.isdigit() else 0
+
+
+def _short(label: str) -> str:
+    return label.rpartition("sh")[2][:4]
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _number(results: Json, key: str) -> int:
+    value = results.get(key)
+    return value if isinstance(value, int) else 0

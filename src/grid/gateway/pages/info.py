@@ -1,0 +1,115 @@
+"""One object: what it is, a look at it, its capabilities to hand on, its health. Pure. [spec webapi 10]"""
+
+from __future__ import annotations
+
+from grid.caps import DirectoryCap, KnownCap, LitCap, MdmfReadCap, MdmfWriteCap, UnknownChild
+from grid.codec.base32 import encode
+from grid.directory.pack import Child
+from grid.gateway.pages.directory import check_form
+from grid.gateway.pages.figures import size_text
+from grid.gateway.pages.icons import icon
+from grid.gateway.pages.links import file_path, object_path
+from grid.gateway.pages.markup import Markup, tag
+from grid.gateway.pages.preview import preview
+from grid.gateway.pages.sharing import share_links
+from grid.gateway.pages.shell import button, card, document, facts, hidden, notice
+
+
+def render_info(child: Child, size: int | None, name: str = "") -> str:
+    """The page about an object. size: octets, None if they are not known. name: as it was linked or asked for."""
+    target = child.target
+    if isinstance(target, UnknownChild):
+        words = "This capability is of a kind that is not known here. It may be from a newer version."
+        return document(name or "Unknown", tag("h1", name or "Unknown object"), notice("warn", tag("p", words)))
+    title = name or ("Directory" if isinstance(target, DirectoryCap) else "File")
+    cap = target.to_string()
+    if isinstance(target, DirectoryCap):
+        opened = tag("a", icon("folder"), "Open", class_="button primary", href=object_path(cap, directory=True))
+        seen = None
+    else:
+        opened = tag("a", icon("download"), "Download", class_="button primary", href=file_path(cap, name, save=True))
+        seen = preview(name, file_path(cap, name)) if target.authority != "verify" else None
+    return document(
+        title,
+        tag("div", tag("h1", tag("bdi", title)), opened if target.authority != "verify" else None, class_="heading"),
+        card(None, _facts(target, size)),
+        seen,
+        _replace(target, cap) if _can_be_replaced(target) else None,
+        _health(target, cap),
+        _tree(cap) if isinstance(target, DirectoryCap) else None,
+        share_links(target),
+    )
+
+
+def _facts(target: KnownCap, size: int | None) -> Markup:
+    body = target.body if isinstance(target, DirectoryCap) else target
+    what = "Directory" if isinstance(target, DirectoryCap) else "File"
+    if isinstance(body, LitCap):
+        kind = "inside the capability itself (LIT)"
+    elif not target.is_mutable:
+        kind = "never changes (CHK)"
+    else:
+        kind = f"can be changed ({'MDMF' if isinstance(body, MdmfReadCap | MdmfWriteCap) else 'SDMF'})"
+    authority = {"write": "read and write", "read": "read only", "verify": "verify only"}[target.authority]
+    pairs: list[tuple[str, object]] = [("Kind", f"{what}, {kind}"), ("Your capability", authority)]
+    if not isinstance(target, DirectoryCap):
+        exact = f" ({size:,} bytes)".replace(",", " ") if size is not None and size > 999 else ""
+        pairs.append(("Size", f"{size_text(size)}{exact}"))
+    index = target.storage_index
+    if index is not None:
+        pairs.append(("Storage index", tag("code", encode(index))))
+    return facts(*pairs)
+
+
+def _can_be_replaced(target: KnownCap) -> bool:
+    return not isinstance(target, DirectoryCap) and target.is_mutable and target.authority == "write"
+
+
+def _replace(target: KnownCap, cap: str) -> Markup:
+    return card(
+        "Replace the contents",
+        tag(
+            "form",
+            hidden(t="upload"),
+            tag("label", "File", for_="file"),
+            tag("input", type="file", name="file", id="file", required=True),
+            button("Replace", "primary", "upload"),
+            action=object_path(cap),
+            method="post",
+            enctype="multipart/form-data",
+        ),
+        id="replace",
+    )
+
+
+def _health(target: KnownCap, cap: str) -> Markup:
+    body = target.body if isinstance(target, DirectoryCap) else target
+    if isinstance(body, LitCap):
+        return card(
+            "Health", tag("p", "All of it is in the capability: there are no shares that could be lost."), id="health"
+        )
+    words = tag(
+        "p", "Check asks the servers what they hold, verify reads and proves all of it, repair makes the rest again."
+    )
+    return card("Health", words, check_form(object_path(cap)), id="health")
+
+
+def _tree(cap: str) -> Markup:
+    """Operations on all that is below."""
+    entries = []
+    for t, label in (("start-deep-check", "Check everything"), ("start-deep-stats", "Count everything")):
+        entry = tag("input", type="hidden", name="ophandle", value="", data_handle=True)
+        entries.append(
+            tag(
+                "form",
+                hidden(t=t),
+                entry,
+                tag("button", label),
+                action=object_path(cap),
+                method="post",
+                enctype="multipart/form-data",
+                data_operation=True,
+                hidden=True,
+            )
+        )
+    return card("Everything below", tag("div", entries, class_="buttons"), id="tree")

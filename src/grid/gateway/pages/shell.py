@@ -1,0 +1,99 @@
+"""What all pages share: the document, the way around it, and the states in which there is nothing to show. Pure."""
+
+from __future__ import annotations
+
+from grid.gateway.pages.assets import asset_path
+from grid.gateway.pages.icons import icon
+from grid.gateway.pages.markup import Markup, join, tag
+
+_PLACES = (("/", "Home"), ("/servers", "Servers"), ("/status", "Operations"), ("/statistics", "Statistics"))
+
+
+def document(title: str, *main: object, here: str = "", live: str | None = None, name: str = "Grid") -> str:
+    """A whole page. here: the place that it is, of the navigation. live: where its changes are announced."""
+    head = join(
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", title if title == name else f"{title} · {name}"),
+        tag("link", rel="stylesheet", href=asset_path("grid.css")),
+        tag("link", rel="icon", type="image/svg+xml", href=asset_path("grid.svg")),
+        tag("script", type="module", src=asset_path("app.js")),
+    )
+    places = [
+        tag("li", tag("a", label, href=path, aria_current="page" if path == here else None)) for path, label in _PLACES
+    ]
+    body = join(
+        tag("a", "Skip to the content", class_="skip", href="#main"),
+        tag(
+            "header",
+            tag("a", icon("grid"), tag("span", "Grid"), class_="brand", href="/"),
+            tag("nav", tag("ul", places), aria_label="Places"),
+            class_="top",
+        ),
+        tag("main", *main, id="main", tabindex="-1", data_live=live),
+        tag("footer", tag("p", "Whoever holds a capability holds what it leads to. Keep them as you keep keys.")),
+        tag("div", id="announce", class_="unseen", role="status", aria_live="polite"),
+    )
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
+
+
+def card(title: str | None, *parts: object, id: str | None = None, class_: str = "", level: int = 2) -> Markup:
+    """A part of a page, with its heading."""
+    heading_id = f"{id}-title" if id else None
+    heading = tag(f"h{level}", title, id=heading_id) if title else None
+    return tag("section", heading, *parts, class_=f"card {class_}".strip(), id=id, aria_labelledby=heading_id)
+
+
+def nothing_here(title: str, hint: str, picture: str = "folder") -> Markup:
+    """A list without anything in it."""
+    return tag("div", icon(picture), tag("p", title, class_="lead"), tag("p", hint), class_="empty")
+
+
+def notice(kind: str, *parts: object) -> Markup:
+    """Something to take note of. kind: good, warn or bad."""
+    return tag("div", *parts, class_=f"notice {kind}", role="alert" if kind == "bad" else None)
+
+
+def facts(*pairs: tuple[str, object]) -> Markup:
+    """Names and values."""
+    return tag("dl", [(tag("dt", name), tag("dd", value)) for name, value in pairs], class_="facts")
+
+
+def hidden(**values: str) -> Markup:
+    """Fields of a form that nobody sees."""
+    return join(*(tag("input", type="hidden", name=name, value=value) for name, value in values.items()))
+
+
+def button(label: str, kind: str = "", picture: str | None = None) -> Markup:
+    """What sends a form off."""
+    return tag("button", icon(picture) if picture else None, tag("span", label), class_=kind or None)
+
+
+def render_error(status: int, message: str) -> str:
+    """A page that could not be shown, and why."""
+    title, hint = _ERRORS.get(status, ("Error", "Go back and try again, or start from the home page."))
+    return document(
+        f"{status} - Error",
+        tag(
+            "div",
+            tag("p", str(status), class_="code"),
+            tag("h1", title),
+            tag("p", message, class_="lead"),
+            tag("p", hint),
+            tag("p", tag("a", "Home", class_="button", href="/")),
+            class_="failure",
+        ),
+    )
+
+
+_ERRORS = {
+    400: ("Error", "Something in the address or the form does not fit. Check it for missing characters."),
+    403: ("Error", "This may not be shown or changed with the capability at hand."),
+    404: ("Error", "It may have been renamed, moved or deleted."),
+    409: ("Error", "Somebody else changed something meanwhile, or the name is taken. Look again and repeat it."),
+    410: ("Error", "Too few of its shares could be found. See whether all servers are connected, then try again."),
+    503: ("Error", "Too few servers can be reached. See the list of servers, then try again."),
+}
+"""Every heading begins with what 1.20 says, which scripts look for."""

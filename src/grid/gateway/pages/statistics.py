@@ -1,0 +1,72 @@
+"""Numbers of the gateway since it was started. Pure. [spec webapi 9.3]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from grid.gateway.pages.figures import duration_text, size_text
+from grid.gateway.pages.markup import Markup, tag
+from grid.gateway.pages.shell import document, nothing_here
+
+_TILES = (
+    ("uploader.files_uploaded", "files stored", False),
+    ("uploader.bytes_uploaded", "stored", True),
+    ("downloader.files_downloaded", "files read", False),
+    ("downloader.bytes_downloaded", "read", True),
+    ("mutable.files_published", "changes written", False),
+    ("mutable.files_retrieved", "changeable files read", False),
+)
+
+Numbers = Mapping[str, int | float | None]
+
+
+def render_statistics(counters: Numbers, stats: Numbers) -> str:
+    """counters: numbers that only grow; stats: numbers of the moment; by the names that monitors know."""
+    tiles = [_tile(_shown(counters.get(name) or 0, size), words) for name, words, size in _TILES]
+    uptime = stats.get("node.uptime")
+    if uptime is not None:
+        tiles.append(_tile(duration_text(uptime), "since the start"))
+    links = tag(
+        "p",
+        "For programs: ",
+        tag("a", "JSON", href="/statistics?t=json"),
+        ", ",
+        tag("a", "OpenMetrics", href="/statistics?t=openmetrics"),
+        ", ",
+        tag("a", "Prometheus", href="/metrics"),
+        ".",
+    )
+    return document(
+        "Statistics",
+        tag("h1", "Statistics"),
+        tag("p", "What this gateway has done since it was started.", class_="lead"),
+        tag("div", tiles, class_="tiles"),
+        _table("Counters", counters) if counters else nothing_here("Nothing was counted yet", "Store or read a file."),
+        _table("State", stats) if stats else None,
+        links,
+        here="/statistics",
+    )
+
+
+def _tile(value: str, words: str) -> Markup:
+    return tag("div", tag("p", value, class_="value"), tag("p", words, class_="what"), class_="card tile")
+
+
+def _shown(value: int | float, is_size: bool) -> str:
+    return size_text(int(value)) if is_size else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _table(title: str, numbers: Numbers) -> Markup:
+    head = tag("thead", tag("tr", tag("th", "Name", scope="col"), tag("th", "Value", scope="col")))
+    rows = [
+        tag(
+            "tr",
+            tag("th", tag("code", name), scope="row"),
+            tag("td", "–" if value is None else f"{value:.10g}", class_="number"),
+        )
+        for name, value in sorted(numbers.items())
+    ]
+    table = tag("table", tag("caption", title, class_="unseen"), head, tag("tbody", rows))
+    return tag(
+        "section", tag("h2", title), tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=title)
+    )

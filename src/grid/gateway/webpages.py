@@ -1,0 +1,100 @@
+"""The pages that belong to no object: the first one, the servers, and what all pages are drawn with. [spec webapi 9.1]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from grid.gateway.answers import Answer, AnyAnswer, modern_json, page
+from grid.gateway.exchange import Exchange
+from grid.gateway.faults import BadRequest, NotFound
+from grid.gateway.gateway import Gateway, ServerView
+from grid.gateway.pages import assets
+from grid.gateway.pages.servers import ServerRow, render_servers
+from grid.gateway.pages.welcome import render_welcome
+from grid.gateway.routing import Handler, allow
+
+_FOR_EVER = "public, max-age=31536000, immutable"
+
+
+def routes(gateway: Gateway) -> Mapping[str, Handler]:
+    """The root, `/servers` and `/assets`."""
+
+    async def root(exchange: Exchange) -> AnyAnswer:
+        allow(exchange, "GET", "HEAD")
+        t = exchange.arguments.t
+        if t.lower() == "json":
+            return modern_json(describe_node(gateway))
+        if t:
+            raise BadRequest(f"the first page has no t={t!r}", shape="page")
+        settings = gateway.settings
+        introducers = gateway.client.introducers()
+        return page(
+            render_welcome(server_rows(gateway), introducers, needed=settings.happy, nickname=settings.nickname)
+        )
+
+    async def servers(exchange: Exchange) -> AnyAnswer:
+        allow(exchange, "GET", "HEAD")
+        return page(render_servers(server_rows(gateway), gateway.client.introducers()))
+
+    return {"": root, "servers": servers, "assets": asset}
+
+
+async def asset(exchange: Exchange) -> AnyAnswer:
+    """A style sheet, a script or a picture; for ever the same at the same address."""
+    allow(exchange, "GET", "HEAD")
+    name = exchange.segments[-1]
+    found = assets.contents().get(name)
+    if found is None or len(exchange.segments) != 3:
+        raise NotFound("there is no such page", shape="page")
+    kind, octets = found
+    tag = f'"{assets.version()}"'
+    is_current = exchange.segments[1] == assets.version()
+    headers = (
+        ("Cache-Control", _FOR_EVER if is_current else "no-cache"),
+        ("ETag", tag),
+        ("X-Content-Type-Options", "nosniff"),
+    )
+    if exchange.headers.get("if-none-match") == tag:
+        return Answer(304, kind, b"", headers)
+    return Answer(200, kind, octets, headers)
+
+
+def server_rows(gateway: Gateway) -> list[ServerRow]:
+    """The servers as pages show them."""
+    return [
+        ServerRow(
+            server_id=server.server_id,
+            nickname=server.nickname,
+            is_connected=server.is_connected,
+            status=server.status,
+            version=server.version,
+            available_space=server.available_space,
+            last_received_at=server.last_received_at,
+            latency_s=server.latency_s,
+        )
+        for server in gateway.client.servers()
+    ]
+
+
+def server_names(gateway: Gateway) -> dict[str, str]:
+    """Nicknames of servers by their ids."""
+    return {server.server_id: server.nickname for server in gateway.client.servers() if server.nickname}
+
+
+def describe_node(gateway: Gateway) -> dict[str, object]:
+    """The node and its servers, as monitors and other programs know them."""
+    return {
+        "introducers": {"statuses": list(gateway.client.introducers())},
+        "servers": [_describe_server(server) for server in gateway.client.servers()],
+    }
+
+
+def _describe_server(server: ServerView) -> dict[str, object]:
+    return {
+        "nodeid": server.server_id,
+        "nickname": server.nickname,
+        "connection_status": server.status,
+        "available_space": server.available_space,
+        "version": server.version,
+        "last_received_data": server.last_received_at,
+    }

@@ -1,0 +1,92 @@
+"""The picture of an object's health."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from grid.gateway.pages.check_results import render_check_results
+from tests.gateway.pages.hostile import HOSTILE, require_harmless
+
+
+def checked(**results: Any) -> dict[str, Any]:
+    found = {
+        "healthy": False,
+        "recoverable": True,
+        "count-happiness": 2,
+        "count-shares-good": 2,
+        "count-shares-needed": 2,
+        "count-shares-expected": 4,
+        "count-good-share-hosts": 2,
+        "count-corrupt-shares": 1,
+        "list-corrupt-shares": [["v0-c", "si", 3]],
+        "servers-responding": ["v0-a", "v0-b", "v0-c"],
+        "sharemap": {"0": ["v0-a"], "1": ["v0-b"]},
+    }
+    return {"storage-index": "si", "summary": "Not Healthy", "results": found | results}
+
+
+def test_each_share_is_drawn_as_good_damaged_or_lost() -> None:
+    html = render_check_results(checked(), {"v0-a": "Ada"}, "/uri/x")
+    document = require_harmless(html)
+
+    classes = [each.get("class") for each in document.all("g")]
+    assert (classes.count("held"), classes.count("damaged"), classes.count("lost")) == (2, 1, 2)
+    assert "share 0: good on Ada" in document.text
+    assert "share 3: damaged on v0-c" in document.text
+    assert "share 2: on no server" in document.text
+
+
+@pytest.mark.parametrize(
+    ("results", "words"),
+    [
+        ({"healthy": True, "count-shares-good": 4}, "Healthy: 4 of 4 shares"),
+        ({}, "Not healthy, and readable"),
+        ({"recoverable": False, "count-shares-good": 1}, "Cannot be read now"),
+    ],
+)
+def test_the_state_is_said_in_words(results: dict[str, Any], words: str) -> None:
+    assert words in render_check_results(checked(**results), {}, "/uri/x")
+
+
+def test_a_repair_shows_before_and_after() -> None:
+    whole = checked(healthy=True, **{"count-shares-good": 4, "sharemap": {str(n): ["v0-a"] for n in range(4)}})
+    outcome = {
+        "repair-attempted": True,
+        "repair-successful": True,
+        "pre-repair-results": checked(),
+        "post-repair-results": whole,
+    }
+    html = render_check_results(outcome, {}, "/uri/x")
+
+    assert "Repaired" in html and "Before" in html and html.count('class="shares"') == 2
+
+
+def test_an_object_without_shares_is_healthy() -> None:
+    assert "no shares that could be lost" in render_check_results({"results": {"healthy": True}}, {}, "/uri/x")
+
+
+def test_shares_of_mutable_objects_are_columns_by_their_versions() -> None:
+    sharemap = {"seq1-abcd-sh0": ["v0-a"], "seq2-efgh-sh0": ["v0-b"], "seq2-efgh-sh10": ["v0-b"]}
+    document = require_harmless(
+        render_check_results(checked(sharemap=sharemap, **{"list-corrupt-shares": []}), {}, "/uri/x")
+    )
+
+    assert "share seq2-efgh-sh10: good on v0-b" in document.text
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_that_servers_call_themselves_becomes_markup(text: str) -> None:
+    hostile = checked(
+        sharemap={text: [text]}, **{"servers-responding": [text], "list-corrupt-shares": [[text, text, text], [1], 5]}
+    )
+
+    require_harmless(render_check_results(hostile, {text: text}, "/uri/x"))
+
+
+def test_a_picture_of_absurd_size_is_cut_off() -> None:
+    sharemap = {str(number): [f"v0-{server}" for server in range(150)] for number in range(3)}
+    html = render_check_results(checked(sharemap=sharemap, **{"count-shares-expected": 10**9}), {}, "/uri/x")
+
+    assert len(html) < 3_000_000

@@ -1,0 +1,102 @@
+"""Pages of directories and files: everything that can be done is there, and nothing that a stranger wrote runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from grid.caps import ChkCap, DirectoryCap, LitCap, SdmfWriteCap, UnknownChild
+from grid.directory.pack import Child, Target
+from grid.gateway.pages.directory import DirectoryView, render_directory, render_rename
+from grid.gateway.pages.info import render_info
+from grid.gateway.pages.shell import render_error
+from grid.gateway.pages.upload_results import render_upload_results
+from tests.gateway.pages.hostile import HOSTILE, require_harmless
+
+WRITE = DirectoryCap(SdmfWriteCap(write_key=b"w" * 16, fingerprint=b"f" * 32))
+FILE = ChkCap(key=b"k" * 16, ueb_hash=b"u" * 32, needed=3, total=10, size=123_456)
+
+
+def view(children: dict[str, Child], cap: DirectoryCap = WRITE, **more: object) -> DirectoryView:
+    return DirectoryView(cap=cap, root=cap.to_string(), children=children, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_of_an_entry_becomes_markup_or_leads_elsewhere(name: str) -> None:
+    unknown = UnknownChild(write=None, read=b"ro.x-future:" + name.encode(), error=None)
+    targets: list[Target] = [FILE, WRITE, LitCap(data=b"abc"), unknown]
+    for target in targets:
+        child = Child(target=target, metadata={"tahoe": {"linkmotime": name}})
+        require_harmless(render_directory(view({name: child, "b": child}, names=("above", name))))
+        require_harmless(render_rename(view({name: child, "b": Child(target=WRITE)}, names=("above",)), name))
+        require_harmless(render_info(child, 5, name))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_message_or_problem_becomes_markup(name: str) -> None:
+    require_harmless(render_directory(view({}, problem=name)))
+    require_harmless(render_error(404, name))
+    require_harmless(render_upload_results(FILE, name))
+
+
+def test_a_directory_that_can_be_changed_has_the_forms_that_scripts_know() -> None:
+    document = require_harmless(render_directory(view({"a": Child(target=FILE)})))
+
+    hidden = {field["value"] for field in document.all("input") if field.get("name") == "t"}
+    assert {"upload", "mkdir", "uri", "check"} <= hidden
+    assert {form["method"] for form in document.all("form")} == {"post"}
+    assert any("t=rename-form&name=a" in (link["href"] or "") for link in document.all("a"))
+
+
+def test_a_directory_that_is_only_read_has_no_form_that_changes_it_and_no_write_capability() -> None:
+    reading = WRITE.read_cap()
+    html = render_directory(view({"a": Child(target=FILE), "sub": Child(target=reading)}, cap=reading))
+    document = require_harmless(html)
+
+    assert {field["value"] for field in document.all("input") if field.get("name") == "t"} == {"check"}
+    assert "rename-form" not in html
+    assert "URI:DIR2:" not in html
+    assert "Read only" in document.text
+
+
+def test_files_are_linked_without_the_capability_of_their_directory() -> None:
+    document = require_harmless(render_directory(view({"a b.txt": Child(target=FILE)})))
+
+    links = [link["href"] or "" for link in document.all("a") if "a%20b.txt" in (link["href"] or "")]
+    assert links and all(link.startswith("/file/URI%3ACHK%3A") and "DIR2" not in link for link in links)
+
+
+def test_share_links_say_what_each_capability_allows() -> None:
+    document = require_harmless(render_info(Child(target=WRITE.body), 10, "notes.txt"))
+
+    shown = [field["value"] for field in document.all("input") if field.get("class") == "cap"]
+    cap = WRITE.body
+    assert isinstance(cap, SdmfWriteCap)
+    assert shown == [cap.to_string(), cap.read_cap().to_string(), cap.read_cap().verify_cap().to_string()]
+    assert "read the file, and change it" in document.text
+
+
+@pytest.mark.parametrize(
+    ("name", "element"), [("a.png", "img"), ("a.mp4", "video"), ("a.wav", "audio"), ("a.pdf", "div"), ("a.txt", "div")]
+)
+def test_a_preview_shows_each_kind_by_what_browsers_have_for_it(name: str, element: str) -> None:
+    document = require_harmless(render_info(Child(target=FILE), FILE.size, name))
+
+    found = [each for each in document.all(element) if "src" in each or "data-preview" in each]
+    assert len(found) == 1
+    assert (found[0].get("src") or found[0].get("data-address") or "").startswith("/file/")
+
+
+def test_an_archive_has_no_preview() -> None:
+    assert 'id="preview"' not in render_info(Child(target=FILE), FILE.size, "a.tar.gz")
+
+
+def test_an_empty_directory_says_so_and_a_lost_one_says_why() -> None:
+    assert "This directory is empty" in render_directory(view({}))
+    assert "too few shares" in render_directory(view({}, problem="too few shares"))
+
+
+def test_a_deletion_has_to_be_confirmed() -> None:
+    document = require_harmless(render_rename(view({"a": Child(target=FILE)}), "a"))
+
+    (box,) = [field for field in document.all("input") if field.get("type") == "checkbox"]
+    assert "required" in box

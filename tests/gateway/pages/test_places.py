@@ -1,0 +1,83 @@
+"""The pages that belong to no object, in all their states."""
+
+from __future__ import annotations
+
+import pytest
+
+from grid.gateway.operation import Operation
+from grid.gateway.pages.operations import render_operation, render_operations
+from grid.gateway.pages.servers import ServerRow, render_servers
+from grid.gateway.pages.statistics import render_statistics
+from grid.gateway.pages.welcome import render_welcome
+from grid.gateway.timeline import Row, Timeline
+from tests.gateway.pages.hostile import HOSTILE, require_harmless
+
+
+def server(name: str, connected: bool = True) -> ServerRow:
+    return ServerRow(
+        server_id=f"v0-{name}",
+        nickname=name,
+        is_connected=connected,
+        status="Connected" if connected else name,
+        version=name,
+        available_space=5 * 10**9,
+        last_received_at=1.7e9,
+        latency_s=0.004,
+    )
+
+
+def operation(*rows: Row, **more: object) -> Operation:
+    timeline = Timeline(0.0)
+    timeline.rows.extend(rows)
+    return Operation(kind="upload", number=3, started_at=1.7e9, began_at=0.0, timeline=timeline, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_that_servers_say_becomes_markup(text: str) -> None:
+    rows = [server(text), server(text, connected=False)]
+    row = Row(what=text, began_s=0.0, ended_s=1.0, server_id=f"x{text}", outcome="fail", detail=text)
+
+    require_harmless(render_servers(rows, [text]))
+    require_harmless(render_welcome(rows, [text], needed=3, nickname=text))
+    require_harmless(render_operation(operation(row, outcome="failed", status=text), {f"x{text}": text}))
+    require_harmless(render_operations([operation()], [operation(outcome="failed", status=text)]))
+    require_harmless(render_statistics({text: 1}, {text: None}))
+
+
+def test_the_first_page_has_the_forms_that_scripts_know() -> None:
+    document = require_harmless(render_welcome([server("a")], [], needed=1))
+
+    fields = {field["name"] for field in document.all("input")}
+    assert {"uri", "filename", "save", "t", "file", "redirect_to_result"} <= fields
+    assert {option["value"] for option in document.all("option")} == {"chk", "sdmf", "mdmf"}
+
+
+def test_too_few_servers_are_pointed_out_and_enough_are_not() -> None:
+    assert "Storing takes 2 servers" in render_welcome([server("a")], [], needed=2)
+    assert "Storing takes" not in render_welcome([server("a"), server("b")], [], needed=2)
+
+
+def test_a_list_with_nothing_in_it_says_what_will_be_there() -> None:
+    assert "No server is known yet" in render_servers([], [])
+    assert "Nothing is under way" in render_operations([], [])
+    assert "Nothing was counted yet" in render_statistics({}, {})
+    assert "No request was sent yet" in render_operation(operation(), {})
+
+
+def test_requests_that_overlap_are_stacked_and_those_that_do_not_share_a_line() -> None:
+    rows = [
+        Row(what="read", began_s=0.0, ended_s=1.0, server_id="a", outcome="answer"),
+        Row(what="read", began_s=0.5, ended_s=2.0, server_id="a", outcome="cancel"),
+        Row(what="read", began_s=1.5, ended_s=None, server_id="a", share_numbers=(1, 2), count=2000),
+    ]
+    document = require_harmless(render_operation(operation(*rows), {"a": "Ada"}))
+
+    bars = [each for each in document.all("rect") if each.get("class") in ("ok", "late", "run")]
+    assert [each["class"] for each in bars] == ["ok", "late", "run"]
+    assert bars[0]["y"] == bars[2]["y"] != bars[1]["y"]
+    assert "read, shares 1, 2, 2.00 kB, under way" in document.text
+
+
+def test_a_running_operation_follows_what_happens_and_one_that_is_over_does_not() -> None:
+    assert 'data-live="/status/events"' in render_operation(operation(), {})
+    assert "data-live" not in render_operation(operation(outcome="done", ended_at=2.0), {})
