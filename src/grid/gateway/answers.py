@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from html import escape
 
 from attrs import field, frozen
 
 from grid.caps import KnownCap
 from grid.gateway.faults import Headers, HttpFault
+from grid.gateway.pages.shell import render_error
 from grid.ports import Sink
 
 TEXT = "text/plain;charset=utf-8"
 HTML = "text/html; charset=utf-8"
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
-    "connect-src 'self'; frame-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    "connect-src 'self'; frame-src blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-"""Pages run our scripts and nobody else's; what they show of files comes from here."""
+"""Pages run our scripts and nobody else's; what they show of files comes from here, documents as blobs of a fixed type."""
 
 
 @frozen
@@ -100,11 +100,7 @@ def fault_answer(fault: HttpFault) -> Answer:
     if fault.shape == "json":
         return Answer(fault.status, "text/html", json.dumps({"error": message}).encode("ascii"), fault.headers)
     if fault.shape == "page":
-        html = (
-            f'<!DOCTYPE html><html lang="en"><head><title>{fault.status} - Error</title></head>'
-            f"<body><h1>Error</h1><p>{escape(message)}</p></body></html>\n"
-        )
-        return page(html, fault.status, fault.headers)
+        return page(render_error(fault.status, message), fault.status, fault.headers)
     return Answer(fault.status, TEXT, message.encode("utf-8") + b"\n", fault.headers)
 
 

@@ -46,7 +46,7 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
     if view == "json":
         return await _json(exchange, child, by_path)
     if view == "info":
-        return info_page(child, await _size_if_known(exchange, child))
+        return info_page(child, await _size_if_known(exchange, child), exchange.arguments.text("filename") or name)
     target = child.target
     if isinstance(target, UnknownChild) or target.authority == "verify":
         raise BadRequest("this capability can be asked for t=json and t=info only: nothing can be read with it")

@@ -85,7 +85,7 @@ async def _post(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
         return cap_answer(cap)
     if location is not None:
         return redirect(with_cap(location, cap.to_string(), exchange.origin))
-    return upload_page(cap)
+    return upload_page(cap, (await exchange.form()).file_name or "")
 
 
 async def named(exchange: Exchange) -> AnyAnswer:
