@@ -30,6 +30,10 @@ def describe_file(child: Child, size: int | None, *, by_path: bool) -> list[obje
         properties["size"] = size
     if not by_path:
         properties.pop("metadata", None)
+    if isinstance(child.target, UnknownChild) and child.target.write:
+        properties["mutable"] = True
+    elif isinstance(child.target, UnknownChild) and (child.target.read or b"").startswith(b"imm."):
+        properties["mutable"] = False
     return [described[0], properties]
 
 
@@ -46,7 +50,7 @@ def describe_child(child: Child) -> list[object]:
     if isinstance(target, UnknownChild):
         return ["unknown", {**_unknown_caps(target), "metadata": metadata}]
     if isinstance(target, DirectoryCap):
-        return ["dirnode", {"mutable": target.is_mutable, **_caps(target), "metadata": metadata}]
+        return ["dirnode", {"mutable": _format(target.body) != "CHK", **_caps(target), "metadata": metadata}]
     format = _format(target)
     properties: Json = {"mutable": format != "CHK", "format": format, **_caps(target), "metadata": metadata}
     if isinstance(target, LitCap | ChkCap | ChkVerifyCap):
