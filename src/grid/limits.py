@@ -244,3 +244,14 @@ MAX_OPERATION_RECORDS = 500_000
 
 MAX_HANDLE_LENGTH = 1000
 """Characters in the handle of an operation; clients choose some twenty."""
+
+# Answers of a web gateway to a command.
+
+MAX_LISTING_JSON = 2**30
+"""Octets of a directory's listing: a child takes some four times what it takes in the directory itself."""
+
+MAX_CHECK_JSON = 64 * 2**20
+"""Octets of the result of a check or a repair, and of a line of a stream: 256 shares on some thousand servers."""
+
+MAX_STATUS_JSON = 16 * 2**20
+"""Octets of a gateway's own state: some hundred for each server."""

@@ -16,16 +16,17 @@ def create_alias(ctx: click.Context, *, name: str) -> int:
     The name is for this client directory; the file private/aliases keeps it, with the directory's write capability.
     """
     from grid.caps import DirectoryCap
-    from grid.cli.aliases import add_alias, check_new_name
+    from grid.cli.aliases import add_alias, check_new_name, require_lasting
     from grid.cli.tree import Tree, open_tree_directory, run_in_tree
 
     directory, aliases = open_tree_directory(ctx)
     name = check_new_name(name, aliases)
+    require_lasting(directory)
 
     async def operation(tree: Tree) -> DirectoryCap:
         return await tree.store.create_directory()
 
-    add_alias(directory, name, run_in_tree(directory, aliases, operation))
+    add_alias(directory, name, run_in_tree(directory, operation))
     click.echo(f"Alias '{name}' created")
     return 0
 
@@ -37,13 +38,14 @@ def create_alias(ctx: click.Context, *, name: str) -> int:
 def add_alias_command(ctx: click.Context, *, name: str, cap: str) -> int:
     """Call the directory of DIRCAP (- reads it from stdin) NAME: from now on `NAME:PATH` is a path in it."""
     from grid.caps import DirectoryCap
-    from grid.cli.aliases import add_alias, check_new_name
+    from grid.cli.aliases import add_alias, check_new_name, require_lasting
     from grid.cli.cap_argument import take_cap
     from grid.cli.tree import open_tree_directory
     from grid.errors import CapError
 
     directory, aliases = open_tree_directory(ctx)
     name = check_new_name(name, aliases)
+    require_lasting(directory)
     parsed, _ = take_cap((cap,), None)
     if not isinstance(parsed, DirectoryCap):
         raise CapError("this is not the capability of a directory")

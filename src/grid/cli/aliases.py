@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from grid.caps import DirectoryCap, parse_cap
-from grid.errors import CapError, GridError
+from grid.errors import CapError, ConfigError, GridError
 from grid.node.files import read_text, write_atomically
 
 if TYPE_CHECKING:
-    from grid.node.directory import NodeDirectory
+    from grid.cli.client_command import Home
 
 DEFAULT_ALIAS = "tahoe"
 """The alias that a path without one is below."""
@@ -30,7 +30,7 @@ def parse_aliases(text: str) -> dict[str, str]:
     return found
 
 
-def read_aliases(directory: NodeDirectory) -> dict[str, str]:
+def read_aliases(directory: Home) -> dict[str, str]:
     """The aliases of a client directory, the old `root_dir.cap` included; ConfigError if a file is not text."""
     found = {}
     root = _read(directory, "root_dir.cap")
@@ -39,7 +39,7 @@ def read_aliases(directory: NodeDirectory) -> dict[str, str]:
     return found | parse_aliases(_read(directory, "aliases") or "")
 
 
-def add_alias(directory: NodeDirectory, name: str, cap: DirectoryCap) -> None:
+def add_alias(directory: Home, name: str, cap: DirectoryCap) -> None:
     """Add a line for the alias; the file is replaced at once or not at all. OSError."""
     text = _read(directory, "aliases") or ""
     if text and not text.endswith("\n"):
@@ -69,5 +69,11 @@ def alias_cap(name: str, text: str) -> DirectoryCap:
     return cap
 
 
-def _read(directory: NodeDirectory, name: str) -> str | None:
+def require_lasting(directory: Home) -> None:
+    """ConfigError if there is no client directory that an alias could be kept in."""
+    if not getattr(directory, "is_lasting", True):
+        raise ConfigError("an alias is kept in a client directory: name one that is there with -d or GRID_NODE_DIR")
+
+
+def _read(directory: Home, name: str) -> str | None:
     return read_text(directory.private / name)

@@ -16,11 +16,11 @@ from grid.cli.exit_codes import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from grid.cli.connection import Connection
     from grid.cli.transfer.archiving import Archived
     from grid.cli.transfer.display import TransferDisplay
     from grid.cli.transfer.snapshot import Snapshotter
     from grid.cli.transfer.upload import Uploader
-    from grid.node.client import Client
 
 INCOMPLETE = ExitCode.USAGE
 """The status 2 that scripts know as: done, but something was skipped."""
@@ -62,7 +62,7 @@ def backup(
     """
     from grid.cli.transfer.display import TransferDisplay
     from grid.cli.transfer.exclusion import VCS_NAMES, make_exclusion, parse_pattern_file
-    from grid.cli.transfer.session import open_remote_place, open_store, transfer_session
+    from grid.cli.transfer.session import open_remote_place, transfer_session
 
     excluded = [*patterns, *(VCS_NAMES if exclude_vcs else ())]
     for name in pattern_files:
@@ -74,12 +74,12 @@ def backup(
         place = open_remote_place(session, target)
         report = _Report(display, verbose, as_json)
 
-        async def operation(client: Client) -> Archived:
+        async def operation(connection: Connection) -> Archived:
             from grid.cli.transfer.archiving import back_up
             from grid.cli.transfer.snapshot import Snapshotter
             from grid.cli.transfer.upload import Uploader
 
-            store = await open_store(client)
+            store = await connection.open_store()
             uploader = Uploader(
                 store, session.database, display.tally, display.update, follow_links=False,
                 trust_times=not ignore_timestamps,

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from grid.caps import KnownCap
+    from grid.cli.connection import Connection
     from grid.cli.remote import RemotePath
-    from grid.directory.filestore import FileHealth, FileRepair, FileStore
-    from grid.node.client import Client
+    from grid.directory.store import Health, Mended, Store
 
-    Act = Callable[[FileStore, RemotePath, KnownCap], Awaitable[ExitCode]]
+    Act = Callable[[Store, RemotePath, KnownCap], Awaitable[ExitCode]]
 
 
 @click.command(short_help="Look how many shares of a file or a directory are left.")
@@ -53,7 +53,7 @@ def check(
         options = CheckOptions(verify=verify, repair=mend, add_lease=add_lease, raw=as_json)
         return check_deeply(ctx, arguments, options)
 
-    async def examine(store: FileStore, remote: RemotePath, cap: KnownCap) -> ExitCode:
+    async def examine(store: Store, remote: RemotePath, cap: KnownCap) -> ExitCode:
         if mend and cap.storage_index is not None:
             if add_lease:
                 await store.check(cap, add_lease=True)
@@ -78,7 +78,7 @@ def repair(ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | No
     if there is a good share of every number afterwards.
     """
 
-    async def mend(store: FileStore, remote: RemotePath, cap: KnownCap) -> ExitCode:
+    async def mend(store: Store, remote: RemotePath, cap: KnownCap) -> ExitCode:
         return _tell_repair(await store.repair(cap, force=force), as_json)
 
     texts = _texts(arguments, cap_file)
@@ -87,14 +87,14 @@ def repair(ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | No
     return _for_each(ctx, texts, as_json, mend)
 
 
-def health_code(result: FileHealth) -> ExitCode:
+def health_code(result: Health) -> ExitCode:
     """The exit status that says how a file is."""
     if result.healthy:
         return ExitCode.OK
     return ExitCode.OTHER if result.recoverable else ExitCode.NOT_ENOUGH_SHARES
 
 
-def describe_check(result: FileHealth) -> list[str]:
+def describe_check(result: Health) -> list[str]:
     """What a person wants to know, in the words of 1.20. [spec cli 2.10]"""
     lines = [f"Summary: {result.summary}", f" storage index: {result.storage_index}"]
     found = result.to_json().get("results")
@@ -114,7 +114,7 @@ def describe_check(result: FileHealth) -> list[str]:
     return lines
 
 
-def describe_repair(result: FileRepair) -> list[str]:
+def describe_repair(result: Mended) -> list[str]:
     """What a person wants to know, in the words of 1.20. [spec cli 2.10]"""
     lines = describe_check(result.before)
     lines[0] = "Summary: healthy" if result.before.healthy else "Summary: not healthy"
@@ -123,7 +123,7 @@ def describe_repair(result: FileRepair) -> list[str]:
     return lines
 
 
-def _tell_repair(result: FileRepair, as_json: bool) -> ExitCode:
+def _tell_repair(result: Mended, as_json: bool) -> ExitCode:
     click.echo(json.dumps(result.to_json()) if as_json else "\n".join(describe_repair(result)))
     return health_code(result.after)
 
@@ -145,10 +145,10 @@ def _texts(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, ...]:
 def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act) -> int:
     """Do it to each object, up to the first that ends with another status than 0."""
     from grid.caps import LitCap, has_cap_prefix
-    from grid.cli.client_command import run_with_client
+    from grid.cli.client_command import run_connected
     from grid.cli.progress import ProgressDisplay
     from grid.cli.remote import parse_remote
-    from grid.cli.tree import known, open_tree, open_tree_directory, parse_paths, store_without_servers
+    from grid.cli.tree import known, open_tree, open_tree_directory, parse_paths
 
     for text in texts:
         if has_cap_prefix(text):
@@ -157,15 +157,15 @@ def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act)
     remotes = parse_paths(tuple(texts), aliases)
     with ProgressDisplay(as_json=as_json) as display:
 
-        async def operation(client: Client) -> int:
+        async def operation(connection: Connection) -> int:
             for remote in remotes:
                 if not remote.names and isinstance(remote.root, LitCap):
-                    status = await act(store_without_servers(client), remote, remote.root)
+                    status = await act(connection.store_without_servers(), remote, remote.root)
                 else:
-                    tree = await open_tree(client, aliases, display)
+                    tree = await open_tree(connection, display)
                     status = await act(tree.store, remote, known(await tree.find(remote), remote.shown))
                 if status:
                     return status
             return 0
 
-        return run_with_client(directory, operation)
+        return run_connected(directory, operation)

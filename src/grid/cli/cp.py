@@ -11,8 +11,8 @@ import click
 from grid.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from grid.cli.connection import Connection
     from grid.cli.transfer.display import TransferDisplay
-    from grid.node.client import Client
 
 JOBS = 8
 """Files copied at once unless --jobs says otherwise."""
@@ -46,19 +46,21 @@ def cp(
     """
     from grid.cli.transfer.copying import Copier, CopyOptions
     from grid.cli.transfer.display import TransferDisplay
-    from grid.cli.transfer.session import open_places, open_store, transfer_session
+    from grid.cli.transfer.session import open_places, transfer_session
 
     if len(arguments) < 2:
         raise click.UsageError("it takes at least one source, and a target")
     with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
         *sources, target = open_places(session, arguments)
 
-        async def operation(client: Client) -> str:
+        async def operation(connection: Connection) -> str:
             options = CopyOptions(
                 recursive=recursive, caps_only=caps_only, jobs=jobs, spool=session.directory.temporary_path
             )
             say = display.say if verbose else _say_nothing
-            return await Copier(await open_store(client), session.database, display, options, say).run(sources, target)
+            return await Copier(await connection.open_store(), session.database, display, options, say).run(
+                sources, target
+            )
 
         done = session.run(operation)
     if as_json:

@@ -11,6 +11,8 @@ from attrs import frozen
 from grid.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from grid.cli.remote import RemotePath
     from grid.cli.tree import Tree
     from grid.directory.deepcheck import CheckCounters, Checked
@@ -70,15 +72,14 @@ def check_deeply(ctx: click.Context, paths: tuple[str, ...], options: CheckOptio
                 return status
         return 0
 
-    return run_in_tree(directory, aliases, operation)
+    return run_in_tree(directory, operation)
 
 
 async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) -> int:
     from grid.cli.messages import describe
     from grid.cli.quoting import plain
+    from grid.cli.surveys import CheckFlags
     from grid.directory.deepcheck import CheckCounters
-    from grid.directory.deepcheck import deep_check as check_tree
-    from grid.directory.stats import Stats
     from grid.directory.walk import Visited
     from grid.errors import GridError
 
@@ -90,25 +91,19 @@ async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) ->
         lost.append(f"{plain('/'.join(visited.path))}: {describe(error)}")
 
     root = await tree.find_directory(remote)
-    counters, stats = CheckCounters(), Stats()
+    counters = CheckCounters()
+    stats: list[Mapping[str, object]] = []
+    flags = CheckFlags(verify=options.verify, add_lease=options.add_lease, repair=options.repair)
     seen = literal = 0
-    async for checked in check_tree(
-        tree.store,
-        root.cap,
-        verify=options.verify,
-        add_lease=options.add_lease,
-        repair=options.repair,
-        on_unreadable=unreadable,
-    ):
+    async for checked in tree.survey.check(root.cap, flags, stats.append, unreadable):
         counters.add(checked)
         literal += checked.health is not None and not checked.counts
-        stats.add(checked.visited)
         _tell(checked, options)
         seen += 1
         if seen % EVERY == 0 and not options.raw:
             click.echo(f"{seen} objects checked..")
     if options.raw:
-        click.echo(json.dumps({"type": "stats", "stats": stats.to_json()}))
+        click.echo(json.dumps({"type": "stats", "stats": stats[0]}))
     else:
         click.echo("\n".join(_totals(counters, literal, options.repair)))
     for line in lost:

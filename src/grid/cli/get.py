@@ -14,11 +14,9 @@ import click
 from grid.cli.cap_argument import cap_file_option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from grid.cli.connection import Connection
     from grid.cli.progress import ProgressDisplay
     from grid.cli.remote import RemotePath
-    from grid.node.client import Client
     from grid.ports import Sink
 
 _RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
@@ -42,7 +40,7 @@ def get(
     """
     from grid.caps import has_cap_prefix
     from grid.cli.cap_argument import take_text
-    from grid.cli.client_command import run_with_client
+    from grid.cli.client_command import run_connected
     from grid.cli.progress import ProgressDisplay
     from grid.cli.remote import parse_remote
     from grid.cli.targets import DescriptorSink, open_target
@@ -57,11 +55,11 @@ def get(
     with open_target(rest[0] if rest else None) as descriptor, ProgressDisplay(as_json=as_json) as display:
         began_at = time.monotonic()
 
-        async def operation(client: Client) -> int:
-            sink = DescriptorSink(descriptor, client.runtime.cpu)
-            return await _read(client, aliases, remote, sink, span, display)
+        async def operation(connection: Connection) -> int:
+            sink = DescriptorSink(descriptor, connection.runtime.cpu)
+            return await _read(connection, remote, sink, span, display)
 
-        size = run_with_client(directory, operation)
+        size = run_connected(directory, operation)
     if as_json:
         line = {"event": "get", "size": size, "seconds": round(time.monotonic() - began_at, 3)}
         print(json.dumps(line), file=sys.stderr)
@@ -89,8 +87,7 @@ def _plain_cap(text: str, span: str | None) -> RemotePath:
 
 
 async def _read(
-    client: Client,
-    aliases: Mapping[str, str],
+    connection: Connection,
     remote: RemotePath,
     sink: Sink,
     span: str | None,
@@ -100,16 +97,15 @@ async def _read(
     from grid.caps import ChkCap, DirectoryCap, LitCap
     from grid.cli.tree import known, open_tree
     from grid.errors import CapError
-    from grid.node.reading import read_file
 
     cap = remote.root
     if remote.names:
-        cap = known(await (await open_tree(client, aliases)).find(remote), remote.shown)
+        cap = known(await (await open_tree(connection)).find(remote), remote.shown)
     if isinstance(cap, DirectoryCap):
         raise CapError(f"{remote.shown} is a directory; `grid ls` and `grid cp -r` read it")
     if isinstance(cap, ChkCap | LitCap):
-        return (await read_file(client, cap, sink, *parse_range(span, cap.size), display)).size
-    store = (await open_tree(client, aliases, display)).store
+        return await connection.read_immutable(cap, sink, *parse_range(span, cap.size), display)
+    store = (await open_tree(connection, display)).store
     offset, length = (0, None) if span is None else parse_range(span, await store.size(cap))
     return await store.read(cap, sink, offset, length)
 

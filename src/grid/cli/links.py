@@ -23,7 +23,6 @@ def mv(ctx: click.Context, *, source: str, target: str) -> int:
     """
     from grid.cli.remote import parse_remote
     from grid.cli.tree import Tree, open_tree_directory, run_in_tree
-    from grid.directory.node import move
     from grid.errors import GridError
 
     directory, aliases = open_tree_directory(ctx)
@@ -35,9 +34,9 @@ def mv(ctx: click.Context, *, source: str, target: str) -> int:
     async def operation(tree: Tree) -> None:
         above, name = await tree.parent(old)
         target_above, new_name = await tree.parent(new)
-        await move(above, name, target_above, new_name, overwrite="only-files")
+        await tree.store.move(above.cap, name, target_above.cap, new_name, overwrite="only-files")
 
-    _translating_conflicts(lambda: run_in_tree(directory, aliases, operation))
+    _translating_conflicts(lambda: run_in_tree(directory, operation))
     click.echo("OK")
     return 0
 
@@ -61,7 +60,7 @@ def ln(ctx: click.Context, *, source: str, target: str) -> int:
         above, name = await tree.parent(new)
         await above.edit([SetChild(name, found.target, overwrite="only-files")])
 
-    _translating_conflicts(lambda: run_in_tree(directory, aliases, operation))
+    _translating_conflicts(lambda: run_in_tree(directory, operation))
     click.echo("OK")
     return 0
 
@@ -85,7 +84,7 @@ def unlink(ctx: click.Context, *, path: str) -> int:
         above, name = await tree.parent(remote)
         await above.edit([RemoveChild(name)])
 
-    run_in_tree(directory, aliases, operation)
+    run_in_tree(directory, operation)
     click.echo("200 OK")
     return 0
 

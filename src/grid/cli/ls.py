@@ -60,7 +60,7 @@ def ls(
         return await (_list_all(tree, remote, columns, as_json) if recursive else _list(tree, remote, columns, as_json))
 
     try:
-        return run_in_tree(directory, aliases, operation)
+        return run_in_tree(directory, operation)
     except NoSuchChildError as error:
         click.echo("No such file or directory", err=True)
         click.echo(f"grid: {describe(error)}", err=True)

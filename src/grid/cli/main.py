@@ -14,6 +14,7 @@ from importlib import import_module
 import click
 
 from grid import __version__
+from grid.cli.client_command import choose_gateway
 from grid.cli.descriptors import fill_standard_descriptors
 from grid.cli.exit_codes import ExitCode, exit_code
 from grid.cli.messages import describe
@@ -84,12 +85,24 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
     "-d", "--node-directory", "node_directory", metavar="NODEDIR", envvar="GRID_NODE_DIR",
     help="The client directory to use (or GRID_NODE_DIR; default ~/.grid).",
 )  # fmt: skip
+@click.option(
+    "--gateway", metavar="URL|node|none", envvar="GRID_GATEWAY",
+    help="Reach the grid through a web gateway, of Grid or of Tahoe-LAFS, and not directly (or GRID_GATEWAY): its URL,"
+    " or `node` for the one of the client directory (its node.url). The gateway learns every capability used.",
+)  # fmt: skip
+@click.option(
+    "--gateway-ca", "gateway_ca", metavar="FILE", envvar="GRID_GATEWAY_CA", type=click.Path(dir_okay=False),
+    help="Certificates in PEM that vouch for an https gateway, in place of this machine's (or GRID_GATEWAY_CA).",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, is_eager=True, help="With --version: as JSON.")
 @click.option("--version", is_flag=True, callback=_show_version, expose_value=False, help="Show the version and exit.")
 @click.pass_context
-def cli(ctx: click.Context, node_directory: str | None, as_json: bool) -> None:
+def cli(
+    ctx: click.Context, node_directory: str | None, gateway: str | None, gateway_ca: str | None, as_json: bool
+) -> None:
     """Keep files on a grid of storage servers: encrypted, signed for, and safe from the loss of most of them."""
     ctx.obj = node_directory or "~/.grid"
+    choose_gateway(ctx, gateway, gateway_ca)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

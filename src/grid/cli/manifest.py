@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from grid.cli.remote import RemotePath
     from grid.cli.tree import Tree
 
@@ -30,15 +32,14 @@ def manifest(ctx: click.Context, *, path: str, field: str | None, raw: bool) -> 
     async def operation(tree: Tree) -> int:
         return await _print(tree, remote, field, raw)
 
-    return run_in_tree(directory, aliases, operation)
+    return run_in_tree(directory, operation)
 
 
 async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool) -> int:
     from grid.cli.messages import describe
     from grid.cli.quoting import plain
     from grid.directory.nodejson import describe_unit
-    from grid.directory.stats import Stats
-    from grid.directory.walk import Visited, walk
+    from grid.directory.walk import Visited
     from grid.errors import GridError
 
     lost: list[str] = []
@@ -48,10 +49,9 @@ async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool) -
             raise error
         lost.append(f"{plain('/'.join(visited.path))}: {describe(error)}")
 
-    stats = Stats()
+    stats: list[Mapping[str, object]] = []
     root = await tree.find_directory(remote)
-    async for visited in walk(tree.store, root.cap, on_unreadable=unreadable):
-        stats.add(visited)
+    async for visited in tree.survey.visit(root.cap, stats.append, unreadable):
         unit = describe_unit(visited.path, visited.target, visited.cap)
         if raw:
             click.echo(json.dumps(unit))
@@ -60,7 +60,7 @@ async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool) -
         elif unit[field]:
             click.echo(unit[field])
     if raw:
-        click.echo(json.dumps({"type": "stats", "stats": stats.to_json()}))
+        click.echo(json.dumps({"type": "stats", "stats": stats[0]}))
     for line in lost:
         click.echo(f"grid: could not be read: {line}", err=True)
     return 1 if lost else 0

@@ -33,6 +33,6 @@ def mkdir(ctx: click.Context, *, path: str, format_name: str | None, as_json: bo
         root = tree.store.directory(names.directory)
         return (await root.make_directories(names.names, format=chosen)).cap
 
-    cap = run_in_tree(directory, aliases, operation).to_string()
+    cap = run_in_tree(directory, operation).to_string()
     click.echo(json.dumps({"event": "mkdir", "cap": cap}) if as_json else cap)
     return 0

@@ -42,16 +42,16 @@ def put(
     REMOTE is a path to link the file at (directories that are missing are made; what is there is replaced, a mutable
     file gets new contents), or the write capability of a mutable file.
     """
-    from grid.cli.client_command import open_client_directory
+    from grid.cli.client_command import open_home
     from grid.cli.progress import ProgressDisplay
-    from grid.cli.putting import PutOptions, store_file
+    from grid.cli.putting import PutOptions, store_file, usual_format
     from grid.cli.sources import open_source
 
     if len(arguments) > 2:
         raise click.UsageError("a file, and where to put it: no more arguments than these")
     file, remote = (*arguments, *("-", "")[len(arguments) :])
-    directory = open_client_directory(ctx)
-    default = directory.settings.client.mutable_format.lower() if mutable else "chk"
+    home = open_home(ctx)
+    default = usual_format(home) if mutable else "chk"
     options = PutOptions(
         format=default if format_name is None else format_name.lower(),
         encoding={key: value for key, value in (("k", needed), ("happy", happy), ("n", total)) if value is not None},
@@ -60,9 +60,9 @@ def put(
     )
     if key_file is not None and options.format == "chk":
         raise click.UsageError("--private-key-path is for mutable files: give --mutable or --format too")
-    with open_source(file, directory.temporary_path) as opened, ProgressDisplay(as_json=as_json) as display:
+    with open_source(file, home.temporary_path) as opened, ProgressDisplay(as_json=as_json) as display:
         began_at = time.monotonic()
-        stored = store_file(directory, opened, remote, options, display)
+        stored = store_file(home, opened, remote, options, display)
         elapsed_s = time.monotonic() - began_at
     if as_json:
         click.echo(json.dumps({"event": "put", **stored.to_json(), "seconds": round(elapsed_s, 3)}))

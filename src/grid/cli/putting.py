@@ -10,21 +10,24 @@ from attrs import evolve, frozen
 
 from grid.caps import DirectoryCap, KnownCap
 from grid.cli.aliases import read_aliases
-from grid.cli.client_command import run_with_client
+from grid.cli.client_command import run_connected
+from grid.cli.connection import DirectConnection
 from grid.cli.remote import RemotePath, parse_remote
 from grid.cli.sources import FileSource
-from grid.cli.tree import Tree, open_tree
+from grid.cli.tree import Tree
 from grid.crypto.rsa import PrivateKey, import_private_key
 from grid.directory.edits import SetChild
 from grid.errors import CapError, FormatError, GridError, NoServersError, NoSpaceError, NotHappyError
 from grid.immutable.put import LIT_SIZE, Encoding, PutResult
 from grid.immutable.put import put as put_file
-from grid.mutable.keys import WriteCap
+from grid.mutable.geometry import FormatName
 
 if TYPE_CHECKING:
+    from grid.cli.client_command import Home
+    from grid.cli.connection import Connection
     from grid.cli.progress import ProgressDisplay
+    from grid.directory.store import Store
     from grid.node.client import Client
-    from grid.node.directory import NodeDirectory
 
 MAX_KEY_FILE = 64 * 1024
 
@@ -60,54 +63,125 @@ class Stored:
         return line
 
 
-def store_file(
-    directory: NodeDirectory, opened: BinaryIO, remote: str, options: PutOptions, display: ProgressDisplay
-) -> Stored:
+def usual_format(home: Home) -> str:
+    """The format of a mutable file that is given none: that of the configuration, or what a gateway takes it for."""
+    settings = getattr(home, "settings", None)
+    return "sdmf" if settings is None else str(settings.client.mutable_format).lower()
+
+
+def store_file(home: Home, opened: BinaryIO, remote: str, options: PutOptions, display: ProgressDisplay) -> Stored:
     """Store the file, at `remote` if that is not empty; the errors of the engines, of the path and of the key file."""
-    aliases = read_aliases(directory)
+    aliases = read_aliases(home)
     target = parse_remote(remote, aliases) if remote.strip(" ") else None
     key = None if options.key_file is None else _read_key(options.key_file)
 
-    async def operation(client: Client) -> Stored:
-        putting = _Putting(client, FileSource(opened, client.runtime.cpu), options, key, display)
-        if target is None and options.format == "chk":
-            return await putting.put_immutable()
-        tree = await open_tree(client, aliases, display)
-        putting.tree = evolve(tree, store=evolve(tree.store, encoding=putting.encoding))
-        return await (putting.put_unlinked() if target is None else putting.put_at(target))
+    async def operation(connection: Connection) -> Stored:
+        source = FileSource(opened, connection.runtime.cpu)
+        putting: _Putting
+        if isinstance(connection, DirectConnection):
+            putting = _DirectPutting(connection, source, options, key, display)
+        else:
+            putting = _Putting(connection, source, options, key, display)
+        if target is not None:
+            return await putting.put_at(target)
+        return await (putting.put_immutable() if options.format == "chk" else putting.put_mutable())
 
-    return run_with_client(directory, operation)
+    return run_connected(home, operation)
 
 
 class _Putting:
-    """One file on its way."""
-
-    tree: Tree
+    """One file on its way; how it is encoded is for the other end to say."""
 
     def __init__(
         self,
-        client: Client,
+        connection: Connection,
         source: FileSource,
         options: PutOptions,
         key: PrivateKey | None,
         display: ProgressDisplay,
     ) -> None:
-        self._client = client
+        self._connection = connection
         self._source = source
         self._options = options
         self._key = key
         self._display = display
+        self._require_options()
+
+    def _require_options(self) -> None:
+        if self._options.encoding or self._options.random_key:
+            raise click.UsageError(
+                "a gateway encodes as it is configured: --needed, --happy, --total and --no-convergence take a client"
+                " directory, without --gateway"
+            )
+
+    async def _open_store(self) -> Store:
+        return await self._connection.open_store(self._display)
+
+    async def put_immutable(self) -> Stored:
+        """A new immutable file, linked nowhere."""
+        cap = await (await self._open_store()).put_immutable(self._source)
+        return Stored(cap=cap.to_string(), size=self._source.size, created=True)
+
+    async def put_mutable(self) -> Stored:
+        """A new mutable file, linked nowhere."""
+        store = await self._open_store()
+        chosen: FormatName = "mdmf" if self._options.format == "mdmf" else "sdmf"
+        cap = await store.put_mutable(self._source, format=chosen, key=self._key)
+        return Stored(cap=cap.to_string(), size=self._source.size, created=True)
+
+    async def put_at(self, target: RemotePath) -> Stored:
+        """At a path, or in the mutable file of a capability."""
+        store = await self._open_store()
+        if not target.names:
+            return await self._overwrite(store, _writable_file(target.root))
+        if target.inside:
+            raise GridError(f"{target.shown} is a directory: give the file a name behind the slash")
+        parent, name = await Tree(store=store, survey=self._connection.survey(store)).parent(target, make=True)
+        there = (await parent.list()).get(name)
+        if there is not None and isinstance(there.target, DirectoryCap):
+            raise GridError(f"{target.shown} is a directory: give the file a name in it")
+        if there is not None and isinstance(there.target, KnownCap) and there.target.is_mutable:
+            return await self._overwrite(store, _writable_file(there.target))
+        stored = await (self.put_immutable() if self._options.format == "chk" else self.put_mutable())
+        await parent.edit([SetChild(name, parse_remote(stored.cap, {}).root)])
+        return evolve(stored, created=there is None)
+
+    async def _overwrite(self, store: Store, cap: KnownCap) -> Stored:
+        await store.open_mutable(cap).overwrite(self._source)
+        return Stored(cap=cap.to_string(), size=self._source.size, created=False)
+
+
+class _DirectPutting(_Putting):
+    """With an encoding of one's own, and an account of the shares."""
+
+    def __init__(
+        self,
+        connection: DirectConnection,
+        source: FileSource,
+        options: PutOptions,
+        key: PrivateKey | None,
+        display: ProgressDisplay,
+    ) -> None:
+        self._client: Client = connection.client
+        super().__init__(connection, source, options, key, display)
+
+    def _require_options(self) -> None:
         try:
-            self.encoding: Encoding = evolve(client.encoding, **options.encoding)
+            self._encoding: Encoding = evolve(self._client.encoding, **self._options.encoding)
         except FormatError as problem:
             raise click.UsageError(str(problem)) from None
 
+    async def _open_store(self) -> Store:
+        store = await DirectConnection(self._client).open_store(self._display)
+        return evolve(store, encoding=self._encoding)
+
     async def put_immutable(self) -> Stored:
+        """A new immutable file; NoServersError, NoSpaceError where that is why too few servers took shares."""
         servers = [] if self._source.size <= LIT_SIZE else await self._client.servers()
         try:
             result = await put_file(
                 self._source,
-                encoding=self.encoding,
+                encoding=self._encoding,
                 convergence=None if self._options.random_key else self._client.directory.convergence_secret(),
                 servers=servers,
                 leases=self._client.leases,
@@ -118,40 +192,11 @@ class _Putting:
         except NotHappyError as problem:
             if problem.causes:
                 raise
-            if len(servers) < self.encoding.happy:
+            if len(servers) < self._encoding.happy:
                 raise NoServersError(f"{problem} Only {len(servers)} servers are known.") from None
             # All of them answered, and too few would take a share: they have no room, or are read-only.
             raise NoSpaceError(str(problem)) from None
         return Stored(cap=result.cap.to_string(), size=self._source.size, created=True, result=result)
-
-    async def put_unlinked(self) -> Stored:
-        cap = await self._put_mutable()
-        return Stored(cap=cap.to_string(), size=self._source.size, created=True)
-
-    async def put_at(self, target: RemotePath) -> Stored:
-        """At a path, or in the mutable file of a capability."""
-        if not target.names:
-            return await self._overwrite(_writable_file(target.root))
-        if target.inside:
-            raise GridError(f"{target.shown} is a directory: give the file a name behind the slash")
-        parent, name = await self.tree.parent(target, make=True)
-        there = (await parent.list()).get(name)
-        if there is not None and isinstance(there.target, DirectoryCap):
-            raise GridError(f"{target.shown} is a directory: give the file a name in it")
-        if there is not None and isinstance(there.target, KnownCap) and there.target.is_mutable:
-            return await self._overwrite(_writable_file(there.target))
-        stored = await (self.put_immutable() if self._options.format == "chk" else self.put_unlinked())
-        await parent.edit([SetChild(name, parse_remote(stored.cap, {}).root)])
-        return evolve(stored, created=there is None)
-
-    async def _put_mutable(self) -> WriteCap:
-        return await self.tree.store.put_mutable(
-            self._source, format="mdmf" if self._options.format == "mdmf" else "sdmf", key=self._key
-        )
-
-    async def _overwrite(self, cap: KnownCap) -> Stored:
-        await self.tree.store.open_mutable(cap).overwrite(self._source)
-        return Stored(cap=cap.to_string(), size=self._source.size, created=False)
 
 
 def _writable_file(cap: KnownCap) -> KnownCap:

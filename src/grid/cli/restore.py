@@ -11,7 +11,7 @@ import click
 from grid.cli.cp import JOBS, conclude, describe_result
 
 if TYPE_CHECKING:
-    from grid.node.client import Client
+    from grid.cli.connection import Connection
 
 
 @click.command(short_help="Bring a snapshot back to this machine.")
@@ -31,13 +31,13 @@ def restore(ctx: click.Context, *, source: str, target: str, jobs: int, as_json:
     """
     from grid.cli.transfer.display import TransferDisplay
     from grid.cli.transfer.restoring import restore_tree
-    from grid.cli.transfer.session import open_remote_place, open_store, transfer_session
+    from grid.cli.transfer.session import open_remote_place, transfer_session
 
     with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
         place = open_remote_place(session, source)
 
-        async def operation(client: Client) -> None:
-            store = await open_store(client)
+        async def operation(connection: Connection) -> None:
+            store = await connection.open_store()
             path = str(Path(target).expanduser())
             await restore_tree(store, session.database, display, place, path, jobs)
 

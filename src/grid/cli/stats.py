@@ -11,7 +11,6 @@ import click
 if TYPE_CHECKING:
     from grid.cli.remote import RemotePath
     from grid.cli.tree import Tree
-    from grid.directory.stats import Stats
 
 _PREFIXES = "kMGTPE"
 
@@ -42,23 +41,20 @@ def stats(ctx: click.Context, *, path: str, raw: bool) -> int:
     directory, aliases = open_tree_directory(ctx)
     remote = parse_remote(path, aliases)
 
-    async def operation(tree: Tree) -> Stats:
+    async def operation(tree: Tree) -> Mapping[str, object]:
         return await _collect(tree, remote)
 
-    counted = run_in_tree(directory, aliases, operation).to_json()
-    click.echo(json.dumps(counted | {"finished": True}, indent=1) if raw else "\n".join(describe_stats(counted)))
+    counted = run_in_tree(directory, operation)
+    click.echo(json.dumps({**counted, "finished": True}, indent=1) if raw else "\n".join(describe_stats(counted)))
     return 0
 
 
-async def _collect(tree: Tree, remote: RemotePath) -> Stats:
-    from grid.directory.stats import Stats
-    from grid.directory.walk import walk
-
-    counted = Stats()
+async def _collect(tree: Tree, remote: RemotePath) -> Mapping[str, object]:
+    counted: list[Mapping[str, object]] = []
     root = await tree.find_directory(remote)
-    async for visited in walk(tree.store, root.cap):
-        counted.add(visited)
-    return counted
+    async for _ in tree.survey.visit(root.cap, counted.append):
+        pass
+    return counted[0]
 
 
 def describe_stats(counted: Mapping[str, object]) -> list[str]:

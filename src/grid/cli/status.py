@@ -22,13 +22,18 @@ _ANSWER_S = 10.0
 def status(ctx: click.Context, *, as_json: bool) -> int:
     """Show the introducers and the storage servers, and ask each server for its version and room.
 
-    Ends with 0 if a server answered, with 5 if none did.
+    With a gateway: what that one is connected to. Ends with 0 if a server answered, with 5 if none did.
     """
-    from grid.cli.client_command import open_client_directory, run_with_client
+    from grid.cli.client_command import open_home, run_with_client, run_with_gateway
+    from grid.node.directory import NodeDirectory
 
-    directory = open_client_directory(ctx)
-    found = run_with_client(directory, _ask)
-    found = {"node": str(directory.path), **found}
+    home = open_home(ctx)
+    if isinstance(home, NodeDirectory):
+        found = {"node": str(home.path), **run_with_client(home, _ask)}
+    else:
+        from grid.cli.webapi.status import ask_gateway
+
+        found = {"node": home.address.shown, **run_with_gateway(home, ask_gateway)}
     if as_json:
         click.echo(json.dumps(found))
     else:
@@ -82,11 +87,10 @@ async def _ask_server(client: Client, server: StorageServer) -> dict[str, object
 def _describe(found: dict[str, Any]) -> list[str]:
     from grid.node.redaction import one_line
 
-    encoding = found["encoding"]
-    lines = [
-        f"node       {found['node']}",
-        f"encoding   {encoding['needed']}-of-{encoding['total']}, happy with {encoding['happy']} servers",
-    ]
+    lines = [f"node       {found['node']}"]
+    if encoding := found.get("encoding"):
+        encoded = f"{encoding['needed']}-of-{encoding['total']}, happy with {encoding['happy']} servers"
+        lines.append(f"encoding   {encoded}")
     for introducer in found["introducers"]:
         detail = f": {introducer['detail']}" if introducer["detail"] else ""
         lines.append(one_line(f"introducer {introducer['name']}: {introducer['state']}{detail}"))
@@ -95,9 +99,18 @@ def _describe(found: dict[str, Any]) -> list[str]:
     for server in found["servers"]:
         name = f"{server['nickname'] or '-':16} {server['id'][:11]:12}"
         if server["reachable"]:
-            space = server["available_space"] / 1e9
-            answer = f"{server['version']}, {space:.1f} GB free, {server['seconds'] * 1000:.0f} ms"
+            answer = ", ".join(_describe_answer(server))
         else:
             answer = server["detail"]
         lines.append("  " + one_line(f"{name} {answer}"))
     return lines
+
+
+def _describe_answer(server: dict[str, Any]) -> list[str]:
+    """What is known of a server that answers; a gateway does not tell everything."""
+    known = [server["version"] or "of an unknown version"]
+    if server["available_space"] is not None:
+        known.append(f"{server['available_space'] / 1e9:.1f} GB free")
+    if "seconds" in server:
+        known.append(f"{server['seconds'] * 1000:.0f} ms")
+    return known

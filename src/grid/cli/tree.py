@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -10,29 +10,28 @@ from attrs import frozen
 
 from grid.caps import DirectoryCap, KnownCap, UnknownChild
 from grid.cli.aliases import read_aliases
-from grid.cli.client_command import open_client_directory, run_with_client
+from grid.cli.client_command import open_home, run_connected
 from grid.cli.remote import RemotePath, parse_remote
-from grid.directory.filestore import FileStore
-from grid.directory.node import Directory
 from grid.directory.pack import Child
 from grid.errors import ChildOfWrongTypeError, GridError
+from grid.ports import ignore_events
 
 if TYPE_CHECKING:
-    from grid.node.client import Client
-    from grid.node.directory import NodeDirectory
-    from grid.ports import Observer, StorageServer
+    from grid.cli.client_command import Home
+    from grid.cli.connection import Connection
+    from grid.cli.surveys import Survey
+    from grid.directory.store import OpenDirectory, Store
+    from grid.ports import Observer
 
 T = TypeVar("T")
 
 
 @frozen(kw_only=True)
 class Tree:
-    """An open client with its file store and aliases."""
+    """The grid as a store, and the way to look at whole trees of it."""
 
-    store: FileStore
-    client: Client
-    directory: NodeDirectory
-    aliases: Mapping[str, str]
+    store: Store
+    survey: Survey
 
     async def find(self, path: RemotePath) -> Child:
         """What is at the path; of a root, itself without metadata. NoSuchChildError; the errors of a read."""
@@ -40,14 +39,14 @@ class Tree:
             return Child(target=path.root)
         return await self.store.directory(path.directory).get(path.names)
 
-    async def find_directory(self, path: RemotePath) -> Directory:
+    async def find_directory(self, path: RemotePath) -> OpenDirectory:
         """The directory at the path; ChildOfWrongTypeError if that is something else."""
         target = (await self.find(path)).target
         if not isinstance(target, DirectoryCap):
             raise ChildOfWrongTypeError(f"{path.shown} is not a directory", name=path.shown)
         return self.store.directory(target)
 
-    async def parent(self, path: RemotePath, *, make: bool = False) -> tuple[Directory, str]:
+    async def parent(self, path: RemotePath, *, make: bool = False) -> tuple[OpenDirectory, str]:
         """The directory that the last name of a path is in, and the name. make: directories that are missing."""
         if not path.names:
             raise GridError(f"{path.shown} is a root, and no entry of a directory")
@@ -65,10 +64,10 @@ def known(child: Child, shown: str) -> KnownCap:
     return child.target
 
 
-def open_tree_directory(context: click.Context) -> tuple[NodeDirectory, dict[str, str]]:
-    """The client directory that the command line names, and its aliases; ConfigError."""
-    directory = open_client_directory(context)
-    return directory, read_aliases(directory)
+def open_tree_directory(context: click.Context) -> tuple[Home, dict[str, str]]:
+    """What the command line names as client directory or gateway, and the aliases; ConfigError."""
+    home = open_home(context)
+    return home, read_aliases(home)
 
 
 def parse_paths(arguments: tuple[str, ...], aliases: Mapping[str, str]) -> list[RemotePath]:
@@ -76,40 +75,16 @@ def parse_paths(arguments: tuple[str, ...], aliases: Mapping[str, str]) -> list[
     return [parse_remote(argument, aliases) for argument in arguments or ("",)]
 
 
-def run_in_tree(
-    directory: NodeDirectory,
-    aliases: Mapping[str, str],
-    operation: Callable[[Tree], Awaitable[T]],
-    observer: Observer | None = None,
-) -> T:
+def run_in_tree(home: Home, operation: Callable[[Tree], Awaitable[T]]) -> T:
     """The operation's result."""
 
-    async def task(client: Client) -> T:
-        return await operation(await open_tree(client, aliases, observer))
+    async def task(connection: Connection) -> T:
+        return await operation(await open_tree(connection))
 
-    return run_with_client(directory, task)
-
-
-async def open_tree(client: Client, aliases: Mapping[str, str], observer: Observer | None = None) -> Tree:
-    """The tree of a client, once servers are known; NoServersError."""
-    store = _make_store(client, await client.servers())
-    if observer is not None:
-        store = store.observed_by(observer)
-    return Tree(store=store, client=client, directory=client.directory, aliases=aliases)
+    return run_connected(home, task)
 
 
-def store_without_servers(client: Client) -> FileStore:
-    """For what is in its capability."""
-    return _make_store(client, ())
-
-
-def _make_store(client: Client, servers: Sequence[StorageServer]) -> FileStore:
-    return FileStore(
-        servers=servers,
-        runtime=client.runtime,
-        leases=client.leases,
-        encoding=client.encoding,
-        convergence=client.directory.convergence_secret(),
-        mutable_format="mdmf" if client.directory.settings.client.mutable_format == "MDMF" else "sdmf",
-        preferred=client.preferred,
-    )
+async def open_tree(connection: Connection, observer: Observer = ignore_events) -> Tree:
+    """The tree of a connection, once servers are known; NoServersError."""
+    store = await connection.open_store(observer)
+    return Tree(store=store, survey=connection.survey(store))

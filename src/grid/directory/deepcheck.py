@@ -15,11 +15,9 @@ from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
 from grid.caps import DirectoryCap, KnownCap, UnknownChild
-from grid.directory.filestore import FileHealth, FileRepair, FileStore
+from grid.directory.store import Health, Mended, Store
 from grid.directory.walk import OnUnreadable, Visited, walk
 from grid.errors import GridError
-from grid.immutable import repair as immutable_repair
-from grid.mutable import health as mutable_health
 from grid.runtime import Tasks
 
 JOBS = 8
@@ -34,8 +32,8 @@ class Checked:
     """
 
     visited: Visited
-    health: FileHealth | None = None
-    repair: FileRepair | None = None
+    health: Health | None = None
+    repair: Mended | None = None
     error: GridError | None = None
 
     @property
@@ -45,7 +43,7 @@ class Checked:
 
 
 async def deep_check(
-    store: FileStore,
+    store: Store,
     root: DirectoryCap,
     *,
     verify: bool = False,
@@ -90,28 +88,44 @@ async def deep_check(
         jobs.cancel()
 
 
-async def check_and_repair(
-    store: FileStore, visited: Visited, cap: KnownCap, verify: bool, add_lease: bool
-) -> Checked:
+async def check_and_repair(store: Store, visited: Visited, cap: KnownCap, verify: bool, add_lease: bool) -> Checked:
     """The health before, and what a repair came to; verified before, unless a look finds everything there.
 
     What goes wrong is in the result.
     """
-    before: FileHealth | None = None
+    before: Health | None = None
     try:
         before = await store.check(cap, verify=verify, add_lease=add_lease)
         if (before.healthy and not before.corrupt) or (cap.is_mutable and cap.authority != "write"):
-            return Checked(visited=visited, health=before, repair=_left_alone(before))
+            return Checked(visited=visited, health=before, repair=_LeftAlone(before))
         mended = await store.repair(cap)
     except GridError as error:
         return Checked(visited=visited, health=before, error=error)
     return Checked(visited=visited, health=mended.before, repair=mended)
 
 
-def _left_alone(found: FileHealth) -> FileRepair:
-    if isinstance(found, mutable_health.CheckResult):
-        return mutable_health.RepairResult(attempted=False, successful=False, before=found, after=found)
-    return immutable_repair.RepairResult(attempted=False, successful=False, before=found, after=found)
+@frozen
+class _LeftAlone:
+    """No repair was made: there is none to make, or none that the cap permits."""
+
+    before: Health
+    attempted: bool = False
+    successful: bool = False
+
+    @property
+    def after(self) -> Health:
+        return self.before
+
+    def to_json(self) -> dict[str, object]:
+        """The CHECK-AND-REPAIR object of [spec webapi 6.3]."""
+        found = self.before.to_json()
+        return {
+            "storage-index": self.before.storage_index,
+            "repair-attempted": False,
+            "repair-successful": False,
+            "pre-repair-results": found,
+            "post-repair-results": found,
+        }
 
 
 class _Jobs:
@@ -169,7 +183,7 @@ class HealthCounts:
     unrecoverable: int = 0
     corrupt_shares: int = 0
 
-    def add(self, found: FileHealth | None) -> None:
+    def add(self, found: Health | None) -> None:
         """Count one object; None if its health could not be found out."""
         if found is None:
             self.unhealthy += 1

@@ -15,6 +15,7 @@ from attrs import evolve, field, frozen
 
 from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, LitCap, require_usable
 from grid.crypto.rsa import PrivateKey
+from grid.directory.edits import Overwrite
 from grid.directory.pack import Child, make_entry, normalize_name, pack_directory
 from grid.errors import AuthorityError, CapError
 from grid.immutable import check as immutable_check
@@ -227,6 +228,14 @@ class FileStore:
         MustBeDeepImmutableError, naming the child, if one of them is not immutable, and nothing is stored then.
         """
         return DirectoryCap(await self.put_immutable(MemorySource(_pack(children, None))))
+
+    async def move(
+        self, source: DirectoryCap, name: str, target: DirectoryCap, new_name: str, *, overwrite: Overwrite = True
+    ) -> None:
+        """Move or rename a link between directories; the errors of `grid.directory.node.move`."""
+        from grid.directory.node import move
+
+        await move(self.directory(source), name, self.directory(target), new_name, overwrite=overwrite)
 
     def observed_by(self, observer: Observer) -> FileStore:
         """A store on the same grid with another observer; it opens files of its own."""

@@ -18,7 +18,7 @@ from grid.errors import AuthorityError, GridError
 from grid.runtime import Tasks
 
 if TYPE_CHECKING:
-    from grid.directory.filestore import FileStore
+    from grid.directory.store import Store
 
 AHEAD = 8
 """Directories that are read at once, and looked ahead for at each depth."""
@@ -78,7 +78,7 @@ class _Pending:
 
 
 async def walk(
-    store: FileStore, root: DirectoryCap, *, on_unreadable: OnUnreadable | None = None
+    store: Store, root: DirectoryCap, *, on_unreadable: OnUnreadable | None = None
 ) -> AsyncGenerator[Visited, None]:
     """Everything below the root and the root itself: a directory, the unknown children in it, its new files, and
     then each new subdirectory with all that is below it.
@@ -142,7 +142,7 @@ def _sort(
 class _Reader:
     """Reads the directories on top of the stack, which are the next to be visited."""
 
-    def __init__(self, store: FileStore, stack: list[_Pending]) -> None:
+    def __init__(self, store: Store, stack: list[_Pending]) -> None:
         self._store = store
         self._stack = stack
         self._tasks = Tasks()

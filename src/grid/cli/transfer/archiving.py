@@ -14,8 +14,7 @@ from grid.cli.transfer.places import RemotePlace
 from grid.cli.transfer.snapshot import Snapshotter
 from grid.cli.transfer.toremote import size_of
 from grid.directory.edits import SetChild
-from grid.directory.filestore import FileStore
-from grid.directory.node import Directory
+from grid.directory.store import OpenDirectory, Store
 from grid.errors import AuthorityError
 
 ARCHIVES = "Archives"
@@ -31,7 +30,7 @@ class Archived:
 
 
 async def back_up(
-    store: FileStore,
+    store: Store,
     snapshotter: Snapshotter,
     path: str,
     target: RemotePlace,
@@ -63,7 +62,7 @@ def _scan(path: str, is_excluded: Callable[[str], bool]) -> Scan:
     return scan_directory(path, follow_links=False, is_excluded=is_excluded)
 
 
-async def _open_target(store: FileStore, target: RemotePlace) -> Directory:
+async def _open_target(store: Store, target: RemotePlace) -> OpenDirectory:
     root = require_usable(target.root)
     if not isinstance(root, DirectoryCap):
         raise CopyError(f"'{target.shown}' is no directory")

@@ -30,8 +30,7 @@ from grid.cli.transfer.tolocal import LocalWriter
 from grid.cli.transfer.toremote import RemoteWriter, size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin, RemoteOrigin
 from grid.cli.transfer.upload import Uploader
-from grid.directory.filestore import FileStore
-from grid.directory.node import Directory
+from grid.directory.store import OpenDirectory, Store
 
 
 @frozen(kw_only=True)
@@ -49,7 +48,7 @@ class Copier:
 
     def __init__(
         self,
-        store: FileStore,
+        store: Store,
         database: LocalDatabase,
         display: TransferDisplay,
         options: CopyOptions,
@@ -130,7 +129,7 @@ class Copier:
         tally.total_octets = sum(size_of(leaf) for _, branch in tree.walk() for leaf in branch.leaves.values())
         self._say(f"starting copy, {files} files, {directories - 1} directories")
 
-    async def _make_target(self, target: RemotePlace, there: RemoteOrigin | None) -> Directory:
+    async def _make_target(self, target: RemotePlace, there: RemoteOrigin | None) -> OpenDirectory:
         if there is not None:
             assert isinstance(there.cap, DirectoryCap)
             return self._store.directory(there.cap)

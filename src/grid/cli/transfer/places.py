@@ -10,8 +10,8 @@ from attrs import field, frozen
 from grid.caps import Cap, DirectoryCap, KnownCap, UnknownChild, require_usable
 from grid.cli.transfer.copyplan import CopyError, SourceFacts, SourceKind, TargetFacts, TargetKind
 from grid.cli.transfer.tree import RemoteOrigin
-from grid.directory.filestore import FileStore
 from grid.directory.pack import Child
+from grid.directory.store import Store
 from grid.errors import CapError, NoSuchChildError
 
 
@@ -74,7 +74,7 @@ def examine_local_target(place: LocalPlace) -> TargetFacts:
     return TargetFacts(shown=place.shown, kind=kind, ends_with_slash=place.ends_with_slash)
 
 
-async def find_remote(store: FileStore, place: RemotePlace) -> RemoteOrigin | None:
+async def find_remote(store: Store, place: RemotePlace) -> RemoteOrigin | None:
     """What is at a place of the grid, None if nothing is; CopyError, CapError or what reading a directory raises."""
     root = require_usable(place.root)
     if not place.path:

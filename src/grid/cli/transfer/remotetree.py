@@ -16,8 +16,8 @@ from grid.cli.messages import describe
 from grid.cli.transfer.bounded import run_pieces
 from grid.cli.transfer.copyplan import CopyError
 from grid.cli.transfer.tree import Branch, Leaf, RemoteOrigin
-from grid.directory.filestore import FileStore
 from grid.directory.pack import Child
+from grid.directory.store import Store
 from grid.errors import GridError
 
 LISTINGS_AT_ONCE = 8
@@ -47,13 +47,13 @@ class _Waiting:
     """Verify caps of the directory itself and all above it."""
 
 
-async def scan_remote(store: FileStore, origin: RemoteOrigin, name: str = "") -> RemoteScan:
+async def scan_remote(store: Store, origin: RemoteOrigin, name: str = "") -> RemoteScan:
     """Everything below a directory; GridError if it cannot be read itself."""
     return await _Scanner(store, origin, name).run()
 
 
 class _Scanner:
-    def __init__(self, store: FileStore, origin: RemoteOrigin, name: str) -> None:
+    def __init__(self, store: Store, origin: RemoteOrigin, name: str) -> None:
         assert isinstance(origin.cap, DirectoryCap)
         self._store = store
         self._scan = RemoteScan(Branch(name, origin))

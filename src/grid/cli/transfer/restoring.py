@@ -10,11 +10,11 @@ from grid.cli.transfer.places import RemotePlace, find_remote
 from grid.cli.transfer.remotetree import scan_remote
 from grid.cli.transfer.tolocal import LocalWriter
 from grid.cli.transfer.toremote import size_of
-from grid.directory.filestore import FileStore
+from grid.directory.store import Store
 
 
 async def restore_tree(
-    store: FileStore, database: LocalDatabase, display: TransferDisplay, source: RemotePlace, target: str, jobs: int
+    store: Store, database: LocalDatabase, display: TransferDisplay, source: RemotePlace, target: str, jobs: int
 ) -> None:
     """Put what is in a directory of the grid into a local one; single failures are in the tally.
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from attrs import frozen
 
 from grid.caps import has_cap_prefix
 from grid.cli.aliases import read_aliases
-from grid.cli.client_command import open_client_directory, run_with_client
+from grid.cli.client_command import open_home, run_connected
+from grid.cli.connection import Connection
 from grid.cli.remote import parse_remote
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.places import LocalPlace, Place, RemotePlace
-from grid.cli.tree import open_tree
-from grid.directory.filestore import FileStore
-from grid.node.client import Client
-from grid.node.directory import NodeDirectory
+
+if TYPE_CHECKING:
+    from grid.cli.client_command import Home
+    from grid.cli.connection import Connection
 
 T = TypeVar("T")
 
@@ -31,19 +32,19 @@ DATABASE = "backupdb.sqlite"
 class TransferSession:
     """An open client directory with its database."""
 
-    directory: NodeDirectory
+    directory: Home
     database: LocalDatabase
     aliases: Mapping[str, str]
 
-    def run(self, operation: Callable[[Client], Awaitable[T]]) -> T:
+    def run(self, operation: Callable[[Connection], Awaitable[T]]) -> T:
         """The operation's result."""
-        return run_with_client(self.directory, operation)
+        return run_connected(self.directory, operation)
 
 
 @contextmanager
 def transfer_session(context: click.Context) -> Iterator[TransferSession]:
     """The client directory that the command line names, with its database open; ConfigError."""
-    directory = open_client_directory(context)
+    directory = open_home(context)
     database = LocalDatabase(directory.private / DATABASE, _warn)
     try:
         yield TransferSession(directory, database, read_aliases(directory))
@@ -68,11 +69,6 @@ def open_remote_place(session: TransferSession, text: str) -> RemotePlace:
     """The place on the grid that an argument names: a capability or ALIAS:, and a path below it. [spec cli 1.5]"""
     path = parse_remote(text, session.aliases)
     return RemotePlace(path.root, path.names, path.shown, path.inside and bool(path.names))
-
-
-async def open_store(client: Client) -> FileStore:
-    """The client's grid, once its servers are known; NoServersError."""
-    return (await open_tree(client, {})).store
 
 
 def _warn(line: str) -> None:

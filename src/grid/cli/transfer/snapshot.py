@@ -20,8 +20,8 @@ from grid.cli.transfer.remotenames import normalize_names
 from grid.cli.transfer.toremote import size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
 from grid.cli.transfer.upload import Uploader, draw, is_healthy
-from grid.directory.filestore import FileStore
 from grid.directory.pack import Child
+from grid.directory.store import Store
 from grid.errors import GridError
 from grid.node.redaction import one_line
 
@@ -70,7 +70,7 @@ class Snapshotter:
 
     def __init__(
         self,
-        store: FileStore,
+        store: Store,
         uploader: Uploader,
         database: LocalDatabase,
         display: TransferDisplay,

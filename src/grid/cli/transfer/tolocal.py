@@ -24,7 +24,7 @@ from grid.cli.transfer.localnames import find_collisions, refuse_name
 from grid.cli.transfer.postorder import run_post_order
 from grid.cli.transfer.toremote import size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
-from grid.directory.filestore import FileStore
+from grid.directory.store import Store
 from grid.errors import GridError
 from grid.ports import Sink
 
@@ -38,7 +38,7 @@ class LocalWriter:
 
     def __init__(
         self,
-        store: FileStore,
+        store: Store,
         database: LocalDatabase,
         display: TransferDisplay,
         *,

@@ -25,9 +25,8 @@ from grid.cli.transfer.remotenames import normalize_names
 from grid.cli.transfer.tree import Branch, Leaf, LocalOrigin, RemoteOrigin
 from grid.cli.transfer.upload import Uploader
 from grid.directory.edits import Edit, SetChild
-from grid.directory.filestore import FileStore
-from grid.directory.node import Directory
 from grid.directory.pack import Child
+from grid.directory.store import OpenDirectory, Store
 from grid.errors import AuthorityError, GridError
 from grid.node.files import make_private_directory
 
@@ -38,7 +37,7 @@ LOOKS_AT_ONCE = 8
 class _Place:
     """A directory that exists: what is in it already."""
 
-    directory: Directory
+    directory: OpenDirectory
     children: Mapping[str, Child] = field(factory=dict)
 
 
@@ -47,7 +46,7 @@ class RemoteWriter:
 
     def __init__(
         self,
-        store: FileStore,
+        store: Store,
         uploader: Uploader,
         display: TransferDisplay,
         *,
@@ -65,7 +64,7 @@ class RemoteWriter:
         self._places: dict[int, _Place] = {}
         self._made: dict[int, dict[str, KnownCap]] = {}
 
-    async def copy_into(self, target: Directory, tree: Branch) -> None:
+    async def copy_into(self, target: OpenDirectory, tree: Branch) -> None:
         """Put all of the tree into the directory; GridError if that one cannot be read."""
         for shown in normalize_names(tree):
             self._display.fail(f"{shown}: on the grid its name is that of another file beside it")
@@ -73,7 +72,7 @@ class RemoteWriter:
         await self._find_places(tree)
         await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
 
-    async def copy_onto(self, parent: Directory, name: str, leaf: Leaf) -> None:
+    async def copy_onto(self, parent: OpenDirectory, name: str, leaf: Leaf) -> None:
         """Make one file, or replace the one that has the name; the errors of storing it."""
         children = await parent.list()
         cap = await self._store_leaf(leaf, children.get(name))

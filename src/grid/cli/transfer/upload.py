@@ -21,7 +21,7 @@ from grid.cli.transfer.bounded import Room
 from grid.cli.transfer.database import KnownObject, LocalDatabase, needs_check
 from grid.cli.transfer.tally import Tally
 from grid.cli.transfer.tree import FileFacts
-from grid.directory.filestore import FileStore
+from grid.directory.store import Store
 from grid.errors import GridError, NoServersError, NotHappyError, PeerError
 from grid.ports import Buffer
 
@@ -47,7 +47,7 @@ class Uploader:
 
     def __init__(
         self,
-        store: FileStore,
+        store: Store,
         database: LocalDatabase,
         tally: Tally,
         changed: Callable[[], None],
@@ -130,7 +130,7 @@ def usable_file_cap(known: KnownObject | None, size: int) -> ChkCap | LitCap | N
     return cap if isinstance(cap, ChkCap | LitCap) and cap.size == size else None
 
 
-async def is_healthy(store: FileStore, cap: object) -> bool:
+async def is_healthy(store: Store, cap: object) -> bool:
     """Whether every share of a file or directory is there; one that cannot be asked about is not healthy."""
     try:
         return bool((await store.check(cap)).healthy)  # type: ignore[arg-type]
@@ -138,7 +138,7 @@ async def is_healthy(store: FileStore, cap: object) -> bool:
         return False
 
 
-def draw(store: FileStore) -> float:
+def draw(store: Store) -> float:
     """A number from 0 up to 1."""
     return int.from_bytes(store.runtime.entropy.octets(6), "big") / 2**48
 

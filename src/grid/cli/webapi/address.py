@@ -1,0 +1,67 @@
+"""Where a gateway is: the URL that a command line, GRID_GATEWAY or a node.url names, checked. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from attrs import frozen
+
+from grid.errors import ConfigError
+
+MAX_URL = 2048
+
+
+@frozen(kw_only=True)
+class GatewayAddress:
+    """base: the URL with a slash at its end, to which paths of the web API are added. ca_file: None for the system's."""
+
+    base: str
+    host: str
+    is_secure: bool
+    ca_file: str | None = None
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nothing that is said to it leaves this machine."""
+        if self.host == "localhost" or self.host.endswith(".localhost"):
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def shown(self) -> str:
+        """How messages name it."""
+        return self.base.rstrip("/")
+
+
+def parse_address(text: str, where: str, ca_file: str | None = None) -> GatewayAddress:
+    """The address that the text names; ConfigError, which calls it `where`, for what is no URL of a gateway.
+
+    A URL with a user or a password is refused: it would be seen by all who may list processes, and a gateway takes none.
+    """
+    text = text.strip()
+    if not text.isascii() or not text.isprintable() or " " in text or len(text) > MAX_URL:
+        raise ConfigError(f"{where}: this is no URL: http://HOST:PORT/ or https://HOST:PORT/ is")
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ConfigError(f"{where}: this is no URL: its host or its port cannot be read") from None
+    if "@" in parts.netloc:
+        raise ConfigError(f"{where}: a gateway's URL has no user and no password")
+    if parts.scheme not in ("http", "https") or not host or port == 0:
+        raise ConfigError(f"{where}: a gateway's URL is http://HOST:PORT/ or https://HOST:PORT/")
+    if parts.query or parts.fragment or "?" in text or "#" in text or "URI" in parts.path or "\\" in text:
+        raise ConfigError(
+            f"{where}: a gateway's URL ends behind the port, or with a path; capabilities have no place in it"
+        )
+    if ca_file is not None and parts.scheme != "https":
+        raise ConfigError(f"{where}: a file of certificates is of use with https only")
+    shown_host = f"[{host}]" if ":" in host else host
+    port_text = "" if port is None else f":{port}"
+    path = parts.path.strip("/")
+    base = f"{parts.scheme}://{shown_host}{port_text}/{path + '/' if path else ''}"
+    return GatewayAddress(base=base, host=host, is_secure=parts.scheme == "https", ca_file=ca_file)

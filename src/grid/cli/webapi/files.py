@@ -1,0 +1,177 @@
+"""Files through a gateway: reading with every octet counted, and mutable files in place. [spec webapi 4]"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from attrs import define, frozen
+
+from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap
+from grid.cli.webapi.http import Answer, GatewayClient
+from grid.cli.webapi.refusals import GatewayError
+from grid.errors import AuthorityError, CapError, GridError, NotEnoughSharesError, PeerGoneError
+from grid.limits import MAX_CHECK_JSON
+from grid.mutable.sources import MemorySource
+from grid.ports import Buffer, Event, Observer, Sink, Source
+
+MISTAKE: Final = b"problem during download\n"
+"""What 1.20 writes into a file when it cannot go on: it may fill just what is missing. [spec webapi 4.5]"""
+
+SUSPICIOUS_SIZE = 128 * 1024
+"""Files up to this size are one segment, and fail before their first octet if at all."""
+
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})", re.ASCII)
+
+
+def readable(cap: KnownCap) -> KnownCap:
+    """What of a cap is shown to a gateway to read a file: no more than it takes. CapError, AuthorityError."""
+    if isinstance(cap, DirectoryCap):
+        raise CapError("this is the cap of a directory, and not of a file")
+    if cap.authority == "verify":
+        raise AuthorityError("this is a verify cap: reading takes the read cap or the write cap")
+    return cap.read_cap()
+
+
+async def read_file(
+    client: GatewayClient, cap: KnownCap, sink: Sink, offset: int, length: int | None, observer: Observer
+) -> int:
+    """Write octets of a file to the sink, in order; how many they were. GatewayError, PeerGoneError if some lack.
+
+    The file's octets are the gateway's word: it has the read cap, decrypts and proves.
+    """
+    cap = readable(cap)
+    if isinstance(cap, LitCap):
+        data = cap.data[offset:] if length is None else cap.data[offset : offset + length]
+        await sink.write(data)
+        return len(data)
+    if length == 0:
+        return 0
+    reading = _Reading(client, cap, offset, length, observer)
+    return await reading.run(sink)
+
+
+@define(eq=False)
+class _Reading:
+    """One read of a range."""
+
+    client: GatewayClient
+    cap: KnownCap
+    offset: int
+    length: int | None
+    observer: Observer
+    tail: bytes = b""
+
+    async def run(self, sink: Sink) -> int:
+        known = self.cap.size if isinstance(self.cap, ChkCap) else None
+        is_whole = self.offset == 0 and (self.length is None or (known is not None and self.length >= known))
+        headers = () if is_whole else (("Range", self._range()),)
+        is_large = known is None or known > SUSPICIOUS_SIZE
+        async with self.client.ask("GET", ["uri", self.cap.to_string()], headers=headers, once=is_large) as answer:
+            size = self._expected(answer, known, is_whole)
+            if size == 0 and not is_whole:
+                return 0
+            got = await self._take(answer, sink, size)
+        if is_large and got > len(MISTAKE):
+            await self._confirm_tail(got)
+        return got
+
+    def _range(self) -> str:
+        last = "" if self.length is None else str(self.offset + self.length - 1)
+        return f"bytes={self.offset}-{last}"
+
+    def _expected(self, answer: Answer, known: int | None, is_whole: bool) -> int:
+        """Octets that the answer must have."""
+        if answer.length is None:
+            raise GatewayError("the gateway does not say how long the file is")
+        if is_whole:
+            if answer.status == 206 or (known is not None and answer.length != known):
+                raise GatewayError("the gateway's answer has another length than the file")
+            return answer.length
+        if answer.status != 206:
+            if self.offset >= answer.length:
+                return 0  # 1.20 sends all of a file for a range behind its end. [spec webapi 4.3]
+            raise GatewayError("the gateway's answer is not the range that was asked for")
+        match = _CONTENT_RANGE.fullmatch(answer.content_range)
+        if match is None:
+            raise GatewayError("the gateway does not say which range its answer is")
+        first, last, size = (int(number) for number in match.groups())
+        wanted = size - 1 if self.length is None else min(self.offset + self.length, size) - 1
+        if first != self.offset or last != wanted or answer.length != last - first + 1 or known not in (None, size):
+            raise GatewayError("the gateway's answer is another range than was asked for")
+        return answer.length
+
+    async def _take(self, answer: Answer, sink: Sink, size: int) -> int:
+        now = self.client.runtime.clock.now
+        self.observer(Event(at=now(), what="phase", detail="reading", total=size))
+        got = 0
+        while piece := await answer.body.next():
+            got += len(piece)
+            if got > size:
+                raise GatewayError("the gateway's answer is longer than it says")
+            self.tail = (self.tail + piece)[-len(MISTAKE) :]
+            await sink.write(piece)
+            self.observer(Event(at=now(), what="progress", count=got, total=size))
+        if got != size:
+            raise PeerGoneError(f"the gateway broke the file off after {got} of {size} octets")
+        return got
+
+    async def _confirm_tail(self, got: int) -> None:
+        """Ask for the end once more if it may be what 1.20 writes where it cannot go on."""
+        if not any(self.tail.endswith(MISTAKE[:count]) for count in range(1, len(MISTAKE) + 1)):
+            return
+        gathered = _Gathering()
+        start = self.offset + got - len(self.tail)
+        again = _Reading(self.client, self.cap, start, len(self.tail), lambda event: None)
+        async with self.client.ask(
+            "GET", ["uri", self.cap.to_string()], headers=(("Range", again._range()),)
+        ) as answer:
+            await again._take(answer, gathered, again._expected(answer, None, is_whole=False))
+        if bytes(gathered.octets) != self.tail:
+            raise PeerGoneError("the gateway broke the file off shortly before its end")
+
+
+class _Gathering:
+    def __init__(self) -> None:
+        self.octets = bytearray()
+
+    async def write(self, data: Buffer) -> None:
+        self.octets += data
+
+
+@frozen
+class RemoteFile:
+    """A mutable file behind a gateway; CapError if the cap is not that of a mutable file."""
+
+    client: GatewayClient
+    cap: KnownCap
+    observer: Observer
+
+    async def size(self) -> int:
+        """Octets of the newest version that can be read; NotEnoughSharesError if there is none."""
+        told = await self.client.json("GET", ["uri", self.cap.to_string()], [("t", "json")], limit=MAX_CHECK_JSON)
+        match told:
+            case ["filenode", {"size": int(size)}] if size >= 0:
+                return size
+            case ["filenode", dict()]:
+                raise NotEnoughSharesError("no version of the file can be read", found=0, needed=1)
+        raise GatewayError("the gateway's answer does not describe a file")
+
+    async def overwrite(self, contents: Buffer | Source) -> None:
+        """Replace the contents. AuthorityError without the write cap; ConflictError if somebody else writes too."""
+        if self.cap.authority != "write":
+            raise AuthorityError("this file can only be read: its write capability is needed to replace its contents")
+        source = MemorySource(contents) if isinstance(contents, bytes | bytearray | memoryview) else contents
+        told = await self.client.text(
+            "PUT", ["uri", self.cap.to_string()], body=source, sent=progress(self.client, source, self.observer)
+        )
+        if told != self.cap.to_string():
+            raise GridError("the gateway stored the contents elsewhere than in the file")
+
+
+def progress(client: GatewayClient, source: Source, observer: Observer) -> Callable[[int], None]:
+    """Tells the observer of octets sent."""
+    now = client.runtime.clock.now
+    observer(Event(at=now(), what="phase", detail="sending", total=source.size))
+    return lambda count: observer(Event(at=now(), what="progress", count=count, total=source.size))

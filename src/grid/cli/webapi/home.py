@@ -1,0 +1,61 @@
+"""What a command that goes through a gateway has of this machine: aliases, the local database, and room to spool.
+
+They are those of the client directory, if there is one; without one there are no aliases, and what is noted is gone
+when the command ends. Nothing of a configuration is read: a directory of Tahoe-LAFS serves as well.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import click
+from attrs import field, frozen
+
+from grid.cli.webapi.address import GatewayAddress, parse_address
+from grid.errors import ConfigError
+from grid.node.files import make_private_directory, read_text
+
+
+@frozen(kw_only=True)
+class GatewayHome:
+    """address: of the gateway. is_lasting: whether the directory is there when the command has ended."""
+
+    address: GatewayAddress = field(repr=False)
+    path: Path
+    is_lasting: bool
+
+    @property
+    def private(self) -> Path:
+        """Where aliases and the local database are."""
+        return self.path / "private"
+
+    @property
+    def temporary_path(self) -> Path:
+        """Where uploads are spooled."""
+        return self.path / "tmp"
+
+
+def open_gateway_home(context: click.Context, path: Path, gateway: str, ca_file: str | None) -> GatewayHome:
+    """The home for this gateway: a URL, or `node` for the one that runs in the client directory. ConfigError."""
+    exists = path.is_dir()
+    if gateway == "node":
+        text, where = read_text(path / "node.url") if exists else None, str(path / "node.url")
+        if text is None:
+            raise ConfigError(f"{where} is not there: no gateway runs in this directory; `grid gateway` runs one")
+        address = parse_address(text, where, ca_file)
+    else:
+        address = parse_address(gateway, "--gateway or GRID_GATEWAY", ca_file)
+    if not address.is_secure and not address.is_loopback:
+        click.echo(
+            f"WARNING: everybody between here and {address.host} can read what is sent, capabilities too: use https",
+            err=True,
+        )
+    if exists:
+        make_private_directory(path / "private")
+        return GatewayHome(address=address, path=path.absolute(), is_lasting=True)
+    scratch = tempfile.TemporaryDirectory(prefix="grid-")
+    context.call_on_close(scratch.cleanup)
+    home = GatewayHome(address=address, path=Path(scratch.name), is_lasting=False)
+    make_private_directory(home.private)
+    return home

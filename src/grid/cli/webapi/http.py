@@ -1,0 +1,243 @@
+"""Requests to a gateway: one pool of connections, deadlines, and answers of which no octet too many is taken.
+
+Nothing is followed and nothing is repeated that might do something twice. An error never has the URL of a request in
+it, as that has a capability in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+
+from attrs import frozen
+from treq.client import HTTPClient
+from twisted.internet.error import ConnectError, DNSLookupError
+from twisted.internet.error import TimeoutError as ConnectTimeoutError
+from twisted.python.failure import Failure
+from twisted.web._newclient import RequestNotSent
+from twisted.web.client import (
+    Agent,
+    HTTPConnectionPool,
+    RequestGenerationFailed,
+    RequestTransmissionFailed,
+    ResponseFailed,
+    ResponseNeverReceived,
+)
+
+from grid.cli.webapi.address import GatewayAddress
+from grid.cli.webapi.bodies import AnswerBody, SourceProducer
+from grid.cli.webapi.refusals import MAX_TOLD, GatewayError, refusal
+from grid.cli.webapi.trust import tls_policy
+from grid.errors import GridError, PeerGoneError, PeerTimeoutError
+from grid.mutable.sources import MemorySource
+from grid.ports import Runtime, Source
+from grid.runtime import with_deadline
+
+CONNECT_S = 30.0
+ANSWER_S = 900.0
+"""How long an answer may be in coming: 1.20 says nothing until a whole file is checked or repaired."""
+SLOWEST = 128 * 1024
+"""Octets a second at which a gateway stores what was sent to it, at least."""
+STALL_S = 300.0
+"""How long an answer may stop in its middle."""
+STREAM_STALL_S = 3600.0
+"""How long a stream over a tree may be silent: one object may be large."""
+KEPT_IDLE_S = 10
+"""How long a connection waits for the next request: less than any gateway keeps it."""
+
+USER_AGENT = "grid"
+
+Query = Sequence[tuple[str, str]]
+
+
+@frozen
+class Answer:
+    """An answer whose status is a success. length: of the body, if it is said."""
+
+    status: int
+    length: int | None
+    content_range: str
+    body: AnswerBody
+
+    async def read_all(self, limit: int) -> bytes:
+        """The whole body; GatewayError if there is more of it than the limit."""
+        pieces = []
+        size = 0
+        while piece := await self.body.next():
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                raise GatewayError(f"the gateway's answer is longer than {limit} octets, which this one cannot be")
+        return b"".join(pieces)
+
+
+class GatewayClient:
+    """Asks one gateway."""
+
+    def __init__(self, address: GatewayAddress, runtime: Runtime, reactor: Any) -> None:
+        """Opens nothing. ConfigError for a file of certificates that cannot be used."""
+        self.address = address
+        self.runtime = runtime
+        self._reactor = reactor
+        self._pool = HTTPConnectionPool(reactor, persistent=True)
+        self._pool.maxPersistentPerHost = 16
+        self._pool.cachedConnectionTimeout = KEPT_IDLE_S
+        self._pool.retryAutomatically = False
+        self._pool._factory.noisy = False
+        policy = tls_policy(address)
+        self._client = HTTPClient(Agent(reactor, policy, CONNECT_S, pool=self._pool))
+        # Where an answer that fails in its middle would leave the connection open, as 1.20 does, one of its own.
+        self._client_once = HTTPClient(Agent(reactor, policy, CONNECT_S))
+
+    async def close(self) -> None:
+        """Close the idle connections."""
+        await self._pool.closeCachedConnections()
+
+    @asynccontextmanager
+    async def ask(
+        self,
+        method: str,
+        segments: Sequence[str],
+        query: Query = (),
+        *,
+        body: Source | bytes | None = None,
+        headers: Sequence[tuple[str, str]] = (),
+        once: bool = False,
+        stall_s: float = STALL_S,
+        sent: Callable[[int], None] | None = None,
+        conflict: Callable[[str], GridError] | None = None,
+    ) -> AsyncGenerator[Answer, None]:
+        """The answer to a request, if it is a success, else the error that it stands for; given up at the block's end.
+
+        segments: of the path, below the gateway's URL. once: on a connection of its own. sent: told of the octets sent.
+        conflict: what a 409 means. PeerGoneError, PeerTimeoutError.
+        """
+        source = MemorySource(body) if isinstance(body, bytes) else body
+        arguments: dict[str, Any] = {"headers": self._headers(headers)}
+        if source is not None:
+            arguments["data"] = SourceProducer(source, sent)
+        client = self._client_once if once else self._client
+        patience_s = ANSWER_S + (0 if source is None else source.size / SLOWEST)
+
+        async def request() -> Any:
+            return await client.request(
+                method,
+                self._url(segments, query),
+                allow_redirects=False,
+                unbuffered=True,
+                reactor=self._reactor,
+                **arguments,
+            )
+
+        try:
+            response = await with_deadline(
+                self.runtime.clock, request(), patience_s, lambda: PeerTimeoutError("the gateway did not answer")
+            )
+        except GridError:
+            raise
+        except Exception as error:
+            raise self._explain(error) from None
+        taken = AnswerBody(self.runtime.clock, stall_s)
+        response.deliverBody(taken)
+        try:
+            if response.code not in (200, 201, 206):
+                raise refusal(response.code, await _told(taken), conflict)
+            yield Answer(
+                status=response.code,
+                length=_length(response),
+                content_range=_header(response, "Content-Range"),
+                body=taken,
+            )
+        finally:
+            taken.abort()
+
+    async def text(self, method: str, segments: Sequence[str], query: Query = (), **options: Any) -> str:
+        """The text of a short answer, such as a capability; the errors of `ask`."""
+        async with self.ask(method, segments, query, **options) as answer:
+            octets = await answer.read_all(65536 + 2)
+        try:
+            return octets.decode("utf-8").strip()
+        except UnicodeDecodeError:
+            raise GatewayError("the gateway's answer is not text") from None
+
+    async def json(self, method: str, segments: Sequence[str], query: Query = (), *, limit: int, **options: Any) -> Any:
+        """The value in an answer of at most `limit` octets of JSON; the errors of `ask`."""
+        async with self.ask(method, segments, query, **options) as answer:
+            octets = await answer.read_all(limit)
+        if len(octets) > 2**18:
+            return await self.runtime.cpu.run(parse_json, octets)
+        return parse_json(octets)
+
+    def _url(self, segments: Sequence[str], query: Query) -> str:
+        path = "/".join(quote(segment, safe="").replace(".", "%2E") if set(segment) <= {"."} else
+                        quote(segment, safe="") for segment in segments)  # fmt: skip
+        asked = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query)
+        return self.address.base + path + (f"?{asked}" if asked else "")
+
+    def _headers(self, more: Sequence[tuple[str, str]]) -> dict[str, str]:
+        # With text/plain 1.20 tells of its own failures in plain text. [spec webapi 1.6]
+        return {"User-Agent": USER_AGENT, "Accept": "text/plain, application/octet-stream", **dict(more)}
+
+    def _explain(self, error: Exception) -> GridError:
+        """What made a request fail; no text of the error itself, which may have a URL in it."""
+        where = self.address.shown
+        match error:
+            case RequestGenerationFailed():
+                for reason in _reasons(error):
+                    if isinstance(reason, GridError | OSError):
+                        return reason if isinstance(reason, GridError) else GridError(f"{reason.strerror}")
+                return GridError("what was to be sent to the gateway could not be read")
+            case ConnectTimeoutError():
+                return PeerTimeoutError(f"the gateway {where} did not finish connecting; is it running?")
+            case ConnectError() | DNSLookupError():
+                return PeerGoneError(f"the gateway {where} cannot be reached ({type(error).__name__}); is it running?")
+            case ResponseFailed() | ResponseNeverReceived() | RequestTransmissionFailed() | RequestNotSent():
+                if any(
+                    "SSL" in type(reason).__module__ or "Verif" in type(reason).__name__ for reason in _reasons(error)
+                ):
+                    return PeerGoneError(
+                        f"the gateway {where} did not prove that it is who its URL says;"
+                        " --gateway-ca FILE names the certificates that vouch for it"
+                    )
+                return PeerGoneError(f"the gateway {where} closed the connection before it answered")
+            case _:
+                return GatewayError(f"the gateway {where} gave an answer that is none ({type(error).__name__})")
+
+
+def parse_json(octets: bytes) -> Any:
+    """The value; GatewayError if there is none."""
+    try:
+        return json.loads(octets)
+    except (ValueError, RecursionError):
+        raise GatewayError("the gateway's answer is not the JSON that it should be; is it a gateway?") from None
+
+
+async def _told(body: AnswerBody) -> bytes:
+    """The beginning of a refusal's body; what there is of it, if it is broken off."""
+    told = b""
+    try:
+        while len(told) < MAX_TOLD and (piece := await body.next()):
+            told += piece
+    except (PeerGoneError, PeerTimeoutError):
+        pass
+    return told[:MAX_TOLD]
+
+
+def _length(response: Any) -> int | None:
+    return response.length if isinstance(response.length, int) else None
+
+
+def _header(response: Any, name: str) -> str:
+    values: list[str] = response.headers.getRawHeaders(name, [])
+    return values[0] if len(values) == 1 else ""
+
+
+def _reasons(error: Any) -> list[BaseException]:
+    """What Twisted says led to the error."""
+    given = error.args[0] if error.args else []
+    given = getattr(error, "reasons", given)
+    failures = given if isinstance(given, list) else [given]
+    return [failure.value for failure in failures if isinstance(failure, Failure) and failure.value is not None]

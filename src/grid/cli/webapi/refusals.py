@@ -1,0 +1,123 @@
+"""What a gateway's refusal means: from a status and the text with it to the error of a direct command. Pure.
+
+The text comes from outside: it is cut, flattened, and stripped of everything that looks like a capability or a URL.
+[spec webapi 1.6]
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable
+
+from grid.errors import (
+    AuthorityError,
+    ConflictError,
+    DataTooLargeError,
+    ExistingChildError,
+    GridError,
+    MustBeDeepImmutableError,
+    MustBeReadOnlyError,
+    NoServersError,
+    NoSpaceError,
+    NoSuchChildError,
+    NotEnoughSharesError,
+    NotWriteableError,
+    PeerTimeoutError,
+    UnknownWriteCapError,
+)
+from grid.node.redaction import one_line
+
+MAX_SHOWN = 300
+MAX_TOLD = 16 * 1024
+"""Octets of an error's body that are looked at."""
+
+_URLS = re.compile(r"\bhttps?://[^\s'\"()<>,]*")
+_TAGS = re.compile(r"<(?:script|style|title|head)\b.*?</(?:script|style|title|head)\s*>|<[^>]{0,1000}>", re.S | re.I)
+_NAMED = re.compile(r"\b([A-Z][A-Za-z]{3,40}(?:Error|Exception))\b")
+
+
+class GatewayError(GridError):
+    """The gateway did not do what it was asked, or what it answered cannot be an answer."""
+
+
+def _shares(text: str) -> GridError:
+    return NotEnoughSharesError(text, found=0, needed=1)
+
+
+_BY_NAME: dict[str, Callable[[str], GridError]] = {
+    "NotEnoughSharesError": _shares,
+    "NoSharesError": _shares,
+    "UnrecoverableFileError": _shares,
+    "NoServersError": NoServersError,
+    "NotEnoughServersError": NoServersError,
+    "UploadUnhappinessError": NoServersError,
+    "PeerGoneError": NoServersError,
+    "PeerTimeoutError": PeerTimeoutError,
+    "NoSpaceError": NoSpaceError,
+    "NotWriteableError": NotWriteableError,
+    "AuthorityError": AuthorityError,
+    "MustBeDeepImmutableError": MustBeDeepImmutableError,
+    "MustBeReadonlyError": MustBeReadOnlyError,
+    "MustNotBeUnknownRWError": UnknownWriteCapError,
+    "UncoordinatedWriteError": ConflictError,
+    "FileTooLargeError": DataTooLargeError,
+}
+
+_BY_STATUS: dict[int, Callable[[str], GridError]] = {
+    401: AuthorityError,
+    403: AuthorityError,
+    404: lambda text: NoSuchChildError(text, name=""),
+    409: lambda text: ExistingChildError(text, name=""),
+    408: PeerTimeoutError,
+    410: _shares,
+    413: DataTooLargeError,
+    502: NoServersError,
+    503: NoServersError,
+    504: PeerTimeoutError,
+    507: NoSpaceError,
+}
+
+
+def refusal(status: int, body: bytes, conflict: Callable[[str], GridError] | None = None) -> GridError:
+    """The error that an answer with this status and body stands for. conflict: what a 409 means to this request."""
+    text = readable_text(body)
+    if 300 <= status < 400:
+        return GatewayError(f"the gateway sends elsewhere (HTTP {status}), which is not followed; is its URL right?")
+    said = f"the gateway: {text or 'no reason given'} (HTTP {status})"
+    make = _by_name(body)
+    if make is None and status == 409 and conflict is not None:
+        make = conflict
+    return (make or _BY_STATUS.get(status, GatewayError))(said)
+
+
+def stream_error(line: bytes) -> GridError:
+    """The error that a line `ERROR: TYPE(MESSAGE)` of a stream stands for. [spec webapi 7.3]"""
+    text = readable_text(line.removeprefix(b"ERROR:"))
+    return (_by_name(line) or GatewayError)(f"the gateway: {text or 'no reason given'}")
+
+
+def readable_text(body: bytes) -> str:
+    """What a person can make use of: one short line, without marks, capabilities and URLs."""
+    text = body[:MAX_TOLD].decode("utf-8", "replace")
+    if text.lstrip().startswith("{"):
+        try:
+            told = json.loads(text)
+        except (ValueError, RecursionError):
+            told = None
+        if isinstance(told, dict) and isinstance(told.get("error"), str):
+            text = told["error"]
+    if text.lstrip().startswith("<"):
+        text = html.unescape(_TAGS.sub(" ", text))
+    if "Traceback (most recent call last)" in text:
+        lines = [line for line in text.strip().splitlines() if line.strip()]
+        text = next((line for line in reversed(lines) if _NAMED.search(line)), lines[-1])
+    text = " ".join(_URLS.sub("...", one_line(text)).split())
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
+
+
+def _by_name(body: bytes) -> Callable[[str], GridError] | None:
+    """What the name of an exception in the text stands for: the last that is known, as in a traceback."""
+    names = _NAMED.findall(body[-MAX_TOLD:].decode("utf-8", "replace"))
+    return next((_BY_NAME[name] for name in reversed(names) if name in _BY_NAME), None)

@@ -1,0 +1,143 @@
+"""Surveys of a tree behind a gateway, which the gateway makes and streams, a line for each object. [spec webapi 7.3]
+
+1.20 gives up at the first directory that it cannot read. The survey goes on from there by itself then: it walks with
+listings and checks one by one, leaving out what was reported, so that as much is seen as directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+
+from attrs import frozen
+
+from grid.caps import DirectoryCap, UnknownChild
+from grid.cli.surveys import CheckFlags, DirectSurvey, OnStats
+from grid.cli.webapi.http import STREAM_STALL_S, GatewayClient, parse_json
+from grid.cli.webapi.refusals import GatewayError
+from grid.cli.webapi.shapes import parse_health, parse_mended, parse_visited
+from grid.cli.webapi.store import GatewayStore
+from grid.directory.deepcheck import Checked
+from grid.directory.walk import OnUnreadable, Path, Visited
+from grid.limits import MAX_CHECK_JSON
+
+_OF_DIRECTORIES = ("size-directories", "largest-directory")
+"""Statistics that listings do not tell."""
+
+Unit = Mapping[str, object]
+
+
+class _BrokenOffError(Exception):
+    """The stream ended with `ERROR:`."""
+
+
+@frozen
+class GatewaySurvey:
+    """Reads the streams of a gateway."""
+
+    store: GatewayStore
+
+    async def visit(
+        self, root: DirectoryCap, on_stats: OnStats, on_unreadable: OnUnreadable | None = None
+    ) -> AsyncGenerator[Visited, None]:
+        """As `Survey.visit`."""
+        told: set[Path] = set()
+        try:
+            async for unit in self._units(root, [("t", "stream-manifest")], on_stats):
+                visited = parse_visited(unit)
+                told.add(visited.path)
+                yield visited
+            return
+        except _BrokenOffError:
+            pass
+        async for visited in DirectSurvey(self.store).visit(root, _without_sizes(on_stats), on_unreadable):
+            if visited.path not in told:
+                yield visited
+
+    async def check(
+        self, root: DirectoryCap, flags: CheckFlags, on_stats: OnStats, on_unreadable: OnUnreadable | None = None
+    ) -> AsyncGenerator[Checked, None]:
+        """As `Survey.check`."""
+        asked = {"verify": flags.verify, "add-lease": flags.add_lease, "repair": flags.repair}
+        query = [("t", "stream-deep-check"), *((name, "true") for name, wanted in asked.items() if wanted)]
+        told: set[Path] = set()
+        try:
+            async for unit in self._units(root, query, on_stats):
+                checked = _checked(unit, repair=flags.repair)
+                told.add(checked.visited.path)
+                yield checked
+            return
+        except _BrokenOffError:
+            pass
+        direct = DirectSurvey(self.store)
+        async for checked in direct.check(root, flags, _without_sizes(on_stats), on_unreadable):
+            if checked.visited.path not in told:
+                yield checked
+
+    async def _units(
+        self, root: DirectoryCap, query: list[tuple[str, str]], on_stats: OnStats
+    ) -> AsyncGenerator[Unit, None]:
+        """The lines of a stream but the last, which on_stats is told of; _BrokenOffError."""
+        finished = False
+        async with aclosing(_lines(self.store.client, root, query)) as lines:
+            async for line in lines:
+                if line.startswith(b"ERROR:"):
+                    raise _BrokenOffError
+                unit = parse_json(line)
+                if finished or not isinstance(unit, dict):
+                    raise GatewayError("the gateway's stream has a line that does not belong there")
+                if unit.get("type") == "stats":
+                    finished = True
+                    on_stats(_stats(unit.get("stats")))
+                else:
+                    yield unit
+        if not finished:
+            raise GatewayError("the gateway's stream ended before everything was looked at")
+
+
+async def _lines(
+    client: GatewayClient, root: DirectoryCap, query: list[tuple[str, str]]
+) -> AsyncGenerator[bytes, None]:
+    """Lines as they come; GatewayError for one that is too long."""
+    rest = b""
+    async with client.ask("POST", ["uri", root.to_string()], query, once=True, stall_s=STREAM_STALL_S) as answer:
+        while piece := await answer.body.next():
+            *whole, rest = (rest + piece).split(b"\n") if b"\n" in piece else (rest + piece,)
+            if len(rest) > MAX_CHECK_JSON:
+                raise GatewayError("a line of the gateway's stream is longer than any can be")
+            for line in whole:
+                if line.strip():
+                    yield line
+    if rest.strip():
+        yield rest
+
+
+def _checked(unit: Unit, *, repair: bool) -> Checked:
+    visited = parse_visited(unit)
+    told = unit.get("check-and-repair-results" if repair else "check-results")
+    if isinstance(visited.target, UnknownChild):
+        return Checked(visited=visited)
+    if told is None:
+        return Checked(visited=visited, error=_failure(unit))
+    if repair:
+        mended = parse_mended(told)
+        is_literal = not mended.before.storage_index
+        return Checked(visited=visited, health=mended.before, repair=None if is_literal else mended)
+    return Checked(visited=visited, health=parse_health(told))
+
+
+def _failure(unit: Unit) -> GatewayError:
+    name = unit.get("error")
+    why = f" ({name})" if isinstance(name, str) and name.isascii() and name.isidentifier() else ""
+    return GatewayError(f"the gateway could not check it{why}")
+
+
+def _stats(told: object) -> Mapping[str, object]:
+    if not isinstance(told, dict):
+        raise GatewayError("the gateway's statistics are none")
+    return told
+
+
+def _without_sizes(on_stats: OnStats) -> OnStats:
+    """Leaves out what cannot be known from listings."""
+    return lambda stats: on_stats({name: value for name, value in stats.items() if name not in _OF_DIRECTORIES})

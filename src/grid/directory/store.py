@@ -1,0 +1,139 @@
+"""What commands use of a store of files and directories, wherever it is: in this process, or behind a gateway.
+
+FileStore, Directory and MutableFile are the first of each; grid.cli.webapi has the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap
+from grid.crypto.rsa import PrivateKey
+from grid.directory.edits import Edit, Overwrite
+from grid.directory.pack import Child
+from grid.mutable.geometry import FormatName
+from grid.mutable.keys import WriteCap
+from grid.ports import Buffer, Runtime, Sink, Source
+
+
+class Health(Protocol):
+    """What a check finds. storage_index: base32, empty for a literal file. corrupt: (server, share number)."""
+
+    @property
+    def storage_index(self) -> str: ...
+
+    @property
+    def healthy(self) -> bool: ...
+
+    @property
+    def recoverable(self) -> bool: ...
+
+    @property
+    def corrupt(self) -> Collection[tuple[str, int]]: ...
+
+    @property
+    def summary(self) -> str: ...
+
+    def to_json(self) -> dict[str, object]:
+        """The CHECK object of [spec webapi 6.2]."""
+
+
+class Mended(Protocol):
+    """What a repair did. attempted: it was not healthy. successful: it is now. before, after: the health then and now."""
+
+    @property
+    def attempted(self) -> bool: ...
+
+    @property
+    def successful(self) -> bool: ...
+
+    @property
+    def before(self) -> Health: ...
+
+    @property
+    def after(self) -> Health: ...
+
+    def to_json(self) -> dict[str, object]:
+        """The CHECK-AND-REPAIR object of [spec webapi 6.3]."""
+
+
+class OpenFile(Protocol):
+    """A mutable file."""
+
+    async def size(self) -> int:
+        """Octets of the newest version that can be read."""
+
+    async def overwrite(self, contents: Buffer | Source) -> None:
+        """Replace the contents. AuthorityError without the write cap."""
+
+
+class OpenDirectory(Protocol):
+    """A directory, open for what its cap permits; the errors of each are those of `Directory`."""
+
+    @property
+    def cap(self) -> DirectoryCap: ...
+
+    @property
+    def is_writable(self) -> bool: ...
+
+    async def list(self) -> Mapping[str, Child]:
+        """The children that can be listed, in ascending order of their names."""
+
+    async def listing(self) -> tuple[Mapping[str, Child], int]:
+        """What `list` gives, and how many octets it took."""
+
+    async def get(self, path: Sequence[str]) -> Child:
+        """The child at the end of a path; of the empty path this directory itself."""
+
+    async def edit(self, edits: Sequence[Edit]) -> object:
+        """Make all of the edits."""
+
+    async def make_directories(self, path: Sequence[str], *, format: FormatName | None = None) -> OpenDirectory:
+        """The directory at the end of a path; those that are missing are made."""
+
+
+class Store(Protocol):
+    """A client's view of a grid; the errors of each are those of `FileStore`."""
+
+    @property
+    def runtime(self) -> Runtime: ...
+
+    async def put_immutable(self, source: Source) -> ChkCap | LitCap:
+        """Store an immutable file."""
+
+    async def put_mutable(
+        self, source: Source | Buffer, *, format: FormatName | None = None, key: PrivateKey | None = None
+    ) -> WriteCap:
+        """Store a new mutable file."""
+
+    def open_mutable(self, cap: KnownCap) -> OpenFile:
+        """The mutable file of this cap."""
+
+    async def read(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
+        """Write octets of a file to the sink; how many they were."""
+
+    async def size(self, cap: KnownCap) -> int:
+        """Octets of a file."""
+
+    async def check(self, cap: KnownCap, *, verify: bool = False, add_lease: bool = False) -> Health:
+        """The health of a file or a directory."""
+
+    async def repair(self, cap: KnownCap, *, force: bool = False) -> Mended:
+        """Verify a file or a directory and make it whole."""
+
+    def directory(self, cap: DirectoryCap) -> OpenDirectory:
+        """The directory of this cap."""
+
+    async def create_directory(
+        self, children: Mapping[str, Child] | None = None, *, format: FormatName | None = None
+    ) -> DirectoryCap:
+        """Store a new mutable directory with these children."""
+
+    async def create_immutable_directory(self, children: Mapping[str, Child]) -> DirectoryCap:
+        """Store a directory that never changes."""
+
+    async def move(
+        self, source: DirectoryCap, name: str, target: DirectoryCap, new_name: str, *, overwrite: Overwrite = True
+    ) -> None:
+        """Move or rename a link; the errors of `grid.directory.node.move`."""
