@@ -78,8 +78,8 @@ class GetPlan:
         """What was read; NotEnoughSharesError, NoServersError or DamagedFileError if it could not be."""
         if self._error is not None:
             raise self._error
-        numbers = {share.number for share in self._habit}
-        return GetResult(size=self._delivered, share_count=len(numbers), hedged_bytes=self._hedged_bytes)
+        count = len({share.number for share in self._habit})
+        return GetResult(size=self._delivered, share_count=count, hedged_bytes=self._hedged_bytes)
 
     def take_events(self) -> Sequence[Event]:
         """Progress since the last call."""
@@ -112,8 +112,7 @@ class GetPlan:
                 if batch.state is BatchState.FETCHING:
                     requests += self._open(batch, now)
             requests += self._deliver()
-        requests += self._finder.search(now, self._wanted())
-        requests += self._finder.take_reports()
+        requests += [*self._finder.search(now, self._wanted()), *self._finder.take_reports()]
         self._judge()
         return requests
 
@@ -134,8 +133,9 @@ class GetPlan:
             self._fail_read(request, error)
 
     def _wanted(self) -> int:
-        """Distinct share numbers to know: one to spare, and as many more as batches lack."""
-        return max(self._k + 1, self._finder.known_count + self._deficit if self._deficit else 0)
+        """Distinct share numbers to know: one to spare where more than one answer of each is needed, and what batches lack."""
+        least = self._k if self._finder.is_enough else self._k + 1
+        return max(least, self._finder.known_count + self._deficit if self._deficit else 0)
 
     def _cut(self, now: float) -> None:
         geometry = self._verifier.geometry

@@ -67,7 +67,10 @@ class ShareFinder:
         first_segment: int,
         segment_count: int = 0,
     ) -> None:
-        """segment_count: how many segments the first read needs, from first_segment on; their blocks may come along."""
+        """segment_count: how many segments the first read needs, from first_segment on; their blocks may come along.
+
+        is_enough: whether the first answers of k servers may bring all that this read needs.
+        """
         self.peers = [Peer(server_id=server_id, order=order) for order, server_id in enumerate(server_ids)]
         self.shares: list[HeldShare] = []
         self.errors: list[GridError] = []
@@ -78,6 +81,8 @@ class ShareFinder:
         self._guess = guess
         self._speculation = speculate(guess, first_segment)
         self._blocks = speculate_blocks(guess, first_segment, segment_count, len(self.peers))
+        whole = guess.share_size <= WHOLE_SHARE_SIZE
+        self.is_enough = whole or bool(self._blocks and 0 < segment_count <= SPECULATED_SEGMENTS)
         self._first_wave = self._k
         self._bearing: set[FindShares] = set()
         self._unasked = list(self.peers)
