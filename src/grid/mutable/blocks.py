@@ -15,6 +15,7 @@ from attrs import field, frozen
 
 from grid.codec.erasure import erasure
 from grid.codec.merkle import build_tree, sibling_chain, tree_root
+from grid.codec.room import unwiped
 from grid.crypto.aes import CtrCipher
 from grid.crypto.hashing import BLOCK_TAG, LeafHasher
 from grid.errors import FormatError, GridError
@@ -59,7 +60,7 @@ def encode_run(run: SegmentRun) -> EncodedRun:
     share_bytes, text_bytes = geometry.run_sizes(run.first_segment, run.segment_count)
     if len(run.text) != text_bytes:
         raise GridError("the file became shorter while it was read; write it again when it no longer changes")
-    shares = [memoryview(bytearray(share_bytes)) for _ in range(geometry.n)]
+    shares = [unwiped(share_bytes) for _ in range(geometry.n)]
     coder = erasure(geometry.k, geometry.n)
     text = memoryview(run.text)
     leaves = [bytearray() for _ in range(geometry.n)]
@@ -88,10 +89,12 @@ def encode_run(run: SegmentRun) -> EncodedRun:
 
 
 def _fill_primary(text: memoryview, blocks: Sequence[memoryview], size: int, cipher: CtrCipher | None) -> None:
-    """Spread a segment over its primary blocks, encrypted on the way; what it does not fill stays zero."""
+    """Spread a segment over its primary blocks, encrypted on the way; what it does not fill becomes zero."""
     for index, block in enumerate(blocks):
         piece = text[index * size : (index + 1) * size]
         target = block[: len(piece)]
+        if len(piece) < size:
+            block[len(piece) :] = bytes(size - len(piece))
         if cipher is None:
             target[:] = piece
         else:
