@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grid.errors import GridError
+from grid.errors import GridError, NoSpaceError
 from grid.gateway.spool import BATCH_SIZE, Spool
 from grid.ports import Buffer
 from tests.support.scripted_grid import noise
@@ -74,6 +74,22 @@ def test_spool_when_it_was_left_then_takes_and_gives_nothing_more(tmp_path: Path
         assert file is not None
         with pytest.raises(GridError, match="given up"):
             file.read(0, 10)
+
+    runtime.run(body())
+
+
+def test_spool_when_the_disk_has_no_room_then_says_so_before_anything_comes(tmp_path: Path) -> None:
+    runtime = VirtualRuntime()
+    room = os.statvfs(tmp_path)
+    free = room.f_bavail * room.f_frsize
+
+    async def body() -> None:
+        with Spool(tmp_path, runtime.cpu) as kept:
+            await kept.expect(None)
+            await kept.expect(BATCH_SIZE + 1)
+            for size in (free, 2**62):
+                with pytest.raises(NoSpaceError):
+                    await kept.expect(size)
 
     runtime.run(body())
 

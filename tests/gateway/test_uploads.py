@@ -86,6 +86,16 @@ async def test_sdmf_when_it_is_too_large_then_is_refused_before_it_comes(tmp_pat
         await idle(web)
 
 
+async def test_body_when_the_disk_has_no_room_for_it_then_is_refused_before_it_comes(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        connection = await web.connect()
+        connection.send(web.head("PUT", "/uri", 2**62))
+        await connection.at_least(20)
+        assert connection.received.startswith(b"HTTP/1.1 507 ")
+        await connection.close()
+        await idle(web)
+
+
 async def test_body_when_it_is_said_to_come_after_a_question_then_is_asked_for(tmp_path: Path) -> None:
     async with gateway_of_files(tmp_path) as web:
         connection = await web.connect()

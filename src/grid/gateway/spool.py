@@ -23,6 +23,9 @@ from grid.runtime import Tasks
 BATCH_SIZE = 2**20
 """Octets that are written at once; a body of at most so many stays in memory. [spec webapi 1.1]"""
 
+RESERVED = 256 * 2**20
+"""Octets of the disk that no body takes: the node itself, and servers beside it, need some."""
+
 _MOST_PIECES = 1000
 """Pieces that the system takes in one write, and somewhat more than a batch ever has."""
 
@@ -51,6 +54,11 @@ class Spool:
     def size(self) -> int:
         """Octets that came."""
         return self._size
+
+    async def expect(self, size: int | None) -> None:
+        """So many octets will come, as far as is known. NoSpaceError if there is no room for them."""
+        if size is not None and size > BATCH_SIZE:
+            await self._cpu.run(_require_room, self._directory, size)
 
     async def write(self, data: bytes) -> None:
         """More octets, which are kept and must not change. NoSpaceError if the disk is full."""
@@ -118,11 +126,12 @@ class _UnnamedFile:
     def append(self, pieces: list[bytes], observe: Callable[[Buffer], None] | None) -> None:
         """Write the pieces at the end, and show them to the observer."""
         with self._lock:
+            _require_room(self._directory, sum(map(len, pieces)))
             try:
                 self._write(pieces)
             except OSError as error:
                 if error.errno in (ENOSPC, EDQUOT):
-                    raise NoSpaceError("the disk that the upload is kept on meanwhile is full") from error
+                    raise _full() from error
                 raise GridError(f"the upload cannot be kept meanwhile: {error.strerror}") from error
         if observe is not None:
             for piece in pieces:
@@ -164,3 +173,17 @@ class _UnnamedFile:
                 written -= len(left.pop(0))
             if written:
                 left[0] = memoryview(left[0])[written:]
+
+
+def _require_room(directory: Path, size: int) -> None:
+    """NoSpaceError if so many octets would leave less than RESERVED."""
+    try:
+        found = os.statvfs(directory)
+    except OSError as error:
+        raise GridError(f"the upload cannot be kept meanwhile: {error.strerror}") from error
+    if found.f_bavail * found.f_frsize - size < RESERVED:
+        raise _full()
+
+
+def _full() -> NoSpaceError:
+    return NoSpaceError("the disk that uploads are kept on meanwhile has no room for this one")

@@ -87,7 +87,8 @@ async def _store_spooled(store: FileStore, new: NewFile, spool: Spool, arriving:
 
 
 async def spool_body(spool: Spool, body: Arriving, most: int | None) -> None:
-    """Keep all of the octets; DataTooLargeError past `most`."""
+    """Keep all of the octets; DataTooLargeError past `most`, NoSpaceError, before any is taken if the size is known."""
+    await spool.expect(body.size)
     async for chunk in body.chunks:
         await spool.write(chunk)
         if most is not None and spool.size > most:
