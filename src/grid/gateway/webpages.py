@@ -9,6 +9,7 @@ from grid.gateway.exchange import Exchange
 from grid.gateway.faults import BadRequest, NotFound
 from grid.gateway.gateway import Gateway, ServerView
 from grid.gateway.pages import assets
+from grid.gateway.pages.operations import render_operation, render_operations
 from grid.gateway.pages.servers import ServerRow, render_servers
 from grid.gateway.pages.welcome import render_welcome
 from grid.gateway.routing import Handler, allow
@@ -37,6 +38,19 @@ def routes(gateway: Gateway) -> Mapping[str, Handler]:
         return page(render_servers(server_rows(gateway), gateway.client.introducers()))
 
     return {"": root, "servers": servers, "assets": asset}
+
+
+def pages(gateway: Gateway) -> Mapping[str, Handler]:
+    """What people are shown of `/status` and of one operation."""
+    from grid.gateway.statuspages import find_operation
+
+    async def status(exchange: Exchange) -> AnyAnswer:
+        return page(render_operations(gateway.history.active, gateway.history.recent))
+
+    async def operation(exchange: Exchange) -> AnyAnswer:
+        return page(render_operation(find_operation(gateway, exchange.segments[1]), server_names(gateway)))
+
+    return {"status": status, "operation": operation}
 
 
 async def asset(exchange: Exchange) -> AnyAnswer:

@@ -5,7 +5,7 @@ const QUIET_MS = 250;
 const POLL_MS = 2000;
 
 export function followLive(root) {
-  for (const part of root.querySelectorAll("[data-live]")) follow(part);
+  for (const part of root.querySelectorAll("[data-live], [data-poll]")) follow(part);
 }
 
 function follow(part) {
@@ -38,6 +38,13 @@ function follow(part) {
     }, QUIET_MS);
   }
 
+  if (!part.dataset.live) {
+    poll = setInterval(async () => {
+      await refresh();
+      if (!part.querySelector(".busy")) clearInterval(poll);
+    }, POLL_MS);
+    return;
+  }
   const source = new EventSource(part.dataset.live);
   source.addEventListener("open", () => {
     clearInterval(poll);

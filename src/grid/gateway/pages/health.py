@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.shell import card, facts, notice
 
-_CELL, _GAP, _NAMES = 26, 4, 190
+_CELL, _GAP, _NAMES = 26, 4, 130
 _MAX_SERVERS, _MAX_SHARES = 100, 256
 
 Json = Mapping[str, object]
@@ -86,7 +86,7 @@ def share_picture(results: Json, names: Mapping[str, str]) -> Markup:
     step = _CELL + _GAP
     lost = [label for label in labels if not any((server, label) in held for server in servers)]
     rows.append(_lost_row(len(servers), labels, lost))
-    width, height = _NAMES + step * len(labels), step * (len(servers) + 1) + 8
+    width, height = _NAMES + step * len(labels), step * (len(servers) + bool(lost)) + 10
     words = f"{len(labels) - len(lost)} of {len(labels)} shares on {len(servers)} servers"
     svg = tag(
         "svg",
@@ -119,7 +119,7 @@ def _server_row(
 ) -> Markup:
     step, y = _CELL + _GAP, index * (_CELL + _GAP) + 2
     shown = names.get(server) or server
-    short = shown if len(shown) <= 22 else f"{shown[:21]}…"
+    short = shown if len(shown) <= 17 else f"{shown[:16]}…"
     cells: list[Markup] = [tag("text", short, x=0, y=y + 18, class_="name")]
     for column, label in enumerate(labels):
         x = _NAMES + column * step

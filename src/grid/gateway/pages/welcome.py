@@ -35,6 +35,7 @@ def render_welcome(servers: Sequence[ServerRow], introducers: Sequence[str], *, 
 def _open() -> Markup:
     return card(
         "Open",
+        tag("p", "A file or a directory that you, or somebody who shares it with you, has stored."),
         tag(
             "form",
             _field("Capability of a file or directory", "uri", "open-cap", placeholder="URI:…"),
@@ -49,6 +50,7 @@ def _open() -> Markup:
 def _download() -> Markup:
     return card(
         "Download",
+        tag("p", "Straight to your disk, under a name of your choice."),
         tag(
             "form",
             _field("Capability of a file", "uri", "download-cap", placeholder="URI:…"),

@@ -1,0 +1,165 @@
+"""A gateway for a browser, as a process of its own, over servers in memory that can be switched off and on.
+
+    python -m tests.browser.serving FOLDER
+
+prints the port that it listens on. On stdin it takes lines `down N` and `up N`, for the server with that number, and
+`slow MS`, for what every call of a server takes from then on; it answers each with `ok`, and ends when its stdin does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import define
+from twisted.internet import task
+from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import TCP4ServerEndpoint
+from twisted.protocols.basic import LineReceiver
+
+from grid.directory.filestore import FileStore
+from grid.errors import PeerGoneError
+from grid.gateway.gateway import Gateway, GatewaySettings, ServerView
+from grid.gateway.guards import LOOPBACK_HOSTS
+from grid.gateway.server import GatewayFactory
+from grid.gateway.site import make_routes
+from grid.immutable.put import Encoding
+from grid.placement.leases import LeaseMaster
+from grid.ports import ServerId, ServerIdentity
+from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
+from grid.storage.memory_disk import MemoryDisk
+from grid.storage.service import StorageService
+from grid.storage.settings import StorageSettings
+
+NICKNAMES = ("Ada", "Barbara", "Edsger", "Grace", "Leslie")
+
+
+@define(eq=False)
+class Switched:
+    """A server that may be switched off: then every call fails as if nobody were there."""
+
+    service: StorageService
+    reactor: Any
+    is_down: bool = False
+    delay_s: float = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.service, name)
+        if name.startswith("_") or not callable(found):
+            return found
+
+        async def call(*arguments: Any, **named: Any) -> Any:
+            if self.delay_s:
+                await task.deferLater(self.reactor, self.delay_s)
+            if self.is_down:
+                raise PeerGoneError("the server is switched off")
+            return await found(*arguments, **named)
+
+        return call
+
+
+@define
+class View:
+    """What the pages show of the servers."""
+
+    servers_there: Sequence[Switched]
+
+    def servers(self) -> Sequence[ServerView]:
+        """All of them."""
+        return [
+            ServerView(
+                server_id=server.service.identity.server_id,
+                nickname=nickname,
+                is_connected=not server.is_down,
+                status="the server is switched off" if server.is_down else "Connected",
+                version="grid/1",
+                available_space=None if server.is_down else 2**30,
+                latency_s=None if server.is_down else 0.0031,
+                last_received_at=1.79e9,
+            )
+            for nickname, server in zip(NICKNAMES, self.servers_there, strict=True)
+        ]
+
+    def introducers(self) -> Sequence[str]:
+        """Of one."""
+        return ["introducer: connected"]
+
+
+class Orders(LineReceiver):
+    """What the tests ask for."""
+
+    delimiter = b"\n"
+
+    def __init__(self, servers: Sequence[Switched], ended: Deferred[None]) -> None:
+        self._servers = servers
+        self._ended = ended
+
+    def lineReceived(self, line: bytes) -> None:
+        """An order."""
+        word, _, number = line.decode("ascii").partition(" ")
+        if word == "slow":
+            for server in self._servers:
+                server.delay_s = int(number) / 1000
+        else:
+            self._servers[int(number)].is_down = word == "down"
+        print("ok", flush=True)
+
+    def connectionLost(self, reason: object = None) -> None:
+        """The tests are over."""
+        self._ended.callback(None)
+
+
+async def serve(reactor: Any, folder: Path) -> None:
+    """Until stdin ends."""
+    from twisted.internet import stdio
+
+    pool = ThreadCpuPool(reactor, 2)
+    runtime = RealRuntime(clock=ReactorClock(reactor), cpu=pool, entropy=SystemEntropy())
+    servers = []
+    for index in range(len(NICKNAMES)):
+        seed = b"%02d" % index * 10
+        identity = ServerIdentity(server_id=ServerId(f"v0-{index}"), permutation_seed=seed, lease_seed=seed)
+        service = StorageService(identity, MemoryDisk(2**30), runtime, StorageSettings())
+        await service.start()
+        servers.append(Switched(service, reactor))
+    there: Any = servers
+    store = FileStore(
+        servers=there,
+        runtime=runtime,
+        leases=LeaseMaster(bytes(32)),
+        encoding=Encoding(k=2, n=5, happy=2, max_segment_size=2**17),
+        convergence=b"convergence",
+    )
+    settings = GatewaySettings(
+        spool_directory=folder,
+        static_directory=folder / "public_html",
+        api_token=b"token",
+        hosts=LOOPBACK_HOSTS,
+        happy=2,
+        nickname="My grid",
+    )
+    gateway = Gateway(store=store, client=View(servers), settings=settings)
+    factory = GatewayFactory(gateway, make_routes(gateway), reactor)
+    port = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
+    ended: Deferred[None] = Deferred()
+    stdio.StandardIO(Orders(servers, ended))
+    address: Any = port.getHost()
+    print(address.port, flush=True)
+    await ended
+    await port.stopListening()
+    gateway.end_streams()
+    await factory.drain(1.0)
+    for server in servers:
+        await server.service.stop()
+    pool.stop()
+
+
+def main() -> None:
+    """Run until stdin ends."""
+    task.react(lambda reactor: Deferred.fromCoroutine(serve(reactor, Path(sys.argv[1]))))
+
+
+if __name__ == "__main__":
+    main()
