@@ -15,6 +15,7 @@ from grid.gateway.exchange import Exchange
 from grid.gateway.faults import Forbidden, Unauthorized
 from grid.gateway.history import History
 from grid.gateway.openfiles import OpenFiles
+from grid.gateway.treework import Operations
 from grid.gateway.turns import Turns
 from grid.gateway.uploads import LARGE_STORES
 
@@ -82,11 +83,13 @@ class Gateway:
     settings: GatewaySettings
     blocks: Blocks = field(factory=_BlocksNothing)
     history: History = field(init=False)
+    operations: Operations = field(init=False)
     open_files: OpenFiles = field(init=False)
     stores: Turns = field(init=False, factory=lambda: Turns(LARGE_STORES))
 
     def __attrs_post_init__(self) -> None:
         self.history = History(self.store.runtime.clock)
+        self.operations = Operations(self.store.runtime.clock)
         self.store = self.store.observed_by(self.history.observe)
         self.open_files = OpenFiles(self.store.servers, self.store.runtime)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from grid.gateway import health, webpages
+from grid.gateway import health, opresource, unlinked, webpages
 from grid.gateway.gateway import Gateway
+from grid.gateway.mkdir import make_unlinked
 from grid.gateway.routing import Routes
 from grid.gateway.server import GatewayFactory
+from grid.gateway.tree_resource import tree_resource
 
 
 def make_routes(gateway: Gateway) -> Routes:
@@ -15,6 +17,8 @@ def make_routes(gateway: Gateway) -> Routes:
     found = Routes()
     found.add(health.routes(gateway))
     found.add(webpages.routes(gateway))
+    found.add(unlinked.routes(tree_resource, make_unlinked))
+    found.add(opresource.routes())
     return found
 
 

@@ -1,0 +1,58 @@
+"""POST `t=check`: the health of one object of any kind, and its repair. [spec webapi 6]"""
+
+from __future__ import annotations
+
+from grid.caps import KnownCap, UnknownChild
+from grid.codec.base32 import encode
+from grid.directory.deepcheck import Checked, check_and_repair
+from grid.directory.pack import Target
+from grid.directory.walk import Visited
+from grid.errors import GridError, NotEnoughSharesError
+from grid.gateway.answers import AnyAnswer, json_answer, redirect
+from grid.gateway.checkdocs import check_document, nothing_to_check, repair_document
+from grid.gateway.checkoptions import CheckOptions, output_of
+from grid.gateway.dirpages import check_page
+from grid.gateway.downloads import unrecoverable
+from grid.gateway.exchange import Exchange
+from grid.gateway.files import when_done
+from grid.gateway.whendone import check_when_done
+
+
+async def check_object(exchange: Exchange, target: Target) -> AnyAnswer:
+    """The health of an object; 200 whether it is good or not. Forbidden for one that may not be shown.
+
+    Gone if an immutable file was to be repaired and cannot be; the errors of a check.
+    """
+    arguments = exchange.arguments
+    location = when_done(exchange)
+    output, options = output_of(arguments), CheckOptions.of(arguments)
+    return_to = arguments.text("return_to")
+    if return_to:
+        check_when_done(return_to, exchange.origin)
+    document = nothing_to_check()
+    if not isinstance(target, UnknownChild):
+        exchange.gateway.require_allowed(target)
+        if target.storage_index is not None:
+            document = await _check(exchange, target, options)
+    if location:
+        return redirect(location)
+    if output == "json":
+        return json_answer(document)
+    return check_page(exchange, document, return_to)
+
+
+async def _check(exchange: Exchange, cap: KnownCap, options: CheckOptions) -> dict[str, object]:
+    store, visited = exchange.gateway.store, Visited(path=(), target=cap)
+    assert cap.storage_index is not None
+    index = encode(cap.storage_index)
+    if not options.repair:
+        health = await store.check(cap, verify=options.verify, add_lease=options.add_lease)
+        return check_document(Checked(visited=visited, health=health), index)
+    checked = await check_and_repair(store, visited, cap, options.verify, options.add_lease)
+    if checked.error is not None and (checked.health is None or not cap.is_mutable):
+        raise _why(cap, checked.error)
+    return repair_document(checked, index, in_tree=False)
+
+
+def _why(cap: KnownCap, error: GridError) -> GridError:
+    return unrecoverable(error) if cap.is_mutable and isinstance(error, NotEnoughSharesError) else error
