@@ -13,6 +13,7 @@ from grid.codec.netstring import pack_netstring
 from grid.crypto.aes import CtrCipher
 from grid.crypto.hashing import tagged_hash
 from grid.errors import FormatError, IntegrityError
+from grid.immutable import encode
 from grid.immutable.encode import Encoder, FinishedEncoding
 from grid.immutable.geometry import Geometry
 from grid.immutable.ueb import parse_ueb, ueb_hash
@@ -87,6 +88,18 @@ def test_shares_are_the_same_however_the_text_is_cut_into_batches(size: int, bat
     text, geometry = make_text(size), make_geometry(size)
     whole = encode_text(text, KEY, geometry)
     assert encode_text(text, KEY, geometry, batch_count=batch_count).shares == whole.shares
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 1), (1, 3), (3, 10), (10, 10)])
+@pytest.mark.parametrize("size", [1, 56, SEGMENT, SEGMENT + 1, 3 * SEGMENT - 1])
+def test_shares_are_the_same_whatever_stood_in_their_room_before(
+    monkeypatch: pytest.MonkeyPatch, size: int, k: int, n: int
+) -> None:
+    made = []
+    for fill in (b"\0", b"\xa5"):
+        monkeypatch.setattr(encode, "unwiped", lambda size, fill=fill: memoryview(bytearray(fill * size)))
+        made.append(encode_text(make_text(size), KEY, make_geometry(size, k, n), batch_count=2).shares)
+    assert made[0] == made[1]
 
 
 def test_batches_encoded_on_several_threads_out_of_order_give_the_same_shares() -> None:

@@ -20,6 +20,7 @@ from grid.caps import ChkCap
 from grid.codec.erasure import erasure
 from grid.codec.merkle import build_tree, prove_leaf, tree_root
 from grid.codec.netstring import pack_netstring
+from grid.codec.room import unwiped
 from grid.crypto.aes import CtrCipher
 from grid.crypto.hashing import BLOCK_TAG, LeafHasher, RunningHasher, TaggedHasher
 from grid.errors import FormatError, IntegrityError
@@ -208,7 +209,7 @@ class Encoder:
         source = memoryview(text).cast("B")
         count = self._count_segments(first_segment, len(source))
         run_size = geometry.block_offset(first_segment + count) - geometry.block_offset(first_segment)
-        parity = memoryview(bytearray((geometry.n - geometry.k) * run_size))
+        parity = unwiped((geometry.n - geometry.k) * run_size)
         ciphertext, segments = self._lay_segments(first_segment, count, source)
         cipher = None if self._key is None else CtrCipher(self._key, geometry.segment_offset(first_segment))
         block_leaves = memoryview(bytearray(HASH_SIZE * count * geometry.n))
@@ -303,7 +304,10 @@ class Encoder:
         geometry = self.geometry
         lengths = [geometry.padded_segment_length(index) for index in range(first_segment, first_segment + count)]
         padded_size = sum(lengths)
-        room = source if self._key is None else memoryview(bytearray(padded_size))
+        room = source
+        if self._key is not None:
+            room = unwiped(padded_size)
+            room[len(source) :] = bytes(padded_size - len(source))
         starts = range(0, count * geometry.segment_size, geometry.segment_size)
         segments = [room[start : start + length] for start, length in zip(starts, lengths, strict=True)]
         if len(room) < padded_size:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from attrs import field, frozen
 
 from grid.codec.erasure import erasure
+from grid.codec.room import unwiped
 from grid.crypto.aes import CtrCipher
 from grid.crypto.hashing import BLOCK_TAG, HASH_SIZE, LeafHasher, hash_leaves
 from grid.errors import DamagedFileError
@@ -90,15 +91,15 @@ def _open_segments(
     views: Mapping[ShareNumber, memoryview],
     spans: Sequence[slice],
     bad: dict[ShareNumber, list[int]] | None,
-) -> tuple[bytearray, int | None]:
-    """The plaintext, and the first segment that is not the file's; whatever is wrong is not decrypted.
+) -> tuple[memoryview, int | None]:
+    """The plaintext, and the first segment that is not the file's, if any; what is wrong is not decrypted, and then the
+    text is not whole.
 
     bad: takes up bad blocks; None if all are good. While they are not known to be, nothing may have to be decoded: then
     each segment is hashed beside its blocks, which are the same octets. Else two segments are, side by side.
     """
     geometry, step = window.geometry, 1 if bad is not None else 2
-    text = bytearray(window_sizes(geometry, window.first_segment, window.segment_count)[1])
-    target, wrong = memoryview(text), None
+    text, wrong = unwiped(window_sizes(geometry, window.first_segment, window.segment_count)[1]), None
     for first in range(0, len(spans), step):
         segments, leaves = [], []
         for index in range(first, min(first + step, len(spans))):
@@ -115,7 +116,7 @@ def _open_segments(
             if not hmac.compare_digest(leaf, _leaf(window.crypttext_leaves, index)):
                 wrong = window.first_segment + index if wrong is None else wrong
             elif not bad:
-                _decrypt(window, index, pieces, target)
+                _decrypt(window, index, pieces, text)
     return text, wrong
 
 
@@ -141,7 +142,7 @@ def _primary_runs(geometry: Geometry, blocks: Mapping[ShareNumber, memoryview]) 
     if not missing:
         return [blocks[ShareNumber(number)] for number in range(k)]
     length = len(next(iter(blocks.values())))
-    room = memoryview(bytearray(length * len(missing)))
+    room = unwiped(length * len(missing))
     decoded = [room[index * length : (index + 1) * length] for index in range(len(missing))]
     numbers = list(blocks)
     erasure(k, geometry.n).decode_into([blocks[number] for number in numbers], numbers, decoded)
