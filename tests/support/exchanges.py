@@ -100,7 +100,7 @@ def send(url: str, octets: bytes, timeout_s: float = ANSWER_S) -> Reply:
     base = urllib.parse.urlsplit(url)
     with socket.create_connection((base.hostname or "", base.port or 0), timeout=timeout_s) as connection:
         connection.sendall(octets)
-        answer = http.client.HTTPResponse(connection, method=octets.split(b" ", 1)[0].decode())
+        answer = http.client.HTTPResponse(connection, method=octets.split(b" ", 1)[0].decode("latin-1"))
         try:
             answer.begin()
             body, whole = answer.read(), True

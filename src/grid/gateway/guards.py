@@ -38,7 +38,8 @@ def check_origin(method: str, headers: Headers, host: str) -> None:
     origin = headers.get("origin")
     if origin is not None:
         try:
-            same = urlsplit(origin).netloc.lower() == host.lower()
+            found = urlsplit(origin)
+            same = found.scheme in ("http", "https") and found.netloc.lower() == host.lower()
         except ValueError:
             same = False
         if not same:
