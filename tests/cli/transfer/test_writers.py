@@ -120,6 +120,20 @@ def test_directories_when_they_unfold_without_end_are_refused(grid: TreeGrid, mo
         grid.run(scan_remote(grid.client(), RemoteOrigin(cap=cap, where="w:")))
 
 
+def test_paths_when_long_and_many_are_refused_before_they_fill_the_memory(
+    grid: TreeGrid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grid.cli.transfer.remotetree.MAX_TREE_PATHS", 50_000)
+    nothing = DirectoryCap(LitCap(data=b""))
+    cap = grid.run(grid.store.create_immutable_directory({f"{number}": Child(target=nothing) for number in range(100)}))
+    for depth in range(40):
+        if depth == 3:
+            assert grid.run(scan_remote(grid.client(), RemoteOrigin(cap=cap, where="w:"))).root.count() == (0, 104)
+        cap = grid.run(grid.store.create_immutable_directory({"n" * 20: Child(target=cap)}))
+    with pytest.raises(CopyError, match="paths of all that is below w: are too long"):
+        grid.run(scan_remote(grid.client(), RemoteOrigin(cap=cap, where="w:")))
+
+
 def test_directory_when_it_cannot_be_read_stops_no_other(grid: TreeGrid) -> None:
     top = grid.make()
     lost = DirectoryCap(ChkCap(key=bytes(16), ueb_hash=bytes(32), needed=3, total=10, size=500))

@@ -25,6 +25,14 @@ LISTINGS_AT_ONCE = 8
 MAX_TREE_ENTRIES = 5_000_000
 """Files and directories in one copy: a few directories that link each other twice unfold to more than any disk holds."""
 
+MAX_TREE_PATHS = 512 * 2**20
+"""Characters in the paths of all of them, with what is remembered of the directories above each directory: a long chain
+of directories with long names, and one with very many children at its end, take little room on the grid and much here.
+"""
+
+LINK_OCTETS = 72
+"""What one directory above costs a directory that waits to be read."""
+
 MAX_DEPTH = 2000
 """Directories inside each other: no path of this machine is longer."""
 
@@ -57,7 +65,8 @@ class _Scanner:
         assert isinstance(origin.cap, DirectoryCap)
         self._store = store
         self._scan = RemoteScan(Branch(name, origin))
-        self._count = 0
+        self._count = self._paths = 0
+        self._top = origin.where
         mark = _loop_mark(origin.cap)
         self._waiting = deque([_Waiting(self._scan.root, origin.cap, origin.where, frozenset(mark))])
 
@@ -85,7 +94,18 @@ class _Scanner:
         if self._count > MAX_TREE_ENTRIES:
             raise CopyError(f"there are more than {MAX_TREE_ENTRIES} files and directories below {here.where}")
         for name, child in children.items():
+            self._weigh(here, name, child)
             self._add(here, name, child)
+
+    def _weigh(self, here: _Waiting, name: str, child: Child) -> None:
+        """Count what the child will take; CopyError if it is too much."""
+        links = len(here.above) + 1 if isinstance(child.target, DirectoryCap) else 0
+        self._paths += len(here.where) + len(name) + 1 + LINK_OCTETS * links
+        if self._paths > MAX_TREE_PATHS:
+            raise CopyError(
+                f"the paths of all that is below {self._top} are too long, or too many, to be copied at once: "
+                "copy what is in it piece by piece"
+            )
 
     def _add(self, here: _Waiting, name: str, child: Child) -> None:
         where = f"{here.where}/{name}" if not here.where.endswith(":") else f"{here.where}{name}"
