@@ -6,9 +6,11 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+from grid.caps import UnknownCap, parse_cap
 from grid.gateway import opresource, unlinked
 from grid.gateway.mkdir import make_unlinked
 from grid.gateway.tree_resource import tree_resource
+from grid.storage.paths import SHARES, index_name
 from tests.support.web_gateway import WebGateway, web_gateway
 
 
@@ -16,3 +18,16 @@ def gateway_of_trees(folder: Path, **options: Any) -> AbstractAsyncContextManage
     """`/uri`, `/cap`, `/file` and `/operations`, over servers in memory. folder: for what it spools."""
     handlers = {**unlinked.routes(tree_resource, make_unlinked), **opresource.routes()}
     return web_gateway(folder, handlers=handlers, **options)
+
+
+def lose(web: WebGateway, text: str, count: int) -> None:
+    """Let so many servers lose their shares of an object."""
+    cap = parse_cap(text)
+    assert not isinstance(cap, UnknownCap) and cap.storage_index is not None
+    name = index_name(cap.storage_index)
+    folder = f"{SHARES}/{name[:2]}/{name}"
+    holders = [disk for disk in web.disks if disk.exists(folder) and disk.list_directory(folder)]
+    for disk in holders[:count]:
+        for number, _ in disk.list_directory(folder):
+            disk.unlink(f"{folder}/{number}")
+    assert len(holders) >= count

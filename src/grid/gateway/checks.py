@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from grid.caps import KnownCap, UnknownChild
 from grid.codec.base32 import encode
 from grid.directory.deepcheck import Checked, check_and_repair
@@ -51,8 +53,20 @@ async def _check(exchange: Exchange, cap: KnownCap, options: CheckOptions) -> di
     checked = await check_and_repair(store, visited, cap, options.verify, options.add_lease)
     if checked.error is not None and (checked.health is None or not cap.is_mutable):
         raise _why(cap, checked.error)
+    if not cap.is_mutable and checked.health is not None and not checked.health.recoverable:
+        good, needed = _shares(checked)
+        words = f"{good} good shares were found, and {needed} are needed: the file cannot be repaired"
+        raise NotEnoughSharesError(words, found=good, needed=needed)
     return repair_document(checked, index, in_tree=False)
 
 
 def _why(cap: KnownCap, error: GridError) -> GridError:
     return unrecoverable(error) if cap.is_mutable and isinstance(error, NotEnoughSharesError) else error
+
+
+def _shares(checked: Checked) -> tuple[int, int]:
+    """Good shares, and how many are needed, of what was found."""
+    assert checked.health is not None
+    results = checked.health.to_json()["results"]
+    assert isinstance(results, Mapping)
+    return int(results["count-shares-good"]), int(results["count-shares-needed"])

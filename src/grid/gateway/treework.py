@@ -21,6 +21,7 @@ from grid.directory.walk import Visited, walk
 from grid.errors import CancelledError, GridError
 from grid.gateway.checkdocs import Json, check_document, repair_document
 from grid.gateway.checkoptions import CheckOptions
+from grid.gateway.faults import PayloadTooLarge
 from grid.gateway.optable import OperationTable
 from grid.gateway.unread import UnreadDirectories
 from grid.limits import MAX_OPERATION_RECORDS
@@ -37,9 +38,10 @@ class Budget:
     left: int = MAX_OPERATION_RECORDS
 
     def take(self) -> None:
-        """One more; GridError if that is too many."""
+        """One more; PayloadTooLarge if that is too many."""
         if self.left <= 0:
-            raise GridError("the tree is too large for an operation with a handle; the stream-* requests have no bound")
+            words = "the tree is too large for an operation with a handle; the stream-* requests have no bound"
+            raise PayloadTooLarge(words)
         self.left -= 1
 
 
