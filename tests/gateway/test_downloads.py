@@ -194,3 +194,25 @@ async def test_client_when_it_goes_away_then_the_read_ends(tmp_path: Path) -> No
         await connection.close()
         while web.factory.requests:
             await web.gateway.store.runtime.clock.sleep(0.01)
+
+
+async def test_file_when_it_may_not_be_shown_then_only_its_caps_are(tmp_path: Path) -> None:
+    class Blocks:
+        def reason(self, storage_index: bytes) -> str | None:
+            return "not today"
+
+    async with gateway_of_files(tmp_path) as web:
+        kinds = await every_kind(web, DATA)
+        web.gateway.blocks = Blocks()
+        for cap in kinds:
+            target = f"/uri/{cap.to_string()}"
+            reply = await web.get(target, If_None_Match="*")
+            assert (reply.status, reply.text.strip()) == (403, "Access Prohibited: not today")
+            assert (await web.request("HEAD", target)).status == 403
+            assert (await web.get(f"{target}?t=uri")).text == cap.to_string()
+            assert json.loads((await web.get(f"{target}?t=json")).text)[0] == "filenode"
+            if cap.is_mutable:
+                assert "size" not in json.loads((await web.get(f"{target}?t=json")).text)[1]
+                assert (await web.put(target, b"x")).status == 403
+                assert (await web.post_form(f"{target}?t=upload", {"file": ("x", b"x")})).status == 403
+        assert (await web.get(f"/uri/{LitCap(data=b'x').to_string()}")).status == 200

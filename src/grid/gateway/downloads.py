@@ -76,6 +76,7 @@ async def _size_if_known(exchange: Exchange, child: Child) -> int | None:
     if isinstance(target, UnknownChild) or (target.is_mutable and target.authority == "verify"):
         return None
     try:
+        exchange.gateway.require_allowed(target)
         return await exchange.gateway.store.size(target)
     except GridError:
         return None

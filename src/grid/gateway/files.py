@@ -44,6 +44,7 @@ async def put_file(exchange: Exchange, place: Place) -> Answer:
         raise NotImplementedHere("Content-Range in a PUT is not supported; offset= is, for mutable files")
     file = _require_replaceable(place, replace)
     if file is not None:
+        exchange.gateway.require_allowed(file)
         await _put_contents(exchange, file, offset)
         return cap_answer(file)
     if offset or (offset is not None and place.child is not None):
@@ -88,6 +89,7 @@ async def put_form_file(exchange: Exchange, place: Place, spool: Spool, replace:
     location = when_done(exchange)
     file = _require_replaceable(place, replace)
     if file is not None:
+        exchange.gateway.require_allowed(file)
         await _replace(exchange, file, spool, None)
         return redirect(location) if location else cap_answer(file)
     cap = await store_form_file(exchange, new_file(exchange), spool)
