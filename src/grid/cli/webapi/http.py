@@ -93,7 +93,8 @@ class GatewayClient:
         self._client_once = HTTPClient(Agent(reactor, policy, CONNECT_S))
 
     async def close(self) -> None:
-        """Close the idle connections."""
+        """Close the idle connections, that of an answer just given up included."""
+        await self.runtime.clock.sleep(0)
         await self._pool.closeCachedConnections()
 
     @asynccontextmanager

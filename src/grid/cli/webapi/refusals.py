@@ -35,6 +35,7 @@ MAX_TOLD = 16 * 1024
 
 _URLS = re.compile(r"\bhttps?://[^\s'\"()<>,]*")
 _TAGS = re.compile(r"<(?:script|style|title|head)\b.*?</(?:script|style|title|head)\s*>|<[^>]{0,1000}>", re.S | re.I)
+_REASON = re.compile(r"<h1\b[^>]{0,200}>[^<]{0,200}</h1>\s*<p\b[^>]{0,200}>(.*?)</p>", re.S | re.I)
 _NAMED = re.compile(r"\b([A-Z][A-Za-z]{3,40}(?:Error|Exception))\b")
 
 
@@ -109,7 +110,8 @@ def readable_text(body: bytes) -> str:
         if isinstance(told, dict) and isinstance(told.get("error"), str):
             text = told["error"]
     if text.lstrip().startswith("<"):
-        text = html.unescape(_TAGS.sub(" ", text))
+        told_on_page = _REASON.search(text)
+        text = html.unescape(_TAGS.sub(" ", told_on_page[1] if told_on_page else text))
     if "Traceback (most recent call last)" in text:
         lines = [line for line in text.strip().splitlines() if line.strip()]
         text = next((line for line in reversed(lines) if _NAMED.search(line)), lines[-1])

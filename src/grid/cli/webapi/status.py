@@ -36,9 +36,12 @@ def parse_state(told: object) -> dict[str, object]:
 
 def _introducer(number: int, status: object) -> dict[str, object]:
     text = _text(status)
-    is_connected = text.lower().startswith(_CONNECTED)
+    # 1.20: `Connected to HINT via tcp`; Grid: `NAME: connected`.
+    name, colon, rest = text.partition(": ")
+    is_named = bool(colon) and rest.lower().startswith(_CONNECTED)
+    is_connected = is_named or text.lower().startswith(_CONNECTED)
     return {
-        "name": str(number + 1),
+        "name": name if is_named else str(number + 1),
         "state": _CONNECTED if is_connected else "not connected",
         "detail": "" if is_connected else text,
     }

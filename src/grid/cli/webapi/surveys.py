@@ -14,11 +14,12 @@ from attrs import frozen
 from grid.caps import DirectoryCap, UnknownChild
 from grid.cli.surveys import CheckFlags, DirectSurvey, OnStats
 from grid.cli.webapi.http import STREAM_STALL_S, GatewayClient, parse_json
-from grid.cli.webapi.refusals import GatewayError
+from grid.cli.webapi.refusals import GatewayError, stream_error
 from grid.cli.webapi.shapes import parse_health, parse_mended, parse_visited
 from grid.cli.webapi.store import GatewayStore
 from grid.directory.deepcheck import Checked
 from grid.directory.walk import OnUnreadable, Path, Visited
+from grid.errors import GridError
 from grid.limits import MAX_CHECK_JSON
 
 _OF_DIRECTORIES = ("size-directories", "largest-directory")
@@ -47,6 +48,7 @@ class GatewaySurvey:
                 visited = parse_visited(unit)
                 told.add(visited.path)
                 yield visited
+                _note_unread(unit, visited, on_unreadable)
             return
         except _BrokenOffError:
             pass
@@ -66,6 +68,7 @@ class GatewaySurvey:
                 checked = _checked(unit, repair=flags.repair)
                 told.add(checked.visited.path)
                 yield checked
+                _note_unread(unit, checked.visited, on_unreadable)
             return
         except _BrokenOffError:
             pass
@@ -112,24 +115,38 @@ async def _lines(
         yield rest
 
 
+def _note_unread(unit: Unit, visited: Visited, on_unreadable: OnUnreadable | None) -> None:
+    """Tell of a directory that the gateway says it cannot read; its error if nobody is to be told."""
+    why = unit.get("error")
+    if why is None or not visited.is_directory:
+        return
+    error = _failure(why)
+    if on_unreadable is None:
+        raise error
+    on_unreadable(visited, error)
+
+
 def _checked(unit: Unit, *, repair: bool) -> Checked:
     visited = parse_visited(unit)
-    told = unit.get("check-and-repair-results" if repair else "check-results")
     if isinstance(visited.target, UnknownChild):
         return Checked(visited=visited)
-    if told is None:
-        return Checked(visited=visited, error=_failure(unit))
-    if repair:
-        mended = parse_mended(told)
-        is_literal = not mended.before.storage_index
-        return Checked(visited=visited, health=mended.before, repair=None if is_literal else mended)
-    return Checked(visited=visited, health=parse_health(told))
+    told = unit.get("check-and-repair-results" if repair else "check-results")
+    if not isinstance(told, dict):
+        raise GatewayError("a line of the gateway's stream has no results")
+    if not repair:
+        error = _failure(told["error"]) if "error" in told else None
+        return Checked(visited=visited, health=None if error else parse_health(told), error=error)
+    mended = parse_mended(told)
+    if "error" in told:
+        before = told.get("pre-repair-results")
+        is_known = isinstance(before, dict) and "error" not in before
+        return Checked(visited=visited, health=mended.before if is_known else None, error=_failure(told["error"]))
+    is_literal = not mended.before.storage_index
+    return Checked(visited=visited, health=mended.before, repair=None if is_literal else mended)
 
 
-def _failure(unit: Unit) -> GatewayError:
-    name = unit.get("error")
-    why = f" ({name})" if isinstance(name, str) and name.isascii() and name.isidentifier() else ""
-    return GatewayError(f"the gateway could not check it{why}")
+def _failure(why: object) -> GridError:
+    return stream_error(why.encode("utf-8", "replace") if isinstance(why, str) else b"")
 
 
 def _stats(told: object) -> Mapping[str, object]:
