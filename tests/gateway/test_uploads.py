@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grid.errors import GridError
-from grid.gateway.uploads import LARGE_STORES, PassingSource
+from grid.gateway.uploads import LARGE_STORES, PASSING_STORES, PassingSource
 from grid.limits import MAX_SDMF_BODY
 from tests.gateway.one_level import gateway_of_files
 from tests.support.web_gateway import WebGateway
@@ -20,6 +20,11 @@ DATA = random.Random(3).randbytes(12_000_000)
 async def pieces(data: bytes, step: int) -> AsyncIterator[bytes]:
     for start in range(0, len(data), step):
         yield data[start : start + step]
+
+
+def is_idle(web: WebGateway) -> bool:
+    """Whether all turns are free."""
+    return web.gateway.stores.large.is_free and web.gateway.stores.passing.is_free
 
 
 async def idle(web: WebGateway) -> None:
@@ -55,7 +60,7 @@ async def test_client_when_it_goes_away_in_the_middle_then_nothing_is_stored_or_
             await web.gateway.store.runtime.clock.sleep(0.01)
         await connection.close()
         await idle(web)
-        assert web.gateway.stores.is_free
+        assert is_idle(web)
         if format == "chk":
             assert [service.store.available_space() for service in web.services] == room
         await web.gateway.store.runtime.cpu.run(len, b"")
@@ -73,7 +78,40 @@ async def test_files_when_many_come_at_once_then_all_are_stored(tmp_path: Path) 
             reply = await connection.reply()
             assert reply.status == 200
             assert (await web.get(f"/uri/{reply.text}")).body == bytes([index]) + DATA[:1_500_000]
-        assert web.gateway.stores.is_free
+        assert is_idle(web)
+
+
+async def test_clients_when_they_are_slow_then_hold_up_nobody(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        slow = []
+        for index in range(LARGE_STORES + PASSING_STORES + 1):
+            slow.append(await web.connect())
+            slow[-1].send(
+                web.head("PUT", f"/uri?format={'chk' if index % 2 else 'mdmf'}", len(DATA)) + DATA[:1_500_000]
+            )
+        for format in ("chk", "mdmf", "sdmf"):
+            reply = await web.put(f"/uri?format={format}", DATA[:1_500_000])
+            assert reply.status == 200
+        for connection in slow:
+            connection.send(DATA[1_500_000:])
+        for connection in slow:
+            assert (await connection.reply()).status == 200
+        assert is_idle(web)
+
+
+@pytest.mark.parametrize("size", [100, 200_000, 1_500_000])
+async def test_equal_files_when_they_come_at_once_then_are_stored_one_after_the_other(
+    tmp_path: Path, size: int
+) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        connections = [await web.connect() for _ in range(6)]
+        for connection in connections:
+            connection.send(web.head("PUT", "/uri", size) + DATA[:size])
+        replies = [await connection.reply() for connection in connections]
+        replies.append(await web.post_form("/uri?t=upload&when_done=/%25(uri)s", {"file": ("x", DATA[:size])}))
+        assert [reply.status for reply in replies] == 6 * [200] + [302]
+        assert len({reply.text for reply in replies[:6]}) == 1
+        assert not web.gateway.stores._alone
 
 
 async def test_sdmf_when_it_is_too_large_then_is_refused_before_it_comes(tmp_path: Path) -> None:

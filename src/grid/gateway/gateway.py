@@ -16,8 +16,7 @@ from grid.gateway.faults import Forbidden, Unauthorized
 from grid.gateway.history import History
 from grid.gateway.openfiles import OpenFiles
 from grid.gateway.treework import Operations
-from grid.gateway.turns import Turns
-from grid.gateway.uploads import LARGE_STORES
+from grid.gateway.uploads import Stores
 
 
 @frozen(kw_only=True)
@@ -85,7 +84,7 @@ class Gateway:
     history: History = field(init=False)
     operations: Operations = field(init=False)
     open_files: OpenFiles = field(init=False)
-    stores: Turns = field(init=False, factory=lambda: Turns(LARGE_STORES))
+    stores: Stores = field(init=False, factory=Stores)
 
     def __attrs_post_init__(self) -> None:
         self.history = History(self.store.runtime.clock)

@@ -10,7 +10,7 @@ Cost: disk: the spool is written once and read once. Memory: an SDMF file whole,
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 
 from attrs import field, frozen
@@ -23,6 +23,7 @@ from grid.gateway.convergent import ArrivingKey
 from grid.gateway.fileformat import FileFormat
 from grid.gateway.spool import Spool
 from grid.gateway.turns import Turns
+from grid.immutable.put import INLINE_SIZE, KEY_CHUNK, LIT_SIZE
 from grid.limits import MAX_SDMF_BODY
 from grid.mutable.node import MutableFile
 from grid.ports import Buffer
@@ -35,6 +36,39 @@ LARGE_SIZE = 2**20
 
 LARGE_STORES = 4
 """Large files that are stored at once; the others are kept on the disk until it is their turn."""
+
+
+PASSING_STORES = 2
+"""Files that pass straight through at once. Their clients may be slow, so that they hold up nobody: others are spooled."""
+
+
+class Stores:
+    """Who stores what at the moment: turns of both kinds, shared by all requests."""
+
+    def __init__(self) -> None:
+        self.large = Turns(LARGE_STORES)
+        self.passing = Turns(PASSING_STORES)
+        self._alone: dict[bytes, tuple[Turns, int]] = {}
+
+    @asynccontextmanager
+    async def alone(self, key: bytes | None) -> AsyncIterator[None]:
+        """Store nothing else with this key meanwhile: a server gives room for one share to one upload only."""
+        if key is None:
+            yield
+            return
+        turns, count = self._alone.get(key, (Turns(1), 0))
+        self._alone[key] = turns, count + 1
+        try:
+            async with turns.one():
+                yield
+        finally:
+            turns, count = self._alone.pop(key)
+            if count > 1:
+                self._alone[key] = turns, count - 1
+
+    def turn(self, size: int) -> AbstractAsyncContextManager[None]:
+        """A turn to store a file of that size which is all here."""
+        return self.large.one() if size >= LARGE_SIZE else nullcontext()
 
 
 @frozen(kw_only=True)
@@ -53,37 +87,49 @@ class Arriving:
     chunks: AsyncIterator[bytes] = field(repr=False)
 
 
-async def store_new(store: FileStore, spool_directory: Path, turns: Turns, new: NewFile, body: Arriving) -> KnownCap:
-    """Store a new file of the octets that arrive. turns: LARGE_STORES of them, shared by all who store.
-
-    The errors of the engines; DataTooLargeError for too large an SDMF file.
-    """
+async def store_new(store: FileStore, spool_directory: Path, stores: Stores, new: NewFile, body: Arriving) -> KnownCap:
+    """Store a new file of the octets that arrive. The errors of the engines; DataTooLargeError for too large an SDMF."""
     if new.format == "sdmf":
         require_sdmf_size(body.size)
-    elif new.format == "mdmf" and body.size is not None and turns.is_free:
-        async with turns.one():
+    elif new.format == "mdmf" and body.size is not None and stores.passing.is_free:
+        async with stores.passing.one():
             passing = PassingSource(body.size, body.chunks)
             return await store.put_mutable(passing, format="mdmf", key=new.key)
     arriving = ArrivingKey(store.convergence, store.encoding, body.size) if new.format == "chk" else None
     with Spool(spool_directory, store.runtime.cpu, arriving.update if arriving else None) as spool:
         await spool_body(spool, body, MAX_SDMF_BODY if new.format == "sdmf" else None)
-        return await store_spooled(store, turns, new, spool, arriving)
+        return await store_spooled(store, stores, new, spool, arriving)
 
 
 async def store_spooled(
-    store: FileStore, turns: Turns, new: NewFile, spool: Spool, arriving: ArrivingKey | None = None
+    store: FileStore, stores: Stores, new: NewFile, spool: Spool, arriving: ArrivingKey | None = None
 ) -> KnownCap:
-    """Store a new file of octets that were spooled. arriving: what the spool showed them to."""
-    async with turns.one() if spool.size >= LARGE_SIZE else nullcontext():
-        return await _store_spooled(store, new, spool, arriving)
+    """Store a new file of octets that were spooled. arriving: what the spool showed them to.
 
-
-async def _store_spooled(store: FileStore, new: NewFile, spool: Spool, arriving: ArrivingKey | None) -> KnownCap:
-    if new.format == "chk":
-        return await store.put_immutable(spool, key=arriving.finish() if arriving else None)
+    Equal immutable files that come at once are stored one after the other: the later ones find it there.
+    """
     if new.format == "sdmf":
         require_sdmf_size(spool.size)
-    return await store.put_mutable(spool, format=new.format, key=new.key)
+    if new.format != "chk":
+        async with stores.turn(spool.size):
+            return await store.put_mutable(spool, format=new.format, key=new.key)
+    key = (arriving.finish() if arriving else None) or await _key_of(store, spool)
+    async with stores.alone(key), stores.turn(spool.size):
+        return await store.put_immutable(spool, key=key)
+
+
+async def _key_of(store: FileStore, spool: Spool) -> bytes | None:
+    """The convergent key of what was spooled; None if it has none."""
+    if spool.size <= LIT_SIZE:
+        return None
+    making = ArrivingKey(store.convergence, store.encoding, spool.size)
+    for offset in range(0, spool.size, KEY_CHUNK):
+        octets = await spool.read_at(offset, min(KEY_CHUNK, spool.size - offset))
+        if len(octets) <= INLINE_SIZE:
+            making.update(octets)
+        else:
+            await store.runtime.cpu.run(making.update, octets)
+    return making.finish()
 
 
 async def spool_body(spool: Spool, body: Arriving, most: int | None) -> None:
@@ -102,12 +148,12 @@ def require_sdmf_size(size: int | None) -> None:
         raise DataTooLargeError(f"an SDMF file has at most {MAX_SDMF_BODY} octets here; large files take format=mdmf")
 
 
-async def replace_contents(file: MutableFile, turns: Turns, spool: Spool, offset: int | None) -> None:
+async def replace_contents(file: MutableFile, stores: Stores, spool: Spool, offset: int | None) -> None:
     """Replace the contents of a mutable file by what was spooled, or the part of them from `offset` on.
 
     A long part is replaced piece by piece. HoleError if it would begin behind the end, before anything is written.
     """
-    async with turns.one() if spool.size >= LARGE_SIZE else nullcontext():
+    async with stores.turn(spool.size):
         await _replace_contents(file, spool, offset)
 
 
