@@ -1,0 +1,136 @@
+"""Pages without a mouse, without sight, without scripts; and files that would like to be pages."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import Served
+from tests.browser.visitor import Visitor, uri
+
+
+@pytest.mark.parametrize("visitor", ["light", "dark"], indirect=True)
+def test_no_page_has_a_serious_fault_of_accessibility(visitor: Visitor) -> None:
+    program = os.environ.get("GRID_AXE")
+    assert program, "GRID_AXE names no axe.min.js: scripts/make_browser.py fetches it"
+    axe = Path(program).read_text(encoding="utf-8")
+    directory = visitor.make_directory({"a.txt": b"the contents of a text", "b.png": b"no picture"})
+    visitor.ask("PUT", f"{directory}sub?t=mkdir")
+    cap = visitor.store(b"some text " * 1000)
+    recent = json.loads(visitor.ask("GET", "/status?t=json"))["recent"]
+    upload = next(operation["id"] for operation in recent if operation["type"] == "upload")
+    paths = ("/", "/servers", "/status", f"/status/{upload}", "/statistics", directory, f"{directory}sub/")
+    rename = f"{directory}?t=rename-form&name=a.txt"
+    for path in (*paths, rename, f"{uri(cap)}?t=info&filename=a.txt"):
+        visitor.go(path)
+        if "t=info" in path:
+            visitor.page.get_by_role("button", name="Check", exact=True).click()
+            visitor.page.locator("svg.shares").wait_for()
+        visitor.picture("".join(filter(str.isalnum, path.replace("%", "")))[-20:] or "home")
+        assert faults(visitor, axe) == [], path
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.go(directory)
+    visitor.picture("phone")
+    assert faults(visitor, axe) == []
+    assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def faults(visitor: Visitor, axe: str) -> list[Any]:
+    """What axe finds serious or critical."""
+    visitor.page.evaluate(axe)
+    found = visitor.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        (fault["id"], [node["html"][:200] for node in fault["nodes"]])
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
+
+
+def test_everything_is_reached_by_the_keyboard_and_seen_to_be(visitor: Visitor) -> None:
+    visitor.go(visitor.make_directory({"a.txt": b"the contents of a file"}))
+    page = visitor.page
+    reached = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        name, outline = page.evaluate(
+            "(() => { const e = document.activeElement; const s = getComputedStyle(e);"
+            " return [e.getAttribute('aria-label') || e.textContent.trim() || e.id, s.outlineStyle + s.outlineWidth]; })()"
+        )
+        if name.startswith("Skip"):
+            reached.append(name)
+            continue
+        if page.evaluate("document.activeElement === document.body"):
+            break
+        assert outline == "solid3px", name
+        reached.append(name)
+    for wanted in (
+        "Skip to the content",
+        "Servers",
+        "Choose files",
+        "New directory",
+        "a.txt",
+        "Download a.txt",
+        "Check",
+    ):
+        assert any(wanted in name for name in reached), (wanted, reached)
+
+    link = page.get_by_role("link", name="Rename, move or delete a.txt")
+    link.focus()
+    page.keyboard.press("Enter")
+    page.locator("dialog #rename-to").wait_for()
+    page.wait_for_function("() => document.activeElement.id === 'rename-to'")
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => document.querySelector('dialog') === null")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Rename, move or delete a.txt"
+
+
+def test_a_stored_page_cannot_run_or_read_another_capability(visitor: Visitor) -> None:
+    secret = visitor.store(b"a secret that nobody else may read, whatever they store")
+    hostile = (
+        "<!DOCTYPE html><title>waiting</title><p id=out>nothing</p><script>"
+        f"fetch('{visitor.address}{uri(secret)}').then(r => r.text())"
+        ".then(t => { document.title = t; document.getElementById('out').textContent = t; })"
+        ".catch(e => { document.title = 'refused'; });"
+        "document.title = 'ran'; try { localStorage.setItem('a', 'b'); } catch (e) {}"
+        f"</script><img src='{visitor.address}/uri/x'><svg onload='document.title=1'></svg>"
+    )
+    directory = visitor.make_directory({"evil.html": hostile.encode(), "evil.svg": hostile.encode()})
+    listing = visitor.ask("GET", f"{directory}?t=json").decode()
+    cap = listing.split('"evil.html"')[1].split('"ro_uri": "')[1].split('"')[0]
+
+    visitor.go(f"/file/{cap}/@@named=/evil.html")
+    visitor.page.wait_for_timeout(500)
+
+    assert visitor.page.title() == "waiting"
+    assert visitor.page.locator("#out").inner_text() == "nothing"
+    assert visitor.page.evaluate("self.origin") == "null"
+    visitor.complaints.clear()  # The browser says that it ran nothing, which is what is wanted.
+
+    visitor.go(f"{uri(cap)}?t=info&filename=evil.html")
+    visitor.page.locator("#preview pre").wait_for()
+    assert "localStorage" in visitor.page.locator("#preview pre").inner_text()
+
+
+def test_pages_work_without_scripts(chromium: Any, served: Served, visitor: Visitor) -> None:
+    directory = visitor.make_directory({"a.txt": b"the contents of a text"})
+    context = chromium.new_context(java_script_enabled=False)
+    try:
+        page = context.new_page()
+        page.goto(served.address + directory)
+        page.locator("summary").get_by_text("New directory").click()
+        page.locator("#mkdir-name").fill("made without scripts")
+        page.get_by_role("button", name="Create").click()
+        page.get_by_role("link", name="made without scripts", exact=True).wait_for()
+        page.get_by_role("button", name="Check", exact=True).click()
+        page.locator(".notice", has_text="Healthy: 5 of 5 shares are there").wait_for()
+        page.get_by_role("link", name="Back").click()
+        page.get_by_role("link", name="Rename, move or delete a.txt").click()
+        page.locator("#sure").check()
+        page.get_by_role("button", name="Delete").click()
+        page.get_by_text("1 entry").wait_for()
+    finally:
+        context.close()

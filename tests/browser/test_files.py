@@ -1,0 +1,135 @@
+"""Files and directories in a real browser: stored, looked at, renamed, moved, deleted, fetched again."""
+
+from __future__ import annotations
+
+import random
+import struct
+from pathlib import Path
+
+from tests.browser.conftest import Served
+from tests.browser.visitor import Visitor, uri
+
+
+def octets(size: int, seed: int) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+def test_a_folder_that_is_dropped_is_stored_with_all_that_is_in_it(
+    visitor: Visitor, served: Served, tmp_path: Path
+) -> None:
+    folder = tmp_path / "holiday"
+    (folder / "day one" / "empty").mkdir(parents=True)
+    contents = {"a.txt": b"hello", "day one/ü & <b>.bin": octets(3_000_000, 1), "day one/c.bin": octets(500_000, 2)}
+    for name, written in contents.items():
+        (folder / name).write_bytes(written)
+    single = tmp_path / "single.txt"
+    single.write_bytes(b"beside the folder")
+    visitor.go(visitor.make_directory())
+    page = visitor.page
+    served.order("slow 40")
+
+    visitor.drop([folder, single])
+
+    page.get_by_text("Pause", exact=True).click()
+    page.get_by_text("Resume", exact=True).wait_for()
+    visitor.picture("on-the-way")
+    page.get_by_text("Resume", exact=True).click()
+    page.locator(".queue .sum").get_by_text("Finished", exact=True).wait_for()
+    served.order("slow 0")
+    assert page.locator(".queue .sum").inner_text().startswith("5 of 5 files, 3.50 MB of 3.50 MB")
+    page.locator("#listing").get_by_role("link", name="holiday", exact=True).click()
+    page.locator("#listing").get_by_role("link", name="day one", exact=True).click()
+    page.locator("#listing").get_by_role("link", name="empty", exact=True).wait_for()
+    for name in ("ü & <b>.bin", "c.bin"):
+        with page.expect_download() as started:
+            page.get_by_role("link", name=f"Download {name}", exact=True).click()
+        assert started.value.suggested_filename in (name, name.replace("<", "_").replace(">", "_"))
+        assert Path(started.value.path()).read_bytes() == contents[f"day one/{name}"]
+    page.get_by_role("navigation", name="Path").get_by_role("link", name="holiday").click()
+    page.locator("#listing").get_by_role("link", name="a.txt", exact=True).click()
+    assert page.locator("#preview pre").inner_text() == "hello"
+
+
+def test_entries_are_made_renamed_moved_and_deleted(visitor: Visitor) -> None:
+    visitor.go(visitor.make_directory({"old.txt": b"contents of a file"}))
+    page = visitor.page
+
+    page.locator("summary").get_by_text("New directory").click()
+    page.locator("#mkdir-name").fill("sub")
+    page.get_by_role("button", name="Create").click()
+    page.get_by_role("link", name="Rename, move or delete old.txt").click()
+    page.locator("dialog #rename-to").fill("new <i>.txt")
+    visitor.picture("dialog")
+    page.locator("dialog").get_by_role("button", name="Rename").click()
+    page.locator("#listing").get_by_role("link", name="new <i>.txt", exact=True).wait_for()
+    page.get_by_role("link", name="Rename, move or delete new <i>.txt").click()
+    place = page.locator("dialog datalist option").first.get_attribute("value")
+    page.locator("dialog #move-to").fill(place)
+    page.locator("dialog").get_by_role("button", name="Move").click()
+    page.locator("#listing").get_by_text("1 entry").wait_for()
+    page.locator("#listing").get_by_role("link", name="sub", exact=True).click()
+    page.get_by_role("link", name="Rename, move or delete new <i>.txt").click()
+    page.locator("dialog").get_by_role("button", name="Delete").click()
+    assert page.locator("dialog").is_visible()  # Nothing goes before it is confirmed.
+    page.locator("dialog #sure").check()
+    page.locator("dialog").get_by_role("button", name="Delete").click()
+
+    page.get_by_text("This directory is empty").wait_for()
+
+
+def test_a_recording_is_played_from_its_middle_by_ranges(visitor: Visitor) -> None:
+    seconds, rate = 120, 16_000
+    sound = octets(seconds * rate, 3)
+    head = struct.pack(
+        "<4sI4s4sIHHIIHH4sI",
+        b"RIFF",
+        36 + len(sound),
+        b"WAVE",
+        b"fmt ",
+        16,
+        1,
+        1,
+        rate,
+        rate,
+        1,
+        8,
+        b"data",
+        len(sound),
+    )
+    cap = visitor.store(head + sound)
+    ranges: list[tuple[str | None, int]] = []
+    page = visitor.page
+    page.on(
+        "response",
+        lambda answer: (
+            ranges.append((answer.request.headers.get("range"), answer.status)) if "/file/" in answer.url else None
+        ),
+    )
+    visitor.go(f"{uri(cap)}?t=info&filename=sound.wav")
+
+    page.wait_for_function("() => document.querySelector('audio').readyState >= 1")
+    assert page.evaluate("document.querySelector('audio').duration") == seconds
+    page.evaluate("document.querySelector('audio').currentTime = 100")
+    page.wait_for_function(
+        "() => !document.querySelector('audio').seeking && document.querySelector('audio').readyState >= 2"
+    )
+
+    assert page.evaluate("document.querySelector('audio').currentTime") == 100
+    assert ranges and all(asked is not None and status == 206 for asked, status in ranges), ranges
+
+
+def test_share_links_are_copied_and_the_read_only_one_opens_without_forms(visitor: Visitor) -> None:
+    visitor.go(visitor.make_directory({"a.txt": b"a file to be read"}))
+    page = visitor.page
+
+    page.get_by_role("button", name="Copy: Read only capability").click()
+    page.get_by_text("Copied", exact=True).first.wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+
+    assert copied.startswith("URI:DIR2-RO:")
+    visitor.go("/")
+    page.locator("#open-cap").fill(copied)
+    page.get_by_role("button", name="Open", exact=True).click()
+    page.get_by_text("Read only").first.wait_for()
+    assert page.locator("#drop").count() == 0
+    assert page.locator("#listing").get_by_role("link", name="a.txt", exact=True).is_visible()

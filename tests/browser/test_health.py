@@ -1,0 +1,69 @@
+"""The health of what is stored, and what the gateway does, in a real browser."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+from tests.browser.conftest import Served
+from tests.browser.visitor import Visitor, uri
+
+
+def test_a_file_whose_servers_were_killed_is_seen_to_be_ill_and_is_repaired(visitor: Visitor, served: Served) -> None:
+    contents = random.Random(4).randbytes(400_000)
+    cap = visitor.store(contents)
+    visitor.go(f"{uri(cap)}?t=info&filename=treasure.bin")
+    page = visitor.page
+    page.get_by_role("button", name="Verify", exact=True).click()
+    page.locator(".notice", has_text="Healthy: 5 of 5 shares are there").wait_for()
+
+    served.kill(0)
+    served.kill(3)
+    page.get_by_role("button", name="Check", exact=True).click()
+    page.locator(".notice", has_text="Not healthy, and readable: 3 of 5").wait_for()
+    assert page.locator("svg.shares .lost").count() == 2
+    visitor.picture("ill")
+    page.get_by_role("button", name="Repair", exact=True).click()
+    page.locator(".notice", has_text="Repaired: all shares are there again.").wait_for()
+
+    assert page.locator("svg.shares").last.locator(".held").count() == 5
+    with page.expect_download() as started:
+        page.get_by_role("link", name="Download", exact=True).click()
+    with open(started.value.path(), "rb") as file:
+        assert file.read() == contents
+    visitor.go("/servers")
+    assert page.get_by_text("2 cannot be reached at the moment.").is_visible()
+
+
+def test_an_upload_is_followed_live_from_its_begin_to_its_end(visitor: Visitor, served: Served) -> None:
+    visitor.go("/status")
+    page = visitor.page
+    page.wait_for_function("() => Number(document.querySelector('[data-live]').dataset.followed) > 0")
+    before = page.locator("#operations tbody tr").count()
+    served.order("slow 150")
+    uploading = threading.Thread(target=visitor.store, args=(random.Random(5).randbytes(2_000_000),))
+    uploading.start()
+
+    running = page.locator("#operations tr", has_text="Running").first
+    running.wait_for()
+    running.get_by_role("link").click()
+    page.locator("svg.timeline rect").first.wait_for()
+    visitor.picture("running")
+    page.locator(".state", has_text="Done").wait_for()
+    served.order("slow 0")
+    uploading.join()
+
+    assert page.locator("svg.timeline rect.ok").count() >= 5
+    page.get_by_role("link", name="All operations").click()
+    assert page.locator("#operations tbody tr").count() > before
+
+
+def test_a_lost_file_says_why_and_what_to_do(visitor: Visitor, served: Served) -> None:
+    cap = visitor.store(random.Random(6).randbytes(50_000))
+    for number in range(4):
+        served.kill(number)
+    visitor.go(f"{uri(cap)}?t=info&filename=a.bin")
+
+    visitor.page.get_by_role("button", name="Check", exact=True).click()
+
+    visitor.page.locator(".notice", has_text="Cannot be read now: 1 of 5 shares are there").wait_for()
