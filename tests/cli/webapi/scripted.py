@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from attrs import define, field, frozen
-from twisted.internet import reactor
+from twisted.internet import reactor as global_reactor
 from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.internet.protocol import Factory, Protocol
 from twisted.python.failure import Failure
@@ -19,11 +19,13 @@ from grid.cli.webapi.http import GatewayClient
 from grid.cli.webapi.store import GatewayStore
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 
+reactor: Any = global_reactor
+
 
 @cache
 def _threads() -> ThreadCpuPool:
     pool = ThreadCpuPool(reactor, 2)
-    reactor.addSystemEventTrigger("before", "shutdown", pool.stop)  # type: ignore[attr-defined]
+    reactor.addSystemEventTrigger("before", "shutdown", pool.stop)
     return pool
 
 
@@ -117,7 +119,9 @@ class Connection(Protocol):
         return Asked(method, target, headers, rest[:size])
 
 
-class _Factory(Factory):
+class ScriptFactory(Factory):
+    """Makes connections of a gateway."""
+
     noisy = False
 
     def __init__(self, gateway: ScriptedGateway) -> None:
@@ -134,7 +138,7 @@ async def scripted(script: Script | Sequence[Reply]) -> AsyncIterator[tuple[Scri
         answers = iter(script)
         script = lambda asked: next(answers)  # noqa: E731
     gateway = ScriptedGateway(script)
-    listening: Any = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(_Factory(gateway))
+    listening: Any = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(ScriptFactory(gateway))
     gateway.port = listening.getHost().port
     runtime = RealRuntime(clock=ReactorClock(reactor), cpu=_threads(), entropy=SystemEntropy())
     client = GatewayClient(parse_address(f"http://127.0.0.1:{gateway.port}", "a test"), runtime, reactor)
