@@ -12,7 +12,8 @@ import pytest
 from attrs import define, field, frozen
 
 from tests.interop.gateways import Gateways
-from tests.support.clients import COMMAND_S, GridClient, grid_executable
+from tests.support.clients import COMMAND_S, GridClient
+from tests.support.node_directory import grid_executable
 from tests.support.tahoe_grid import ClientSettings
 
 pytestmark = pytest.mark.interop

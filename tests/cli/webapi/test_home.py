@@ -39,7 +39,7 @@ def test_error_when_the_gateway_is_not_there_has_no_capability_in_it(tmp_path: P
         ["mkdir", f"{CAP}/a"],
         ["check", CAP],
         ["manifest", CAP],
-        ["cp", "-r", CAP, tmp_path],
+        ["cp", "-r", CAP, str(tmp_path)],
     ):
         outcome = grid("-d", tmp_path, "--gateway", NOBODY, *arguments, GRID_DEBUG="1")
         assert outcome.code == 5
