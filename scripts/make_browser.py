@@ -30,7 +30,17 @@ def main(arguments: list[str]) -> int:
         return 1
     if "npm" in wanted:
         folder.mkdir(parents=True, exist_ok=True)
-        command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), AXE]
+        command = [
+            "npm",
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--prefix",
+            str(folder),
+            AXE,
+        ]
         subprocess.run(command, check=True)
     return 0
 

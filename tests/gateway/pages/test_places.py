@@ -8,6 +8,7 @@ from grid.gateway.operation import Operation
 from grid.gateway.pages.operations import render_operation, render_operations
 from grid.gateway.pages.servers import ServerRow, render_servers
 from grid.gateway.pages.statistics import render_statistics
+from grid.gateway.pages.tree_operation import render_tree_operation
 from grid.gateway.pages.welcome import render_welcome
 from grid.gateway.timeline import Row, Timeline
 from tests.gateway.pages.hostile import HOSTILE, require_harmless
@@ -81,3 +82,24 @@ def test_requests_that_overlap_are_stacked_and_those_that_do_not_share_a_line() 
 def test_a_running_operation_follows_what_happens_and_one_that_is_over_does_not() -> None:
     assert 'data-live="/status/events"' in render_operation(operation(), {})
     assert "data-live" not in render_operation(operation(outcome="done", ended_at=2.0), {})
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_in_a_tree_becomes_markup_in_the_page_of_an_operation_over_it(text: str) -> None:
+    found = {
+        "stats": {"count-files": 3, text: 5},
+        "list-unhealthy-files": [[["a", text], {"summary": text}], [], 5],
+        "manifest": [[[text], text], [5]],
+        text: 1,
+    }
+
+    require_harmless(render_tree_operation(text, found, finished=False, error=None))
+    require_harmless(render_tree_operation("start-deep-check", found, finished=True, error=text))
+
+
+def test_an_operation_over_a_tree_says_how_it_stands() -> None:
+    running = render_tree_operation("start-deep-check", {}, finished=False, error=None)
+    over = render_tree_operation("start-deep-check", {"count-objects-checked": 4}, finished=True, error=None)
+
+    assert "data-poll" in running and "Stop it" in running
+    assert "data-poll" not in over and "count objects checked" in over

@@ -1,0 +1,75 @@
+"""The pages that belong to no object, over HTTP."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tests.gateway.rig import running_gateway
+
+HEADERS = {"x-frame-options": "DENY", "referrer-policy": "no-referrer"}
+
+
+async def test_the_first_page_and_all_that_it_is_drawn_with_come_from_the_gateway(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path) as rig:
+        reply = await rig.ask("GET", "/")
+        addresses = re.findall(rb'(?:src|href)="(/assets/[^"]+)"', reply.body)
+        parts = [await rig.ask("GET", address.decode()) for address in addresses]
+
+    assert reply.status == 200
+    assert HEADERS.items() <= reply.headers.items()
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+    assert "unsafe" not in reply.headers["content-security-policy"]
+    assert len(parts) == 3
+    for part in parts:
+        assert part.status == 200
+        assert "immutable" in part.headers["cache-control"]
+        assert part.headers["x-content-type-options"] == "nosniff"
+    assert {part.headers["content-type"].partition(";")[0] for part in parts} == {
+        "text/css",
+        "text/javascript",
+        "image/svg+xml",
+    }
+
+
+async def test_an_asset_that_is_held_already_is_not_sent_again_and_an_old_address_has_the_new_one(
+    tmp_path: Path,
+) -> None:
+    async with running_gateway(tmp_path) as rig:
+        old = await rig.ask("GET", "/assets/0123456789abcdef/app.js")
+        held = await rig.ask("GET", "/assets/x/app.js", headers={"If-None-Match": old.headers["etag"]})
+        strange = [
+            await rig.ask("GET", path)
+            for path in ("/assets/x/..%2fpages%2fmarkup.py", "/assets/app.js", "/assets/x/a/app.js")
+        ]
+
+    assert (old.status, old.headers["cache-control"]) == (200, "no-cache")
+    assert (held.status, held.body) == (304, b"")
+    assert [reply.status for reply in strange] == [404] * 3
+
+
+async def test_every_module_that_a_script_imports_is_there(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path) as rig:
+        waiting, seen = ["app.js"], set()
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                reply = await rig.ask("GET", f"/assets/x/{name}")
+                assert reply.status == 200, name
+                waiting += re.findall(r'from "\./([a-z]+\.js)"', reply.body.decode())
+
+    assert len(seen) > 5
+
+
+async def test_the_state_of_the_node_comes_as_json_and_no_other_form(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path) as rig:
+        found = await rig.ask("GET", "/?t=JSON")
+        wrong = await rig.ask("GET", "/?t=xml")
+        servers = await rig.ask("GET", "/servers")
+
+    assert found.headers["content-type"] == "application/json; charset=utf-8"
+    assert json.loads(found.body) == {"introducers": {"statuses": []}, "servers": []}
+    assert wrong.status == 400
+    assert b"No server is known yet" in servers.body
