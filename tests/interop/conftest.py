@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 
-from tests.support.clients import GridClient, TahoeClient
+from tests.interop.gateways import Gateways
+from tests.support.clients import GridClient, GridGateway, TahoeClient
 from tests.support.node_directory import Kind
 from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
@@ -95,3 +96,19 @@ def pair(topology: Topology, request: pytest.FixtureRequest) -> Pair:
 def usual_pair(topology: Topology) -> Pair:
     """The two clients at 3-of-10."""
     return topology.pair("3-of-10")
+
+
+@pytest.fixture(scope="session")
+def gateways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateways]:
+    """A web gateway of each program on one mixed grid, alike in encoding and secrets."""
+    root = tmp_path_factory.mktemp("gateways") / "grid"
+    with ProcessGrid(
+        root, introducer="tahoe", storage=["tahoe", "grid"] * 2, convergence=CONVERGENCE, lease_master=LEASE_MASTER
+    ) as grid:
+        tahoe, ours = (
+            grid.start_client(ClientSettings(kind=kind, needed=2, happy=2, total=4, gateway=True)) for kind in KINDS
+        )
+        assert isinstance(tahoe, TahoeClient) and isinstance(ours, GridGateway)
+        grid.wait_connected(tahoe)
+        grid.wait_connected(ours)
+        yield Gateways(grid=grid, tahoe=tahoe, ours=ours)

@@ -126,6 +126,14 @@ def _shared(maker: Maker) -> dict[str, str]:
             "ü nknown": UNKNOWN,
         }
     )
+    caps["grove"] = maker.folder(
+        {
+            "chk": read(caps["chk"]),
+            "lit": read(caps["lit"]),
+            "sdmf": write(caps["sdmf"]),
+            "frozen": folder(caps["frozen"]),
+        }
+    )
     caps["tree_ro"] = maker.reader(caps["tree"])
     caps["ailing"] = maker.folder({"ok": read(caps["chk"]), "hurt": read(caps["hurt"]), "lost": read(caps["lost"])})
     caps["broken"] = maker.folder({"chk": read(caps["chk"]), "gone": ["dirnode", {"rw_uri": caps["lost_box"]}]})

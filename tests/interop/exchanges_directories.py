@@ -18,7 +18,7 @@ READS = [
     *(get(f"cap-of-{kind}", f"/uri/${kind}?t=uri") for kind in ("tree", "tree_ro", "frozen", "small")),
     *(get(f"reader-of-{kind}", f"/uri/${kind}?t=readonly-uri") for kind in ("tree", "tree_ro", "frozen")),
     *(get(f"info-of-{kind}", f"/uri/${kind}?t=info", "page") for kind in ("tree", "frozen")),
-    *(head(f"head-of-{kind}", f"/uri/${kind}") for kind in ("tree", "frozen", "small", "lost_box")),
+    *(head(f"head-of-{kind}", f"/uri/${kind}", "page") for kind in ("tree", "frozen", "small", "lost_box")),
     get("list-slash", "/uri/$tree/?t=json", "json"),
     get("list-two-slashes", "/uri/$tree//?t=json"),
     get("list-below", "/uri/$tree/sub?t=json", "json"),

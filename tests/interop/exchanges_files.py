@@ -13,10 +13,10 @@ def get(name: str, target: str, shape: Shape = "text", **headers: str) -> Exchan
     return Exchange(name=name, method="GET", target=target, shape=shape, headers=made)
 
 
-def head(name: str, target: str, **headers: str) -> Exchange:
+def head(name: str, target: str, shape: Shape = "text", **headers: str) -> Exchange:
     """A HEAD."""
     made = {key.replace("_", "-"): value for key, value in headers.items()}
-    return Exchange(name=name, method="HEAD", target=target, headers=made)
+    return Exchange(name=name, method="HEAD", target=target, shape=shape, headers=made)
 
 
 def put(name: str, target: str, body: str = "", **headers: str) -> Exchange:

@@ -53,7 +53,7 @@ STREAMS = [
         for kind in ("tree", "tree_ro", "ailing", "small")
     ),
     post("deep-verify-tree", "/uri/$tree?t=stream-deep-check&verify=true", shape="lines"),
-    post("deep-repair-tree", "/uri/$tree?t=stream-deep-check&repair=true", shape="lines"),
+    post("deep-repair-grove", "/uri/$grove?t=stream-deep-check&repair=true", shape="lines"),
     post("deep-lease-tree", "/uri/$frozen?t=stream-deep-check&add-lease=true", shape="lines"),
     post("manifest-broken", "/uri/$broken?t=stream-manifest", shape="lines"),
     post("deep-check-broken", "/uri/$broken?t=stream-deep-check", shape="lines"),
@@ -70,7 +70,7 @@ _STARTED = [
     post("start-size", "/uri/$tree?t=start-deep-size&ophandle=size", shape="page"),
     post("start-manifest", "/uri/$tree?t=start-manifest&ophandle=manifest&output=json", shape="page"),
     post("start-check", "/uri/$tree?t=start-deep-check&ophandle=check", shape="page"),
-    post("start-repair", "/uri/$tree?t=start-deep-check&repair=true&ophandle=repair", shape="page"),
+    post("start-repair", "/uri/$grove?t=start-deep-check&repair=true&ophandle=repair", shape="page"),
     post("start-ailing", "/uri/$ailing?t=start-deep-check&ophandle=ailing", shape="page"),
     post("start-lost", "/uri/$lost_box?t=start-manifest&ophandle=lost", shape="page"),
     post("start-cancelled", "/uri/$tree?t=start-manifest&ophandle=cancelled", shape="page"),
@@ -114,7 +114,7 @@ OPERATIONS = [
 STATUS = [
     get("welcome", "/", "page"),
     get("welcome-t-bad", "/?t=nothing"),
-    head("welcome-head", "/"),
+    head("welcome-head", "/", "page"),
     get("status", "/status", "page"),
     get("status-slash", "/status/", "page"),
     get("status-json", "/status?t=json", "headers"),

@@ -162,8 +162,8 @@ def fields(exchange: Exchange, reply: Reply, alike: Alike) -> dict[str, Any]:
     if reply.status == 0:
         return {"status": "no answer"}
     found: dict[str, Any] = {"status": reply.status}
-    is_page = exchange.shape == "page" and reply.status < 400
-    found["type"] = _media_type(reply.header("Content-Type"), parameters=not is_page)
+    is_free = exchange.shape in ("page", "headers") and reply.status < 400
+    found["type"] = _media_type(reply.header("Content-Type"), parameters=not is_free)
     for name in COMPARED_HEADERS:
         value = reply.header(name)
         found[name] = alike.text(value) if value is not None else None
