@@ -23,15 +23,24 @@ def test_no_page_has_a_serious_fault_of_accessibility(visitor: Visitor) -> None:
     cap = visitor.store(b"some text " * 1000)
     recent = json.loads(visitor.ask("GET", "/status?t=json"))["recent"]
     upload = next(operation["id"] for operation in recent if operation["type"] == "upload")
-    paths = ("/", "/servers", "/status", f"/status/{upload}", "/statistics", directory, f"{directory}sub/")
-    rename = f"{directory}?t=rename-form&name=a.txt"
-    for path in (*paths, rename, f"{uri(cap)}?t=info&filename=a.txt"):
+    places = {
+        "home": "/",
+        "servers": "/servers",
+        "operations": "/status",
+        "operation": f"/status/{upload}",
+        "statistics": "/statistics",
+        "directory": directory,
+        "empty": f"{directory}sub/",
+        "rename": f"{directory}?t=rename-form&name=a.txt",
+        "file": f"{uri(cap)}?t=info&filename=a.txt",
+    }
+    for name, path in places.items():
         visitor.go(path)
-        if "t=info" in path:
+        if name == "file":
             visitor.page.get_by_role("button", name="Check", exact=True).click()
             visitor.page.locator("svg.shares").wait_for()
-        visitor.picture("".join(filter(str.isalnum, path.replace("%", "")))[-20:] or "home")
-        assert faults(visitor, axe) == [], path
+        visitor.picture(name)
+        assert faults(visitor, axe) == [], name
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     visitor.go(directory)
     visitor.picture("phone")

@@ -133,3 +133,17 @@ def test_share_links_are_copied_and_the_read_only_one_opens_without_forms(visito
     page.get_by_text("Read only").first.wait_for()
     assert page.locator("#drop").count() == 0
     assert page.locator("#listing").get_by_role("link", name="a.txt", exact=True).is_visible()
+
+
+def test_a_document_is_shown_as_one_and_what_only_claims_to_be_is_not(visitor: Visitor) -> None:
+    page = visitor.page
+    for contents, shown in ((PDF, "#preview iframe[src^='blob:']"), (b"<script>alert(1)</script>" * 9, "#preview a")):
+        visitor.go(f"{uri(visitor.store(contents))}?t=info&filename=a.pdf")
+        page.locator(shown).wait_for()
+    assert page.locator("#preview").inner_text().count("it is not a PDF document") == 1
+
+
+PDF = (
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+    b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
+)

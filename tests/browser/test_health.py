@@ -39,13 +39,13 @@ def test_an_upload_is_followed_live_from_its_begin_to_its_end(visitor: Visitor, 
     visitor.go("/status")
     page = visitor.page
     page.wait_for_function("() => Number(document.querySelector('[data-live]').dataset.followed) > 0")
-    before = page.locator("#operations tbody tr").count()
     served.order("slow 150")
     uploading = threading.Thread(target=visitor.store, args=(random.Random(5).randbytes(2_000_000),))
     uploading.start()
 
     running = page.locator("#operations tr", has_text="Running").first
     running.wait_for()
+    name = running.get_by_role("link").inner_text()
     running.get_by_role("link").click()
     page.locator("svg.timeline rect").first.wait_for()
     visitor.picture("running")
@@ -55,7 +55,8 @@ def test_an_upload_is_followed_live_from_its_begin_to_its_end(visitor: Visitor, 
 
     assert page.locator("svg.timeline rect.ok").count() >= 5
     page.get_by_role("link", name="All operations").click()
-    assert page.locator("#operations tbody tr").count() > before
+    row = page.locator("#operations tr", has=page.get_by_role("link", name=name, exact=True))
+    assert "Done" in row.inner_text()
 
 
 def test_a_lost_file_says_why_and_what_to_do(visitor: Visitor, served: Served) -> None:

@@ -25,12 +25,8 @@ class Visitor:
         page.on("request", self._note)
 
     def _note(self, request: Any) -> None:
-        own = (
-            f"{self.address}/",
-            "data:",
-            f"blob:{self.address}/",
-            "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/",
-        )
+        # The browser's own viewer of documents is made of pages of the browser.
+        own = (f"{self.address}/", "data:", f"blob:{self.address}/", "chrome://", "chrome-extension://")
         if not request.url.startswith(own):
             self.strangers.append(request.url)
 

@@ -126,7 +126,7 @@ class QueueView {
 
 const WORDS = {
   waiting: (item) => sizeText(item.size),
-  sending: (item) => `${sizeText(item.sent)} of ${sizeText(item.size)}`,
+  sending: (item) => (item.size ? `${sizeText(item.sent)} of ${sizeText(item.size)}` : "Making…"),
   storing: () => "Storing…",
   done: (item) => `Stored, ${sizeText(item.size)}`,
   failed: (item) => item.problem,
