@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from perf.campaigns import Encoding
+from perf.systems.contract import Fetch
+from perf.systems.grid import GridSystem
 from tests.perf.everything import EVERYTHING, everything, expect_all
 
 
@@ -15,3 +18,20 @@ def test_grid_does_all_that_campaigns_ask(tmp_path: Path, system: str) -> None:
     expect_all(record, "zfec" if "zfec" in system else "isal")
     puts = [sample for sample in record.samples if sample.scenario == "put"]
     assert all(sample.requests and sample.requests >= EVERYTHING.servers for sample in puts)
+
+
+def test_gateway_of_grid_when_asked_puts_and_gets_what_the_library_sees_too(tmp_path: Path) -> None:
+    encoding = Encoding(needed=2, happy=2, total=3)
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(bytes(range(256)) * 1000)
+    system = GridSystem("grid")
+    try:
+        system.start(tmp_path / "work", 3, [encoding])
+        (cap,), usage = system.put("gateway", encoding, [source], 1)
+        assert usage.client_peak_rss and usage.client_peak_rss > 0
+        for client in ("gateway", "warm"):
+            system.get(client, encoding, [Fetch(cap=cap, target=target)], 1)
+            assert target.read_bytes() == source.read_bytes()
+            target.unlink()
+    finally:
+        system.stop()
