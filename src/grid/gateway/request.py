@@ -20,7 +20,7 @@ from grid.gateway.answers import Answer, AnyAnswer, StreamedAnswer, fault_answer
 from grid.gateway.arguments import Arguments, parse_query
 from grid.gateway.body import Body, gone
 from grid.gateway.exchange import Exchange, Headers, split_path
-from grid.gateway.faults import HttpFault, InternalError, RequestTimeout, ServiceUnavailable, fault_of
+from grid.gateway.faults import BadRequest, HttpFault, InternalError, RequestTimeout, ServiceUnavailable, fault_of
 from grid.gateway.guards import check_host, check_origin, loggable
 from grid.gateway.spool import Spool
 from grid.limits import (
@@ -226,6 +226,8 @@ class GatewayRequest(http.Request):
         )
         segments = split_path(raw_path)
         method = self.method.decode("latin-1")
+        if len(self.requestHeaders.getRawHeaders(b"host") or ()) > 1:
+            raise BadRequest("the request has more than one Host header")
         host = check_host(headers, self.factory.gateway.settings.hosts)
         check_origin(method, headers, host)
         arguments = Arguments(parse_query(raw_query))
