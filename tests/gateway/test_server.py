@@ -378,12 +378,12 @@ async def test_token_when_wrong_or_missing_is_refused(tmp_path: Path) -> None:
         exchange.gateway.require_token(exchange)
         return Answer(200, "text/plain", b"secret")
 
-    async with running_gateway(tmp_path, {"private": private}) as rig:
+    async with running_gateway(tmp_path, {"guarded": private}) as rig:
         for value in (None, "tahoe-lafs", "tahoe-lafs wrong", f"basic {TOKEN.decode()}"):
-            reply = await rig.ask("GET", "/private", b"", {} if value is None else {"Authorization": value})
+            reply = await rig.ask("GET", "/guarded", b"", {} if value is None else {"Authorization": value})
             assert reply.status == 401
             assert reply.headers["www-authenticate"] == 'tahoe-lafs realm="tahoe-lafs"'
-        reply = await rig.ask("GET", "/private", b"", {"Authorization": f"tahoe-lafs {TOKEN.decode()}"})
+        reply = await rig.ask("GET", "/guarded", b"", {"Authorization": f"tahoe-lafs {TOKEN.decode()}"})
         assert reply.body == b"secret"
 
 

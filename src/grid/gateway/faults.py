@@ -38,7 +38,8 @@ Shape = Literal["plain", "page", "json"]
 
 Headers = tuple[tuple[str, str], ...]
 
-_SECRETS = re.compile(r"(?:URI(?::|%3[Aa])|x-(?:pc|ac)|pb(?:\+tor)?://|https?://)[^\s'\"()<>,]*")
+_SECRETS = re.compile(r"(?:URI(?::|%3[Aa])|priv-v0-|x-(?:pc|ac)|pb(?:\+tor)?://|https?://)[^\s'\"()<>,]*")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 class HttpFault(GridError):
@@ -47,7 +48,7 @@ class HttpFault(GridError):
     status = 500
 
     def __init__(self, message: str, *, shape: Shape = "plain", headers: Headers = ()) -> None:
-        super().__init__(_SECRETS.sub("...", message))
+        super().__init__(without_secrets(message))
         self.shape: Shape = shape
         self.headers = headers
 
@@ -144,6 +145,11 @@ class InsufficientStorage(HttpFault):
     """507: a disk is full."""
 
     status = 507
+
+
+def without_secrets(text: str) -> str:
+    """The text on one line, without capabilities, furls, keys and addresses."""
+    return _SECRETS.sub("...", _CONTROL.sub(" ", text))
 
 
 def fault_of(error: GridError, *, shape: Shape = "plain") -> HttpFault:

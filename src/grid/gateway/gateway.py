@@ -11,10 +11,14 @@ from attrs import define, field, frozen
 
 from grid.caps import DirectoryCap, KnownCap, LitCap
 from grid.directory.filestore import FileStore
+from grid.gateway.eventstream import EventStreams
 from grid.gateway.exchange import Exchange
 from grid.gateway.faults import Forbidden, Unauthorized
 from grid.gateway.history import History
+from grid.gateway.logstream import LogStreams
 from grid.gateway.openfiles import OpenFiles
+from grid.gateway.statistics import Statistics
+from grid.gateway.storagestatus import StorageView
 from grid.gateway.treework import Operations
 from grid.gateway.uploads import Stores
 
@@ -32,6 +36,7 @@ class GatewaySettings:
     hosts: frozenset[str] | None = None
     happy: int = 7
     nickname: str = ""
+    incidents_directory: Path | None = None
     max_concurrent: int = 1000
     drain_s: float = 60.0
 
@@ -81,16 +86,29 @@ class Gateway:
     client: ClientView
     settings: GatewaySettings
     blocks: Blocks = field(factory=_BlocksNothing)
+    storage: StorageView | None = None
     history: History = field(init=False)
     operations: Operations = field(init=False)
+    statistics: Statistics = field(init=False)
+    streams: EventStreams = field(init=False)
+    logs: LogStreams = field(init=False, factory=LogStreams)
     open_files: OpenFiles = field(init=False)
     stores: Stores = field(init=False, factory=Stores)
 
     def __attrs_post_init__(self) -> None:
-        self.history = History(self.store.runtime.clock)
-        self.operations = Operations(self.store.runtime.clock)
+        clock = self.store.runtime.clock
+        self.history = History(clock)
+        self.operations = Operations(clock)
+        self.statistics = Statistics(clock, self.history.counters)
+        self.streams = EventStreams(self.history, clock)
         self.store = self.store.observed_by(self.history.observe)
         self.open_files = OpenFiles(self.store.servers, self.store.runtime)
+
+    def end_streams(self) -> None:
+        """Let go of those who only follow, who would never end by themselves."""
+        self.operations.close()
+        self.streams.close()
+        self.logs.close()
 
     def require_allowed(self, cap: KnownCap) -> None:
         """Forbidden if the object is on the list of those that may not be shown."""

@@ -23,6 +23,7 @@ from grid.gateway.exchange import Exchange, Headers, split_path
 from grid.gateway.faults import BadRequest, HttpFault, InternalError, RequestTimeout, ServiceUnavailable, fault_of
 from grid.gateway.guards import check_host, check_origin, loggable
 from grid.gateway.spool import Spool
+from grid.gateway.websocket import SwitchingAnswer
 from grid.limits import (
     GATEWAY_BODY_PACE,
     GATEWAY_BODY_PERIOD_S,
@@ -161,6 +162,9 @@ class GatewayRequest(http.Request):
             return
         self._has_begun = True
         answer = self._answer
+        if isinstance(answer, SwitchingAnswer):
+            self._switch(answer)
+            return
         self.setResponseCode(answer.status)
         for name, value in (*COMMON, *answer.headers):
             self.responseHeaders.setRawHeaders(name, [value])
@@ -173,6 +177,15 @@ class GatewayRequest(http.Request):
         if self.factory.is_closing or (self.body is not None and not self.body.has_ended):
             self.responseHeaders.setRawHeaders("Connection", ["close"])
             self.channel.persistent = False
+
+    def _switch(self, answer: SwitchingAnswer) -> None:
+        """Send a head after which the connection is no longer HTTP's."""
+        self.setResponseCode(answer.status)
+        lines = [f"{name}: {value}" for name, value in (*COMMON, *answer.headers)]
+        head = "\r\n".join(["HTTP/1.1 101 Switching Protocols", *lines, "", ""])
+        self.startedWriting = 1  # Twisted would write a head of its own, and chunks.
+        self.channel.switch(answer.receive)
+        self.channel.writeSequence([head.encode("latin-1")])
 
     def abort(self) -> None:
         """End the connection now, so that whoever reads the answer sees that it is short."""
@@ -270,6 +283,8 @@ class GatewayRequest(http.Request):
         writer = Writer(self)
         self.registerProducer(writer, True)
         try:
+            if isinstance(answer, SwitchingAnswer):
+                self.begin_answer()
             await answer.write(writer)
             if answer.size is not None and writer.written != answer.size:
                 raise InternalError("the answer has not the size that it should")

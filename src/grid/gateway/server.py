@@ -8,6 +8,7 @@ Cost: memory: a body's bound and a window of the engine for each request. One tu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -37,6 +38,7 @@ class GatewayChannel(http.HTTPChannel):
     def __init__(self) -> None:
         super().__init__()
         self._header_timer: Timer | None = None
+        self._receive: Callable[[bytes], None] | None = None
 
     def connectionMade(self) -> None:
         """Begin; what a stranger may take his time for is bounded from here on."""
@@ -46,6 +48,9 @@ class GatewayChannel(http.HTTPChannel):
 
     def dataReceived(self, data: bytes) -> None:
         """More from the client."""
+        if self._receive is not None:
+            self._receive(data)
+            return
         if self._header_timer is None and not self._handlingRequest and not self._has_headers():
             clock = self.factory.gateway.store.runtime.clock
             self._header_timer = clock.call_later(GATEWAY_HEADER_S, self._headers_are_late)
@@ -67,6 +72,14 @@ class GatewayChannel(http.HTTPChannel):
         """The client went away."""
         self._relax()
         super().connectionLost(reason)
+
+    def switch(self, receive: Callable[[bytes], None]) -> None:
+        """The connection is no longer HTTP: what comes from now on, and came behind the request, is for `receive`."""
+        self.persistent = False
+        self._receive = receive
+        early, self._dataBuffer = self._dataBuffer, []
+        for data in early:
+            receive(data)
 
     def stop_reading(self) -> None:
         """A body waits to be taken."""

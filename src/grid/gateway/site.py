@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grid.gateway import health, opresource, unlinked, webpages
+from grid.gateway import health, monitoring, opresource, statuspages, unlinked, webpages
 from grid.gateway.gateway import Gateway
 from grid.gateway.mkdir import make_unlinked
 from grid.gateway.routing import Routes
@@ -17,6 +17,8 @@ def make_routes(gateway: Gateway) -> Routes:
     found = Routes()
     found.add(health.routes(gateway))
     found.add(webpages.routes(gateway))
+    found.add(statuspages.routes(gateway, webpages.pages(gateway)))
+    found.add(monitoring.routes(gateway))
     found.add(unlinked.routes(tree_resource, make_unlinked))
     found.add(opresource.routes())
     return found

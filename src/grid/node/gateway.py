@@ -168,10 +168,13 @@ async def running_gateway(
     try:
         write_atomically(directory.path / "node.url", f"{url}\n".encode("ascii"), PUBLIC_MODE)
         view.start()
+        gateway.statistics.cpu.start()
         say(f"web gateway at {url}")
         yield Listening(gateway=gateway, factory=factory, url=url)
     finally:
         await port.stopListening()
+        gateway.end_streams()
+        gateway.statistics.cpu.close()
         await factory.drain(gateway.settings.drain_s)
         view.close()
 
@@ -223,4 +226,5 @@ def _settings(directory: NodeDirectory, hosts: frozenset[str] | None) -> Gateway
         hosts=hosts,
         happy=directory.settings.client.happy,
         nickname=directory.settings.nickname,
+        incidents_directory=directory.path / "logs" / "incidents",
     )
