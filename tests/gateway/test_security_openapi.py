@@ -1,0 +1,43 @@
+"""Requests made from the gateway's own OpenAPI document, right and wrong ones: no 5xx and no traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis.core.result import Ok
+
+from tests.gateway.running import RunningGateway, running_process
+
+EXAMPLES = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+
+NOT_OURS = {501, 503}
+"""A method of an object that has none such; no servers."""
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway]:
+    """One gateway for all."""
+    with running_process(tmp_path_factory.mktemp("openapi")) as gateway:
+        yield gateway
+        assert "Traceback" not in gateway.logged()
+
+
+@EXAMPLES
+@given(st.data())
+def test_request_when_made_from_the_document_is_answered_and_no_5xx(
+    gateway: RunningGateway, data: st.DataObject
+) -> None:
+    document = json.loads(gateway.ask("GET", "/openapi.json").body)
+    schema = schemathesis.openapi.from_dict(document)
+    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+    assert operations
+    operation = data.draw(st.sampled_from(operations))
+    case = data.draw(operation.as_strategy())
+    response = case.call(base_url=f"http://{gateway.host}")
+    assert response.status_code < 500 or response.status_code in NOT_OURS, (operation.label, response.status_code)
+    assert "Traceback" not in response.text
