@@ -1,0 +1,108 @@
+"""What deploy/ offers: units that systemd takes, commands that exist, a compose file that holds together."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from grid.cli.main import main
+
+DEPLOY = Path(__file__).resolve().parent.parent / "deploy"
+UNITS = sorted(DEPLOY.glob("*.service"))
+
+HARDENING = {
+    "NoNewPrivileges": "yes",
+    "ProtectSystem": "strict",
+    "ProtectHome": "yes",
+    "PrivateTmp": "yes",
+    "CapabilityBoundingSet": "",
+    "UMask": "0077",
+    "User": "grid",
+}
+
+
+def _read(unit: Path) -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser(strict=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(unit.read_text())
+    return parser
+
+
+def _compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    return found
+
+
+def test_units_are_for_each_kind_of_node() -> None:
+    assert [unit.stem for unit in UNITS] == ["grid-gateway", "grid-introducer", "grid-storage"]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_unit_when_read_takes_away_what_a_node_does_not_need(unit: Path) -> None:
+    service = _read(unit)["Service"]
+    assert {name: service[name] for name in HARDENING} == HARDENING
+    directory = service["ExecStart"].split()[-1]
+    assert service["ReadWritePaths"] == directory
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_unit_when_verified_is_taken_by_systemd(unit: Path, tmp_path: Path) -> None:
+    tool = shutil.which("systemd-analyze")
+    if tool is None:
+        assert "[Install]" in unit.read_text()
+        return
+    copy = tmp_path / unit.name
+    copy.write_text(unit.read_text().replace("/opt/grid/bin/grid", "/bin/true").replace("User=grid", "User=daemon"))
+    done = subprocess.run(
+        [tool, "verify", "--man=no", str(copy)], capture_output=True, text=True, check=False, timeout=60
+    )
+    complaints = [line for line in done.stderr.splitlines() if unit.name in line]
+    assert not complaints
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_unit_when_started_runs_a_command_that_there_is(unit: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, command, *_ = _read(unit)["Service"]["ExecStart"].split()
+    assert program == "/opt/grid/bin/grid"
+    assert main([command, "--help"]) == 0
+    assert capsys.readouterr().out
+
+
+def test_script_when_it_makes_nodes_uses_options_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (DEPLOY / "start-node.sh").read_text()
+    assert subprocess.run(["sh", "-n", str(DEPLOY / "start-node.sh")], check=False).returncode == 0
+    made = re.findall(r'"\$grid" create (\w+) (.*)', text)
+    assert {kind for kind, _ in made} == {"introducer", "storage", "client"}
+    for kind, rest in made:
+        assert main(["create", kind, "--help"]) == 0
+        offered = capsys.readouterr().out
+        assert all(option in offered for option in re.findall(r"--[a-z-]+", rest))
+
+
+def test_compose_file_when_read_holds_together() -> None:
+    found = _compose()
+    services = found["services"]
+    assert set(services) == {"introducer", "storage1", "storage2", "storage3", "gateway"}
+    text = (DEPLOY / "start-node.sh").read_text()
+    for service in services.values():
+        (kind,) = service["command"]
+        assert re.search(rf"^{kind}\)|^storage \| gateway\)", text, re.MULTILINE)
+        assert service["cap_drop"] == ["ALL"]
+        for volume in service["volumes"]:
+            assert volume.split(":")[0] in found["volumes"]
+    assert services["gateway"]["ports"] == ["127.0.0.1:3456:3456"]
+
+
+def test_image_when_built_copies_what_there_is() -> None:
+    root = DEPLOY.parent
+    for line in (DEPLOY / "Dockerfile").read_text().splitlines():
+        if line.startswith("COPY") and "--from" not in line:
+            *sources, _ = line.split()[1:]
+            assert all((root / source).exists() for source in sources)
