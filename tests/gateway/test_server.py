@@ -140,6 +140,15 @@ async def test_form_when_it_cannot_be_read_is_refused(tmp_path: Path, body: byte
         assert (await rig.ask("POST", "/form", body, {"Content-Type": kind})).status == 400
 
 
+async def test_head_when_the_page_is_not_made_says_no_length(tmp_path: Path) -> None:
+    async def page(exchange: Exchange) -> AnyAnswer:
+        return Answer(200, "text/html", b"" if exchange.method == "HEAD" else b"page")
+
+    async with running_gateway(tmp_path, {"page": page}) as rig:
+        assert "content-length" not in (await rig.ask("HEAD", "/page")).headers
+        assert (await rig.ask("GET", "/page")).headers["content-length"] == "4"
+
+
 async def test_path_when_it_is_not_utf8_is_refused(tmp_path: Path) -> None:
     async with running_gateway(tmp_path, {"form": _describe}) as rig:
         assert (await rig.ask("GET", "/form/%ff")).status == 400

@@ -172,6 +172,8 @@ class GatewayRequest(http.Request):
         if answer.content_type:
             self.responseHeaders.setRawHeaders("Content-Type", [answer.content_type])
         size = len(answer.body) if isinstance(answer, Answer) else answer.size
+        if self.method == b"HEAD" and isinstance(answer, Answer) and not answer.body:
+            size = None  # What GET would send was not made, and so its length is not known.
         if size is not None and answer.status not in (204, 304):
             self.responseHeaders.setRawHeaders("Content-Length", [str(size)])
         if self.factory.is_closing or (self.body is not None and not self.body.has_ended):
