@@ -279,6 +279,33 @@ async def test_mistake_of_ours_reaches_the_log_and_no_client(tmp_path: Path) -> 
     assert any("log_failure" in event for event in seen)
 
 
+async def test_log_of_requests_has_no_capability_in_it(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def note(event: dict[str, object]) -> None:
+        seen.append(
+            f"{event.get('log_format')} {[value for name, value in event.items() if not name.startswith('log_')]}"
+        )
+
+    observer = cast(ILogObserver, note)  # Any function of one event is one, which only zope.interface sees.
+    globalLogPublisher.addObserver(observer)
+    try:
+        async with running_gateway(tmp_path, {"echo": _echo}) as rig:
+            for path in (
+                f"/uri/{CAP}?t=json",
+                f"/cap/{CAP}",
+                f"/file/{CAP}/@@named=/{CAP}",
+                f"/uri?uri={CAP}&t={CAP}",
+                f"/{CAP}",
+            ):
+                await rig.ask("GET", path)
+                await rig.ask("POST", f"/echo?when_done={CAP}&to_dir={CAP}", b"x")
+    finally:
+        globalLogPublisher.removeObserver(observer)
+    assert len([line for line in seen if "{method} {path}" in line]) == 10
+    assert not [line for line in seen if "aaaa" in line or "bbbb" in line]
+
+
 @pytest.mark.parametrize(
     ("fields", "status"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -92,3 +93,22 @@ def test_gateway_when_it_cannot_listen_says_why_and_ends(tmp_path: Path, place: 
     assert process.returncode == 1
     assert "web.port" in err
     assert "Traceback" not in err
+
+
+def test_gateway_when_it_listens_on_a_socket_in_the_file_system_answers_there(tmp_path: Path) -> None:
+    directory = _client_directory(tmp_path)
+    process = _run(directory, "gateway", "--listen", f"unix:{tmp_path}/s")
+    try:
+        for _ in range(400):
+            if (tmp_path / "s").exists():
+                break
+            time.sleep(0.05)
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(f"{tmp_path}/s")
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert connection.recv(12) == b"HTTP/1.1 200"
+        assert not (directory / "node.url").exists()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")

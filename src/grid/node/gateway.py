@@ -164,9 +164,13 @@ async def running_gateway(
     except (OSError, OverflowError, CannotListenError, SSLError) as problem:
         raise ConfigError(f"{where}: cannot listen there: {one_line(str(problem))}") from problem
     scheme = "https" if description.startswith("ssl:") else "http"
-    url = f"{scheme}://127.0.0.1:{port.getHost().port}/"
+    number = getattr(port.getHost(), "port", None)
+    # A socket in the file system has no URL.
+    url = description if number is None else f"{scheme}://127.0.0.1:{number}/"
     try:
-        write_atomically(directory.path / "node.url", f"{url}\n".encode("ascii"), PUBLIC_MODE)
+        write_atomically(directory.private / "api_auth_token", gateway.settings.api_token)
+        if number is not None:
+            write_atomically(directory.path / "node.url", f"{url}\n".encode("ascii"), PUBLIC_MODE)
         view.start()
         gateway.statistics.cpu.start()
         say(f"web gateway at {url}")
@@ -217,7 +221,6 @@ def make_store(client: Client) -> FileStore:
 def _settings(directory: NodeDirectory, hosts: frozenset[str] | None) -> GatewaySettings:
     token = urlsafe_b64encode(os.urandom(TOKEN_SIZE))
     make_private_directory(directory.private)
-    write_atomically(directory.private / "api_auth_token", token)
     make_private_directory(directory.temporary_path)
     return GatewaySettings(
         spool_directory=directory.temporary_path,
