@@ -149,6 +149,16 @@ async def test_head_when_the_page_is_not_made_says_no_length(tmp_path: Path) -> 
         assert (await rig.ask("GET", "/page")).headers["content-length"] == "4"
 
 
+async def test_header_when_it_is_not_utf8_is_read_as_octets(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path, {"echo": _echo}) as rig:
+        wire = await rig.connect()
+        fields = (
+            f"Host: {rig.host}\r\nContent-Length: 1\r\nContent-Type: \x93\r\nAccept: \xff\r\nConnection: close\r\n\r\n"
+        )
+        wire.send(b"PUT /echo HTTP/1.1\r\n" + fields.encode("latin-1") + b"x")
+        assert (await wire.reply()).status == 200
+
+
 async def test_path_when_it_is_not_utf8_is_refused(tmp_path: Path) -> None:
     async with running_gateway(tmp_path, {"form": _describe}) as rig:
         assert (await rig.ask("GET", "/form/%ff")).status == 400

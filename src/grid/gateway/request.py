@@ -116,7 +116,7 @@ class GatewayRequest(http.Request):
         """The headers are complete."""
         self.method, self.uri = self.channel._command, self.channel._path
         self.clientproto = self.channel._version
-        kind = self.getHeader("content-type") or ""
+        kind = (self.getHeader(b"content-type") or b"").decode("latin-1")
         gateway = self.factory.gateway
         self.body = Body(
             length,
