@@ -67,7 +67,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "ls-after-all": ["ls", "w:sub"],
 }
 
-_CLOCK = re.compile(r"\d{4}-\d\d-\d\d_\d\d:\d\d:\d\dZ|elapsed time: .*|\d+\.\d+ (?=seconds)")
+_CLOCK = re.compile(r"\d+h \d+m \d+s|\d{4}-\d\d-\d\d_\d\d:\d\d:\d\dZ|elapsed time: .*|\d+\.\d+ (?=seconds)")
 _ENCODED = re.compile(r"(size-directories|largest-directory)(?=\W).*")
 """Entries hold times whose digits are as many as they happen to be."""
 
