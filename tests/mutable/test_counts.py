@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from grid.drive import Request
 from grid.mutable import mapplan, treerows, window
 from grid.mutable.geometry import FormatName
 from grid.mutable.node import Modifier
+from grid.mutable.readbatch import BATCH_BYTES, Batch
+from grid.mutable.readplan import ReadPlan
 from grid.mutable.session import Gathering
 from tests.support.long_files import Repeated
 from tests.support.mutable_grid import MutableGrid, Shape
@@ -171,3 +174,20 @@ def test_read_when_several_batches_come_at_once_then_proves_the_hashes_of_each_s
     monkeypatch.setattr(window, "prove_chunk", prove)
     assert grid.read(cap.read_cap()) == contents
     assert proven and len(proven) == len(set(proven))
+
+
+def test_read_when_there_are_many_shares_then_looks_at_each_batch_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = MutableGrid(20, Shape(k=20, n=40, happy=20))
+    contents = random.Random(1).randbytes(40 * 2**20)
+    cap = grid.create(contents, "mdmf")
+    looked: list[Batch] = []
+    fetch = ReadPlan._fetch
+
+    def counted(plan: ReadPlan, batch: Batch, now: float) -> list[Request]:
+        looked.append(batch)
+        return fetch(plan, batch, now)
+
+    monkeypatch.setattr(ReadPlan, "_fetch", counted)
+    assert grid.read(cap.read_cap()) == contents
+    assert len(set(looked)) >= len(contents) // BATCH_BYTES
+    assert len(looked) <= 2 * len(set(looked))

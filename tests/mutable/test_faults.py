@@ -10,7 +10,7 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from grid.caps import KnownCap
-from grid.errors import ConflictError, NotEnoughSharesError, NotHappyError
+from grid.errors import ConflictError, NotEnoughSharesError, NotHappyError, PeerGoneError
 from grid.mutable.geometry import FormatName
 from grid.ports import Buffer
 from tests.support.mutable_grid import MutableGrid, Shape
@@ -203,3 +203,23 @@ def test_read_when_one_server_has_all_shares_and_one_is_bad_then_uses_the_others
     grid.servers[0].script.corrupt[(2, 30_000)] = 1
     with pytest.raises(NotEnoughSharesError):
         grid.read(cap)
+
+
+def test_read_when_a_server_dies_between_blocks_and_their_hashes_then_another_gives_both() -> None:
+    grid = MutableGrid()
+    contents = random.Random(5).randbytes(60 * SEGMENT)
+    cap = grid.create(contents, "mdmf")
+    (server, _), *_ = grid.shares(cap)[0]
+    answer, asked = server.read_slot, 0
+
+    async def read_slot(*arguments: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked != 2:  # The first batch's message, which fetches the hashes for the others too.
+            return await answer(*arguments)
+        await grid.runtime.clock.sleep(0.1)
+        raise PeerGoneError("gone")
+
+    server.read_slot = read_slot  # type: ignore[assignment,method-assign]
+    assert grid.read(cap.read_cap()) == contents
+    assert asked > 2

@@ -59,7 +59,8 @@ class Fetch:
 class Batch:
     """Segments first .. first + count, all in one chunk of leaves. share_bytes: of one share; text_bytes: of all.
 
-    runs: share number to (where it came from, its octets).
+    runs: share number to (where it came from, its octets). settled: k of them are here or on their way, so that there
+    is nothing to ask for until a share of the file is late or lost.
     """
 
     first: int
@@ -73,6 +74,7 @@ class Batch:
     fetches: list[Fetch] = field(factory=list, repr=False)
     text: Buffer = field(default=b"", repr=False)
     delivering: bool = False
+    settled: bool = False
 
 
 class BatchCutter:

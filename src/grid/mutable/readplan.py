@@ -120,7 +120,8 @@ class ReadPlan:
         self._cut()
         for batch in self._batches:
             if batch.state is BatchState.FETCHING:
-                requests += self._fetch(batch, now)
+                if not batch.settled:
+                    requests += self._fetch(batch, now)
                 requests += self._open(batch)
         requests += self._deliver()
         self._judge()
@@ -163,6 +164,12 @@ class ReadPlan:
                     fetch.late = True
                     if fetch.hashes is not None:
                         fetch.share.overdue.add(fetch.hashes)
+                self._unsettle()
+
+    def _unsettle(self) -> None:
+        """Look at every batch again: what it was promised, or what proves it, may not come."""
+        for batch in self._batches:
+            batch.settled = False
 
     def _cut(self) -> None:
         in_flight = sum(batch.text_bytes for batch in self._batches)
@@ -175,8 +182,9 @@ class ReadPlan:
         """Ask for the shares that a batch still lacks."""
         k = self._geometry.k
         secured = {number for number, (share, _) in batch.runs.items() if not share.is_overdue(batch)}
-        secured |= {fetch.share.number for fetch in batch.fetches if not fetch.late}
+        secured |= {fetch.share.number for fetch in batch.fetches if fetch.share.usable and not fetch.late}
         chosen = self._choose(batch, secured, k - len(secured))
+        batch.settled = len(secured) + len(chosen) >= k
         by_message: dict[tuple[ServerId, tuple[Range, ...]], list[Fetch]] = {}
         for share in chosen:
             run = share.run_at_hand(batch)
@@ -242,16 +250,30 @@ class ReadPlan:
             if not share.usable:
                 continue
             if pieces is None or len(pieces) != len(request.ranges):
-                share.usable = False
+                self._leave(share)
             elif not share.is_current(pieces[0]):
-                share.usable = False
+                self._leave(share)
                 self._moved = True
             else:
                 if fetch.hashes is not None:
                     share.take_hashes(batch, request.ranges, pieces)
                 run = fetch.take(request.ranges[1][0], pieces[1])
-                if run is not None:
-                    batch.runs.setdefault(share.number, (share, run))
+                held = batch.runs.get(share.number)
+                if run is not None and (held is None or held[0].is_overdue(batch)):
+                    batch.runs[share.number] = (share, run)
+
+    def _leave(self, share: HeldShare) -> None:
+        """Expect nothing more of a share; what has come of it stays of use only where its proof has come too."""
+        share.usable = False
+        for batch in self._batches:
+            if batch.state is BatchState.FETCHING and not share.hashes_at_hand(batch):
+                self._forget_run(batch, share)
+        self._unsettle()
+
+    def _forget_run(self, batch: Batch, share: HeldShare) -> None:
+        held = batch.runs.get(share.number)
+        if held is not None and held[0] is share:
+            del batch.runs[share.number]
 
     def _lose(self, request: ReadSlot, error: GridError) -> None:
         """A server failed: nothing else that it was asked for is waited for."""
@@ -259,7 +281,7 @@ class ReadPlan:
         self._paces.of(request.server_id).slow = True
         for share in self._held:
             if share.server_id == request.server_id:
-                share.usable = False
+                self._leave(share)
         for other, (batch, fetches, watch) in list(self._fetches.items()):
             if other.server_id == request.server_id:
                 del self._fetches[other]
@@ -271,6 +293,8 @@ class ReadPlan:
 
     def _open(self, batch: Batch) -> list[Request]:
         k = self._geometry.k
+        if len(batch.runs) < k:
+            return []
         ready = sorted(number for number, (share, _) in batch.runs.items() if share.hashes_at_hand(batch))[:k]
         if len(ready) < k or any(batch.chunk_first in batch.runs[number][0].proving for number in ready):
             return []
@@ -307,11 +331,10 @@ class ReadPlan:
 
     def _reject(self, share: HeldShare, reason: str, now: float) -> None:
         """Drop a bad share, and only it, from everything."""
-        share.usable = False
+        self._leave(share)
         for batch in self._batches:
-            held = batch.runs.get(share.number)
-            if held is not None and held[0] is share and batch.state is BatchState.FETCHING:
-                del batch.runs[share.number]
+            if batch.state is BatchState.FETCHING:
+                self._forget_run(batch, share)
         if share.place in self._bad:
             return
         self._bad[share.place] = reason
@@ -334,7 +357,7 @@ class ReadPlan:
         """End the read when a batch lacks shares, and nothing is on its way that could help."""
         k = self._geometry.k
         for batch in self._batches:
-            if batch.state is not BatchState.FETCHING:
+            if batch.state is not BatchState.FETCHING or batch.settled:
                 continue
             numbers = {fetch.share.number for fetch in batch.fetches} | set(batch.runs)
             if len(numbers) >= k or self._error is not None:
