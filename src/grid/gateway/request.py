@@ -22,15 +22,11 @@ from grid.gateway.body import Body, gone
 from grid.gateway.exchange import Exchange, Headers, split_path
 from grid.gateway.faults import BadRequest, HttpFault, InternalError, RequestTimeout, ServiceUnavailable, fault_of
 from grid.gateway.guards import check_host, check_origin, loggable
+from grid.gateway.pace import BodyPace
 from grid.gateway.spool import Spool
 from grid.gateway.websocket import SwitchingAnswer
-from grid.limits import (
-    GATEWAY_BODY_PACE,
-    GATEWAY_BODY_PERIOD_S,
-    GATEWAY_DISCARDED,
-    GATEWAY_STALL_S,
-)
-from grid.ports import Buffer, Timer
+from grid.gateway.writer import Writer
+from grid.limits import GATEWAY_DISCARDED
 
 if TYPE_CHECKING:
     from grid.gateway.server import GatewayFactory
@@ -44,50 +40,6 @@ COMMON = (
     ("X-Content-Type-Options", "nosniff"),
 )
 """On every answer. [spec webapi 1.4]"""
-
-
-class Writer:
-    """Where an answer's octets go; waits while the client does not take them."""
-
-    def __init__(self, request: GatewayRequest) -> None:
-        self._request = request
-        self._ready: Deferred[None] | None = None
-        self._is_paused = False
-        self._stall: Timer | None = None
-        self.written = 0
-
-    async def write(self, data: Buffer) -> None:
-        """Take the octets; the head goes before the first of them."""
-        if self._is_paused:
-            self._ready = Deferred()
-            await self._ready
-        if len(data):
-            self._request.begin_answer()
-            self.written += len(data)
-            self._request.write(data if isinstance(data, bytes) else bytes(data))
-
-    def pauseProducing(self) -> None:
-        """The client is slower than we are."""
-        self._is_paused = True
-        if self._stall is None:
-            self._stall = self._request.clock.call_later(GATEWAY_STALL_S, self._request.abort)
-
-    def resumeProducing(self) -> None:
-        """The client took what it was sent."""
-        self._is_paused = False
-        self._relax()
-        ready, self._ready = self._ready, None
-        if ready is not None:
-            ready.callback(None)
-
-    def stopProducing(self) -> None:
-        """The client is gone; the request hears of it too."""
-        self._relax()
-
-    def _relax(self) -> None:
-        if self._stall is not None:
-            self._stall.cancel()
-            self._stall = None
 
 
 class GatewayRequest(http.Request):
@@ -106,8 +58,7 @@ class GatewayRequest(http.Request):
         self._has_begun = False
         self._is_over = False
         self._shown = "/"
-        self._pace: Timer | None = None
-        self._paced = 0
+        self._pace: BodyPace | None = None
         self._sent = 0
 
     # What the channel says.
@@ -127,7 +78,8 @@ class GatewayRequest(http.Request):
         )
         self.factory.requests.add(self)
         self.started_at = self.clock.now()
-        self._watch_pace()
+        self._pace = BodyPace(self.clock, self.body, self._body_is_late)
+        self._pace.watch()
         self.clock.call_later(0, self._start)
 
     def handleContentChunk(self, data: bytes) -> None:
@@ -278,8 +230,8 @@ class GatewayRequest(http.Request):
         else:
             # Closing over what is still on its way would lose the answer for the client.
             self.body.discard()
-            self._relax()
-            self._pace = self.clock.call_later(GATEWAY_BODY_PERIOD_S, self._hang_up)
+            if self._pace is not None:
+                self._pace.end(self._hang_up)
 
     async def _stream(self, answer: StreamedAnswer) -> None:
         writer = Writer(self)
@@ -334,24 +286,12 @@ class GatewayRequest(http.Request):
             self.channel.persistent = False
             self._finish()
 
-    def _watch_pace(self) -> None:
-        """Look again and again whether the body comes on."""
-        self._pace = self.clock.call_later(GATEWAY_BODY_PERIOD_S, self._check_pace)
-
-    def _check_pace(self) -> None:
-        body = self.body
-        if body is None or body.has_ended or self._is_over:
-            return
-        if body.is_wanted and body.received - self._paced < GATEWAY_BODY_PACE:
-            if not self._has_begun and self._task is not None:
-                body.fail(RequestTimeout("the body comes too slowly"))
-            else:
-                self.abort()
-            return
-        self._paced = body.received
-        self._watch_pace()
+    def _body_is_late(self) -> None:
+        if self.body is not None and not self._has_begun and self._task is not None:
+            self.body.fail(RequestTimeout("the body comes too slowly"))
+        else:
+            self.abort()
 
     def _relax(self) -> None:
         if self._pace is not None:
-            self._pace.cancel()
-            self._pace = None
+            self._pace.stop()
