@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from grid.cli.main import main
+from grid.cli.runner import CLEAN_UP_S
+from grid.node.config import parse_config
 
 DEPLOY = Path(__file__).resolve().parent.parent / "deploy"
 UNITS = sorted(DEPLOY.glob("*.service"))
@@ -73,6 +75,14 @@ def test_unit_when_started_runs_a_command_that_there_is(unit: Path, capsys: pyte
     assert program == "/opt/grid/bin/grid"
     assert main([command, "--help"]) == 0
     assert capsys.readouterr().out
+
+
+def test_node_when_it_is_stopped_has_the_time_that_it_gives_to_what_is_under_way() -> None:
+    needed_s = parse_config("", "grid.cfg").web_drain_s + CLEAN_UP_S
+    for unit in UNITS:
+        assert float(_read(unit)["Service"]["TimeoutStopSec"].removesuffix("s")) > needed_s
+    for service in _compose()["services"].values():
+        assert float(service["stop_grace_period"].removesuffix("s")) > needed_s
 
 
 def test_script_when_it_makes_nodes_uses_options_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:

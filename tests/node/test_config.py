@@ -167,3 +167,25 @@ def test_settings_do_not_show_the_introducer_in_their_repr() -> None:
     settings = parse_config("[client]\nintroducer.furl = pb://aaaa@tcp:h:1/secretname\n", "x")
     assert settings.client.introducer_furl == "pb://aaaa@tcp:h:1/secretname"
     assert "secretname" not in repr(settings)
+
+
+def test_web_gateway_settings_are_read() -> None:
+    settings = parse_config("[node]\nweb.drain_timeout = 5\nweb.allowed_hosts = A.example, 10.0.0.1,[::0:1]\n", "x")
+    assert settings.web_drain_s == 5
+    assert settings.web_hosts == ("a.example", "10.0.0.1", "[::1]")
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("web.drain_timeout = 86401", "web.drain_timeout: expected a whole number from 0 to 86400"),
+        ("web.drain_timeout = 1m", "web.drain_timeout: expected a whole number"),
+        ("web.allowed_hosts = a.example:80", "web.allowed_hosts: expected names of hosts"),
+        ("web.allowed_hosts = http://a.example/", "web.allowed_hosts: expected names of hosts"),
+        ("web.allowed_hosts = a b", "web.allowed_hosts: expected names of hosts"),
+        ("web.allowed_hosts = *.example", "web.allowed_hosts: expected names of hosts"),
+    ],
+)
+def test_web_gateway_settings_that_cannot_be_used_are_refused(line: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        parse_config(f"[node]\n{line}\n", "x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import stat
@@ -10,28 +11,15 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from grid.gateway.guards import LOOPBACK_HOSTS
-from grid.node.gateway import place_to_listen
-
-
-@pytest.mark.parametrize(
-    ("text", "place", "is_local"),
-    [
-        ("3456", "tcp:3456:interface=127.0.0.1", True),
-        ("tcp:0", "tcp:0:interface=127.0.0.1", True),
-        ("tcp:1:interface=0.0.0.0", "tcp:1:interface=0.0.0.0", False),
-        ("tcp:1:interface=\\:\\:1", "tcp:1:interface=\\:\\:1", True),
-        ("ssl:1:privateKey=k:certKey=c", "ssl:1:privateKey=k:certKey=c:interface=127.0.0.1", True),
-        ("unix:/tmp/s", "unix:/tmp/s", False),
-    ],
-)
-def test_place_is_this_machine_alone_unless_an_interface_is_named(text: str, place: str, is_local: bool) -> None:
-    assert place_to_listen(text) == (place, LOOPBACK_HOSTS if is_local else None)
+from tests.cli.command import grid
 
 
 def _client_directory(tmp_path: Path, more: str = "", storage: str = "[storage]\nenabled = false\n") -> Path:
@@ -108,6 +96,122 @@ def test_gateway_when_it_listens_on_a_socket_in_the_file_system_answers_there(tm
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             assert connection.recv(12) == b"HTTP/1.1 200"
         assert not (directory / "node.url").exists()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+
+
+HALF = b"x" * 20
+"""Of a file that is all in its capability: it takes no server."""
+
+
+@contextmanager
+def _uploading(directory: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], socket.socket]]:
+    """A gateway that was sent the first half of a file."""
+    process = _run(directory, "gateway", "--listen", "0", *arguments)
+    try:
+        where = urllib.parse.urlsplit(_url(directory))
+        with socket.create_connection((where.hostname, where.port), timeout=60) as connection:
+            head = f"PUT /uri HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Length: {2 * len(HALF)}\r\n\r\n"
+            connection.sendall(head.encode() + HALF)
+            # An answer on another connection: the head was read by then.
+            urllib.request.urlopen(f"{where.geturl()}healthz", timeout=20).close()
+            yield process, connection
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _wait_until_closed(url: str) -> None:
+    """Return when nothing listens there any more."""
+    where = urllib.parse.urlsplit(url)
+    while True:
+        try:
+            socket.create_connection((where.hostname, where.port), timeout=5).close()
+        except ConnectionRefusedError:
+            return
+        time.sleep(0.05)
+
+
+def test_gateway_when_told_to_end_lets_a_transfer_come_to_its_end(tmp_path: Path) -> None:
+    directory = _client_directory(tmp_path)
+    with _uploading(directory) as (process, connection):
+        process.send_signal(signal.SIGTERM)
+        _wait_until_closed(_url(directory))
+        process.send_signal(signal.SIGTERM)  # Of somebody who does not know that it was told already.
+        connection.sendall(HALF)
+        answer = connection.makefile("rb").read()
+        assert answer.startswith(b"HTTP/1.1 200") and b"URI:LIT:" in answer
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+    assert "1 requests are under way: they have 60 s to end" in out
+
+
+def test_gateway_when_a_transfer_takes_longer_than_it_may_cuts_it(tmp_path: Path) -> None:
+    directory = _client_directory(tmp_path, "web.drain_timeout = 1\n")
+    with _uploading(directory) as (process, connection):
+        process.send_signal(signal.SIGTERM)
+        try:
+            assert connection.recv(100) == b""
+        except ConnectionResetError:
+            pass
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+
+
+def test_stop_when_a_transfer_runs_waits_for_it_and_says_so(tmp_path: Path) -> None:
+    directory = _client_directory(tmp_path, "web.drain_timeout = 300\n")
+    with _uploading(directory) as (process, connection):
+        with subprocess.Popen(
+            [sys.executable, "-m", "grid.cli", "stop", str(directory)], stderr=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as stopping:
+            assert stopping.stderr is not None and stopping.stdout is not None
+            assert b"lets requests under way end: 325 s at most" in stopping.stderr.readline()
+            assert stopping.poll() is None and process.poll() is None
+            connection.sendall(HALF)
+            assert b"URI:LIT:" in connection.makefile("rb").read()
+            assert stopping.stdout.read() == b"the node has ended\n"
+        assert stopping.returncode == 0
+        assert process.wait(timeout=30) == 0
+
+
+def test_stop_when_told_not_to_wait_cuts_the_transfer(tmp_path: Path) -> None:
+    directory = _client_directory(tmp_path)
+    with _uploading(directory) as (process, _):
+        done = grid("stop", directory, "--now")
+        assert (done.code, done.line, done.err) == (0, "the node has ended", "")
+        assert process.wait(timeout=30) == 130
+    assert grid("stop", directory).line == "no node was running"
+
+
+@pytest.mark.parametrize(
+    ("place", "url", "asked"),
+    [
+        ("tcp:0:interface=0.0.0.0", r"http://127\.0\.0\.1:[0-9]+/", "10.1.2.3"),
+        ("tcp:0:interface=127.0.0.2", r"http://127\.0\.0\.2:[0-9]+/", "127.0.0.2"),
+        ("tcp6:0", r"http://\[::1\]:[0-9]+/", "[::1]"),
+        (r"tcp6:0:interface=\:\:", r"http://\[::1\]:[0-9]+/", "[fe80::1]"),
+    ],
+    ids=["everywhere", "second", "loopback6", "everywhere6"],
+)
+def test_gateway_when_it_listens_elsewhere_says_where_and_knows_its_names(
+    tmp_path: Path, place: str, url: str, asked: str
+) -> None:
+    directory = _client_directory(tmp_path, "web.allowed_hosts = files.example\n")
+    process = _run(directory, "gateway", "--listen", place)
+    try:
+        found = _url(directory)
+        assert re.fullmatch(url, found)
+        for host, status in ((asked, 200), ("files.example:99", 200), ("attacker.example", 421)):
+            request = urllib.request.Request(f"{found}healthz", headers={"Host": host})
+            try:
+                with urllib.request.urlopen(request, timeout=20) as answer:
+                    assert answer.status == status
+            except urllib.error.HTTPError as refused:
+                with refused:
+                    assert refused.status == status
+                    assert b"web.allowed_hosts = attacker.example" in refused.read()
     finally:
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=30)

@@ -30,10 +30,10 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
     from grid.errors import ConfigError
     from grid.node.descriptors import raise_descriptor_limit
     from grid.node.directory import NodeKind, open_directory
-    from grid.node.gateway import DEFAULT_PORT
     from grid.node.log import LineLog
     from grid.node.running import claim
     from grid.node.services import run_node
+    from grid.node.web_address import DEFAULT_PORT
     from grid.runtime import make_runtime
 
     node = open_directory(Path(directory if directory is not None else ctx.find_root().obj))
@@ -49,7 +49,7 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
     raise_descriptor_limit()
     with claim(node.path):
         try:
-            run_task(task, log)
+            run_task(task, log, node.settings.web_drain_s)
         except InterruptedBySignal as stopped:
             log.say("stopped")
             return 0 if stopped.number == signal.SIGTERM else 128 + stopped.number

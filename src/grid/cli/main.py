@@ -26,6 +26,7 @@ _COMMANDS = {
     "create": "grid.cli.create:create",
     "run": "grid.cli.run:run",
     "gateway": "grid.cli.gateway:gateway",
+    "stop": "grid.cli.stop:stop",
     "put": "grid.cli.put:put",
     "get": "grid.cli.get:get",
     "cp": "grid.cli.cp:cp",

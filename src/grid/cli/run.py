@@ -40,7 +40,7 @@ def run(ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, all
     raise_descriptor_limit()
     with claim(node.path):
         try:
-            run_task(task, log)
+            run_task(task, log, node.settings.web_drain_s if node.settings.web_port else 0.0)
         except InterruptedBySignal as stopped:
             log.say("stopped")
             return 0 if stopped.number == signal.SIGTERM else 128 + stopped.number

@@ -1,7 +1,7 @@
 """Runs one coroutine on the reactor, from its start to its end, and stops as soon as it has ended.
 
 Ctrl-C and SIGTERM cancel the coroutine, whose `finally` blocks still run (an upload takes its shares back, a node
-closes down); a second one ends the process at once.
+closes down); a second one ends the process at once, but for a second SIGTERM where others' requests may be under way.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from grid.errors import CancelledError
 
 T = TypeVar("T")
 
-_CLEAN_UP_S = 20.0
-"""How long an interrupted command may take to clean up."""
+CLEAN_UP_S = 20.0
+"""How long an interrupted command may take to clean up, beside what it lets come to its own."""
 
 
 class InterruptedBySignal(CancelledError):
@@ -34,17 +34,20 @@ class InterruptedBySignal(CancelledError):
         self.number = number
 
 
-def run_task(task: Callable[[Any], Coroutine[Any, Any, T]], observer: ILogObserver | None = None) -> T:
+def run_task(
+    task: Callable[[Any], Coroutine[Any, Any, T]], observer: ILogObserver | None = None, drain_s: float = 0.0
+) -> T:
     """The coroutine's result, or its error raised; InterruptedBySignal if a signal ended it. Once per process.
 
     task: takes the reactor and makes the coroutine. observer: gets the log; none: with GRID_DEBUG=1 stderr does.
+    drain_s: how long the task waits, once it is interrupted, for what others began.
     """
     from twisted.internet import reactor as global_reactor
 
     reactor: Any = global_reactor
     _begin_logging(observer)
     outcome: list[Any] = []
-    interruption = _Interruption(reactor)
+    interruption = _Interruption(reactor, drain_s)
 
     def ended(result: object) -> None:
         outcome.append(result)
@@ -73,18 +76,21 @@ def run_task(task: Callable[[Any], Coroutine[Any, Any, T]], observer: ILogObserv
 class _Interruption:
     """Turns the first signal into a cancellation, the second into the end of the process."""
 
-    def __init__(self, reactor: Any) -> None:  # noqa: ANN401 - Twisted's reactors have no common type
+    def __init__(self, reactor: Any, drain_s: float) -> None:  # noqa: ANN401 - Twisted's reactors have no common type
         self._reactor = reactor
+        self._drain_s = drain_s
         self.number: int | None = None
         self.task: Deferred[None] | None = None
 
     def watch(self) -> None:
         def interrupt(number: int, frame: object) -> None:
             if self.number is not None:
+                if self._drain_s and number == signal.SIGTERM:
+                    return  # Asked again by somebody who does not know; Ctrl-C is how not to wait.
                 os._exit(130)
             self.number = number
             self._reactor.callFromThread(self._cancel)
-            self._reactor.callFromThread(self._reactor.callLater, _CLEAN_UP_S, os._exit, 130)
+            self._reactor.callFromThread(self._reactor.callLater, self._drain_s + CLEAN_UP_S, os._exit, 130)
 
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, interrupt)

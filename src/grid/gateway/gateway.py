@@ -14,6 +14,7 @@ from grid.directory.filestore import FileStore
 from grid.gateway.eventstream import EventStreams
 from grid.gateway.exchange import Exchange
 from grid.gateway.faults import Forbidden, Unauthorized
+from grid.gateway.guards import AllowedHosts
 from grid.gateway.history import History
 from grid.gateway.logstream import LogStreams
 from grid.gateway.openfiles import OpenFiles
@@ -27,13 +28,14 @@ from grid.gateway.uploads import Stores
 class GatewaySettings:
     """spool_directory: where uploads are kept while they are; private. api_token: of this start of the node.
 
-    hosts: names that a Host header may have, None for any. happy: servers that a put takes.
+    hosts: what a Host header may have, None for anything. happy: servers that a put takes. drain_s: how long requests
+    under way may go on when the gateway ends.
     """
 
     spool_directory: Path
     static_directory: Path
     api_token: bytes = field(repr=False)
-    hosts: frozenset[str] | None = None
+    hosts: AllowedHosts | None = None
     happy: int = 7
     nickname: str = ""
     incidents_directory: Path | None = None

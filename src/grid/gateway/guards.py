@@ -6,18 +6,40 @@ forms post anywhere. Both are told apart by headers that programs do not send an
 
 from __future__ import annotations
 
+import re
+from ipaddress import ip_address
 from urllib.parse import urlsplit
+
+from attrs import frozen
 
 from grid.gateway.exchange import Headers
 from grid.gateway.faults import BadRequest, Forbidden, MisdirectedRequest
 
-LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
+@frozen
+class AllowedHosts:
+    """What a gateway may be called in a Host header. names: lower case, IPv6 addresses in brackets.
+
+    any_address: any IP address will do: a page that a browser has under an address was not sent there by a name.
+    """
+
+    names: frozenset[str]
+    any_address: bool = False
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names or (self.any_address and _is_address(name))
+
+
+LOOPBACK_HOSTS = AllowedHosts(frozenset({"127.0.0.1", "localhost", "[::1]"}))
+
+MAX_SHOWN = 253
+
+_NAME = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]", re.ASCII)
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"same-origin", "none"})
 
 
-def check_host(headers: Headers, hosts: frozenset[str] | None) -> str:
+def check_host(headers: Headers, hosts: AllowedHosts | None) -> str:
     """The Host as it came; MisdirectedRequest if it is none of these (None: any), BadRequest if it is no host at all."""
     host = headers.get("host")
     if (
@@ -27,7 +49,7 @@ def check_host(headers: Headers, hosts: frozenset[str] | None) -> str:
     ):
         raise BadRequest("the request needs a Host header with a host in it")
     if hosts is not None and _name(host) not in hosts:
-        raise MisdirectedRequest("this gateway is not called that; use the address that it listens on")
+        raise MisdirectedRequest(_explain(_name(host)), shape="page")
     return host
 
 
@@ -57,6 +79,24 @@ def loggable(segments: tuple[str, ...], t: str) -> str:
     rest = "/..." if len(segments) > 1 else ""
     view = t if t.isascii() and t.replace("-", "").replace("_", "").isalnum() and len(t) < 40 else ""
     return f"/{shown if len(shown) < 40 else ''}{rest}{'?t=' + view if view else ''}"
+
+
+def _explain(name: str) -> str:
+    """What to do about a name that is not ours; the name itself only where it is one."""
+    shown = name if _NAME.fullmatch(name) and len(name) <= MAX_SHOWN else "NAME"
+    return (
+        f"this gateway does not answer to that name, so that no page of others can pass for one of its own. Use the address"
+        f" that it listens on; or, if it is to have this name, say web.allowed_hosts = {shown} in section [node] of its"
+        f" configuration, and start it again"
+    )
+
+
+def _is_address(name: str) -> bool:
+    bracketed = name.startswith("[")
+    try:
+        return (ip_address(name[1:-1] if bracketed else name).version == 6) == bracketed
+    except ValueError:
+        return False
 
 
 def _name(host: str) -> str:

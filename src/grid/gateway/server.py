@@ -24,6 +24,9 @@ from grid.ports import Timer
 _SEND_SIZE = 2**20
 """Octets given to the socket at once."""
 
+_FAREWELL_S = 15.0
+"""How long the end of a gateway waits for a client to take the last of an answer over TLS, and to close its side."""
+
 
 class GatewayChannel(http.HTTPChannel):
     """One connection."""
@@ -38,11 +41,13 @@ class GatewayChannel(http.HTTPChannel):
     def __init__(self) -> None:
         super().__init__()
         self._header_timer: Timer | None = None
+        self._farewell: Timer | None = None
         self._receive: Callable[[bytes], None] | None = None
 
     def connectionMade(self) -> None:
         """Begin; what a stranger may take his time for is bounded from here on."""
         super().connectionMade()
+        self.factory.connections.add(self)
         self.transport.SEND_LIMIT = _SEND_SIZE
         self.setTimeout(GATEWAY_IDLE_S)
 
@@ -64,14 +69,32 @@ class GatewayChannel(http.HTTPChannel):
 
     def requestDone(self, request: Any) -> None:
         """Wait for the next request, for a while."""
+        if self.factory.is_closing:
+            self.persistent = False
         super().requestDone(request)
+        if self.factory.is_closing:
+            self.hang_up()
         if self.persistent:
             self.setTimeout(GATEWAY_IDLE_S)
 
     def connectionLost(self, reason: Any = connectionDone) -> None:
         """The client went away."""
         self._relax()
+        if self._farewell is not None:
+            self._farewell.cancel()
         super().connectionLost(reason)
+        self.factory.lost(self)
+
+    def hang_up(self) -> None:
+        """Close once all that was written has gone out, unless a request is under way."""
+        if self._has_headers():
+            return
+        self.loseConnection()
+        if self.isSecure() and self._farewell is None:
+            # TLS waits for the other side's farewell, which may never come.
+            self._farewell = self.factory.gateway.store.runtime.clock.call_later(
+                _FAREWELL_S, self.transport.abortConnection
+            )
 
     def switch(self, receive: Callable[[bytes], None]) -> None:
         """The connection is no longer HTTP: what comes from now on, and came behind the request, is for `receive`."""
@@ -115,6 +138,7 @@ class GatewayFactory(http.HTTPFactory):
         self.routes = routes
         self.requests: set[GatewayRequest] = set()
         self.is_closing = False
+        self.connections: set[GatewayChannel] = set()
         self._idle: Deferred[None] | None = None
 
     def buildProtocol(self, address: Any) -> Any:
@@ -130,15 +154,21 @@ class GatewayFactory(http.HTTPFactory):
         """Twisted's own access log has whole URLs in it."""
 
     def forget(self, request: GatewayRequest) -> None:
-        """The request is over."""
+        """The request is over; its answer may still be on its way out."""
         self.requests.discard(request)
-        if not self.requests and self._idle is not None and not self._idle.called:
+
+    def lost(self, channel: GatewayChannel) -> None:
+        """The connection is gone."""
+        self.connections.discard(channel)
+        if not self.connections and self._idle is not None and not self._idle.called:
             self._idle.callback(None)
 
     async def drain(self, seconds: float) -> None:
-        """Let what runs end, for so long; then cut it."""
+        """Let what runs end, for so long; then cut it. An answer has ended when the last of it has gone out."""
         self.is_closing = True
-        if self.requests:
+        for channel in list(self.connections):
+            channel.hang_up()
+        if self.connections:
             self._idle = Deferred()
             timer = self.gateway.store.runtime.clock.call_later(seconds, self._cut)
             try:
@@ -147,6 +177,6 @@ class GatewayFactory(http.HTTPFactory):
                 timer.cancel()
 
     def _cut(self) -> None:
-        for request in list(self.requests):
-            request.abort()
-            self.forget(request)
+        for channel in list(self.connections):
+            channel.transport.abortConnection()
+            self.lost(channel)

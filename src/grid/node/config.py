@@ -16,13 +16,14 @@ from attrs import field, frozen
 from grid.errors import ConfigError
 from grid.limits import MAX_SEGMENT_SIZE, MAX_SHARES
 from grid.node.known_keys import unknown_keys
-from grid.node.quantities import parse_boolean, parse_day, parse_duration, parse_size, parse_whole
+from grid.node.quantities import parse_boolean, parse_day, parse_duration, parse_hosts, parse_size, parse_whole
 
 T = TypeVar("T")
 Durability = Literal["full", "none"]
 Transport = Literal["auto", "foolscap", "http"]
 
 DEFAULT_SEGMENT_SIZE = 2**20
+MAX_DRAIN_S = 86400
 
 
 @frozen(kw_only=True)
@@ -80,7 +81,8 @@ class NodeSettings:
     """Everything a configuration file says.
 
     tub_port: endpoint descriptions; () if none was given, None if disabled. tub_location: hints, may hold `AUTO`; None
-    if disabled. tcp_handler: what may open TCP connections; reveal_address: whether it may do so directly. grid_managers: names and texts of the keys that
+    if disabled. web_hosts: names that the web gateway answers to beside those it has anyway; `*` for any. web_drain_s: how
+    long its requests may go on when the node ends. tcp_handler: what may open TCP connections; reveal_address: whether it may do so directly. grid_managers: names and texts of the keys that
     permit uploads. warnings: one line each for what was not understood.
     """
 
@@ -89,6 +91,8 @@ class NodeSettings:
     tub_location: tuple[str, ...] | None = ("AUTO",)
     web_port: str | None = None
     web_static: str = "public_html"
+    web_hosts: tuple[str, ...] = ()
+    web_drain_s: int = 60
     temporary_directory: str = "tmp"
     keepalive_s: int | None = None
     disconnect_s: int | None = None
@@ -142,6 +146,8 @@ def parse_config(text: str, file_name: str) -> NodeSettings:
         tub_location=location,
         web_port=node.text("web.port"),
         web_static=node.text("web.static") or "public_html",
+        web_hosts=node.read("web.allowed_hosts", parse_hosts, ()),
+        web_drain_s=node.read("web.drain_timeout", lambda text: parse_whole(text, most=MAX_DRAIN_S), 60),
         temporary_directory=node.text("tempdir") or "tmp",
         keepalive_s=node.read("timeout.keepalive", parse_whole, None),
         disconnect_s=node.read("timeout.disconnect", parse_whole, None),

@@ -9,6 +9,7 @@ import os
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, overload
 
 from attrs import define, frozen
@@ -20,24 +21,23 @@ from grid.directory.filestore import FileStore
 from grid.errors import ConfigError, GridError, PeerTimeoutError
 from grid.gateway.blacklist import Blacklist
 from grid.gateway.gateway import Gateway, GatewaySettings, ServerView
-from grid.gateway.guards import LOOPBACK_HOSTS
+from grid.gateway.guards import AllowedHosts
 from grid.gateway.server import GatewayFactory
 from grid.gateway.site import make_site
 from grid.node.client import Client
 from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
 from grid.node.redaction import one_line
+from grid.node.web_address import allowed_hosts, place_to_listen, url_of
 from grid.ports import ServerId, StorageServer, Timer
 from grid.runtime import Tasks, with_deadline
 from grid.wire.status import ConnectionState, ConnectionStatus
 
-DEFAULT_PORT = "tcp:3456:interface=127.0.0.1"
 LOOK_S = 30.0
 """How often servers that are not connected are tried again, and connected ones asked how they are."""
 
 ANSWER_S = 15.0
 TOKEN_SIZE = 32
-_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class LiveServers(Sequence[StorageServer]):
@@ -132,11 +132,11 @@ class LiveClient:
 
 @frozen(kw_only=True)
 class Listening:
-    """A gateway that listens, and its address on this machine."""
+    """A gateway that listens, and its address; None for a socket in the file system."""
 
     gateway: Gateway
     factory: GatewayFactory
-    url: str
+    url: str | None
 
 
 @asynccontextmanager
@@ -152,7 +152,8 @@ async def running_gateway(
     description: where to listen, as `[node] web.port` has it.
     """
     where = f"{directory.config_file}: section [node], key web.port"
-    description, hosts = place_to_listen(description)
+    description = place_to_listen(description)
+    hosts = allowed_hosts(description, directory.settings)
     view = LiveClient(client, {}, {}, Tasks())
     blocks = Blacklist(directory.path / "access.blacklist")
     gateway = Gateway(store=make_store(client), client=view, settings=_settings(directory, hosts), blocks=blocks)
@@ -163,22 +164,20 @@ async def running_gateway(
         raise ConfigError(f"{where}: not a server endpoint") from problem
     except (OSError, OverflowError, CannotListenError, SSLError) as problem:
         raise ConfigError(f"{where}: cannot listen there: {one_line(str(problem))}") from problem
-    scheme = "https" if description.startswith("ssl:") else "http"
-    number = getattr(port.getHost(), "port", None)
-    # A socket in the file system has no URL.
-    url = description if number is None else f"{scheme}://127.0.0.1:{number}/"
+    url = url_of(description, port.getHost())
     try:
         write_atomically(directory.private / "api_auth_token", gateway.settings.api_token)
-        if number is not None:
-            write_atomically(directory.path / "node.url", f"{url}\n".encode("ascii"), PUBLIC_MODE)
+        _tell_where(directory.path / "node.url", url)
         view.start()
         gateway.statistics.cpu.start()
-        say(f"web gateway at {url}")
+        say(f"web gateway at {url or description}")
         yield Listening(gateway=gateway, factory=factory, url=url)
     finally:
         await port.stopListening()
         gateway.end_streams()
         gateway.statistics.cpu.close()
+        if factory.requests:
+            say(f"{len(factory.requests)} requests are under way: they have {gateway.settings.drain_s:.0f} s to end")
         await factory.drain(gateway.settings.drain_s)
         view.close()
 
@@ -188,20 +187,6 @@ def _connected_line(status: ConnectionStatus) -> str:
     return one_line(
         f"Connected to {status.place or 'its address'} via {'http' if status.transport == 'http' else 'tcp'}"
     )
-
-
-def place_to_listen(text: str) -> tuple[str, frozenset[str] | None]:
-    """An endpoint's description, on the loopback interface unless it names another; and the names that it goes by.
-
-    text: such a description, or the number of a port alone. The names are None where anybody may call it anything.
-    """
-    text = text.strip()
-    if text.isascii() and text.isdigit():
-        text = f"tcp:{text}"
-    if text.startswith(("tcp:", "ssl:")) and ":interface=" not in text:
-        text = f"{text}:interface=127.0.0.1"
-    interface = text.partition(":interface=")[2].replace("\\:", "\0").partition(":")[0].replace("\0", ":")
-    return text, LOOPBACK_HOSTS if interface in _LOOPBACK else None
 
 
 def make_store(client: Client) -> FileStore:
@@ -218,7 +203,15 @@ def make_store(client: Client) -> FileStore:
     )
 
 
-def _settings(directory: NodeDirectory, hosts: frozenset[str] | None) -> GatewaySettings:
+def _tell_where(file: Path, url: str | None) -> None:
+    """Write the address for programs to find; none at all, rather than that of an earlier start, where there is none."""
+    if url is None:
+        file.unlink(missing_ok=True)
+    else:
+        write_atomically(file, f"{url}\n".encode("ascii"), PUBLIC_MODE)
+
+
+def _settings(directory: NodeDirectory, hosts: AllowedHosts | None) -> GatewaySettings:
     token = urlsafe_b64encode(os.urandom(TOKEN_SIZE))
     make_private_directory(directory.private)
     make_private_directory(directory.temporary_path)
@@ -229,5 +222,6 @@ def _settings(directory: NodeDirectory, hosts: frozenset[str] | None) -> Gateway
         hosts=hosts,
         happy=directory.settings.client.happy,
         nickname=directory.settings.nickname,
+        drain_s=directory.settings.web_drain_s,
         incidents_directory=directory.path / "logs" / "incidents",
     )

@@ -20,12 +20,12 @@ from grid.node.addresses import LOOPBACK, free_port
 from grid.node.create import Listening, NewClient, NewStorage, create_client, create_introducer, create_storage
 from grid.node.directory import open_directory
 from grid.node.files import make_private_directory, read_text
+from grid.node.patience import STOP_S, patience_s
 from grid.node.running import RunningProcess, ask_to_stop, find_running, stop
 
 MAX_NODES = 250
 DEFAULT_NODES = 10
 START_S = 90.0
-STOP_S = 20.0
 RESERVED_SPACE = "100M"
 
 _POLL_S = 0.02
@@ -180,7 +180,7 @@ def wait_until(condition: Callable[[], bool], nodes: Sequence[StartedNode], what
 def stop_nodes(directories: Sequence[Path]) -> list[Path]:
     """End the nodes of these directories, all at once, and return those that ran."""
     asked = [(directory, process) for directory in directories if (process := ask_to_stop(directory)) is not None]
-    deadline = time.monotonic() + STOP_S
+    deadline = time.monotonic() + max((patience_s(directory) for directory, _ in asked), default=0.0)
     while any(process.is_alive() for _, process in asked) and time.monotonic() < deadline:
         time.sleep(_POLL_S)
     for directory, _ in asked:
@@ -194,7 +194,8 @@ def end_children(nodes: Sequence[StartedNode]) -> bool:
     for node in reversed(nodes):
         if node.child is not None and node.child.poll() is None:
             node.child.terminate()
-    deadline = time.monotonic() + STOP_S
+    patience = max((patience_s(node.directory) for node in nodes if node.child is not None), default=STOP_S)
+    deadline = time.monotonic() + patience
     for node in nodes:
         if node.child is None:
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from ipaddress import ip_address
 
 _SIZE = re.compile(r"([0-9]{1,20})\s*([KMGTPE]?)(I?)B?", re.ASCII | re.IGNORECASE)
 _DURATION = re.compile(r"([0-9]{1,9})\s*(s|seconds?|days?|mo|months?|years?)", re.ASCII | re.IGNORECASE)
@@ -15,6 +16,8 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
 # 1.20's `--join` wrote numbers as the text of a Python bytes object. [spec cli 4.4]
 _QUOTED_WHOLE = re.compile(r"b'([0-9]{1,20})'", re.ASCII)
+
+_HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*", re.ASCII)
 
 _EXPONENT = {unit: index for index, unit in enumerate(("", "k", "m", "g", "t", "p", "e"))}
 _DAY_S = 86400
@@ -70,3 +73,20 @@ def parse_day(text: str) -> int:
         return int(datetime.strptime(word, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
     except ValueError:
         raise ValueError("expected a day of the calendar, as YYYY-MM-DD") from None
+
+
+def parse_hosts(text: str) -> tuple[str, ...]:
+    """Names as a Host header has them, from a list with commas: lower case, IPv6 addresses in brackets; `*` for all."""
+    return tuple(_parse_host(word.strip()) for word in text.split(",") if word.strip())
+
+
+def _parse_host(word: str) -> str:
+    name = word.lower().rstrip(".")
+    try:
+        address = ip_address(name.removeprefix("[").removesuffix("]"))
+        return f"[{address}]" if address.version == 6 else str(address)
+    except ValueError:
+        pass
+    if word != "*" and (_HOST.fullmatch(name) is None or len(name) > 253):
+        raise ValueError("expected names of hosts with commas between them, without ports; or * for any")
+    return name

@@ -11,7 +11,7 @@ import fcntl
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,14 @@ from grid.node.files import PUBLIC_MODE, read_text, write_atomically
 FILE_NAME = "running.process"
 _SAME_S = 1.5
 """Clocks that are set while a process runs move its creation time a little; no pid returns within this time."""
+
+
+_SOON_S = 1.0
+"""What nobody needs to be told why it takes so long."""
+
+
+def _nothing(line: str) -> None:
+    pass
 
 
 @frozen
@@ -72,19 +80,40 @@ def claim(directory: Path) -> Iterator[RunningProcess]:
                 (directory / FILE_NAME).unlink(missing_ok=True)
 
 
-def stop(directory: Path, *, patience_s: float = 20.0) -> bool:
-    """End the process that runs the node there: SIGTERM, then SIGKILL; False if none runs. GridError if it stays."""
+def stop(
+    directory: Path, *, patience_s: float = 20.0, say: Callable[[str], None] = _nothing, at_once: bool = False
+) -> bool:
+    """End the process that runs the node there: SIGTERM, then SIGKILL; False if none runs. GridError if it stays.
+
+    say: told what takes long. at_once: what the process lets come to its end is cut.
+    """
     process = find_running(directory)
     if process is None:
         return False
-    for number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 5.0)):
-        _send(process, number)
-        deadline = time.monotonic() + wait_s
-        while time.monotonic() < deadline:
-            if not process.is_alive():
-                return True
-            time.sleep(0.02)
+    _send(process, signal.SIGTERM)
+    if at_once:
+        # The second signal: a process that has not yet seen the first would take both for one if they came together.
+        _wait(process, _SOON_S)
+        _send(process, signal.SIGINT)
+    elif not _wait(process, min(_SOON_S, patience_s)):
+        say(f"waiting for process {process.pid}, which lets requests under way end: {patience_s:.0f} s at most")
+    if _wait(process, patience_s):
+        return True
+    say(f"process {process.pid} did not end, and is killed")
+    _send(process, signal.SIGKILL)
+    if _wait(process, 5.0):
+        return True
     raise GridError(f"{directory}: process {process.pid} does not end")
+
+
+def _wait(process: RunningProcess, seconds: float) -> bool:
+    """Whether it ended within that time."""
+    deadline = time.monotonic() + seconds
+    while process.is_alive():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def ask_to_stop(directory: Path) -> RunningProcess | None:
