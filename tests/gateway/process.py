@@ -1,8 +1,9 @@
 """A gateway over servers in memory as a process of its own: what it holds and what it logs can be looked at from outside.
 
-    python -m tests.gateway.process FOLDER
+    python -m tests.gateway.process FOLDER [NAME]
 
-prints the port that it listens on, logs to stderr, and ends when its stdin does.
+prints the port that it listens on, logs to stderr, and ends when its stdin does. With a NAME it may be called that and any address, as one that listens to
+others than this machine.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from grid.gateway.guards import LOOPBACK_HOSTS, AllowedHosts
 from tests.gateway.rig import running_gateway
 
 
@@ -29,7 +31,9 @@ def main() -> None:
             ended.callback(None)
 
     async def run() -> None:
-        async with running_gateway(Path(sys.argv[1])) as rig:
+        names = frozenset(sys.argv[2:])
+        hosts = AllowedHosts(names, any_address=True) if names else LOOPBACK_HOSTS
+        async with running_gateway(Path(sys.argv[1]), hosts=hosts) as rig:
             stdio.StandardIO(Watch())
             print(rig.port, flush=True)
             await ended

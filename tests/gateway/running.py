@@ -102,13 +102,13 @@ def uri(cap: str, rest: str = "") -> str:
 
 
 @contextmanager
-def running_process(folder: Path) -> Iterator[RunningGateway]:
-    """A gateway that is up."""
+def running_process(folder: Path, *names: str) -> Iterator[RunningGateway]:
+    """A gateway that is up. names: what it may be called, with any address, instead of what it is on loopback."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "log"
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.gateway.process", str(folder)],
+            [sys.executable, "-m", "tests.gateway.process", str(folder), *names],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -96,6 +96,31 @@ HOSTS = (
 )
 
 
+PUBLIC_HOSTS = {
+    "grid.example": True,
+    "GRID.example.:8080": True,
+    "192.0.2.7": True,
+    "10.0.0.1:3456": True,
+    "[2001:db8::1]:3456": True,
+    "attacker.example": False,
+    "192.0.2.7.attacker.example": False,
+    "grid.example.attacker.example": False,
+    "xgrid.example": False,
+    "2130706433": False,
+    "0x7f.0.0.1": False,
+    "[attacker.example]": False,
+    "localhost": False,
+}
+"""A Host of the gateway that may be called grid.example -> whether it is one."""
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway]:
+    """One that others than this machine reach."""
+    with running_process(tmp_path_factory.mktemp("public"), "grid.example") as gateway:
+        yield gateway
+
+
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway]:
     """One gateway for the whole table."""
@@ -156,6 +181,30 @@ def test_endpoint_when_called_by_a_name_that_is_not_its_own_is_not_answered(
     reply = gateway.ask(endpoint.method, fill(endpoint.target, places), endpoint.body, headers)
     assert reply.status == 421
     require_common(reply.headers)
+
+
+@pytest.mark.parametrize("host", PUBLIC_HOSTS)
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_endpoint_when_others_reach_it_is_answered_by_its_names_and_addresses_only(
+    public: RunningGateway, places: dict[str, str], name: str, host: str
+) -> None:
+    endpoint = ENDPOINTS[name]
+    headers = {"Host": host, "Origin": f"http://{host}", "Authorization": CREDENTIALS["right"] or ""}
+    reply = public.ask(endpoint.method, fill(endpoint.target, places), endpoint.body, headers)
+    assert (reply.status == 421) != PUBLIC_HOSTS[host]
+    assert reply.status != 403
+    require_common(reply.headers)
+
+
+def test_name_that_is_not_its_own_when_refused_says_what_to_set(gateway: RunningGateway) -> None:
+    for host, shown in (("Files.example:8080", "files.example"), ("<b>", ""), ("a'b", "NAME"), ("x" * 300, "NAME")):
+        reply = gateway.ask("GET", "/", headers={"Host": host})
+        if shown:
+            assert reply.status == 421
+            assert f"web.allowed_hosts = {shown} in section [node]" in reply.body.decode()
+            assert (reply.header("Content-Type") or "").startswith("text/html")
+        else:
+            assert reply.status == 400
 
 
 @pytest.mark.parametrize("credential", CREDENTIALS)
