@@ -25,9 +25,14 @@ def test_run_when_its_room_holds_other_octets_is_the_same(
         read_key=b"k" * 16,
         wanted=frozenset(map(ShareNumber, range(10))),
     )
+
+    def filled(size: int, fill: bytes) -> tuple[memoryview, memoryview]:
+        room = memoryview(bytearray(fill * size))
+        return room, room
+
     made = []
     for fill in (b"\0", b"\xa5"):
-        monkeypatch.setattr(blocks, "unwiped", lambda size, fill=fill: memoryview(bytearray(fill * size)))
+        monkeypatch.setattr(blocks, "unwiped_string", lambda size, fill=fill: filled(size, fill))
         encoded = encode_run(run)
         made.append(({number: bytes(data) for number, data in encoded.data.items()}, encoded.leaves))
     assert made[0] == made[1]

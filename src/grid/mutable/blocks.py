@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from grid.codec.erasure import erasure
 from grid.codec.merkle import build_tree, sibling_chain, tree_root
-from grid.codec.room import unwiped
+from grid.codec.room import unwiped_string
 from grid.crypto.aes import CtrCipher
 from grid.crypto.hashing import BLOCK_TAG, LeafHasher
 from grid.errors import FormatError, GridError
@@ -50,7 +50,7 @@ class EncodedRun:
 
     first_segment: int
     segment_count: int
-    data: Mapping[ShareNumber, memoryview] = field(repr=False)
+    data: Mapping[ShareNumber, Buffer] = field(repr=False)
     leaves: Sequence[bytes] = field(repr=False)
 
 
@@ -60,7 +60,7 @@ def encode_run(run: SegmentRun) -> EncodedRun:
     share_bytes, text_bytes = geometry.run_sizes(run.first_segment, run.segment_count)
     if len(run.text) != text_bytes:
         raise GridError("the file became shorter while it was read; write it again when it no longer changes")
-    shares = [unwiped(share_bytes) for _ in range(geometry.n)]
+    strings, shares = zip(*(unwiped_string(share_bytes) for _ in range(geometry.n)), strict=True)
     coder = erasure(geometry.k, geometry.n)
     text = memoryview(run.text)
     leaves = [bytearray() for _ in range(geometry.n)]
@@ -83,7 +83,7 @@ def encode_run(run: SegmentRun) -> EncodedRun:
     return EncodedRun(
         first_segment=run.first_segment,
         segment_count=run.segment_count,
-        data={number: shares[number] for number in run.wanted},
+        data={number: strings[number] for number in run.wanted},
         leaves=[bytes(row) for row in leaves],
     )
 
