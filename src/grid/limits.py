@@ -38,6 +38,12 @@ STORE_CALL_BYTES = 8 * 2**20
 STORE_CALL_SHARES = 256
 """Whole shares in one message: each is an open file for a moment."""
 
+FIND_CALL_FILES = 64
+"""Files that one message may ask about: what the disk has to be searched for in one step."""
+
+FIND_FILE_BYTES = 32 * 2**10
+"""Octets of each share up to which a question shares a message with others: nobody waits long for their answers."""
+
 MAX_SLOT_SIZE = 69105 * 10**12
 """The largest mutable share. [spec storage-server 7]"""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Literal, NewType, Protocol, TypeVar
+from typing import Literal, NewType, Protocol, TypeVar, runtime_checkable
 
 from attrs import field, frozen, validators
 
@@ -20,10 +20,10 @@ ShareNumber = NewType("ShareNumber", int)
 """0 <= number < 256."""
 
 __all__ = [
-    "Allocation", "Buffer", "Clock", "CpuPool", "Entropy", "Event", "LeaseSecrets", "NewShares", "Observer", "Range",
-    "Runtime", "ServerId", "ServerIdentity", "ServerVersion", "ShareKind", "ShareNumber", "ShareWrite", "Sink",
-    "SlotAnswer", "SlotSecrets", "Source", "StorageIndex", "StorageServer", "StoreAnswer", "TestWrite", "Timer",
-    "Upload", "ignore_events",
+    "Allocation", "Buffer", "Clock", "CpuPool", "Entropy", "Event", "Find", "FindsTogether", "LeaseSecrets",
+    "NewShares", "Observer", "Range", "Runtime", "ServerId", "ServerIdentity", "ServerVersion", "ShareKind",
+    "ShareNumber", "ShareWrite", "Sink", "SlotAnswer", "SlotSecrets", "Source", "StorageIndex", "StorageServer",
+    "StoreAnswer", "TestWrite", "Timer", "Upload", "ignore_events",
 ]  # fmt: skip
 
 Buffer = bytes | bytearray | memoryview
@@ -62,6 +62,7 @@ class ServerVersion:
     batched_reads: bool = False
     batched_writes: bool = False
     batched_stores: bool = False
+    batched_finds: bool = False
 
 
 def _secret() -> bytes:
@@ -82,6 +83,14 @@ class SlotSecrets:
 
     write_enabler: bytes = _secret()
     lease: LeaseSecrets
+
+
+@frozen
+class Find:
+    """The question which immutable shares of a file there are, and what is in these ranges of each."""
+
+    storage_index: StorageIndex
+    ranges: Sequence[Range] = ()
 
 
 @frozen
@@ -262,6 +271,17 @@ class StorageServer(Protocol):
         """Test, and if every test holds write, as one step; BadWriteEnablerError if the enabler is wrong.
 
         The answer's data has the ranges of every share held before the write. [spec storage-server 9.1]
+        """
+
+
+@runtime_checkable
+class FindsTogether(Protocol):
+    """A storage server that looks for the shares of several files in one step."""
+
+    async def find_each(self, finds: Sequence[Find]) -> Sequence[Mapping[ShareNumber, Sequence[Buffer]] | None]:
+        """For each in order what find_shares says of it, or None if that one cannot be looked for just now.
+
+        Data is left out where all answers together would outgrow the limit of one.
         """
 
 

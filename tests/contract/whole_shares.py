@@ -33,6 +33,10 @@ async def _store_one(server: StorageServer, index: StorageIndex, number: int) ->
     return answer
 
 
+async def _find(server: StorageServer, index: StorageIndex) -> dict[int, list[bytes]]:
+    return plain(await server.find_shares(index, [WHOLE, (0, 2)]))
+
+
 class WholeSharesContract(StorageServerContract):
     """The suite, with stores."""
 
@@ -64,6 +68,15 @@ class WholeSharesContract(StorageServerContract):
         await upload.write([piece(0, 0, b"me")])
         await upload.close(share_numbers(0))
         assert plain(await server.find_shares(index, [WHOLE])) == {0: [b"me"]}
+
+    async def test_find_when_many_are_asked_for_at_once_answers_each(self, server: StorageServer) -> None:
+        indexes = [fresh_index() for _ in range(20)]
+        for number, index in enumerate(indexes[:10]):
+            await put(server, index, {number: b"share %d" % number, 200: b"another"})
+        asked = [ensureDeferred(_find(server, index)) for index in indexes]
+        answers = [found for _, found in await DeferredList(asked, consumeErrors=True)]
+        held = [{number: [b"share %d" % number, b"sh"], 200: [b"another", b"an"]} for number in range(10)]
+        assert answers == [*held, *({} for _ in range(10))]
 
     async def test_store_when_many_are_asked_for_at_once_answers_each(self, server: StorageServer) -> None:
         indexes = [fresh_index() for _ in range(12)]

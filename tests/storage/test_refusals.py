@@ -8,7 +8,7 @@ import pytest
 
 from grid import limits
 from grid.errors import DataTooLargeError, FormatError, GridError, NoSpaceError, PeerError, UnknownVersionError
-from grid.ports import ShareNumber, StorageIndex
+from grid.ports import Find, ShareNumber, StorageIndex
 from grid.storage import slot_store
 from grid.storage import store as store_module
 from grid.storage.memory_disk import MemoryDisk
@@ -80,6 +80,10 @@ def test_disk_when_it_fails_is_a_peer_error() -> None:
     disk.fail_in(0, 13, frozenset({"list_directory"}))
     with pytest.raises(PeerError):
         scene.run(scene.service.find_shares(INDEX))
+    disk.fail_in(0, 13, frozenset({"list_directory"}))
+    bad, good = scene.run(scene.service.find_each([Find(OTHER), Find(INDEX, [WHOLE])]))
+    assert bad is None
+    assert plain(good or {}) == {0: [b"data"]}
     disk.fail_in(0, 5, frozenset({"read"}))
     assert plain(scene.run(scene.service.find_shares(INDEX))) == {}
     disk.fail_in(0, 5, frozenset({"read"}))
@@ -131,6 +135,9 @@ def test_calls_when_numbers_are_negative_or_too_large_are_refused() -> None:
         service.find_shares(INDEX, [(0, -1)]),
         service.find_shares(INDEX, [(0, limits.READ_CALL_BYTES), (0, 1)]),
         service.find_shares(INDEX, many),
+        service.find_each([Find(INDEX)] * (limits.FIND_CALL_FILES + 1)),
+        service.find_each([Find(INDEX), Find(INDEX, [(-1, 1)])]),
+        service.find_each([Find(INDEX), Find(INDEX, [(0, limits.READ_CALL_BYTES), (0, 1)])]),
         service.read_shares(INDEX, {share: many}),
         service.read_shares(INDEX, {ShareNumber(n): [(0, limits.READ_CALL_BYTES // 2)] for n in range(3)}),
         service.read_slot(INDEX, frozenset(), [(0, -5)]),

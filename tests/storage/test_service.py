@@ -8,7 +8,7 @@ import pytest
 
 from grid.errors import NoSpaceError
 from grid.placement.leases import LeaseMaster, write_enabler
-from grid.ports import LeaseSecrets, ShareNumber, SlotSecrets, StorageIndex
+from grid.ports import Find, LeaseSecrets, ShareNumber, SlotSecrets, StorageIndex
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.paths import ADVISORIES, INCOMING, ROOT, SHARES, index_name, share_path
 from grid.storage.service import UNLIMITED
@@ -265,6 +265,16 @@ def test_reads_when_of_many_shares_and_ranges_are_one_pool_call() -> None:
     scene.run(scene.service.read_shares(INDEX, wants))
     scene.run(scene.service.find_shares(INDEX, [(0, 10), (50, 10)]))
     assert len(scene.runtime.cpu.calls) == 2
+
+
+def test_finds_when_of_many_files_are_one_pool_call() -> None:
+    scene = ServiceScene()
+    scene.run(put(scene.service, INDEX, {1: b"one"}))
+    scene.runtime.cpu.calls.clear()
+    finds = [Find(INDEX, [(0, 2)]), Find(OTHER), Find(INDEX, [(1, 9), (2, 1)])]
+    answers = scene.run(scene.service.find_each(finds))
+    assert [plain(found or {}) for found in answers] == [{1: [b"on"]}, {}, {1: [b"ne", b"e"]}]
+    assert len(scene.runtime.cpu.calls) == 1
 
 
 def test_secrets_when_things_are_printed_are_not_in_them() -> None:

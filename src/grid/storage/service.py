@@ -16,6 +16,7 @@ from twisted.internet.defer import Deferred
 from grid import __version__
 from grid.errors import FormatError, PeerRefusedError
 from grid.limits import (
+    FIND_CALL_FILES,
     MAX_FILE_SIZE,
     MAX_SHARES,
     MAX_SLOT_SIZE,
@@ -29,6 +30,7 @@ from grid.limits import (
 from grid.ports import (
     Allocation,
     CpuPool,
+    Find,
     LeaseSecrets,
     NewShares,
     Range,
@@ -118,6 +120,7 @@ class StorageService:
             batched_reads=True,
             batched_writes=True,
             batched_stores=True,
+            batched_finds=True,
         )
 
     async def find_shares(
@@ -128,6 +131,19 @@ class StorageService:
         _check_ranges([ranges], READ_CALL_RANGES, READ_CALL_BYTES)
         async with self._turns.shared(name):
             return await self.run(self._store.find, name, self._table.hidden(name), ranges)
+
+    async def find_each(self, finds: Sequence[Find]) -> Sequence[Mapping[ShareNumber, Sequence[bytes]] | None]:
+        """As find_shares for each; one pool call for all of them."""
+        names = [_checked_name(find.storage_index) for find in finds]
+        if len(finds) > FIND_CALL_FILES:
+            raise FormatError(f"a question about more than {FIND_CALL_FILES} files at once")
+        for find in finds:
+            _check_ranges([find.ranges], READ_CALL_RANGES, READ_CALL_BYTES)
+        async with AsyncExitStack() as stack:
+            for name in sorted(set(names)):  # Everybody who wants several turns takes them in this order.
+                await stack.enter_async_context(self._turns.shared(name))
+            questions = [(name, self._table.hidden(name), find.ranges) for name, find in zip(names, finds, strict=True)]
+            return await self.run(self._store.find_each, questions)
 
     async def read_shares(
         self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import frozen
+from attrs import define, field, frozen
 from twisted.logger import Logger
 
 from grid.errors import ConflictError
@@ -63,6 +63,23 @@ class Allocated:
     shares: tuple[IncomingShare, ...]
 
 
+@define
+class AnswerRoom:
+    """What one answer may still hold: octets, and ranges."""
+
+    size: int = field(factory=lambda: READ_CALL_BYTES)
+    ranges: int = field(factory=lambda: READ_CALL_RANGES)
+
+    def admits(self, size: int, ranges: int) -> bool:
+        """Whether that fits."""
+        return size <= self.size and ranges <= self.ranges
+
+    def take(self, size: int, ranges: int) -> None:
+        """It is in the answer now."""
+        self.size -= size
+        self.ranges -= ranges
+
+
 class ShareStore:
     """The shares of the server with that node id, 20 octets."""
 
@@ -97,11 +114,13 @@ class ShareStore:
         free = self.disk.free_space()
         return None if free is None else max(0, free - self.settings.reserved_space)
 
-    def find(self, name: str, hidden: Hidden, ranges: Sequence[Range]) -> dict[ShareNumber, list[bytes]]:
+    def find(
+        self, name: str, hidden: Hidden, ranges: Sequence[Range], room: AnswerRoom | None = None
+    ) -> dict[ShareNumber, list[bytes]]:
         """Every immutable share with those ranges, or with none where the answer would grow too long."""
+        room = room or AnswerRoom()
         self.undo.settle(name, to_read=True)
         found: dict[ShareNumber, list[bytes]] = {}
-        answer_size = range_count = 0
         for number in share_numbers(self.disk, name):
             if number in hidden:
                 continue
@@ -109,11 +128,23 @@ class ShareStore:
                 if not isinstance(share.form, Container):
                     continue
                 size = sum(share.form.clip(offset, length)[1] for offset, length in ranges)
-                fits = answer_size + size <= READ_CALL_BYTES and range_count + len(ranges) <= READ_CALL_RANGES
-                found[number] = share.read(ranges) if fits else []
-                answer_size += size if fits else 0
-                range_count += len(found[number])
+                found[number] = share.read(ranges) if room.admits(size, len(ranges)) else []
+                if found[number]:
+                    room.take(size, len(ranges))
         return found
+
+    def find_each(
+        self, questions: Sequence[tuple[str, Hidden, Sequence[Range]]]
+    ) -> list[dict[ShareNumber, list[bytes]] | None]:
+        """As `find` for each, the answers together no longer than one may be; None where the disk fails."""
+        room = AnswerRoom()
+        answers: list[dict[ShareNumber, list[bytes]] | None] = []
+        for name, hidden, ranges in questions:
+            try:
+                answers.append(self.find(name, hidden, ranges, room))
+            except OSError:
+                answers.append(None)
+        return answers
 
     def read(
         self, name: str, hidden: Hidden, wants: Mapping[ShareNumber, Sequence[Range]]

@@ -75,7 +75,7 @@ def pack_answer(answer: Answer) -> bytes:
     return b"".join((*head, *pieces))
 
 
-def parse_answer(data: bytes) -> dict[ShareNumber, list[memoryview]]:
+def parse_answer(data: Buffer) -> dict[ShareNumber, list[memoryview]]:
     """The data per share: views into the message, not copies. FormatError if it does not add up."""
     shapes: list[tuple[ShareNumber, tuple[int, ...]]] = []
     try:

@@ -44,6 +44,7 @@ VERSION = ServerVersion(
     batched_reads=True,
     batched_writes=True,
     batched_stores=True,
+    batched_finds=True,
 )
 IDENTITY = ServerIdentity(server_id=ServerId("test"), permutation_seed=b"", lease_seed=bytes(20))
 

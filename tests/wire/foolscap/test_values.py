@@ -34,6 +34,7 @@ VERSION = ServerVersion(
     batched_reads=True,
     batched_writes=True,
     batched_stores=True,
+    batched_finds=True,
 )
 
 

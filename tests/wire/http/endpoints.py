@@ -43,6 +43,7 @@ ENDPOINTS: dict[str, tuple[str, str, Mapping[str, bytes], bytes | None, int]] = 
     "batched write": ("POST", f"immutable/{SI}/grid-write", {UPLOAD: b"secret"}, b"\0\0", 200),
     "batched slot read": ("POST", f"mutable/{MSI}/grid-read", {}, b"\0\0", 200),
     "whole store": ("POST", "grid-store", {}, b"", 200),
+    "batched finds": ("POST", "grid-find", {}, b"", 200),
 }
 
 

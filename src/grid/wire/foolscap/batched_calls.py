@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from grid.errors import FormatError, PeerError, PeerGoneError
-from grid.ports import Allocation, Buffer, NewShares, Range, ShareNumber, ShareWrite, StorageIndex, StoreAnswer
+from grid.ports import Allocation, Buffer, Find, NewShares, Range, ShareNumber, ShareWrite, StorageIndex, StoreAnswer
 from grid.wire import batch
+from grid.wire.finds import Found, pack_finds, parse_find_answers
 from grid.wire.foolscap.calls import call, check_pieces, check_share_numbers, misbehaved
 from grid.wire.foolscap.link import Session
 from grid.wire.foolscap.schema import RIShareUpload, RIStorageServer
@@ -25,6 +26,15 @@ async def find_shares(
         if pieces:
             check_pieces(pieces, ranges, where)
     return found
+
+
+async def find_each(session: Session, where: str, finds: Sequence[Find]) -> Sequence[Found | None]:
+    """What there is of each of the files: one message."""
+    answer = await call(session.reference, RIStorageServer, where, "grid_find_each", pack_finds(finds))
+    try:
+        return parse_find_answers(answer, finds)
+    except FormatError as error:
+        raise misbehaved(error, where) from error
 
 
 async def read_shares(

@@ -19,6 +19,7 @@ from grid.ports import (
     Allocation,
     Buffer,
     Clock,
+    Find,
     LeaseSecrets,
     NewShares,
     Range,
@@ -32,6 +33,8 @@ from grid.ports import (
     StoreAnswer,
     TestWrite,
 )
+from grid.wire.findqueue import ask_together, find_queue
+from grid.wire.finds import Found
 from grid.wire.foolscap import batched_calls, single_calls
 from grid.wire.foolscap.calls import call, checked_shares, misbehaved
 from grid.wire.foolscap.link import Link
@@ -39,7 +42,7 @@ from grid.wire.foolscap.schema import RIStorageServer
 from grid.wire.foolscap.values import parse_version
 from grid.wire.locators import Furl
 from grid.wire.status import ConnectionStatus
-from grid.wire.storequeue import StoreQueue, store_by_steps
+from grid.wire.storequeue import store_by_steps, store_queue
 
 
 class FoolscapServer:
@@ -51,7 +54,8 @@ class FoolscapServer:
         self._identity = identity
         self._where = f"server {identity.nickname or identity.server_id}"
         self._link = Link(tub, furl, clock, self._ask_version, self._where, deadline_s)
-        self._stores = StoreQueue(self._send_stores, clock)
+        self._stores = store_queue(self._send_stores, clock)
+        self._finds = find_queue(self._send_finds, clock)
 
     def __repr__(self) -> str:
         return f"<FoolscapServer {self._identity.server_id}>"
@@ -93,11 +97,18 @@ class FoolscapServer:
     async def find_shares(
         self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Every immutable share held, with those ranges of each."""
+        """Every immutable share held, with those ranges of each; small questions share messages."""
         session = await self._link.session()
+        if session.version.batched_finds:
+            found = await ask_together(Find(storage_index, ranges), self._finds)
+            if found is not None:
+                return found
         if session.version.batched_reads:
             return await batched_calls.find_shares(session, self._where, storage_index, ranges)
         return await single_calls.find_shares(session, self._where, storage_index, ranges)
+
+    async def _send_finds(self, finds: Sequence[Find]) -> Sequence[Found | None]:
+        return await batched_calls.find_each(await self._link.session(), self._where, finds)
 
     async def read_shares(
         self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
@@ -127,7 +138,7 @@ class FoolscapServer:
         """Store whole new shares; what is asked for while a message is on its way goes out in the next one."""
         session = await self._link.session()
         if session.version.batched_stores:
-            return await self._stores.store(stores)
+            return await self._stores.ask(stores)
         return [await store_by_steps(self, each) for each in stores]
 
     async def _send_stores(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:

@@ -19,6 +19,7 @@ from foolscap.slicers.none import Nothing
 
 from grid.limits import MAX_ADVISORY_LENGTH, MAX_SHARES, MAX_SLOT_WRITE, READ_CALL_RANGES, WRITE_CALL_BYTES
 from grid.wire.batch import MAX_ANSWER_SIZE, MAX_REQUEST_SIZE
+from grid.wire.finds import MAX_FIND_ANSWER, MAX_FIND_MESSAGE
 from grid.wire.stores import MAX_STORE_ANSWER, MAX_STORE_MESSAGE
 
 
@@ -107,6 +108,7 @@ class RIStorageServer(RemoteInterface):
     grid_find_shares = RemoteMethodSchema(
         _response=octets(MAX_ANSWER_SIZE), storage_index=STORAGE_INDEX, ranges=octets(MAX_REQUEST_SIZE)
     )
+    grid_find_each = RemoteMethodSchema(_response=octets(MAX_FIND_ANSWER), finds=octets(MAX_FIND_MESSAGE))
     grid_read_shares = RemoteMethodSchema(
         _response=octets(MAX_ANSWER_SIZE), storage_index=STORAGE_INDEX, wants=octets(MAX_REQUEST_SIZE)
     )

@@ -18,6 +18,7 @@ from grid.errors import FormatError
 from grid.limits import MAX_FILE_SIZE, MAX_SEGMENT_SIZE, READ_CALL_BYTES
 from grid.ports import Buffer, LeaseSecrets, Range, ShareKind, ShareNumber, SlotSecrets, StorageIndex, StorageServer
 from grid.wire import batch
+from grid.wire.finds import finder_of, pack_find_answers, parse_finds
 from grid.wire.foolscap.remote_errors import answer
 from grid.wire.foolscap.schema import RIBucketReader, RIStorageServer
 from grid.wire.foolscap.uploads import RemoteUpload, UploadSession, share_writers
@@ -40,6 +41,7 @@ class RemoteStorageServer(Referenceable):
 
     def __init__(self, server: StorageServer) -> None:
         self._server = server
+        self._find = finder_of(server)
 
     def remote_get_version(self) -> Deferred[dict[bytes, object]]:
         """The version dictionary, with the extensions offered."""
@@ -163,6 +165,13 @@ class RemoteStorageServer(Referenceable):
     async def _find_shares(self, storage_index: StorageIndex, ranges: bytes) -> bytes:
         found = await self._server.find_shares(storage_index, batch.parse_ranges(ranges))
         return batch.pack_answer(within_limits(found))
+
+    def remote_grid_find_each(self, finds: bytes) -> Deferred[bytes]:
+        """As grid_find_shares for several files, packed. [grid.wire.finds]"""
+        return answer(self._find_each(finds))
+
+    async def _find_each(self, finds: bytes) -> bytes:
+        return pack_find_answers(await self._find(parse_finds(finds)))
 
     def remote_grid_read_shares(self, storage_index: bytes, wants: bytes) -> Deferred[bytes]:
         """Ranges of several shares, packed. [grid.wire.batch]"""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from grid.errors import FormatError
 from grid.limits import (
+    FIND_CALL_FILES,
     MAX_SHARES,
     MAX_SLOT_SIZE,
     MAX_VERSION_TEXT,
@@ -103,6 +104,7 @@ def pack_version(version: ServerVersion) -> dict[bytes, object]:
             b"write-bytes": WRITE_CALL_BYTES,
             b"store-bytes": STORE_CALL_BYTES,
             b"store-shares": STORE_CALL_SHARES,
+            b"find-files": FIND_CALL_FILES,
         },
     }
 
@@ -134,6 +136,7 @@ def parse_version(version: object) -> ServerVersion:
             _size(offers, b"store-bytes", 0) >= STORE_CALL_BYTES
             and _size(offers, b"store-shares", 0) >= STORE_CALL_SHARES
         ),
+        batched_finds=_size(offers, b"find-files", 0) >= FIND_CALL_FILES,
     )
 
 

@@ -13,7 +13,15 @@ from grid.errors import GridError, PeerError
 from grid.limits import MAX_FILE_SIZE, MAX_HTTP_ADVISORY_BODY
 from grid.ports import Buffer, Range, ShareKind, ShareNumber, StorageIndex, StorageServer
 from grid.wire.batch import parse_ranges, parse_wants
-from grid.wire.http.answers import EXTENSIONS_HEADER, EXTENSIONS_VALUE, STORE_EXTENSION, pack_numbers, pack_version
+from grid.wire.finds import MAX_FIND_MESSAGE, finder_of, pack_find_answers, parse_finds
+from grid.wire.http.answers import (
+    EXTENSIONS_HEADER,
+    EXTENSIONS_VALUE,
+    FIND_EXTENSION,
+    STORE_EXTENSION,
+    pack_numbers,
+    pack_version,
+)
 from grid.wire.http.bodies import parse_reason
 from grid.wire.http.budget import SMALLEST_PIECE
 from grid.wire.http.frames import (
@@ -43,8 +51,9 @@ class ReadAnswers:
     def __init__(self, server: StorageServer, bounds: Bounds, *, extensions: bool) -> None:
         """Whether the version says that there are batched endpoints: extensions."""
         self._server = server
+        self._find = finder_of(server)
         self._bounds = bounds
-        offers = (EXTENSIONS_VALUE, STORE_EXTENSION) if extensions else ()
+        offers = (EXTENSIONS_VALUE, STORE_EXTENSION, FIND_EXTENSION) if extensions else ()
         offered = tuple((EXTENSIONS_HEADER, offer) for offer in offers)
         self._version_headers = (*CBOR_HEADERS, *offered)
 
@@ -59,6 +68,7 @@ class ReadAnswers:
             Endpoint.ADVISE_IMMUTABLE: self._advise_immutable,
             Endpoint.ADVISE_MUTABLE: self._advise_mutable,
             Endpoint.BATCHED_FIND: self._batched_find,
+            Endpoint.BATCHED_FINDS: self._batched_finds,
             Endpoint.BATCHED_READ: self._batched_read,
             Endpoint.BATCHED_SLOT_READ: self._batched_slot_read,
         }
@@ -180,6 +190,11 @@ class ReadAnswers:
         else:
             held = await self._server.find_shares(index)
             await self._send_parts(request, dict.fromkeys(held, ranges))
+
+    async def _batched_finds(self, request: Request) -> None:
+        body, _ = await self._bounds.read_body(request.exchange, MAX_FIND_MESSAGE)
+        answers = await self._find(parse_finds(body))
+        request.exchange.send(200, OCTETS_HEADERS, [pack_find_answers(answers)])
 
     async def _batched_read(self, request: Request) -> None:
         body, _ = await self._bounds.read_body(request.exchange, MAX_READ_BODY)

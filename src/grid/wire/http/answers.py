@@ -23,6 +23,7 @@ EXTENSIONS_HEADER = b"Grid-Extensions"
 """Header of the answer to a version request that offers our endpoints, one line for each set; 1.20 ignores it."""
 EXTENSIONS_VALUE = b"batch-1"
 STORE_EXTENSION = b"store-1"
+FIND_EXTENSION = b"find-1"
 
 _CBOR_SIZE_LIMIT = 2**64 - 1
 
@@ -55,6 +56,7 @@ def parse_version(body: Buffer, offers: Collection[bytes] = ()) -> ServerVersion
         batched_reads=batched,
         batched_writes=batched,
         batched_stores=STORE_EXTENSION in offers,
+        batched_finds=FIND_EXTENSION in offers,
     )
 
 

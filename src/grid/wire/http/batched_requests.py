@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from grid.errors import ConflictingWriteError, DataTooLargeError, FormatError
 from grid.limits import MAX_HTTP_ERROR_BODY, MAX_SHARES
-from grid.ports import Buffer, NewShares, Range, ShareNumber, ShareWrite, StorageIndex, StoreAnswer
+from grid.ports import Buffer, Find, NewShares, Range, ShareNumber, ShareWrite, StorageIndex, StoreAnswer
+from grid.wire import finds as finding
 from grid.wire.batch import pack_ranges, pack_wants
 from grid.wire.http import single_requests
 from grid.wire.http.asking import Asker, Entrance, Question, Reply
@@ -14,7 +15,7 @@ from grid.wire.http.authority import UPLOAD
 from grid.wire.http.connection import Discarder, Receiver
 from grid.wire.http.frames import AnswerParser, pack_slot_wants, pack_write
 from grid.wire.http.messages import ResponseHead
-from grid.wire.http.routes import STORE_PATH, pack_path
+from grid.wire.http.routes import FIND_PATH, STORE_PATH, pack_path
 from grid.wire.stores import MAX_STORE_ANSWER, pack_stores, parse_store_answers
 
 _WRITE_ERRORS = {409: ConflictingWriteError, 413: DataTooLargeError, 416: DataTooLargeError}
@@ -26,6 +27,16 @@ async def find_shares(asker: Asker, entrance: Entrance, index: StorageIndex, ran
     """Every share with those ranges; no data where the server left it out because the answer grew too long."""
     path = pack_path(index, "immutable", "grid-find")
     return await _ask(asker, entrance, path, pack_ranges(ranges), AnswerParser(None, ranges))
+
+
+async def find_each(asker: Asker, entrance: Entrance, finds: Sequence[Find]) -> Sequence[finding.Found | None]:
+    """What there is of each of the files: one request."""
+    question = Question(method=b"POST", path=FIND_PATH, body=(finding.pack_finds(finds),))
+    reply = await asker.require(entrance, question, finding.MAX_FIND_ANSWER)
+    try:
+        return finding.parse_find_answers(reply.body, finds)
+    except FormatError as error:
+        raise asker.misbehaved(error) from error
 
 
 async def read_shares(

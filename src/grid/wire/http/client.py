@@ -15,6 +15,7 @@ from grid.errors import BadWriteEnablerError, DataTooLargeError, FormatError, Pe
 from grid.ports import (
     Allocation,
     Buffer,
+    Find,
     LeaseSecrets,
     NewShares,
     Range,
@@ -29,6 +30,8 @@ from grid.ports import (
     StoreAnswer,
     TestWrite,
 )
+from grid.wire.findqueue import ask_together, find_queue
+from grid.wire.finds import Found
 from grid.wire.http import batched_requests, single_requests
 from grid.wire.http.answers import parse_allocation, parse_slot_answer
 from grid.wire.http.asking import Asker, Entrance, Question, Reply
@@ -41,7 +44,7 @@ from grid.wire.http.routes import pack_path
 from grid.wire.http.streams import ReadAhead
 from grid.wire.locators import Nurl
 from grid.wire.status import ConnectionStatus
-from grid.wire.storequeue import StoreQueue, store_by_steps
+from grid.wire.storequeue import store_by_steps, store_queue
 
 T = TypeVar("T")
 
@@ -77,7 +80,8 @@ class HttpServer:
             )
         self._link = Link(self._asker, entrances, in_the_clear, runtime.clock)
         self._ahead = ReadAhead(self._asker, runtime.clock)
-        self._stores = StoreQueue(self._send_stores, runtime.clock)
+        self._stores = store_queue(self._send_stores, runtime.clock)
+        self._finds = find_queue(self._send_finds, runtime.clock)
 
     def __repr__(self) -> str:
         return f"<HttpServer {self._identity.server_id}>"
@@ -118,7 +122,12 @@ class HttpServer:
     async def find_shares(
         self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Every immutable share held, with those ranges of each."""
+        """Every immutable share held, with those ranges of each; small questions share requests."""
+        session = await self._link.session()
+        if session.version.batched_finds:
+            found = await ask_together(Find(storage_index, ranges), self._finds)
+            if found is not None:
+                return found
 
         async def ask(session: Session, entrance: Entrance) -> Mapping[ShareNumber, Sequence[Buffer]]:
             if session.version.batched_reads:
@@ -128,6 +137,12 @@ class HttpServer:
             if not ranges:
                 return {number: [] for number in held}
             return await single_requests.read_ranges(self._asker, entrance, "immutable", storage_index, wants)
+
+        return await self._read(ask)
+
+    async def _send_finds(self, finds: Sequence[Find]) -> Sequence[Found | None]:
+        async def ask(session: Session, entrance: Entrance) -> Sequence[Found | None]:
+            return await batched_requests.find_each(self._asker, entrance, finds)
 
         return await self._read(ask)
 
@@ -178,7 +193,7 @@ class HttpServer:
         """Store whole new shares; what is asked for while a message is on its way goes out in the next one."""
         session = await self._link.session()
         if session.version.batched_stores:
-            return await self._stores.store(stores)
+            return await self._stores.ask(stores)
         return [await store_by_steps(self, each) for each in stores]
 
     async def _send_stores(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:

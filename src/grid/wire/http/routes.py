@@ -15,6 +15,7 @@ from grid.wire.http.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER
 
 PREFIX = b"/storage/v1/"
 STORE_PATH = PREFIX + b"grid-store"
+FIND_PATH = PREFIX + b"grid-find"
 
 
 class Endpoint(Enum):
@@ -37,6 +38,7 @@ class Endpoint(Enum):
     BATCHED_WRITE = "batched write"
     BATCHED_SLOT_READ = "batched slot read"
     BATCHED_STORE = "batched store"
+    BATCHED_FINDS = "batched finds"
 
 
 _LEASE = frozenset((RENEW, CANCEL))
@@ -59,6 +61,7 @@ READS = frozenset(
         Endpoint.BATCHED_FIND,
         Endpoint.BATCHED_READ,
         Endpoint.BATCHED_SLOT_READ,
+        Endpoint.BATCHED_FINDS,
     )
 )
 """What may be asked in the clear, where the server allows that."""
@@ -70,6 +73,7 @@ EXTENSIONS = frozenset(
         Endpoint.BATCHED_WRITE,
         Endpoint.BATCHED_SLOT_READ,
         Endpoint.BATCHED_STORE,
+        Endpoint.BATCHED_FINDS,
     )
 )
 """What 1.20 does not have."""
@@ -91,6 +95,7 @@ _ROUTES: tuple[tuple[bytes, dict[bytes, Endpoint]], ...] = (
     (rb"immutable/" + _INDEX + rb"/grid-read", {b"POST": Endpoint.BATCHED_READ}),
     (rb"immutable/" + _INDEX + rb"/grid-write", {b"POST": Endpoint.BATCHED_WRITE}),
     (rb"grid-store", {b"POST": Endpoint.BATCHED_STORE}),
+    (rb"grid-find", {b"POST": Endpoint.BATCHED_FINDS}),
     (rb"mutable/" + _INDEX + rb"/read-test-write", {b"POST": Endpoint.READ_TEST_WRITE}),
     (rb"mutable/" + _INDEX + rb"/shares", {b"GET": Endpoint.LIST_MUTABLE}),
     (rb"mutable/" + _INDEX + rb"/" + _NUMBER, {b"GET": Endpoint.READ_MUTABLE}),

@@ -1,0 +1,134 @@
+"""Questions and stores that share messages: what is asked while messages are on their way goes in the next.
+
+Nothing waits for company but until the next turn of the event loop, which brings what was asked for in this one. So
+one file alone takes one round trip, and of many at once each message carries many: the fewer messages, the less
+each file costs either side.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from attrs import define
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.python.failure import Failure
+
+from grid.ports import Clock
+from grid.runtime import Tasks
+
+MESSAGES_IN_FLIGHT = 2
+"""One being answered while the next one travels."""
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+@define(eq=False)
+class _Waiting(Generic[Item, Answer]):
+    item: Item
+    answer: Deferred[Answer]
+    is_sent: bool = False
+
+
+class MessageQueue(Generic[Item, Answer]):
+    """What is asked of one server in messages that several may share."""
+
+    def __init__(
+        self,
+        send: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]],
+        weigh: Callable[[Item], tuple[int, int]],
+        limits: tuple[int, int],
+        clock: Clock,
+    ) -> None:
+        """send: sends one message, and returns an answer for each item in it, in order.
+
+        weigh: two sizes of an item, which in one message must not sum to more than the limits.
+        """
+        self._send = send
+        self._weigh = weigh
+        self._limits = limits
+        self._clock = clock
+        self._is_due = False
+        self._waiting: deque[_Waiting[Item, Answer]] = deque()
+        self._in_flight = 0
+        self._tasks = Tasks()
+        self._given_up = False
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether somebody gave up waiting for an answer, and none has come since."""
+        return self._given_up
+
+    async def ask(self, items: Sequence[Item]) -> Sequence[Answer]:
+        """The answers, in order; the first error is raised once all have ended."""
+        answers = [self._join(item) for item in items]
+        self._send_soon()
+        if len(answers) == 1:
+            return [await answers[0]]
+        outcomes = await DeferredList(answers, consumeErrors=True)
+        for _, outcome in outcomes:
+            if isinstance(outcome, Failure):
+                outcome.raiseException()
+        return [outcome for _, outcome in outcomes]
+
+    def _join(self, item: Item) -> Deferred[Answer]:
+        waiting: _Waiting[Item, Answer] = _Waiting(item, Deferred(lambda _: self._give_up(waiting)))
+        self._waiting.append(waiting)
+        return waiting.answer
+
+    def _give_up(self, waiting: _Waiting[Item, Answer]) -> None:
+        if waiting.is_sent:
+            self._given_up = True
+        else:
+            self._waiting.remove(waiting)
+
+    def _send_soon(self) -> None:
+        if not self._is_due and self._in_flight < MESSAGES_IN_FLIGHT:
+            self._is_due = True
+            self._clock.call_later(0, self._send_on)
+
+    def _send_on(self) -> None:
+        self._is_due = False
+        while self._waiting and self._in_flight < MESSAGES_IN_FLIGHT:
+            message = self._take()
+            self._in_flight += 1
+            self._tasks.start(
+                self._send_one([waiting.item for waiting in message]),
+                lambda answers, message=message: self._answered(message, answers),  # type: ignore[misc]
+                lambda error, message=message: self._failed(message, error),  # type: ignore[misc]
+            )
+
+    async def _send_one(self, items: Sequence[Item]) -> Sequence[Answer]:
+        return await self._send(items)
+
+    def _take(self) -> list[_Waiting[Item, Answer]]:
+        """As many as fit one message, at least one."""
+        message: list[_Waiting[Item, Answer]] = []
+        size = count = 0
+        while self._waiting:
+            more_size, more_count = self._weigh(self._waiting[0].item)
+            size += more_size
+            count += more_count
+            if message and (size > self._limits[0] or count > self._limits[1]):
+                break
+            waiting = self._waiting.popleft()
+            waiting.is_sent = True
+            message.append(waiting)
+        return message
+
+    def _answered(self, message: Sequence[_Waiting[Item, Answer]], answers: Sequence[Answer]) -> None:
+        self._in_flight -= 1
+        self._given_up = False
+        self._send_soon()
+        for waiting, answer in zip(message, answers, strict=True):
+            if not waiting.answer.called:
+                waiting.answer.callback(answer)
+
+    def _failed(self, message: Sequence[_Waiting[Item, Answer]], error: BaseException) -> None:
+        self._in_flight -= 1
+        self._send_soon()
+        for waiting in message:
+            if not waiting.answer.called:
+                waiting.answer.errback(error)
