@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.protocol import connectionDone
 from twisted.web import http
 
+from grid.gateway.framing import FramedChannel
 from grid.gateway.gateway import Gateway
 from grid.gateway.request import GatewayRequest
 from grid.gateway.routing import Routes
@@ -28,7 +29,7 @@ _FAREWELL_S = 15.0
 """How long the end of a gateway waits for a client to take the last of an answer over TLS, and to close its side."""
 
 
-class GatewayChannel(http.HTTPChannel):
+class GatewayChannel(FramedChannel):
     """One connection."""
 
     factory: GatewayFactory
