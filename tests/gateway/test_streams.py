@@ -7,6 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.gateway.trees import gateway_of_trees, lose
 from tests.support.web_gateway import WebGateway
 
@@ -67,13 +69,18 @@ async def test_stream_when_a_directory_is_lost_then_the_rest_follows(tmp_path: P
         assert unread["check-results"]["results"]["healthy"] is False
 
 
-async def test_stream_when_the_root_is_lost_then_ends_with_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("query", ["stream-manifest", "stream-deep-check", "stream-deep-check&repair=true"])
+async def test_stream_when_the_root_is_lost_then_has_its_line_and_an_error(tmp_path: Path, query: str) -> None:
     async with gateway_of_trees(tmp_path) as web:
         tree = await plant(web)
         lose(web, tree[""], 3)
-        lines = await stream(web, tree[""], "stream-manifest")
-        assert lines[0].startswith("ERROR: UnrecoverableFileError(") and lines[0].endswith(")")
-        assert not any(isinstance(line, dict) and line.get("type") == "stats" for line in lines)
+        root, error, *rest = await stream(web, tree[""], query)
+        assert (root["path"], root["cap"], root["type"]) == ([], tree[""], "directory")
+        assert error.startswith("ERROR: UnrecoverableFileError(") and error.endswith(")")
+        assert not any(isinstance(line, dict) for line in rest)
+        if "check" in query:
+            found = root.get("check-results") or root["check-and-repair-results"]["pre-repair-results"]
+            assert found["results"]["recoverable"] is False
 
 
 async def test_deep_check_when_streamed_with_repair_then_one_lost_file_does_not_end_it(tmp_path: Path) -> None:

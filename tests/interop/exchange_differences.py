@@ -191,7 +191,7 @@ _OPERATIONS = {
     "manifest-broken": LOST_IN_TREE,
     "deep-check-broken": LOST_IN_TREE,
     "deep-repair-ailing": Difference("7.3: repair failure of one object does not stop the walk", {"body": ...}),
-    "manifest-lost": LOST_IN_TREE,
+    "manifest-lost": Difference("7.3: the words behind ERROR: are free", {"body": ...}),
     "state-manifest-text": AS_A_LINE,
     "state-lost": Difference("7.1: partial results", {"type": "text/plain", "body": ...}),
     "state-one-of-manifest": Difference("14: H/$SI where H is no deep-check", {"status": 404, "type": PAGE}),

@@ -47,25 +47,31 @@ async def stream_tree(exchange: Exchange, root: DirectoryCap) -> AnyAnswer:
 
 
 async def manifest_units(store: FileStore, root: DirectoryCap) -> AsyncGenerator[Json, None]:
-    """One unit for each object, and the statistics. The root's error if it cannot be read."""
+    """One unit for each object, and the statistics. The root's error, after its unit, if it cannot be read."""
     stats, unread = Stats(), UnreadDirectories()
+    held: Json | None = None  # A directory is reported before the walk says why it cannot be read.
+    failure: GridError | None = None
     async with aclosing(walk(store, root, on_unreadable=unread.note)) as visits:
-        held: Json | None = None  # A directory is reported before the walk says why it cannot be read.
-        async for visited in visits:
-            if held is not None:
-                yield unread.explain(held)
-            stats.add(visited)
-            unit = describe_unit(visited.path, visited.target, visited.cap)
-            held = unit if visited.is_directory and visited.children is None else None
-            if held is None:
-                yield unit
-        if held is not None:
-            yield unread.explain(held)
+        try:
+            async for visited in visits:
+                if held is not None:
+                    yield unread.explain(held)
+                stats.add(visited)
+                unit = describe_unit(visited.path, visited.target, visited.cap)
+                held = unit if visited.is_directory and visited.children is None else None
+                if held is None:
+                    yield unit
+        except GridError as error:
+            failure = error
+    if held is not None:
+        yield unread.explain(held)
+    if failure is not None:
+        raise failure
     yield {"type": "stats", "stats": stats.to_json()}
 
 
 async def check_units(store: FileStore, root: DirectoryCap, options: CheckOptions) -> AsyncGenerator[Json, None]:
-    """One unit with the health of each object, and the statistics. The root's error if it cannot be read."""
+    """One unit with the health of each object, and the statistics. The root's error, after its unit, if it cannot be read."""
     stats, unread = Stats(), UnreadDirectories()
     checks = deep_check(
         store,
