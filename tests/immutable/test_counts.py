@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grid.immutable.batch import BATCH_BYTES, Batch
+from grid.immutable.batch import BATCH_BYTES, WIDE_BATCH_BYTES, Batch
 from grid.immutable.getplan import GetPlan
 from grid.immutable.put import Encoding
 from grid.immutable.requests import ReadShares
@@ -129,7 +129,7 @@ def test_get_when_there_are_many_shares_looks_at_each_batch_a_few_times(monkeypa
 
     monkeypatch.setattr(GetPlan, "_fetch", counted)
     assert grid.get(file.cap) == data
-    assert len(set(looked)) >= len(data) // BATCH_BYTES
+    assert len(set(looked)) >= len(data) // WIDE_BATCH_BYTES
     assert len(looked) <= 4 * len(set(looked))
 
 

@@ -14,8 +14,8 @@ from attrs import frozen
 START_BYTES = 2 * 2**20
 """In flight until the first batch has come: what it consists of, and something to keep the line busy."""
 
-LEAST_BYTES = 12 * 2**20
-"""In flight from then on at least: a full batch each on the way, being opened, and being taken."""
+LEAST_BATCHES = 3
+"""Full batches in flight from then on at least: one each on the way, being opened, and being taken."""
 
 WINDOW_BYTES = 32 * 2**20
 """Octets of text in flight at most: asked for, being opened, or not yet taken by the consumer."""
@@ -42,7 +42,9 @@ NEVER = Mark(at=0.0, come_bytes=0)
 class Pace:
     """The window of one read."""
 
-    def __init__(self) -> None:
+    def __init__(self, batch_bytes: int) -> None:
+        """batch_bytes: octets of text in a full batch."""
+        self._least_bytes = LEAST_BATCHES * batch_bytes
         self._come_bytes = 0
         self._shortest_s: float | None = None
         self._rates: deque[float] = deque(maxlen=RECENT)
@@ -53,7 +55,7 @@ class Pace:
         if self._shortest_s is None:
             return START_BYTES
         wanted = GAIN * max(self._rates) * self._shortest_s
-        return int(min(WINDOW_BYTES, max(LEAST_BYTES, wanted)))
+        return int(min(WINDOW_BYTES, max(self._least_bytes, wanted)))
 
     def asked(self, now: float) -> Mark:
         """Note that a batch is asked for."""

@@ -18,6 +18,11 @@ from grid.ports import Buffer, Range, ShareNumber
 BATCH_BYTES = 4 * 2**20
 """Octets of text in a full batch: a megabyte and more from each of 3 servers, and one message."""
 
+WIDE_BATCH_BYTES = 2 * BATCH_BYTES
+"""The same where more than WIDE_SHARES are needed: more servers are asked, and each for less."""
+
+WIDE_SHARES = 10
+
 FIRST_BYTES = 512 * 2**10
 """Octets of text in the first batch, so that the first octets come soon; each further one has twice as many."""
 
@@ -85,6 +90,7 @@ class BatchCutter:
         self._next, self._stop = geometry.segment_range(offset, length)
         self._chunk = chunk_leaves(self._stop - self._next)
         self._bytes = FIRST_BYTES
+        self._full_bytes = WIDE_BATCH_BYTES if geometry.k > WIDE_SHARES else BATCH_BYTES
 
     @property
     def at_end(self) -> bool:
@@ -96,7 +102,7 @@ class BatchCutter:
         first = self._next
         chunk_first = first // self._chunk * self._chunk
         full = max(1, self._bytes // self._geometry.segment_size)
-        self._bytes = min(BATCH_BYTES, 2 * self._bytes)
+        self._bytes = min(self._full_bytes, 2 * self._bytes)
         self._next = min(first + full, self._stop, chunk_first + self._chunk)
         count = self._next - first
         share_bytes, text_bytes = self._geometry.run_sizes(first, count)
