@@ -164,10 +164,16 @@ def test_metadata_when_packed_then_is_as_python_writes_it() -> None:
     deep: object = 0
     for _ in range(MAX_METADATA_DEPTH + 1):
         deep = [deep]
-    for wrong in ({"a": deep}, {"a": b"octets"}):
+    for wrong in ({"a": deep}, {"a": b"octets"}, {"a": [float("inf")]}, {"a": float("nan")}):
         with pytest.raises(FormatError):
             pack_metadata(wrong)
     assert parse_metadata(b' {"a" : 1} ') == {"a": 1}
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "-1E+0999", "9" * 400 + ".5"])
+def test_metadata_when_it_has_what_is_no_number_then_it_is_null(number: str) -> None:
+    octets = f'{{"a": [{number}, 1e300, 2.5, 1e-999], "b": "1e999"}}'.encode()
+    assert parse_metadata(octets) == {"a": [None, 1e300, 2.5, 0.0], "b": "1e999"}
 
 
 def test_name_when_given_then_is_normalized_or_refused() -> None:

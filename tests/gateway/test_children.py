@@ -105,6 +105,7 @@ def test_children_when_a_listing_is_given_back_then_it_is_understood() -> None:
     [
         b"", b"[]", b"{", b"\xff", b'{"a": 1}', b'{"a": ["filenode"]}', b'{"a": ["filenode", []]}', b"7", b'"x"', b"[" * 100_000,
         b'{"a": ["filenode", {"ro_uri": "URI:LIT:", "metadata": {"x": NaN}}]}',
+        b'{"a": ["filenode", {"ro_uri": "URI:LIT:", "metadata": {"x": 1e999}}]}',
         b'{"\\ud800": ["filenode", {"ro_uri": "URI:LIT:"}]}',
     ],
 )  # fmt: skip

@@ -7,9 +7,11 @@ Nothing but FormatError comes out of parsing. Reprs show names and no caps.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Mapping
 from hashlib import sha256
+from math import isfinite
 
 from attrs import field, frozen
 
@@ -31,6 +33,9 @@ Metadata = Mapping[str, object]
 
 _SALT_TAG = b"allmydata_dirnode_child_rwcap_to_salt_v1"
 _KEY_TAG = b"allmydata_mutable_writekey_and_salt_to_dirnode_child_capkey_v1"
+_MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{3}|[0-9]{300}")
+"""What is in every number that Python reads as an infinite one, and in few others."""
+
 _INNER_PAD = bytes([0x36]) * 16
 _OUTER_PAD = bytes([0x5C]) * 16
 
@@ -129,7 +134,7 @@ def open_write_cap(sealed: bytes, write_key: bytes) -> bytes:
 def pack_metadata(metadata: Metadata) -> bytes:
     """The JSON of it; FormatError if it has none, or is nested too deep."""
     try:
-        packed = json.dumps(metadata).encode("ascii")
+        packed = json.dumps(metadata, allow_nan=False).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
         raise FormatError("metadata must be what JSON can say") from error
     _check_depth(metadata)
@@ -137,9 +142,16 @@ def pack_metadata(metadata: Metadata) -> bytes:
 
 
 def parse_metadata(octets: bytes) -> dict[str, object]:
-    """The JSON object that the octets say; FormatError."""
+    """The JSON object that the octets say; FormatError.
+
+    What is no number to anybody but Python, which 1.20 stores all the same, is null: whoever lists a directory is told JSON.
+    """
     try:
-        value = json.loads(octets.decode("utf-8"))
+        text = octets.decode("utf-8")
+        if _MAYBE_INFINITE.search(octets) is None:
+            value = json.loads(text, parse_constant=_no_number)
+        else:
+            value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise FormatError("an entry's metadata is not JSON") from error
     if not isinstance(value, dict):
@@ -195,6 +207,15 @@ def _slots(name: str, target: Target, mutable: bool) -> tuple[bytes, bytes]:
         raise MustBeDeepImmutableError(f"{name!r} is mutable, and all in an immutable directory must be immutable")
     write = target.to_string().encode() if target.authority == "write" else b""
     return write, target.read_cap().to_string().encode()
+
+
+def _no_number(name: str) -> None:
+    """What NaN and Infinity become."""
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if isfinite(value) else None
 
 
 def _check_depth(value: object) -> None:
