@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,39 @@ def test_alias_when_added_then_the_rest_of_the_file_stays_and_only_we_can_read_i
     assert file.read_text() == f"# kept\nold: URI:x\nnew: {DIRECTORY}\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert read_aliases(directory) == {"old": "URI:x", "new": DIRECTORY}
+
+
+def test_aliases_when_added_by_several_at_once_then_none_is_lost(directory: NodeDirectory) -> None:
+    names = [f"name{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: add_alias(directory, name, _cap()), names))
+    assert sorted(read_aliases(directory)) == sorted(names)
+
+
+def test_alias_when_its_name_was_taken_meanwhile_then_is_refused_and_the_file_stays(directory: NodeDirectory) -> None:
+    add_alias(directory, "new", _cap())
+    before = (directory.private / "aliases").read_bytes()
+    with pytest.raises(GridError, match="already exists"):
+        add_alias(directory, "new", _cap())
+    assert (directory.private / "aliases").read_bytes() == before
+
+
+def test_file_when_it_is_a_link_then_what_it_leads_to_is_replaced(directory: NodeDirectory, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("old: URI:x\n")
+    (directory.private / "aliases").symlink_to(tmp_path / "elsewhere")
+    add_alias(directory, "new", _cap())
+    assert (directory.private / "aliases").is_symlink()
+    assert (tmp_path / "elsewhere").read_text() == f"old: URI:x\nnew: {DIRECTORY}\n"
+
+
+def test_list_when_an_alias_leads_nowhere_then_the_others_are_shown_and_it_is_named(directory: NodeDirectory) -> None:
+    (directory.private / "aliases").write_text(f"a\x1b[31m: {DIRECTORY}\nbad\x1b[2J: URI:DIR2:junk\nz: {DIRECTORY}\n")
+    shown = grid("-d", directory.path, "list-aliases")
+    assert shown.code == 2
+    listed = shown.out.decode()
+    assert "\x1b" not in listed + shown.err
+    assert listed.count(DIRECTORY) == 2
+    assert "'bad [2J'" in shown.err and "junk" not in shown.err
 
 
 def test_aliases_when_there_is_an_old_root_cap_then_it_is_the_default_unless_the_file_says_otherwise(

@@ -60,19 +60,22 @@ def add_alias_command(ctx: click.Context, *, name: str, cap: str) -> int:
 @click.pass_context
 def list_aliases(ctx: click.Context, *, readonly_uri: bool, as_json: bool) -> int:
     """Show every alias with its capability, which gives access to the whole directory: keep it secret."""
-    from grid.cli.aliases import alias_cap
+    from grid.cli.aliases import usable_aliases
+    from grid.cli.quoting import plain
     from grid.cli.tree import open_tree_directory
 
     _, aliases = open_tree_directory(ctx)
-    caps = {name: alias_cap(name, text) for name, text in sorted(aliases.items())}
+    caps, problem = usable_aliases(aliases)
     if as_json:
         both = {
             name: {"readwrite": cap.to_string(), "readonly": cap.read_cap().to_string()} for name, cap in caps.items()
         }
         click.echo(json.dumps(both, indent=4))
-        return 0
-    width = max((len(name) for name in caps), default=0) + 2
-    for name, cap in caps.items():
-        shown = cap.read_cap() if readonly_uri else cap
-        click.echo(f"{name:>{width}}: {shown.to_string()}")
+    else:
+        width = max((len(plain(name)) for name in caps), default=0) + 2
+        for name, cap in caps.items():
+            shown = cap.read_cap() if readonly_uri else cap
+            click.echo(f"{plain(name):>{width}}: {shown.to_string()}")
+    if problem is not None:
+        raise problem
     return 0

@@ -5,7 +5,11 @@ The file holds write caps: it is 0600, and replaced as a whole. Lines that are n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grid.caps import DirectoryCap, parse_cap
@@ -40,11 +44,19 @@ def read_aliases(directory: Home) -> dict[str, str]:
 
 
 def add_alias(directory: Home, name: str, cap: DirectoryCap) -> None:
-    """Add a line for the alias; the file is replaced at once or not at all. OSError."""
-    text = _read(directory, "aliases") or ""
-    if text and not text.endswith("\n"):
-        text += "\n"
-    write_atomically(directory.private / "aliases", f"{text}{name}: {cap.to_string()}\n".encode())
+    """Add a line for the alias; the file is replaced at once or not at all. OSError.
+
+    Commands that do so at the same time wait for each other, for each puts back what it has read; GridError if another
+    one has just taken the name.
+    """
+    with _locked(directory.private):
+        text = _read(directory, "aliases") or ""
+        check_new_name(name, parse_aliases(text))
+        if text and not text.endswith("\n"):
+            text += "\n"
+        # Where the file is a link, what it leads to is what is replaced.
+        path = (directory.private / "aliases").resolve()
+        write_atomically(path, f"{text}{name}: {cap.to_string()}\n".encode())
 
 
 def check_new_name(name: str, aliases: Mapping[str, str]) -> str:
@@ -63,16 +75,40 @@ def check_new_name(name: str, aliases: Mapping[str, str]) -> str:
 
 def alias_cap(name: str, text: str) -> DirectoryCap:
     """The cap of an alias; CapError, naming the alias, if it is not that of a directory."""
-    cap = parse_cap(text)
+    try:
+        cap = parse_cap(text)
+    except CapError:
+        cap = None
     if not isinstance(cap, DirectoryCap):
         raise CapError(f"the alias '{name}' is not for a directory: mend private/aliases in the client directory")
     return cap
+
+
+def usable_aliases(aliases: Mapping[str, str]) -> tuple[dict[str, DirectoryCap], CapError | None]:
+    """The caps of those that lead to a directory, by their names in order; what is wrong with the first that does not."""
+    caps, problem = {}, None
+    for name, text in sorted(aliases.items()):
+        try:
+            caps[name] = alias_cap(name, text)
+        except CapError as error:
+            problem = problem or error
+    return caps, problem
 
 
 def require_lasting(directory: Home) -> None:
     """ConfigError if there is no client directory that an alias could be kept in."""
     if not getattr(directory, "is_lasting", True):
         raise ConfigError("an alias is kept in a client directory: name one that is there with -d or GRID_NODE_DIR")
+
+
+@contextmanager
+def _locked(private: Path) -> Iterator[None]:
+    descriptor = os.open(private, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _read(directory: Home, name: str) -> str | None:
