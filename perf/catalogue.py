@@ -120,11 +120,11 @@ _DIRECTORIES = Campaign(
 _OTHERS = (
     Campaign(
         name="put-get-cli",
-        purpose="CHK put and get of 1, 10, 100 MB from the command line, from nothing running to the last octet",
+        purpose="CHK put and get of 1 KiB, 1, 10, 100 MB from the command line, from nothing running to the last octet",
         duration="6 min",
         systems=("grid", "tahoe"),
         clients=("cli",),
-        loads=whole_files(1 * MB, 10 * MB, 100 * MB),
+        loads=whole_files(KIB, 1 * MB, 10 * MB, 100 * MB),
         repetitions=2,
     ),
     evolve(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from attrs import evolve
+
 from perf.campaigns import KIB, MB
 from perf.records import Record
 from perf.statistics import Estimate
@@ -15,6 +17,7 @@ from perf.targets import Finding, Outcome, Target, Wanted, judge
 
 FILES = "Immutable files"
 TREES = "Mutable files and directories"
+GATEWAYS = "Web gateways and the command line"
 BEST = "tahoe's best"
 
 BIG = 100 * MB
@@ -37,6 +40,10 @@ def _medium(scenario: str) -> Wanted:
 
 def _inside(size: int) -> Wanted:
     return Wanted(scenario="overwrite", size=size, format="mdmf")
+
+
+def _through(wanted: Wanted) -> Wanted:
+    return evolve(wanted, client="gateway")
 
 
 def _row(table: str, what: str, wanted: Wanted, bar: float, stretch: float | None = None, **more: object) -> Target:
@@ -66,7 +73,7 @@ TARGETS = (
         150,
         metric="above idle",
     ),
-    _row(FILES, "server peak, any load, MiB", Wanted(format=None), 100, metric="server peak"),
+    _row(FILES, "server peak, any load, MiB", Wanted(format=None, client=None), 100, metric="server peak"),
     _row(TREES, "MDMF get, 100 MB", MDMF_GET, 6, against=BEST),
     _row(TREES, "MDMF put, 100 MB", MDMF_PUT, 4, against=BEST),
     _row(
@@ -95,14 +102,32 @@ TARGETS = (
         200,
         metric="client peak",
     ),
+    _row(GATEWAYS, "CHK get, 100 MB / by the library", _through(GET), 0.8, against="ours", basis=GET),
+    _row(GATEWAYS, "CHK put, 100 MB / by the library", _through(PUT), 0.8, against="ours", basis=PUT),
+    _row(GATEWAYS, "CHK get, 100 MB, through gateways", _through(GET), 3, against=BEST),
+    _row(GATEWAYS, "CHK put, 100 MB, through gateways", _through(PUT), 2.5, against=BEST),
+    _row(
+        GATEWAYS,
+        "gateway's peak, 1 GB or more up and down, MiB",
+        Wanted(count=1, client="gateway", at_least=1000 * MB),
+        200,
+        metric="client peak",
+    ),
+    _row(
+        GATEWAYS,
+        "`grid get` of 1 KiB, from nothing running",
+        Wanted(scenario="get", size=KIB, client="cli", count=1),
+        2,
+        against=BEST,
+    ),
 )
 
 
 def target_tables(records: Sequence[Record], *, all_rows: bool) -> str:
-    """Both tables, of what the records say. all_rows: also those that nothing was measured of."""
+    """All tables, of what the records say. all_rows: also those that nothing was measured of."""
     outcomes = [judge(target, records) for target in TARGETS]
     lines = ["# Targets", ""]
-    for title in (FILES, TREES):
+    for title in (FILES, TREES, GATEWAYS):
         mine = [one for one in outcomes if one.target.table == title and (all_rows or one.findings)]
         if mine:
             lines += [

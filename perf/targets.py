@@ -33,10 +33,11 @@ class Wanted:
     k: int | None = None
     n: int | None = None
     format: str | None = "chk"
+    client: str | None = "warm"
     at_least: int = 0
 
     def matches(self, work: Work) -> bool:
-        """Whether the work is one of these, by a warm client."""
+        """Whether the work is one of these."""
         factors = dict(work.factors)
         found = {
             "scenario": work.scenario,
@@ -46,11 +47,11 @@ class Wanted:
             "k": factors.get("k"),
             "n": factors.get("n"),
             "format": factors.get("format", "chk"),
+            "client": work.client,
         }
         wanted = {name: getattr(self, name) for name in found}
         return (
-            work.client == "warm"
-            and work.size >= self.at_least
+            work.size >= self.at_least
             and "segment" not in factors
             and all(value is None or value == found[name] for name, value in wanted.items())
         )

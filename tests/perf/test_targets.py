@@ -68,6 +68,14 @@ def test_row_about_ourselves_compares_two_works_of_a_system() -> None:
     assert judge(row, [record(*samples)]).met is False
 
 
+def test_row_about_a_client_takes_its_samples_alone() -> None:
+    samples = gets("grid", 1.0, 1.0)
+    samples += [evolve(one, client="gateway") for one in gets("grid", 1.25, 1.25)]
+    (row,) = [target for target in TARGETS if target.what == "CHK get, 100 MB / by the library"]
+    assert judge(row, [record(*samples)]).findings[0].estimate.median == pytest.approx(0.8)
+    assert judge(row, [record(*gets("grid", 1.0))]).verdict() == "not measured"
+
+
 def test_row_about_children_compares_one_change_with_many() -> None:
     samples = [
         *(evolve(tree_sample("add-batch", 100), system="grid", seconds=0.1, run=run) for run in range(2)),
