@@ -182,6 +182,9 @@ def test_free_space_when_asked_is_a_number(disk: Disk) -> None:
     free = disk.free_space()
     assert free is not None
     assert free > 10**6
+    space = disk.space()
+    assert space is not None
+    assert space.total >= space.free_for_root >= space.free > 10**6
 
 
 def test_memory_disk_when_full_takes_no_more_and_counts_what_is_freed() -> None:
@@ -201,6 +204,7 @@ def test_memory_disk_when_full_takes_no_more_and_counts_what_is_freed() -> None:
     with pytest.raises(OSError):
         disk.close_file(handle)
     assert MemoryDisk(capacity=None).free_space() is None
+    assert MemoryDisk(capacity=None).space() is None
 
 
 def test_real_disk_when_a_share_is_a_link_does_not_follow_it(tmp_path: Path) -> None:
@@ -215,6 +219,7 @@ def test_real_disk_when_a_share_is_a_link_does_not_follow_it(tmp_path: Path) -> 
 
 def test_real_disk_when_the_shares_directory_is_gone_has_no_space(tmp_path: Path) -> None:
     assert RealDisk(str(tmp_path)).free_space() == 0
+    assert RealDisk(str(tmp_path)).space() is None
 
 
 def test_real_disk_when_writes_are_cut_short_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

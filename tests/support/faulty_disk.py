@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from grid.ports import Buffer
-from grid.storage.disk import Disk, Handle
+from grid.storage.disk import Disk, Handle, Space
 
 T = TypeVar("T")
 
@@ -129,3 +129,6 @@ class FaultyDisk:
 
     def free_space(self) -> int | None:
         return self._call(self.inside.free_space)
+
+    def space(self) -> Space | None:
+        return self._call(self.inside.space)

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NewType, Protocol
 
+from attrs import frozen
+
 from grid.ports import Buffer
 
 Handle = NewType("Handle", int)
@@ -22,6 +24,15 @@ Handle = NewType("Handle", int)
 _PIECES_PER_CALL = 512
 """Below IOV_MAX everywhere."""
 _SYNC_FILE_RANGE_WRITE = 2
+
+
+@frozen(kw_only=True)
+class Space:
+    """Of a disk, in octets: all of it, what nobody uses, and what an unprivileged process may still write."""
+
+    total: int
+    free_for_root: int
+    free: int
 
 
 class Disk(Protocol):
@@ -80,6 +91,9 @@ class Disk(Protocol):
 
     def free_space(self) -> int | None:
         """Octets that may still be written; None if this cannot be known."""
+
+    def space(self) -> Space | None:
+        """The disk's size and what is free of it; None if this cannot be known."""
 
 
 class RealDisk:
@@ -199,6 +213,17 @@ class RealDisk:
         except OSError:
             return 0
         return status.f_frsize * status.f_bavail
+
+    def space(self) -> Space | None:
+        """What the system says of the disk, if it does."""
+        if not hasattr(os, "statvfs"):
+            return None
+        try:
+            status = os.statvfs(self._path("shares"))
+        except OSError:
+            return None
+        unit = status.f_frsize
+        return Space(total=unit * status.f_blocks, free_for_root=unit * status.f_bfree, free=unit * status.f_bavail)
 
 
 def _behind(batch: list[memoryview], written: int) -> list[memoryview]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from threading import RLock
 
 from grid.ports import Buffer
-from grid.storage.disk import Handle
+from grid.storage.disk import Handle, Space
 
 BLOCK_SIZE = 4096
 
@@ -171,6 +171,13 @@ class MemoryDisk:
         """What is left of the capacity."""
         with self._lock:
             return None if self._capacity is None else max(0, self._capacity - self._used)
+
+    def space(self) -> Space | None:
+        """Its capacity, and what is left of that."""
+        free = self.free_space()
+        if self._capacity is None or free is None:
+            return None
+        return Space(total=self._capacity, free_for_root=free, free=free)
 
     def _grow(self, node: FileNode, size: int) -> None:
         more = size - len(node.data)

@@ -47,7 +47,8 @@ from grid.ports import (
 )
 from grid.storage.advisories import Advisories
 from grid.storage.directory_sync import DirectorySync
-from grid.storage.disk import Disk
+from grid.storage.disk import Disk, Space
+from grid.storage.meter import Meter, count_finds, count_ranges, metered, note_stored
 from grid.storage.paths import STORAGE_INDEX_SIZE, index_name
 from grid.storage.settings import StorageSettings
 from grid.storage.slot_store import SlotCall, SlotStore
@@ -77,6 +78,7 @@ class StorageService:
         """io: the threads that wait for the disk; None: those of the runtime. More threads than processors serve."""
         self._identity = identity
         self._clock = runtime.clock
+        self.meter = Meter(runtime.clock)
         self._io = io or runtime.cpu
         self._store = ShareStore(disk, settings, identity.lease_seed)
         self._slots = SlotStore(self._store)
@@ -85,7 +87,9 @@ class StorageService:
         self._table = UploadTable()
         self._turns = Turns()
         self._directories = DirectorySync(disk, self._io, durable=self._store.durable)
-        self._place = UploadPlace(self._store, self._table, self._turns, self._directories, runtime.clock, self.run)
+        self._place = UploadPlace(
+            self._store, self._table, self._turns, self._directories, runtime.clock, self.run, self.meter
+        )
         self._stopping = False
 
     @property
@@ -123,6 +127,7 @@ class StorageService:
             batched_finds=True,
         )
 
+    @metered("get")
     async def find_shares(
         self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
     ) -> Mapping[ShareNumber, Sequence[bytes]]:
@@ -132,6 +137,7 @@ class StorageService:
         async with self._turns.shared(name):
             return await self.run(self._store.find, name, self._table.hidden(name), ranges)
 
+    @metered("get", count_finds)
     async def find_each(self, finds: Sequence[Find]) -> Sequence[Mapping[ShareNumber, Sequence[bytes]] | None]:
         """As find_shares for each; one pool call for all of them."""
         names = [_checked_name(find.storage_index) for find in finds]
@@ -145,6 +151,7 @@ class StorageService:
             questions = [(name, self._table.hidden(name), find.ranges) for name, find in zip(names, finds, strict=True)]
             return await self.run(self._store.find_each, questions)
 
+    @metered("read", count_ranges)
     async def read_shares(
         self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
     ) -> Mapping[ShareNumber, Sequence[bytes]]:
@@ -155,6 +162,7 @@ class StorageService:
         async with self._turns.shared(name):
             return await self.run(self._store.read, name, self._table.hidden(name), wants)
 
+    @metered("allocate")
     async def allocate(
         self,
         storage_index: StorageIndex,
@@ -178,8 +186,12 @@ class StorageService:
         names = [_checked_name(new.storage_index) for new in stores]
         _check_stores(stores)
         self._require_running()
-        return await shielded(self._store_shares(names, stores))
+        began = self.meter.now()
+        answers = await shielded(self._store_shares(names, stores))
+        note_stored(self.meter, stores, answers, began)
+        return answers
 
+    @metered("add-lease")
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
         """Add or renew the lease on every share held."""
         name = _checked_name(storage_index)
@@ -196,6 +208,7 @@ class StorageService:
             hidden = self._table.hidden(name)
             await self.run(self._advisories.note, name, hidden, kind, share_number, reason, now)
 
+    @metered("readv")
     async def read_slot(
         self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[bytes]]:
@@ -206,6 +219,7 @@ class StorageService:
         async with self._turns.shared(name):
             return await self.run(self._slots.read, name, share_numbers, ranges)
 
+    @metered("writev")
     async def test_and_write(
         self,
         storage_index: StorageIndex,
@@ -233,6 +247,15 @@ class StorageService:
             return await self._io.run(function, *arguments)
         except OSError as error:
             raise disk_error(error) from None
+
+    async def space(self) -> tuple[Space | None, int | None]:
+        """The disk's, None if it cannot be known; and the octets that the server may still use, None if unlimited."""
+        return await self.run(self._store.space)
+
+    @property
+    def reserved_size(self) -> int:
+        """Octets promised to uploads that are not over."""
+        return self._table.reserved_size
 
     @property
     def upload_count(self) -> int:

@@ -17,7 +17,7 @@ from grid.errors import ConflictError
 from grid.limits import READ_CALL_BYTES, READ_CALL_RANGES
 from grid.ports import LeaseSecrets, Range, ShareKind, ShareNumber
 from grid.storage.containers import LATEST_VERSION, Container
-from grid.storage.disk import Disk
+from grid.storage.disk import Disk, Space
 from grid.storage.incoming import IncomingShare, make_directories, remove_if_empty
 from grid.storage.leases import ALLOCATION_OWNER, RENEWAL_OWNER, new_lease
 from grid.storage.paths import (
@@ -113,6 +113,10 @@ class ShareStore:
             return 0
         free = self.disk.free_space()
         return None if free is None else max(0, free - self.settings.reserved_space)
+
+    def space(self) -> tuple[Space | None, int | None]:
+        """The disk's, and `available_space`."""
+        return self.disk.space(), self.available_space()
 
     def find(
         self, name: str, hidden: Hidden, ranges: Sequence[Range], room: AnswerRoom | None = None

@@ -22,6 +22,7 @@ from grid.ports import Clock, ShareNumber, ShareWrite, Timer
 from grid.storage.directory_sync import DirectorySync
 from grid.storage.disk import FULL
 from grid.storage.incoming import IncomingShare
+from grid.storage.meter import Meter, count_writes, counted_later, metered
 from grid.storage.spans import Span
 from grid.storage.store import ShareStore
 from grid.storage.tasks import shielded, together
@@ -118,6 +119,7 @@ class UploadPlace:
     directories: DirectorySync
     clock: Clock
     run: RunOnDisk
+    meter: Meter
 
 
 class ShareUpload:
@@ -125,6 +127,7 @@ class ShareUpload:
 
     def __init__(self, place: UploadPlace, name: str, shares: Sequence[IncomingShare]) -> None:
         self._place = place
+        self.meter = place.meter
         self._name = name
         now = place.clock.now()
         self._parts = {share.share_number: _Part(share, now) for share in shares}
@@ -146,10 +149,12 @@ class ShareUpload:
         (part,) = self._open_parts([share_number])
         return part.share.missing()
 
+    @metered("write", count_writes)
     async def write(self, writes: Sequence[ShareWrite]) -> None:
         """Store the writes, in their order."""
         await shielded(self._write(writes))
 
+    @metered("close", counted_later)
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
         """Finish the shares; what cannot be finished is removed."""
         await shielded(self._close(share_numbers))
@@ -220,6 +225,8 @@ class ShareUpload:
                 failures = [disk_error(error) if isinstance(error, OSError) else error for error in errors]
                 try:
                     await place.directories.sync_shares(self._name)
+                    place.meter.count("close", len(finished))
+                    place.meter.count("bytes_added", sum(share.size for share in finished))
                 except OSError as error:
                     failures.append(disk_error(error))
                     await place.run(place.store.retract, self._name, finished)
@@ -232,6 +239,7 @@ class ShareUpload:
         parts = [part for number, part in sorted(self._parts.items()) if number in wanted and part.state is _State.OPEN]
         if not parts:
             return
+        self.meter.count("abort", len(parts))
         for part in parts:
             part.state = _State.OVER
         for part in parts:
