@@ -65,6 +65,10 @@ class PeerGoneError(PeerError):
     """A server could not be reached, or the connection to it was lost."""
 
 
+class PeerUnreachableError(PeerGoneError):
+    """No connection to a server could be made: whatever it was to be asked, it has not heard of it."""
+
+
 class PeerRefusedError(PeerError):
     """A server answered with an error of its own.
 

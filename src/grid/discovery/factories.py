@@ -13,11 +13,10 @@ from attrs import frozen
 from grid.discovery.announcement import Announcement, storage_furl
 from grid.discovery.server_set import MakeServer
 from grid.ports import Runtime, ServerIdentity
-from grid.wire.locators import Nurl
 from grid.wire.status import RemoteServer
 
 Transport = Literal["auto", "foolscap", "http"]
-"""`http`: for every server that announces it, Foolscap for the others. `auto`: see prefers_http."""
+"""`http`: for every server that announces it, Foolscap for the others. `auto`: see prefers_http; the other if that fails."""
 
 OUR_VERSIONS = "grid/"
 """How the `my-version` of servers with batched calls begins."""
@@ -41,23 +40,35 @@ class Transports:
         return self._make
 
     def _make(self, identity: ServerIdentity, announcement: Announcement) -> RemoteServer:
-        if self.choice != "foolscap":
-            from grid.wire.http.announced import announced_nurls, announced_plain
+        furl = storage_furl(announcement)
 
-            nurls = announced_nurls(announcement.fields)
-            plain = announced_plain(announcement.fields) if self.plaintext_reads else None
-            if nurls and (self.choice == "http" or plain is not None or prefers_http(announcement)):
-                return self._over_http(identity, nurls, plain)
-        from grid.wire.foolscap.client import FoolscapServer
+        def by_foolscap() -> RemoteServer:
+            from grid.wire.foolscap.client import FoolscapServer
 
-        return FoolscapServer(identity, storage_furl(announcement), self.tub(), self.runtime.clock)
+            return FoolscapServer(identity, furl, self.tub(), self.runtime.clock)
 
-    def _over_http(
-        self, identity: ServerIdentity, nurls: tuple[Nurl, ...], plain: tuple[str, int] | None
-    ) -> RemoteServer:
-        from grid.wire.http.client import HttpServer
+        if self.choice == "foolscap":
+            return by_foolscap()
+        from grid.wire.http.announced import announced_nurls, announced_plain
 
-        return HttpServer(identity, nurls, self.pool(), self.runtime, plain)
+        nurls = announced_nurls(announcement.fields)
+        plain = announced_plain(announcement.fields) if self.plaintext_reads else None
+        if not nurls:
+            return by_foolscap()
+
+        def over_http() -> RemoteServer:
+            from grid.wire.http.client import HttpServer
+
+            return HttpServer(identity, nurls, self.pool(), self.runtime, plain)
+
+        if self.choice == "http":
+            return over_http()
+        from grid.wire.fallback import FallbackServer, Way
+
+        http, foolscap = Way(name="HTTP", make=over_http), Way(name="Foolscap", make=by_foolscap)
+        if plain is not None or prefers_http(announcement):
+            return FallbackServer(identity, http, foolscap, self.runtime.clock)
+        return FallbackServer(identity, foolscap, http, self.runtime.clock)
 
 
 def prefers_http(announcement: Announcement) -> bool:

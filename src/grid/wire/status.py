@@ -23,7 +23,8 @@ class ConnectionState(Enum):
 class ConnectionStatus:
     """state, since Unix time `since`; detail: the last failure's message, if any; version: the server's last word.
 
-    place: where the connection leads, as a location hint (`tcp:host:port`), "" unless connected; transport: what it speaks.
+    place: where the connection leads, as a location hint (`tcp:host:port`), "" unless connected; transport: what it speaks;
+    fallback: why that is not the better transport, where the server announces one that does not work.
     """
 
     state: ConnectionState
@@ -32,6 +33,7 @@ class ConnectionStatus:
     version: ServerVersion | None = None
     place: str = ""
     transport: str = ""
+    fallback: str = ""
 
 
 class RemoteServer(StorageServer, Protocol):

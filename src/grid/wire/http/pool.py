@@ -16,7 +16,7 @@ from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint, TCP
 from twisted.internet.error import ConnectError, DNSLookupError
 from twisted.internet.protocol import Factory
 
-from grid.errors import FormatError, PeerGoneError, PeerTimeoutError
+from grid.errors import FormatError, PeerTimeoutError, PeerUnreachableError
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock
 from grid.runtime import with_deadline
@@ -64,7 +64,7 @@ class Pool:
         self._context = client_context()
 
     async def acquire(self, address: Address, where: str, *, fresh: bool = False) -> tuple[ClientConnection, bool]:
-        """A connection for one request, and whether it was used before; PeerGoneError, PeerTimeoutError.
+        """A connection for one request, and whether it was used before; PeerUnreachableError, PeerTimeoutError.
 
         Fresh: the request must not be sent where it might have to be sent again.
         """
@@ -142,7 +142,7 @@ class Pool:
                 self._clock, body(), CONNECT_DEADLINE_S, lambda: PeerTimeoutError(f"{where} did not finish connecting")
             )
         except (ConnectError, DNSLookupError, OSError) as error:
-            raise PeerGoneError(f"{where} cannot be reached ({type(error).__name__})") from error
+            raise PeerUnreachableError(f"{where} cannot be reached ({type(error).__name__})") from error
         except BaseException:
             connection.abort()
             raise
@@ -182,7 +182,7 @@ class _Opening:
     def fail(self, why: str) -> None:
         """It cannot, or not any more."""
         if not self.outcome.called:
-            self.outcome.errback(PeerGoneError(why))
+            self.outcome.errback(PeerUnreachableError(why))
 
 
 class _OneProtocol(Factory):

@@ -1,0 +1,180 @@
+"""A server that two ways lead to: which one is taken, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
+from zope.interface import implementer
+
+from grid.errors import (
+    PeerGoneError,
+    PeerTimeoutError,
+)
+from grid.wire.fallback import HEAD_START_S, SILENCE_S
+from grid.wire.preference import FIRST_AVOIDED_S, LONGEST_AVOIDED_S
+from grid.wire.status import ConnectionState
+from tests.wire.fallback_rig import WRONG_KEY, Rig
+from tests.wire.foolscap.loopback import INDEX, VERSION
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+@pytest.fixture
+def said() -> Iterator[list[str]]:
+    lines: list[str] = []
+
+    @implementer(ILogObserver)
+    def note(event: LogEvent) -> None:
+        if event.get("log_namespace") == "grid.wire.fallback":
+            lines.append(event["log_format"].format(**event))
+
+    globalLogPublisher.addObserver(note)
+    yield lines
+    globalLogPublisher.removeObserver(note)
+
+
+def test_server_when_the_preferred_way_works_is_never_reached_the_other_way(rig: Rig) -> None:
+    for _ in range(5):
+        assert rig.read() == b"octets"
+        rig.wait(1000)
+    assert (rig.http.connects, rig.foolscap.connects) == (1, 0)
+    assert rig.server.status.transport == "http" and not rig.server.status.fallback
+
+
+def test_server_when_nothing_was_asked_has_connected_nowhere(rig: Rig) -> None:
+    assert rig.server.status.state is ConnectionState.IDLE
+    assert rig.server.known_version is None
+    assert (rig.http.connects, rig.foolscap.connects) == (0, 0)
+
+
+def test_server_when_the_preferred_way_is_dead_from_the_start_is_reached_the_other_way_and_says_so_once(
+    rig: Rig, said: list[str]
+) -> None:
+    rig.http.script.down = WRONG_KEY
+    for _ in range(5):
+        assert rig.read() == b"octets"
+        rig.wait(1)
+    assert rig.server.status.transport == "foolscap"
+    assert rig.server.status.fallback == f"HTTP does not work: {WRONG_KEY}"
+    assert rig.server.known_version == VERSION
+    assert len(said) == 1 and WRONG_KEY in said[0] and "Foolscap" in said[0]
+
+
+def test_server_when_the_preferred_way_does_not_answer_is_reached_the_other_way_soon(rig: Rig) -> None:
+    rig.http.script.connect_s = 1e6
+    assert rig.read() == b"octets"
+    assert rig.now < HEAD_START_S + 1
+    assert "did not connect" in rig.server.status.fallback
+
+
+def test_server_when_the_preferred_way_comes_back_is_reached_by_it_again(rig: Rig, said: list[str]) -> None:
+    rig.http.script.down = "refused"
+    rig.read()
+    rig.http.script.down = ""
+    rig.wait(FIRST_AVOIDED_S - 1)
+    rig.read()
+    assert rig.http.connects == 1  # It is not yet time.
+    rig.wait(2)
+    before = rig.now
+    rig.read()
+    assert rig.now < before + 0.05  # The trial keeps nobody waiting,
+    rig.wait(1)
+    rig.read()  # and what comes after it goes the better way.
+    assert rig.http.calls == ["read_shares"]
+    assert rig.server.status.transport == "http" and not rig.server.status.fallback
+    assert len(said) == 2 and "again" in said[1]
+
+
+def test_server_when_the_preferred_way_stays_dead_tries_it_ever_more_rarely(rig: Rig, said: list[str]) -> None:
+    rig.http.script.down = "refused"
+    for _ in range(24 * 60):
+        rig.read()
+        rig.wait(60)
+    most = 24 * 3600 / LONGEST_AVOIDED_S
+    assert 0.8 * most <= rig.http.connects <= most + 10
+    assert len(said) == 1
+
+
+def test_server_when_neither_way_leads_there_fails_with_both_reasons_and_prefers_what_it_did(rig: Rig) -> None:
+    rig.http.script.down, rig.foolscap.script.down = "no http", "no foolscap"
+    with pytest.raises(PeerGoneError, match=r"HTTP: no http; over Foolscap: no foolscap"):
+        rig.read()
+    assert rig.server.status.detail == "no http; no foolscap"
+    rig.http.script.down = rig.foolscap.script.down = ""
+    assert rig.read() == b"octets"
+    assert rig.server.status.transport == "http" and not rig.server.status.fallback
+
+
+def test_server_when_the_other_way_dies_while_it_serves_goes_back_at_once(rig: Rig) -> None:
+    rig.http.script.down = "refused"
+    rig.read()
+    rig.http.script.down, rig.foolscap.script.down = "", "refused"
+    rig.foolscap.lose()
+    assert rig.read() == b"octets"
+    assert rig.server.status.transport == "http"
+
+
+def test_way_when_it_is_silent_and_callers_give_up_is_doubted(rig: Rig) -> None:
+    rig.run(rig.server.connect())
+    rig.http.script.silent = True
+    call = Deferred.fromCoroutine(rig.server.find_shares(INDEX))
+    rig.wait(SILENCE_S + 1)
+    call.cancel()
+    call.addErrback(lambda _: None)
+    assert rig.server.known_version is None
+    assert rig.read() == b"octets"
+    assert rig.server.status.transport == "foolscap"
+    assert "did not answer" in rig.server.status.fallback
+
+
+def test_way_when_callers_give_up_soon_is_not_doubted(rig: Rig) -> None:
+    rig.run(rig.server.connect())
+    rig.http.script.silent = True
+    call = Deferred.fromCoroutine(rig.server.find_shares(INDEX))
+    rig.wait(1)
+    call.cancel()
+    call.addErrback(lambda _: None)
+    rig.http.script.silent = False
+    assert rig.read() == b"octets" and rig.foolscap.connects == 0
+
+
+def test_way_when_it_is_doubted_and_the_other_does_not_work_is_kept(rig: Rig) -> None:
+    rig.foolscap.script.down = "refused"
+    rig.run(rig.server.connect())
+    rig.http.script.cut_before, rig.http.script.failure = 1, lambda: PeerTimeoutError("late")
+    assert rig.read() == b"octets"
+    assert rig.http.calls == ["read_shares"] and rig.foolscap.connects == 1
+    assert rig.read() == b"octets" and rig.foolscap.connects == 1
+
+
+def test_server_when_many_calls_are_cut_at_once_counts_that_as_one_fault(rig: Rig) -> None:
+    rig.run(rig.server.connect())
+    rig.http.script.cut_before = 8
+    calls = [Deferred.fromCoroutine(rig.server.read_slot(INDEX, frozenset(), [(0, 1)])) for _ in range(8)]
+    for call in calls:
+        rig.run(call)
+    assert rig.http.calls == ["read_slot"] * 8 and rig.foolscap.connects == 0
+
+
+def test_server_when_many_call_at_once_connects_once(rig: Rig) -> None:
+    rig.http.script.down = "refused"
+    calls = [Deferred.fromCoroutine(rig.server.get_version()) for _ in range(20)]
+    for call in calls:
+        rig.run(call)
+    assert (rig.http.connects, rig.foolscap.connects) == (1, 1)
+
+
+def test_close_when_callers_wait_fails_them_and_closes_both_ways(rig: Rig) -> None:
+    rig.http.script.connect_s = rig.foolscap.script.connect_s = 100
+    call = Deferred.fromCoroutine(rig.server.get_version())
+    rig.wait(HEAD_START_S + 1)
+    rig.server.close()
+    with pytest.raises(PeerGoneError):
+        rig.run(call)
+    assert rig.http.closed and rig.foolscap.closed
