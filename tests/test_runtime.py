@@ -7,11 +7,14 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.python.failure import Failure
 
 from grid.errors import GridError, PeerTimeoutError
 from grid.runtime import (
@@ -85,6 +88,69 @@ async def test_pool_when_given_a_function_runs_it_on_a_thread_of_its_own() -> No
         pool.stop()
         pool.stop()
     assert not thread.is_alive()
+
+
+async def test_pool_when_given_many_calls_at_once_answers_each_on_few_threads() -> None:
+    pool = ThreadCpuPool(the_reactor(), 3)
+    seen: set[int] = set()
+
+    def work(number: int) -> int:
+        seen.add(threading.get_ident())
+        if number % 10 == 7:
+            raise GridError(str(number))
+        return number
+
+    try:
+        calls = [Deferred.fromCoroutine(_awaited(pool.run(work, number))) for number in range(500)]
+        outcomes = await DeferredList(calls, consumeErrors=True)
+    finally:
+        pool.stop()
+    for number, (_, outcome) in enumerate(outcomes):
+        assert (str(outcome.value) if isinstance(outcome, Failure) else outcome) == (
+            str(number) if number % 10 == 7 else number
+        )
+    assert 1 <= len(seen) <= 3
+
+
+async def test_pool_when_a_call_is_answered_keeps_nothing_of_it() -> None:
+    class Block:
+        pass
+
+    pool = ThreadCpuPool(the_reactor(), 1)
+    block = Block()
+    remembered = weakref.ref(block)
+    try:
+        await pool.run(id, block)
+        del block
+        assert remembered() is None
+    finally:
+        pool.stop()
+
+
+async def test_pool_when_a_call_is_given_up_still_makes_it_and_goes_on() -> None:
+    pool = ThreadCpuPool(the_reactor(), 1)
+    made: list[int] = []
+    try:
+        given_up = Deferred.fromCoroutine(_awaited(pool.run(made.append, 1)))
+        given_up.addErrback(lambda failure: failure.trap(CancelledError))
+        given_up.cancel()
+        await pool.run(made.append, 2)
+    finally:
+        pool.stop()
+    assert made == [1, 2]
+
+
+async def test_pool_when_stopped_with_calls_waiting_makes_them_first() -> None:
+    pool = ThreadCpuPool(the_reactor(), 1)
+    calls = [Deferred.fromCoroutine(_awaited(pool.run(pow, number, 2))) for number in range(20)]
+    pool.stop()
+    assert [answer for _, answer in await DeferredList(calls)] == [number**2 for number in range(20)]
+    assert await pool.run(pow, 3, 2) == 9
+    pool.stop()
+
+
+async def _awaited(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
 
 
 def test_pool_when_no_width_is_given_has_at_least_two_threads() -> None:

@@ -8,18 +8,21 @@ from __future__ import annotations
 import ctypes
 import os
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, TypeVar
 
 from attrs import define, frozen
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
-from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
-from twisted.python.threadpool import ThreadPool
 
 from grid.ports import Clock, CpuPool, Entropy, Timer
 
 T = TypeVar("T")
+
+_Job = tuple[Deferred[Any], Callable[..., Any], tuple[object, ...]]
 
 
 @define
@@ -71,13 +74,17 @@ def _pause(clock: Clock, delay_s: float) -> Deferred[None]:
 
 
 class ThreadCpuPool:
-    """A pool of its own threads, apart from the reactor's, started with the first call."""
+    """A pool of its own threads, apart from the reactor's, started as calls come that no thread is free for."""
 
     def __init__(self, reactor: Any, width: int | None = None) -> None:
         """width: threads; as many as there are processors, at least 2 so that a wait for a disk blocks no hash."""
         self._reactor = reactor
         self._width = width or max(2, os.cpu_count() or 1)
-        self._pool: ThreadPool | None = None
+        self._threads: list[Thread] = []
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._done: deque[tuple[Deferred[Any], Any]] = deque()
+        self._unanswered = 0
+        self._is_waking = False
 
     @property
     def width(self) -> int:
@@ -86,16 +93,47 @@ class ThreadCpuPool:
 
     def run(self, function: Callable[..., T], *arguments: object) -> Awaitable[T]:
         """Call the function on a pool thread. A call that waits in the queue is not taken back by a cancellation."""
-        if self._pool is None:
-            self._pool = ThreadPool(minthreads=0, maxthreads=self._width, name="grid-cpu")
-            self._pool.start()
-        return deferToThreadPool(self._reactor, self._pool, function, *arguments)
+        answer: Deferred[T] = Deferred()
+        self._unanswered += 1
+        if len(self._threads) < min(self._unanswered, self._width):
+            thread = Thread(target=self._work, args=(self._jobs,), name="grid-cpu", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        self._jobs.put((answer, function, arguments))
+        return answer
 
     def stop(self) -> None:
-        """End the threads once their present calls are done; the next call would start new ones."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.stop()
+        """End the threads once the calls made so far are done; the next call would start new ones."""
+        threads, self._threads = self._threads, []
+        jobs, self._jobs = self._jobs, SimpleQueue()
+        for _ in threads:
+            jobs.put(None)
+        for thread in threads:
+            thread.join()
+
+    def _work(self, jobs: SimpleQueue[_Job | None]) -> None:
+        """What each thread does: a job after the other, with nothing of the last one kept while it waits."""
+        while (job := jobs.get()) is not None:
+            answer, function, arguments = job
+            try:
+                outcome = function(*arguments)
+            except BaseException:  # noqa: BLE001 - whatever it is, it is for whoever waits
+                outcome = Failure()
+            self._done.append((answer, outcome))
+            del job, answer, function, arguments, outcome
+            if not self._is_waking:
+                self._is_waking = True
+                self._reactor.callFromThread(self._answer)
+
+    def _answer(self) -> None:
+        self._is_waking = False  # Before the queue is looked at, so that what comes later wakes the reactor again.
+        while self._done:
+            answer, outcome = self._done.popleft()
+            self._unanswered -= 1
+            if isinstance(outcome, Failure):
+                answer.errback(outcome)
+            else:
+                answer.callback(outcome)
 
 
 class SystemEntropy:
