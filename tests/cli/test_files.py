@@ -136,6 +136,7 @@ def test_status_lists_every_server(local_grid: LocalGrid) -> None:
     assert status.code == 0
     assert [server["nickname"] for server in found["servers"]] == [f"storage{index}" for index in range(5)]
     assert all(server["reachable"] and server["batched_reads"] for server in found["servers"])
+    assert all((server["transport"], server["fallback"]) == ("http", "") for server in found["servers"])
     assert "5 of 5 answer" in grid("-d", local_grid.client, "status").line
 
 

@@ -81,7 +81,16 @@ async def _ask_server(client: Client, server: StorageServer) -> dict[str, object
         "version": version.application,
         "available_space": version.available_space,
         "batched_reads": version.batched_reads,
+        **_connection(client, server),
     }
+
+
+def _connection(client: Client, server: StorageServer) -> dict[str, object]:
+    """What the server is asked by, and why not by what would be better, if so."""
+    for entry in client.server_set.entries:
+        if entry.identity.server_id == server.identity.server_id:
+            return {"transport": entry.status.transport, "fallback": entry.status.fallback}
+    return {}
 
 
 def _describe(found: dict[str, Any]) -> list[str]:
@@ -113,4 +122,5 @@ def _describe_answer(server: dict[str, Any]) -> list[str]:
         known.append(f"{server['available_space'] / 1e9:.1f} GB free")
     if "seconds" in server:
         known.append(f"{server['seconds'] * 1000:.0f} ms")
+    known += [server[what] for what in ("transport", "fallback") if server.get(what)]
     return known

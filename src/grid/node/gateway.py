@@ -24,6 +24,7 @@ from grid.gateway.gateway import Gateway, GatewaySettings, ServerView
 from grid.gateway.guards import AllowedHosts
 from grid.gateway.server import GatewayFactory
 from grid.gateway.site import make_site
+from grid.gateway.storagestatus import StorageView
 from grid.node.client import Client
 from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
@@ -146,17 +147,20 @@ async def running_gateway(
     reactor: Any,  # noqa: ANN401
     description: str,
     say: Callable[[str], None],
+    storage: StorageView | None = None,
 ) -> AsyncIterator[Listening]:
     """Serve the node's gateway while the context lasts; then let what runs end, within a limit. ConfigError.
 
-    description: where to listen, as `[node] web.port` has it.
+    description: where to listen, as `[node] web.port` has it. storage: the node's own storage server, if it has one.
     """
     where = f"{directory.config_file}: section [node], key web.port"
     description = place_to_listen(description)
     hosts = allowed_hosts(description, directory.settings)
     view = LiveClient(client, {}, {}, Tasks())
     blocks = Blacklist(directory.path / "access.blacklist")
-    gateway = Gateway(store=make_store(client), client=view, settings=_settings(directory, hosts), blocks=blocks)
+    gateway = Gateway(
+        store=make_store(client), client=view, settings=_settings(directory, hosts), blocks=blocks, storage=storage
+    )
     factory = make_site(gateway, reactor)
     try:
         port = await serverFromString(reactor, description).listen(factory)
@@ -184,9 +188,9 @@ async def running_gateway(
 
 def _connected_line(status: ConnectionStatus) -> str:
     """As 1.20 says it of Foolscap, which programs look for by its beginning. [spec webapi 9.1]"""
-    return one_line(
-        f"Connected to {status.place or 'its address'} via {'http' if status.transport == 'http' else 'tcp'}"
-    )
+    how = "http" if status.transport == "http" else "tcp"
+    fallback = f" ({status.fallback})" if status.fallback else ""
+    return one_line(f"Connected to {status.place or 'its address'} via {how}{fallback}")
 
 
 def make_store(client: Client) -> FileStore:
