@@ -26,6 +26,7 @@ from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService
 from grid.storage.settings import StorageSettings
+from tests.support.conformance import require_documented
 
 TOKEN = b"a token that is not guessed"
 
@@ -172,6 +173,7 @@ class Rig:
         wire.send("\r\n".join(lines).encode("utf-8") + body)
         reply = await wire.reply(head=method == "HEAD")
         wire.transport.loseConnection()  # type: ignore[union-attr]
+        require_documented(method, path, reply.status, reply.headers, reply.body)
         return reply
 
 

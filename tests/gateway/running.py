@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from attrs import frozen
 
+from tests.support.conformance import require_documented
 from tests.support.exchanges import Reply, send
 from tests.support.grid_process import child_environment
 
@@ -52,7 +53,11 @@ class RunningGateway:
         fields |= headers or {}
         lines = [f"{method} {target} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in fields.items() if value is not None]
-        return self.send("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+        reply = self.send("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+        if reply.status and method.isalpha() and target.startswith("/"):
+            named = {name.lower(): value for name, value in reply.headers.items()}
+            require_documented(method, target, reply.status, named, reply.body)
+        return reply
 
     def put(self, body: bytes, format: str = "chk") -> str:
         """A new file; its cap."""

@@ -1,4 +1,4 @@
-"""Requests made from the gateway's own OpenAPI document, right and wrong ones: no 5xx and no traceback."""
+"""Requests made from the gateway's own OpenAPI document, right and wrong ones: no 5xx, no traceback, nothing undocumented."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 
 from tests.gateway.running import RunningGateway, running_process
 
@@ -17,6 +22,9 @@ EXAMPLES = settings(max_examples=120, deadline=None, suppress_health_check=list(
 
 NOT_OURS = {501, 503}
 """A method of an object that has none such; no servers."""
+
+
+CHECKED = [status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +49,4 @@ def test_request_when_made_from_the_document_is_answered_and_no_5xx(
     response = case.call(base_url=f"http://{gateway.host}")
     assert response.status_code < 500 or response.status_code in NOT_OURS, (operation.label, response.status_code)
     assert "Traceback" not in response.text
+    case.validate_response(response, checks=CHECKED)

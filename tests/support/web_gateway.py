@@ -29,6 +29,7 @@ from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService
 from grid.storage.settings import StorageSettings
+from tests.support.conformance import require_documented
 
 TOKEN = b"token of this start of the node"
 
@@ -84,7 +85,10 @@ class WebGateway:
         connection = await self.connect()
         try:
             connection.send(self.head(method, target, len(body), headers) + body)
-            return await connection.reply(method)
+            reply = await connection.reply(method)
+            if not reply.is_short:
+                require_documented(method, target, reply.status, reply.headers, reply.body)
+            return reply
         finally:
             await connection.close()
 

@@ -7,30 +7,28 @@ from typing import Any
 
 from attrs import frozen
 
+from grid.gateway import apiactions
+from grid.gateway.apiactions import ANYTHING, HTML, JSON, TEXT, Action, page_and_json, shown
+
 _FORM = "multipart/form-data"
 _URLENCODED = "application/x-www-form-urlencoded"
 _OCTETS = "application/octet-stream"
-_JSON = "application/json"
-_TEXT = "text/plain"
-_HTML = "text/html"
 
 
 @frozen(kw_only=True)
 class Endpoint:
-    """methods: space-separated in the table. arguments: names of PARAMETERS. bodies, answers: media types.
+    """methods: of the row. arguments: names of PARAMETERS besides `t`. bodies: media types.
 
-    statuses: besides those that every request may have. always: its arguments also count for HEAD and DELETE.
+    actions: what each `t` means; one without `t` also stands for those that are not looked at.
     """
 
     path: str
     methods: tuple[str, ...]
     summary: str
+    actions: tuple[Action, ...]
     tag: str = "objects"
     arguments: tuple[str, ...] = ()
     bodies: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ()
-    statuses: str = "200"
-    always: bool = False
     needs_token: bool = False
 
 
@@ -38,7 +36,6 @@ _BOOLEAN = {"type": "string", "enum": ["true", "false", "t", "f", "1", "0", "on"
 _STRING = {"type": "string"}
 
 PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "t": ("What is to be done, or shown.", _STRING),
     "uri": ("A capability.", _STRING),
     "format": (
         "How a new object is stored.",
@@ -65,176 +62,199 @@ PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "output": ("How the result is shown.", _STRING),
     "ophandle": ("The handle that an operation is asked by.", _STRING),
     "retain-for": ("Seconds for which a result is kept.", {"type": "integer", "minimum": 0}),
+    "details": ("What somebody reports.", _STRING),
     "release-after-complete": ("Whether a result is forgotten once it was shown.", _BOOLEAN),
 }
 
 _NEW = ("format", "mutable", "private-key")
 _CHECK = ("verify", "repair", "add-lease", "output", "ophandle")
-_OBJECT_POST = ("t", "name", "from_name", "to_name", "to_dir", "uri", "replace", "when_done", *_NEW, *_CHECK)
-_READ = "200 206 302 304 404 409 410 416"
-_WRITE = "200 201 302 404 409 410 413 501 507"
+_POST = ("name", "from_name", "to_name", "to_dir", "uri", "replace", "when_done", *_NEW, *_CHECK)
 
 
-def _object(path: str, what: str) -> list[Endpoint]:
-    get = Endpoint(
-        path=path,
-        methods=("GET", "HEAD"),
-        summary=f"Read or describe {what}",
-        arguments=("t", "filename", "save", "output"),
-        answers=(_OCTETS, _TEXT, _HTML),
-        statuses=_READ + " 501",
-    )
-    put = Endpoint(
-        path=path,
-        methods=("PUT",),
-        summary=f"Store contents at {what}, link a capability (t=uri), or make a directory (t=mkdir)",
-        arguments=("t", "replace", "offset", *_NEW),
-        bodies=(_OCTETS, _TEXT),
-        answers=(_HTML, _TEXT),
-        statuses=_WRITE,
-    )
-    post = Endpoint(
-        path=path,
-        methods=("POST",),
-        summary=f"Change, check or walk {what}, as t= says",
-        arguments=_OBJECT_POST,
-        bodies=(_FORM, _URLENCODED, _JSON),
-        answers=(_HTML, _TEXT),
-        statuses=_WRITE + " 303",
-    )
-    delete = Endpoint(
-        path=path, methods=("DELETE",), summary=f"Unlink {what}", answers=(_HTML,), statuses="200 404 409 410 501"
-    )
-    return [get, put, post, delete]
+def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
+    """An object by its capability, or by a path: only what has a name can be linked and unlinked."""
+    put = apiactions.PUT_CHILD if is_child else apiactions.PUT_OBJECT
+    found = [
+        Endpoint(
+            path=path,
+            methods=("GET",),
+            summary=f"Read or describe {what}",
+            actions=apiactions.GET_OBJECT,
+            arguments=("filename", "save", "output", "name"),
+        ),
+        Endpoint(
+            path=path,
+            methods=("HEAD",),
+            summary=f"What GET says of {what}",
+            actions=(apiactions.GET_OBJECT[0],),
+            arguments=("filename", "save"),
+        ),
+        Endpoint(
+            path=path,
+            methods=("PUT",),
+            summary=f"Store, link or make {what}",
+            actions=put,
+            arguments=("replace", "offset", *_NEW),
+            bodies=(_OCTETS, TEXT),
+        ),
+        Endpoint(
+            path=path,
+            methods=("POST",),
+            summary=f"Change, check or walk {what}",
+            actions=apiactions.POST_OBJECT,
+            arguments=_POST,
+            bodies=(_FORM, _URLENCODED, JSON),
+        ),
+    ]
+    if is_child:
+        unlink = shown("Remove the link", HTML, statuses="200 404 409 410 501")
+        found.append(Endpoint(path=path, methods=("DELETE",), summary=f"Unlink {what}", actions=unlink))
+    return found
 
 
 def _unlinked(path: str) -> list[Endpoint]:
-    put = Endpoint(
-        path=path,
-        methods=("PUT",),
-        summary="Store a file that is in no directory, or make a directory (t=mkdir)",
-        arguments=("t", *_NEW),
-        bodies=(_OCTETS,),
-        answers=(_HTML,),
-        statuses="200 413 507",
-    )
-    post = Endpoint(
-        path=path,
-        methods=("POST",),
-        summary="Store a form's file, or make a directory with or without children",
-        arguments=("t", "when_done", "redirect_to_result", *_NEW),
-        bodies=(_FORM, _JSON),
-        answers=(_HTML,),
-        statuses="200 302 303 413 507",
-    )
-    get = Endpoint(
-        path=path,
-        methods=("GET",),
-        summary="Go to a capability",
-        arguments=("uri", "t", "filename", "save"),
-        statuses="302",
-    )
-    return [get, put, post]
+    return [
+        Endpoint(
+            path=path,
+            methods=("GET",),
+            summary="Go to a capability (uri=)",
+            actions=shown("Where it is", statuses="302"),
+            arguments=("uri", "filename", "save"),
+        ),
+        Endpoint(
+            path=path,
+            methods=("PUT",),
+            summary="Make an object that is in no directory",
+            actions=apiactions.PUT_UNLINKED,
+            arguments=_NEW,
+            bodies=(_OCTETS,),
+        ),
+        Endpoint(
+            path=path,
+            methods=("POST",),
+            summary="Make an object that is in no directory",
+            actions=apiactions.POST_UNLINKED,
+            arguments=("when_done", "redirect_to_result", *_NEW),
+            bodies=(_FORM, JSON),
+        ),
+    ]
 
 
-def _named(path: str) -> Endpoint:
-    return Endpoint(
-        path=path,
-        methods=("GET", "HEAD"),
-        summary="Read a file whose type the last segment decides",
-        arguments=("t", "filename", "save"),
-        answers=(_OCTETS,),
-        statuses=_READ,
-    )
+def _named(path: str) -> list[Endpoint]:
+    what = "a file whose type the last segment decides"
+    return [
+        Endpoint(
+            path=path,
+            methods=("GET",),
+            summary=f"Read or describe {what}",
+            actions=apiactions.GET_FILE,
+            arguments=("filename", "save"),
+        ),
+        Endpoint(
+            path=path,
+            methods=("HEAD",),
+            summary=f"What GET says of {what}",
+            actions=(apiactions.READ_FILE,),
+            arguments=("filename", "save"),
+        ),
+    ]
 
 
-def _shown(path: str, summary: str, *answers: str, statuses: str = "200", **more: Any) -> Endpoint:
-    found: dict[str, Any] = {"methods": ("GET", "HEAD"), "tag": "node", **more}
-    return Endpoint(path=path, summary=summary, answers=answers, statuses=f"{statuses} 405", **found)
+def _shown(path: str, summary: str, actions: tuple[Action, ...], tag: str = "node") -> Endpoint:
+    return Endpoint(path=path, methods=("GET", "HEAD"), summary=summary, actions=actions, tag=tag)
+
+
+def _operations() -> list[Endpoint]:
+    path, tag = "/operations/{handle}", "operations"
+    return [
+        Endpoint(
+            path=path,
+            methods=("GET", "HEAD"),
+            summary="How an operation stands, and what it found",
+            tag=tag,
+            actions=apiactions.GET_OPERATION,
+            arguments=("output", "retain-for", "release-after-complete"),
+        ),
+        Endpoint(
+            path=path,
+            methods=("POST",),
+            summary="End an operation",
+            tag=tag,
+            actions=apiactions.END_OPERATION,
+            arguments=("output",),
+            bodies=(_FORM,),
+        ),
+        Endpoint(
+            path="/operations/{handle}/{index}",
+            methods=("GET", "HEAD", "POST"),
+            summary="What an operation found of one object",
+            tag=tag,
+            actions=shown("Its health", TEXT, HTML, statuses="200 404", json="CheckAnswer"),
+            arguments=("output",),
+        ),
+    ]
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    _shown("/", "The node, its introducers and servers", _HTML, _JSON, arguments=("t",), always=True),
+    _shown("/", "The node, its introducers and servers", page_and_json("NodeState", JSON)),
     *_unlinked("/uri"),
     *_unlinked("/cap"),
-    *_object("/uri/{cap}", "an object"),
-    *_object("/uri/{cap}/{path}", "what a path leads to"),
-    *_object("/cap/{cap}", "an object"),
-    *_object("/cap/{cap}/{path}", "what a path leads to"),
-    _named("/file/{cap}"),
-    _named("/file/{cap}/{name}"),
-    _named("/named/{cap}"),
-    _named("/named/{cap}/{name}"),
+    *_object("/uri/{cap}", "an object", is_child=False),
+    *_object("/uri/{cap}/{path}", "what a path leads to", is_child=True),
+    *_object("/cap/{cap}", "an object", is_child=False),
+    *_object("/cap/{cap}/{path}", "what a path leads to", is_child=True),
+    *_named("/file/{cap}"),
+    *_named("/file/{cap}/{name}"),
+    *_named("/named/{cap}"),
+    *_named("/named/{cap}/{name}"),
+    *_operations(),
+    _shown("/status", "Operations under way and recent", page_and_json("StatusList", JSON)),
     Endpoint(
-        path="/operations/{handle}",
-        methods=("GET",),
-        summary="How an operation stands, and what it found",
-        tag="operations",
-        arguments=("output", "retain-for", "release-after-complete"),
-        answers=(_TEXT, _HTML),
-        statuses="200 404",
-    ),
-    Endpoint(
-        path="/operations/{handle}",
-        methods=("POST",),
-        summary="End an operation (t=cancel)",
-        tag="operations",
-        arguments=("t",),
-        bodies=(_FORM,),
-        answers=(_TEXT, _HTML),
-        statuses="200 404",
-    ),
-    Endpoint(
-        path="/operations/{handle}/{index}",
-        methods=("GET",),
-        summary="What an operation found of one object",
-        tag="operations",
-        arguments=("output",),
-        answers=(_TEXT, _HTML),
-        statuses="200 404",
-    ),
-    _shown("/status", "Operations under way and recent", _JSON, _HTML, arguments=("t",), always=True),
-    Endpoint(
-        path="/status",
-        methods=("POST",),
-        summary="The same",
-        tag="node",
-        arguments=("t",),
-        answers=(_JSON,),
+        path="/status", methods=("POST",), summary="The same", tag="node", actions=page_and_json("StatusList", JSON),
         bodies=(_FORM,),
     ),
-    _shown("/status/events", "Operations as they come on: server-sent events", "text/event-stream"),
-    _shown("/status/{operation}", "One operation", _JSON, _HTML, statuses="200 404", arguments=("t",)),
-    _shown("/status/{operation}/event_json", "What happened inside a download", _TEXT, statuses="200 404"),
+    _shown("/status/events", "Operations as they come on", shown("Server-sent events", "text/event-stream")),
+    _shown("/status/{operation}", "One operation", page_and_json("OperationStatus", JSON, statuses="200 404")),
+    _shown(
+        "/status/{operation}/event_json",
+        "What happened inside a download",
+        shown("Its events", TEXT, statuses="200 404", json="DownloadEvents"),
+    ),
     _shown(
         "/statistics",
         "Counters and statistics",
-        _TEXT,
-        "application/openmetrics-text",
-        _HTML,
-        arguments=("t",),
-        always=True,
+        (*page_and_json("Statistics"), Action("openmetrics", "For scrapers", ("application/openmetrics-text",))),
     ),
-    _shown("/metrics", "For Prometheus", _TEXT),
+    _shown("/metrics", "For Prometheus", shown("Samples", TEXT)),
+    _shown("/storage", "The storage server of this node", page_and_json("StorageState", missing="404")),
+    _shown("/helper_status", "The upload helper of this node", page_and_json("HelperState")),
+    _shown("/healthz", "Whether the gateway answers", shown("It does", JSON, json="Alive")),
     _shown(
-        "/storage", "The storage server of this node", _TEXT, _HTML, statuses="200 404", arguments=("t",), always=True
+        "/readyz",
+        "Whether enough servers are connected to store files",
+        shown("The numbers", JSON, statuses="200 503", json="Ready"),
     ),
-    _shown("/helper_status", "The upload helper of this node", _TEXT, _HTML, arguments=("t",), always=True),
-    _shown("/healthz", "Whether the gateway answers", _JSON),
-    _shown("/readyz", "Whether enough servers are connected to store files", _JSON, statuses="200 503"),
-    _shown("/openapi.json", "This document", _JSON),
-    _shown("/private/logs/v1", "The log: a WebSocket", statuses="101 401", methods=("GET",), needs_token=True),
+    _shown("/openapi.json", "This document", shown("This document", JSON, json="Document")),
+    Endpoint(
+        path="/private/logs/v1", methods=("GET",), summary="The log: a WebSocket", tag="node", needs_token=True,
+        actions=shown("The log from now on", statuses="101 401"),
+    ),
     Endpoint(
         path="/report_incident",
         methods=("POST",),
         summary="Keep a report beside the log",
         tag="node",
+        actions=shown("It is kept", HTML, statuses="200 404 413 507"),
+        arguments=("details",),
         bodies=(_FORM, _URLENCODED),
-        answers=(_HTML,),
-        statuses="200 413 507",
     ),
-    _shown("/storage-plugins/{name}", "A storage plugin's resource", statuses="404"),
-    _shown("/static/{name}", "The operator's own files", _OCTETS, statuses="200 404", tag="pages"),
-    _shown("/servers", "The storage servers", _HTML, tag="pages"),
-    _shown("/assets/{version}/{name}", "What pages are drawn with", _OCTETS, statuses="200 304 404", tag="pages"),
-)
+    _shown("/storage-plugins/{name}", "A storage plugin's resource", shown("There is none", statuses="404")),
+    _shown("/static/{path}", "The operator's own files", shown("A file", ANYTHING, statuses="200 404"), tag="pages"),
+    _shown("/servers", "The storage servers", shown("The page", HTML), tag="pages"),
+    _shown(
+        "/assets/{version}/{name}",
+        "What pages are drawn with",
+        shown("A file", ANYTHING, statuses="200 304 404"),
+        tag="pages",
+    ),
+)  # fmt: skip

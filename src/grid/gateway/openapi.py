@@ -1,16 +1,19 @@
 """The OpenAPI document of the gateway: every endpoint with its methods, arguments and answers. Pure.
 
-Owns the table below, which a test compares with the routes. What the endpoints mean is in [spec webapi 2].
+Made of the table of endpoints, whose every row tests hold the handlers to. What is not of OpenAPI is in `x-grid-actions`: an
+operation of the web API is a method with a `t`, and each has its own answers. What they mean is in [spec webapi 2].
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from attrs import frozen
 
 from grid import __version__
+from grid.gateway.apiactions import JSON, Action
+from grid.gateway.apischemas import SCHEMAS, ref
 from grid.gateway.apitable import ENDPOINTS, PARAMETERS, Endpoint
 
 VERSION = "3.1.0"
@@ -27,6 +30,7 @@ _FAULTS = {
     "413": "More than is taken.",
     "416": "The range starts behind the end.",
     "421": "The Host is not one of this gateway's.",
+    "429": "As many operations as are served at once are under way.",
     "501": "The method is not known for this resource.",
     "503": "Too few servers, or too many requests.",
     "507": "A disk is full.",
@@ -41,6 +45,12 @@ _SUCCESSES = {
     "303": "The result is elsewhere.",
     "304": "The client has it already.",
 }
+
+
+_COMMON = ("400", "403", "408", "421", "503")
+"""What every request may be told."""
+
+_FAULT_TYPES = ("text/plain", "text/html")
 
 
 @frozen
@@ -81,6 +91,7 @@ def document() -> dict[str, object]:
         "tags": [{"name": tag.name, "description": tag.text} for tag in _TAGS],
         "paths": paths,
         "components": {
+            "schemas": dict(SCHEMAS),
             "securitySchemes": {
                 "token": {
                     "type": "apiKey",
@@ -88,19 +99,19 @@ def document() -> dict[str, object]:
                     "name": "Authorization",
                     "description": "tahoe-lafs TOKEN, with the contents of private/api_auth_token",
                 }
-            }
+            },
         },
     }
 
 
 def _operation(endpoint: Endpoint, method: str) -> dict[str, object]:
-    parameters = [] if method in ("HEAD", "DELETE") and not endpoint.always else _parameters(endpoint.arguments)
     found: dict[str, object] = {
         "operationId": f"{method.lower()} {endpoint.path}",
         "tags": [endpoint.tag],
         "summary": endpoint.summary,
-        "parameters": parameters,
-        "responses": _responses(endpoint, method),
+        "parameters": [_t_parameter(endpoint.actions), *_parameters(endpoint.arguments)],
+        "responses": _responses(endpoint.actions, method),
+        "x-grid-actions": {action.t: _describe(action, method) for action in endpoint.actions},
     }
     if endpoint.bodies and method in ("PUT", "POST"):
         found["requestBody"] = {"content": {kind: {"schema": _body_schema(kind)} for kind in endpoint.bodies}}
@@ -109,14 +120,54 @@ def _operation(endpoint: Endpoint, method: str) -> dict[str, object]:
     return found
 
 
-def _responses(endpoint: Endpoint, method: str) -> dict[str, object]:
+def _describe(action: Action, method: str) -> dict[str, object]:
+    """One `t` of an operation; `json` and `lines`: what comes as JSON, whatever type it is sent as."""
+    found: dict[str, object] = {"summary": action.summary, "responses": _responses([action], method)}
+    if action.json and method != "HEAD":
+        found["json"] = ref(action.json)
+    if action.lines:
+        found["lines"] = ref(action.lines)
+    return found
+
+
+def _responses(actions: Sequence[Action], method: str) -> dict[str, object]:
+    statuses = {*_COMMON}.union(*(action.statuses.split() for action in actions))
     found: dict[str, object] = {}
-    for status in sorted({*endpoint.statuses.split(), "400", "403", "408", "421", "503"}):
+    for status in sorted(statuses):
+        content = {} if method == "HEAD" else _content(actions, status)
         text = _SUCCESSES.get(status) or _FAULTS[status]
-        has_body = status in ("200", "201", "206") and method != "HEAD"
-        content: dict[str, object] = {kind: {} for kind in endpoint.answers} if has_body else {}
         found[status] = {"description": text, "content": content} if content else {"description": text}
     return found
+
+
+def _content(actions: Sequence[Action], status: str) -> dict[str, object]:
+    """Media types, and the schema of each that is JSON's own."""
+    if status in ("101", "302", "303", "304"):
+        return {}
+    able = [action for action in actions if status in action.statuses.split()]
+    kinds = dict.fromkeys(kind for action in able for kind in action.answers)
+    if status not in ("200", "201", "206"):
+        kinds |= dict.fromkeys(_FAULT_TYPES)
+    return {kind: _media(kind, able) for kind in kinds}
+
+
+def _media(kind: str, actions: Iterable[Action]) -> dict[str, object]:
+    names = dict.fromkeys(action.json for action in actions if action.json and kind in action.answers)
+    if kind != JSON or not names:
+        return {}
+    schemas = [ref(name) for name in names]
+    return {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}
+
+
+def _t_parameter(actions: Sequence[Action]) -> dict[str, object]:
+    words = "; ".join(f"{action.t or 'none'}: {action.summary}" for action in actions)
+    return {
+        "name": "t",
+        "in": "query",
+        "required": all(action.t for action in actions),
+        "description": f"What is to be done, or shown. {words}",
+        "schema": {"type": "string", "enum": [action.t for action in actions]},
+    }
 
 
 def _parameters(names: Sequence[str]) -> list[object]:

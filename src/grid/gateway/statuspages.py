@@ -25,6 +25,7 @@ def routes(gateway: Gateway, pages: Mapping[str, Handler]) -> Mapping[str, Handl
             if wants_json(exchange):
                 return _all(gateway)
             return await pages["status"](exchange)
+        allow(exchange, "GET", "HEAD")
         if segments[0] == "events" and len(segments) == 1:
             return Answer(200, "text/event-stream") if exchange.method == "HEAD" else gateway.streams.answer()
         operation = find_operation(gateway, segments[0])
