@@ -103,6 +103,15 @@ def test_missing_client_directory_says_how_to_get_one(tmp_path: Path, capsys: py
     assert "grid up" in capsys.readouterr().err
 
 
+def test_home_of_somebody_unknown_is_an_error_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (
+        ["-d", "~nobody-of-this-name/x", "check", CHK],
+        ["create", "client", "--introducer", FURL, "~nobody-of-this-name/x"],
+    ):
+        assert main(arguments) == 1
+        assert "whose home directory" in capsys.readouterr().err
+
+
 def test_introducer_directory_is_no_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["create", "introducer", "--port", "tcp:1", "--location", "tcp:h:1", str(tmp_path / "i")]) == 0
     assert main(["-d", str(tmp_path / "i"), "check", CHK]) == 1

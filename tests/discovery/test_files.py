@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from grid.discovery.announcement import storage_furl
 from grid.discovery.cache import pack_cache, parse_cache, read_cache
 from grid.discovery.static_servers import parse_static_servers, read_static_servers
+from grid.discovery.yaml_files import read_limited
 from grid.errors import ConfigError, FormatError
 from grid.limits import MAX_SERVERS_FILE
 from tests.discovery.samples import IDS, announcement, fields, furl
@@ -131,3 +133,12 @@ def test_read_cache_when_missing_or_damaged_then_is_empty(tmp_path: Path) -> Non
     assert read_cache(file) == []
     file.write_bytes(pack_cache([announcement()]))
     assert len(read_cache(file)) == 1
+
+
+def test_file_that_is_a_pipe_is_an_error_and_nobody_waits(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="not a regular file"):
+        read_limited(tmp_path / "pipe")
+    assert read_cache(tmp_path / "pipe") == []
+    with pytest.raises(ConfigError, match="pipe"):
+        read_static_servers(tmp_path / "pipe")

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from grid.errors import ConfigError
-from grid.node.files import make_private_directory, read_or_create, read_text, write_atomically, write_if_missing
+from grid.node.files import (
+    expand_home,
+    make_private_directory,
+    read_or_create,
+    read_text,
+    write_atomically,
+    write_if_missing,
+)
 
 
 def test_written_file_has_the_data_and_the_mode_and_leaves_nothing_else(tmp_path: Path) -> None:
@@ -51,6 +58,20 @@ def test_pipe_and_device_are_config_errors_and_nobody_waits(tmp_path: Path) -> N
     for name in ("pipe", "device"):
         with pytest.raises(ConfigError, match=rf"{name}: not a regular file"):
             read_text(tmp_path / name)
+
+
+def test_link_to_nothing_is_a_config_error_and_not_a_missing_file(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "unmounted" / "grid.cfg")
+    with pytest.raises(ConfigError, match="link: a symbolic link that leads to nothing"):
+        read_text(tmp_path / "link")
+
+
+def test_home_of_somebody_unknown_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert expand_home("~/x") == Path("/home/me/x")
+    assert expand_home("a/~b") == Path("a/~b")
+    with pytest.raises(ConfigError, match="~nobody-of-this-name/x"):
+        expand_home("~nobody-of-this-name/x")
 
 
 def test_private_directory_is_closed_to_others_and_an_old_one_is_left_alone(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def backup(
     from grid.cli.transfer.display import TransferDisplay
     from grid.cli.transfer.exclusion import VCS_NAMES, make_exclusion, parse_pattern_file
     from grid.cli.transfer.session import open_remote_place, transfer_session
+    from grid.node.files import expand_home
 
     excluded = [*patterns, *(VCS_NAMES if exclude_vcs else ())]
     for name in pattern_files:
@@ -89,7 +90,7 @@ def backup(
                 advance=report.advance,
             )  # fmt: skip
             report.begin(snapshotter, uploader)
-            path = str(Path(source).expanduser())
+            path = str(expand_home(source))
             return await back_up(store, snapshotter, path, place, make_exclusion(excluded), report.set_total)
 
         archived = session.run(operation)

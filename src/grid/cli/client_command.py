@@ -104,4 +104,6 @@ def run_with_gateway(home: GatewayHome, operation: Callable[[Connection], Awaita
 
 
 def _named_path(context: click.Context) -> Path:
-    return Path(context.find_root().obj).expanduser()
+    from grid.node.files import expand_home
+
+    return expand_home(context.find_root().obj)

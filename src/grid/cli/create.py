@@ -112,8 +112,9 @@ def _listening(port: str | None, location: str | None, hostname: str | None) -> 
 def _read_furl(text: str) -> str:
     """The FURL itself, or the first line of the file of that name."""
     from grid.limits import MAX_FURL_LENGTH
+    from grid.node.files import expand_home
 
     if text.startswith("pb://"):
         return text
-    with Path(text).expanduser().open(encoding="utf-8", errors="replace") as file:
+    with expand_home(text).open(encoding="utf-8", errors="replace") as file:
         return file.readline(MAX_FURL_LENGTH).strip()

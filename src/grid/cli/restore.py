@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -32,13 +31,14 @@ def restore(ctx: click.Context, *, source: str, target: str, jobs: int, as_json:
     from grid.cli.transfer.display import TransferDisplay
     from grid.cli.transfer.restoring import restore_tree
     from grid.cli.transfer.session import open_remote_place, transfer_session
+    from grid.node.files import expand_home
 
     with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
         place = open_remote_place(session, source)
 
         async def operation(connection: Connection) -> None:
             store = await connection.open_store()
-            path = str(Path(target).expanduser())
+            path = str(expand_home(target))
             await restore_tree(store, session.database, display, place, path, jobs)
 
         session.run(operation)

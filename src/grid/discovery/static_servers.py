@@ -40,10 +40,8 @@ def _parse_entry(name: str, entry: object) -> Announcement:
 
 def read_static_servers(path: Path) -> list[Announcement]:
     """The servers in that file, none if there is none; ConfigError naming the file if it cannot be used."""
-    data = read_limited(path)
-    if data is None:
-        return []
     try:
-        return parse_static_servers(data)
+        data = read_limited(path)
+        return [] if data is None else parse_static_servers(data)
     except FormatError as error:
         raise ConfigError(f"{path}: {error}") from error

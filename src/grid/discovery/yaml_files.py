@@ -6,6 +6,8 @@ What has the form of JSON, which is YAML too, is read and written without PyYAML
 from __future__ import annotations
 
 import json
+import os
+import stat
 from pathlib import Path
 
 from grid.errors import FormatError
@@ -43,9 +45,12 @@ def pack_yaml(value: object) -> bytes:
 
 
 def read_limited(path: Path) -> bytes | None:
-    """The file's octets, up to one more than parse_yaml accepts; None if there is no such file."""
+    """The file's octets, up to one more than parse_yaml accepts; None if there is no such file. OSError; FormatError if it is no file."""
     try:
-        with path.open("rb") as file:
+        # Opening a pipe that nobody writes to would wait for ever.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise FormatError("not a regular file")
             return file.read(MAX_SERVERS_FILE + 1)
     except FileNotFoundError:
         return None

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 
 from grid.errors import ConfigError
 from grid.node.directory import NodeDirectory
-from grid.node.files import read_text
+from grid.node.files import expand_home, read_text
 
 _KEYS = {"certificate", "signature"}
 
@@ -28,7 +27,7 @@ def read_certificates(directory: NodeDirectory) -> tuple[Mapping[str, str], ...]
 
 def _read(directory: NodeDirectory, name: str, file: str) -> Mapping[str, str]:
     where = f"{directory.config_file}: section [grid_manager_certificates], key {name}"
-    text = read_text(directory.path / Path(file).expanduser())
+    text = read_text(directory.path / expand_home(file))
     if text is None:
         raise ConfigError(f"{where}: there is no such file")
     try:

@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 from grid.errors import ConfigError, FormatError
 from grid.node.config import parse_config
-from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
+from grid.node.files import PUBLIC_MODE, expand_home, make_private_directory, write_atomically
 from grid.wire.locators import parse_furl
 
 _HEADER = """\
@@ -92,7 +92,7 @@ def _escape(value: str) -> str:
 
 
 def _create(path: Path, kind: str, lines: list[str], introducer_furl: str) -> None:
-    path = path.expanduser().absolute()
+    path = expand_home(path).absolute()
     text = _HEADER + "\n".join(lines) + "\n"
     parse_config(text, str(path / "grid.cfg"))
     if introducer_furl:

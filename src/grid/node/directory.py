@@ -15,7 +15,14 @@ from attrs import field, frozen
 from grid.codec import base32
 from grid.errors import ConfigError, FormatError
 from grid.node.config import NodeSettings, parse_config
-from grid.node.files import PUBLIC_MODE, make_private_directory, read_or_create, read_text, write_atomically
+from grid.node.files import (
+    PUBLIC_MODE,
+    expand_home,
+    make_private_directory,
+    read_or_create,
+    read_text,
+    write_atomically,
+)
 
 CONFIG_NAMES = ("grid.cfg", "tahoe.cfg")
 _SECRET_SIZE = 32
@@ -45,12 +52,12 @@ class NodeDirectory:
     @property
     def storage_path(self) -> Path:
         """Where the shares are: the base of [spec storage-server 2]."""
-        return self.path / Path(self.settings.storage.directory).expanduser()
+        return self.path / expand_home(self.settings.storage.directory)
 
     @property
     def temporary_path(self) -> Path:
         """Where uploads are spooled."""
-        return self.path / Path(self.settings.temporary_directory).expanduser()
+        return self.path / expand_home(self.settings.temporary_directory)
 
     def lease_master(self) -> bytes:
         """The 32 octets that all lease secrets come from. [spec storage-server 5]"""
@@ -84,7 +91,7 @@ class NodeDirectory:
 
 def open_directory(path: Path) -> NodeDirectory:
     """The node directory at the path; ConfigError saying what is wrong with it, and what to do, if it is none."""
-    path = path.expanduser().absolute()
+    path = expand_home(path).absolute()
     if not path.is_dir():
         raise ConfigError(f"{path} is not a directory; `grid create` makes node directories")
     kind = _find_kind(path)

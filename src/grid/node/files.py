@@ -53,6 +53,8 @@ def read_text(path: Path) -> str | None:
                 raise ConfigError(f"{path}: not a regular file")
             data = file.read(MAX_TEXT + 1)
     except FileNotFoundError:
+        if path.is_symlink():  # What it leads to may be on a disk that is not there now.
+            raise ConfigError(f"{path}: a symbolic link that leads to nothing") from None
         return None
     except OSError as problem:
         raise ConfigError(f"{path}: {problem.strerror}") from None
@@ -73,6 +75,14 @@ def read_or_create(path: Path, make: Callable[[], str], mode: int = SECRET_MODE)
     if text is None:
         raise ConfigError(f"{path}: removed while it was being read")
     return text
+
+
+def expand_home(path: str | Path) -> Path:
+    """The path with a home directory for a `~` at its beginning; ConfigError for that of somebody who is unknown."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ConfigError(f"{path}: whose home directory is meant cannot be told; write it out") from None
 
 
 def make_private_directory(path: Path) -> None:

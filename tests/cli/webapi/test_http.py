@@ -79,6 +79,13 @@ async def test_gateway_that_is_not_there_is_named_without_the_path() -> None:
     assert "secret" not in str(caught.value)
 
 
+async def test_gateway_whose_name_is_none_is_called_that() -> None:
+    async with scripted([]) as (_, store):
+        client = GatewayClient(parse_address("http://a..b:1/", "x"), store.runtime, reactor)
+        with pytest.raises(GatewayError, match=r"a\.\.b:1 has no name that could be looked up"):
+            await client.text("GET", ["uri", "secret"])
+
+
 async def test_segments_and_arguments_are_quoted_whole() -> None:
     async with scripted([reply("x")]) as (gateway, store):
         await store.client.text("POST", ["uri", "a/b", "..", "%", "ü"], [("name", "a&b=c;d +")])

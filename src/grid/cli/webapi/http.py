@@ -191,6 +191,8 @@ class GatewayClient:
                     if isinstance(reason, GridError | OSError):
                         return reason if isinstance(reason, GridError) else GridError(f"{reason.strerror}")
                 return GridError("what was to be sent to the gateway could not be read")
+            case UnicodeError():
+                return GatewayError(f"the gateway {where} has no name that could be looked up; is its URL right?")
             case ConnectTimeoutError():
                 return PeerTimeoutError(f"the gateway {where} did not finish connecting; is it running?")
             case ConnectError() | DNSLookupError():
