@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import grid
+from tests.support.grid_process import free_ports
 
 
 def _client_directory(tmp_path: Path, more: str = "", storage: str = "[storage]\nenabled = false\n") -> Path:
@@ -216,3 +217,32 @@ def test_gateway_when_it_listens_elsewhere_says_where_and_knows_its_names(
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (0, "")
+
+
+def test_gateway_of_a_storing_node_shows_its_own_storage_server(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    listening = f"tub.port = tcp:{port}:interface=127.0.0.1\ntub.location = tcp:127.0.0.1:{port}\n"
+    directory = _client_directory(
+        tmp_path,
+        f"web.port = tcp:0:interface=127.0.0.1\n{listening}",
+        "[storage]\nenabled = true\nreserved_space = 1M\n",
+    )
+    process = _run(directory, "run")
+    try:
+        url = _url(directory)
+        with urllib.request.urlopen(f"{url}storage?t=json", timeout=20) as answer:
+            assert answer.headers["content-type"].startswith("text/plain")
+            found = json.load(answer)
+        assert found.keys() == {"stats", "bucket-counter", "lease-checker", "lease-checker-progress"}
+        stats = found["stats"]
+        assert stats["storage_server.reserved_space"] == 10**6
+        assert stats["storage_server.disk_total"] > stats["storage_server.disk_used"] > 0
+        with urllib.request.urlopen(f"{url}storage", timeout=20) as answer:
+            assert "Accepting new shares" in answer.read().decode()
+        with urllib.request.urlopen(f"{url}statistics?t=json", timeout=20) as answer:
+            assert json.load(answer)["stats"].keys() >= stats.keys()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+    assert "client running" in out

@@ -194,3 +194,27 @@ def test_counter_when_its_cycle_is_over_knows_the_number(scene: ServiceScene) ->
 
 def test_slice_when_named_is_about_a_second() -> None:
     assert SLICE_S == 1.0
+
+
+def test_progress_when_a_walk_is_under_way_says_how_far_it_is(scene: ServiceScene) -> None:
+    task = Visitor(scene, work_s=0.6)
+    crawler = start(scene, task)
+    assert crawler.progress()["cycle-in-progress"] is False
+    assert crawler.progress()["remaining-wait-time"] == 100
+    scene.advance(100)
+    found = crawler.progress()
+    assert found.keys() == {
+        "cycle-in-progress",
+        "cycle-complete-percentage",
+        "remaining-sleep-time",
+        "estimated-cycle-complete-time-left",
+        "estimated-time-per-cycle",
+    }
+    assert found["cycle-in-progress"] is True
+    assert 0 <= found["cycle-complete-percentage"] < 100
+    assert found["remaining-sleep-time"] > 0
+    scene.advance(20)
+    later = crawler.progress()
+    assert later["cycle-complete-percentage"] > found["cycle-complete-percentage"]
+    assert later["estimated-cycle-complete-time-left"] > 0
+    scene.run(crawler.stop())

@@ -20,6 +20,7 @@ from grid.gateway.pages.markup import tag
 from grid.gateway.pages.shell import document as whole_page
 from grid.gateway.pages.shell import facts
 from grid.gateway.pages.statistics import render_statistics
+from grid.gateway.pages.storage import render_no_storage, render_storage
 from grid.gateway.routing import Handler, allow
 from grid.gateway.statistics import Value, pack_openmetrics
 from grid.gateway.websocket import accept
@@ -85,11 +86,12 @@ class _Monitoring:
         if storage is None:
             if is_for_programs:
                 raise NotFound("no storage server runs in this node")
-            return page(render_plain("Storage server", "No storage server runs in this node.", None))
+            return page(render_no_storage())
         stats, crawlers = await storage.statistics(), await storage.crawlers()
         if is_for_programs:
             return json_answer({"stats": stats, **crawlers})
-        return page(render_plain("Storage server", "What this node stores for others.", stats))
+        nickname, counters = self._gateway.settings.nickname, storage.counters()
+        return page(render_storage(nickname, counters, stats, crawlers, storage.counting(), storage.expiry))
 
     async def helper_status(self, exchange: Exchange) -> AnyAnswer:
         """`/helper_status`: this node helps nobody with uploads."""
@@ -156,8 +158,10 @@ class _Monitoring:
         return Answer(200, "application/json; charset=utf-8", json.dumps(document()).encode("ascii"))
 
     async def _values(self) -> dict[str, dict[str, Value]]:
-        storage = self._gateway.storage
-        return self._gateway.statistics.values(await storage.statistics() if storage is not None else {})
+        statistics, storage = self._gateway.statistics, self._gateway.storage
+        if storage is None:
+            return statistics.values({}, {})
+        return statistics.values(storage.counters(), await storage.statistics())
 
 
 def render_plain(title: str, lead: str, values: Mapping[str, Value] | None) -> str:

@@ -63,10 +63,13 @@ class Statistics:
         self.counters = counters
         self.cpu = CpuMonitor(clock)
 
-    def values(self, more: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
-        """Counters and statistics. more: those of the storage server, if there is one here."""
-        stats: dict[str, Value] = {"node.uptime": self._clock.now() - self._began_at, **self.cpu.values(), **more}
-        return {"counters": dict(self.counters.values), "stats": stats}
+    def values(self, counters: Mapping[str, int], stats: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
+        """Counters and statistics. counters, stats: those of the storage server, if there is one here."""
+        uptime = self._clock.now() - self._began_at
+        return {
+            "counters": {**self.counters.values, **counters},
+            "stats": {"node.uptime": uptime, **self.cpu.values(), **stats},
+        }
 
 
 def pack_openmetrics(values: Mapping[str, Mapping[str, Value]]) -> bytes:

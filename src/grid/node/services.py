@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
 
@@ -26,6 +26,9 @@ from grid.node.tubs import listen_as_configured, node_tub
 from grid.ports import Runtime
 from grid.runtime import ThreadCpuPool
 from grid.wire.foolscap.tub import register, stop_tub
+
+if TYPE_CHECKING:
+    from grid.gateway.storagestatus import StorageView
 
 VERSION = f"grid/{__version__}"
 
@@ -73,6 +76,7 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
     # Only a node that stores pays for the imports of a store.
     from grid.node.shared_http import SharedHttp
     from grid.node.storage_node import identify_node, make_service, server_settings
+    from grid.node.storage_view import LocalStorage
     from grid.storage.housekeeping import Housekeeping
     from grid.wire.foolscap.server import RemoteStorageServer
 
@@ -86,7 +90,8 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
         service = make_service(directory, identity, runtime, io)
         await service.start()
         closing.push_async_callback(service.stop)
-        housekeeping = Housekeeping(service, server_settings(directory).expire, runtime.clock)
+        settings = server_settings(directory)
+        housekeeping = Housekeeping(service, settings.expire, runtime.clock)
         closing.push_async_callback(housekeeping.stop)
         # Stopped first of all, so that nothing new comes in while the uploads in progress are given up.
         closing.push_async_callback(stop_tub, tub)
@@ -114,19 +119,25 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
         if directory.settings.web_port is not None:
             client = Client(directory, runtime, reactor)
             closing.push_async_callback(client.close)
-            await _serve_web(closing, client, reactor, say)
+            await _serve_web(closing, client, reactor, say, LocalStorage(service, housekeeping, settings))
         say("client running")
         await _forever()
 
 
-async def _serve_web(closing: AsyncExitStack, client: Client, reactor: Any, say: Say) -> None:  # noqa: ANN401
+async def _serve_web(
+    closing: AsyncExitStack,
+    client: Client,
+    reactor: Any,  # noqa: ANN401
+    say: Say,
+    storage: StorageView | None = None,
+) -> None:
     """Serve the node's web gateway, if it is to have one, until `closing` closes."""
     web_port = client.directory.settings.web_port
     if web_port is not None:
         # Only a gateway pays for the imports of one.
         from grid.node.gateway import running_gateway
 
-        await closing.enter_async_context(running_gateway(client.directory, client, reactor, web_port, say))
+        await closing.enter_async_context(running_gateway(client.directory, client, reactor, web_port, say, storage))
 
 
 def _node_id(tub: Any) -> bytes:  # noqa: ANN401

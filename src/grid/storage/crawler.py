@@ -67,11 +67,40 @@ class Crawler:
         self._stopping = False
         self._timer: Timer | None = None
         self._pause: Deferred[None] | None = None
+        self._made_at = clock.unix_time()
+        self._wakes_at = self._made_at
+        self._cycle_took_s: float | None = None
 
     @property
     def state(self) -> State:
         """Where it is; not to be changed."""
         return self._state
+
+    def progress(self) -> dict[str, Any]:
+        """How far the walk is, and when it goes on, by the names that monitors know. [spec webapi 9.4]"""
+        now = self._clock.unix_time()
+        rest = max(0.0, self._wakes_at - now)
+        if self._state["current-cycle"] is None:
+            return {
+                "cycle-in-progress": False,
+                "next-crawl-time": self._wakes_at,
+                "remaining-wait-time": rest,
+                "estimated-time-per-cycle": self._cycle_took_s,
+            }
+        done = _index_behind(self._state["last-complete-prefix"]) / len(PREFIXES)
+        worked = now - self._state["current-cycle-start-time"]
+        return {
+            "cycle-in-progress": True,
+            "cycle-complete-percentage": 100 * done,
+            "remaining-sleep-time": rest,
+            "estimated-cycle-complete-time-left": worked * (1 - done) / done if done else None,
+            "estimated-time-per-cycle": worked / done if done else self._cycle_took_s,
+        }
+
+    def shown_state(self) -> State:
+        """The state for those who look on; a walk that has never begun has the time when the server did."""
+        began = self._state["current-cycle-start-time"]
+        return {**self._state, "current-cycle-start-time": self._made_at if began is None else began}
 
     def start(self) -> None:
         """Begin to walk, after the first delay."""
@@ -86,8 +115,8 @@ class Crawler:
         await self._tasks.wait()
 
     async def _run(self) -> None:
-        await self._sleep(self._task.first_delay_s)
         await self._load()
+        await self._sleep(self._task.first_delay_s)
         while not self._stopping:
             self._slice_began = self._clock.now()
             if self._state["current-cycle"] is None:
@@ -155,7 +184,9 @@ class Crawler:
         self._task.begin_cycle(self._state)
 
     async def _end_cycle(self) -> None:
-        await self._task.end_cycle(self._state, self._clock.unix_time())
+        now = self._clock.unix_time()
+        self._cycle_took_s = max(0.0, now - self._state["current-cycle-start-time"])
+        await self._task.end_cycle(self._state, now)
         self._state["last-cycle-finished"] = self._state["current-cycle"]
         self._state["current-cycle"] = None
         self._state["last-complete-prefix"] = self._state["last-complete-bucket"] = None
@@ -177,6 +208,7 @@ class Crawler:
         if self._stopping:
             return
         self._pause = Deferred()
+        self._wakes_at = self._clock.unix_time() + seconds
         self._timer = self._clock.call_later(seconds, self._wake)
         await self._pause
 

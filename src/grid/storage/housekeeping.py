@@ -32,7 +32,20 @@ class Housekeeping:
 
     async def lease_status(self) -> dict[str, Any]:
         """What the lease checker has found so far, and in earlier cycles."""
-        return await self._checker.status(self._leases.state)
+        return await self._checker.status(self._leases.shown_state())
+
+    def lease_progress(self) -> dict[str, Any]:
+        """How far the lease checker is, and when it goes on."""
+        return self._leases.progress()
+
+    def bucket_status(self) -> dict[str, Any]:
+        """What the counter has counted so far, and in its last whole cycle."""
+        nothing: dict[str, Any] = {"bucket-counts": {}, "last-complete-bucket-count": None, "storage-index-samples": {}}
+        return {**nothing, **self._buckets.shown_state()}
+
+    def bucket_progress(self) -> dict[str, Any]:
+        """How far the counter is, and when it goes on."""
+        return self._buckets.progress()
 
     @property
     def bucket_count(self) -> int | None:

@@ -1,0 +1,123 @@
+"""The storage server of this node: its disk, what it stores, what it was asked for. Pure. [spec webapi 9.4]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from grid.gateway.pages.figures import duration_text, size_text
+from grid.gateway.pages.markup import Markup, tag
+from grid.gateway.pages.shell import document, facts, nothing_here
+
+Numbers = Mapping[str, int | float | None]
+
+_PREFIX = "storage_server."
+
+_OPERATIONS = {
+    "get": "Which shares there are",
+    "read": "Read a share",
+    "allocate": "Make room for shares",
+    "write": "Write to a share",
+    "close": "Finish a share",
+    "abort": "Give a share up",
+    "readv": "Read a changeable share",
+    "writev": "Change a changeable share",
+    "add-lease": "Add or renew a lease",
+}
+
+
+def render_no_storage() -> str:
+    """A node that stores nothing for others."""
+    return document(
+        "Storage server",
+        tag("h1", "Storage server"),
+        nothing_here("No storage server runs in this node.", "It stores files on the servers of others.", "server"),
+    )
+
+
+def render_storage(
+    nickname: str,
+    counters: Numbers,
+    stats: Numbers,
+    crawlers: Mapping[str, Any],
+    counting: Mapping[str, Any],
+    expiry: str,
+) -> str:
+    """counters, stats: by the names that monitors know; crawlers: as `t=json` has them; counting: how far the
+    count of storage indexes is; expiry: when leases end, in words.
+    """
+
+    def stat(name: str) -> int | None:
+        value = stats.get(_PREFIX + name)
+        return None if value is None else int(value)
+
+    accepting = "Yes" if stat("accepting_immutable_shares") else "No"
+    buckets = stat("total_bucket_count")
+    return document(
+        "Storage server",
+        tag("h1", "Storage server"),
+        tag("p", "What ", tag("bdi", nickname or "this node"), " stores for others.", class_="lead"),
+        facts(
+            ("Accepting new shares", accepting),
+            ("Files and directories of which shares are held", "Not computed yet" if buckets is None else buckets),
+            ("Promised to uploads under way", size_text(stat("allocated"))),
+        ),
+        tag("h2", "Disk"),
+        facts(
+            ("Total disk space", size_text(stat("disk_total"))),
+            ("Disk space used", size_text(stat("disk_used"))),
+            ("Free, some of it for the superuser alone", size_text(stat("disk_free_for_root"))),
+            ("Free for this node", size_text(stat("disk_free_for_nonroot"))),
+            ("Reserved space", size_text(stat("reserved_space"))),
+            ("Available for shares", size_text(stat("disk_avail"))),
+        ),
+        tag("h2", "Leases"),
+        tag("p", expiry),
+        facts(
+            ("Counting shares", _progress(counting)),
+            ("Looking at leases", _progress(crawlers["lease-checker-progress"])),
+            ("Corrupt shares found", _corrupt(crawlers["lease-checker"])),
+        ),
+        tag("h2", "Requests"),
+        _requests(counters, stats),
+        tag("p", "For programs: ", tag("a", "JSON", href="/storage?t=json"), "."),
+    )
+
+
+def _progress(progress: Mapping[str, Any]) -> str:
+    if not progress["cycle-in-progress"]:
+        return f"Next in {duration_text(progress['remaining-wait-time'])}"
+    left = progress["estimated-cycle-complete-time-left"]
+    rest = "" if left is None else f", {duration_text(left)} left"
+    return f"{progress['cycle-complete-percentage']:.0f} % done{rest}"
+
+
+def _corrupt(state: Mapping[str, Any]) -> str:
+    history: Mapping[str, Any] = state["history"]
+    if not history:
+        return "Not computed yet"
+    return str(len(history[max(history, key=int)]["corrupt-shares"]))
+
+
+def _requests(counters: Numbers, stats: Numbers) -> Markup:
+    names = [name for name in _OPERATIONS if counters.get(_PREFIX + name)]
+    if not names:
+        return nothing_here(
+            "Nobody has asked for anything yet", "Requests are counted since the node's start.", "server"
+        )
+    heads = ("Request", "Count", "Mean", "Half within", "90 % within", "99 % within")
+    head = tag("thead", tag("tr", [tag("th", title, scope="col") for title in heads]))
+    rows = [
+        tag(
+            "tr",
+            tag("th", _OPERATIONS[name], tag("small", tag("code", name)), scope="row"),
+            tag("td", counters[_PREFIX + name], class_="number"),
+            [
+                tag("td", duration_text(stats.get(f"{_PREFIX}latencies.{name}.{part}")), class_="number")
+                for part in ("mean", "50_0_percentile", "90_0_percentile", "99_0_percentile")
+            ],
+        )
+        for name in names
+    ]
+    table = tag("table", tag("caption", "Requests", class_="unseen"), head, tag("tbody", rows))
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Requests")
