@@ -16,10 +16,10 @@ from grid.mutable import audit, publish, readplan, rowplan, streamplan, update, 
 from grid.mutable.geometry import FormatName
 from grid.mutable.layout import parse_header
 from grid.mutable.mdmf import DATA_OFFSET
-from grid.ports import Buffer
+from grid.ports import Buffer, Clock, SlotAnswer
 from tests.mutable.test_writers import together
 from tests.support.mutable_grid import MutableGrid, Shape
-from tests.support.scripted_slots import SlotScript
+from tests.support.scripted_slots import SlotScript, SlotServer
 
 SEGMENT = 131073
 
@@ -59,6 +59,37 @@ def test_create_when_large_then_is_sent_in_pieces_of_bounded_size() -> None:
     assert grid.run(grid.open(cap).check(verify=True)).healthy
     assert source.read_count >= 6
     assert all(server.largest_write < 200_000 for server in grid.servers)
+
+
+class CrowdedServer(SlotServer):
+    """Notes how many writes are on their way to it whenever another one comes."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        super().__init__(name, clock, SlotScript(delay_s=0.5))
+        self.at_once: list[int] = []
+        self._open = 0
+
+    async def test_and_write(self, *arguments: Any) -> SlotAnswer:
+        self._open += 1
+        self.at_once.append(self._open)
+        try:
+            return await super().test_and_write(*arguments)
+        finally:
+            self._open -= 1
+
+
+def test_create_when_large_then_a_server_gets_a_piece_while_it_stores_one_once_the_place_is_claimed() -> None:
+    grid = MutableGrid()
+    grid.servers[:] = [CrowdedServer(f"server{index}", grid.runtime.clock) for index in range(10)]
+    contents = octets(12)
+    cap = grid.create(contents, "mdmf")
+    for server in grid.servers:
+        assert isinstance(server, CrowdedServer)
+        # Thirteen segments, two in a piece; the last piece comes with the header.
+        assert len(server.at_once) == 7
+        assert server.at_once[:2] == [1, 1]
+        assert max(server.at_once) == streamplan.IN_FLIGHT == 2
+    assert grid.read(cap) == contents
 
 
 @pytest.mark.parametrize("segments", [3, 8, 12])

@@ -6,6 +6,7 @@ The whole process at a gigabyte is measured in perf/; these are the bounds that 
 from __future__ import annotations
 
 import gc
+import mmap
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +14,8 @@ from contextlib import contextmanager
 import pytest
 
 from grid.caps import KnownCap
-from grid.mutable import readplan, streamplan
-from grid.ports import TestWrite
+from grid.mutable import publish, readplan, streamplan
+from grid.ports import Buffer, TestWrite
 from tests.support.long_files import Comparing, Repeated
 from tests.support.mutable_grid import MutableGrid, Shape
 from tests.support.scripted_slots import SlotServer
@@ -45,6 +46,61 @@ class ForgetfulServer(SlotServer):
             if offset < 2000:
                 share = slot.setdefault(number, bytearray(2000))
                 share[offset : offset + len(data)] = data
+
+
+class MappedShare:
+    """A share in memory that is not counted as anybody's."""
+
+    def __init__(self, room: int) -> None:
+        self._map = mmap.mmap(-1, room)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice) -> bytes:
+        return self._map[slice(*part.indices(self._size))]
+
+    def write(self, offset: int, data: Buffer) -> None:
+        self._map[offset : offset + len(data)] = bytes(data)
+        self._size = max(self._size, offset + len(data))
+
+    def cut(self, size: int) -> None:
+        self._size = min(size, self._size)
+
+
+class MappedServer(SlotServer):
+    """Keeps its shares where they are not counted."""
+
+    def _apply(self, slot: dict[int, bytearray], number: int, write: TestWrite) -> None:
+        share = slot.setdefault(number, MappedShare(2**24))  # type: ignore[arg-type]
+        assert isinstance(share, MappedShare)
+        for offset, data in write.writes:
+            share.write(offset, data)
+        if write.new_length is not None:
+            share.cut(write.new_length)
+
+
+def test_overwrite_when_large_then_holds_a_few_batches_of_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = 4 * MEBIBYTE
+    monkeypatch.setattr(publish, "WHOLE_BYTES", batch)
+    monkeypatch.setattr(streamplan, "BATCH_BYTES", batch)
+    monkeypatch.setattr(streamplan, "LIVE_BYTES", 2 * batch)
+    grid = MutableGrid(10)
+    servers = [MappedServer(f"server{index}", grid.runtime.clock) for index in range(10)]
+    for index, server in enumerate(servers):
+        server.script.delay_s = 0.1 + 0.1 * index
+    grid.servers[:] = servers
+    cap = grid.create(Repeated(12_000_000), "mdmf")
+    source = Repeated(12_000_000, 2)
+    file = grid.open(cap)
+    # Two batches of shares, and of a third one its text: as it came, proven, and on its way to the encoder.
+    with at_most(3 * batch):
+        grid.run(file.overwrite(source))
+    sink = Comparing(source)
+    with at_most(2 * readplan.WINDOW_BYTES):
+        grid.run(grid.open(cap).read(sink))
+    assert sink.taken == source.size
 
 
 def test_create_when_of_a_hundred_megabytes_then_holds_a_few_batches_of_shares() -> None:

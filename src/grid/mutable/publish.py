@@ -181,9 +181,11 @@ async def _publish_streamed(session: Session, found: VersionMap, release: Releas
     fields = await _sign(session, release, streamed.hashes, b"", data_offset)
 
     def payload(number: ShareNumber) -> Sequence[tuple[int, Buffer]]:
-        return fields.front_writes(streamed.hashes.chain(number), streamed.hashes.block_tree(number))
+        last = [(streamed.last_offset, streamed.last[number])] if streamed.last else []
+        return [*last, *fields.front_writes(streamed.hashes.chain(number), streamed.hashes.block_tree(number))]
 
-    write = _write_job(session, found, release, fields, payload, geometry.tree_size, settle=False)
+    share_bytes = geometry.tree_size + max(map(len, streamed.last.values()), default=0)
+    write = _write_job(session, found, release, fields, payload, share_bytes, settle=False)
     written = await session.write(write, streamed.goal)
     return updated(found, fields, streamed.hashes.chain, written, lost=release.goal.keys() - streamed.goal.keys())
 

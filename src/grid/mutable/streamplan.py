@@ -32,6 +32,9 @@ BATCH_BYTES = 20 * 2**20
 LIVE_BYTES = 2 * BATCH_BYTES
 """Octets of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
 
+IN_FLIGHT = 2
+"""Messages on their way to a server that has shown that the place is ours: while it waits for its disk, the next one comes."""
+
 UNFINISHED = b"\xff"
 """The first octet of a share whose header is yet to come: a version that no reader knows."""
 
@@ -83,10 +86,15 @@ class StreamJob:
 
 @frozen(kw_only=True)
 class Streamed:
-    """hashes: of all shares. goal: the places that have all blocks, and what holds there until the header is written."""
+    """hashes: of all shares. goal: the places that have all blocks but the last, and what holds there until then.
+
+    last_offset, last: the octets that are missing from each share, and where they go: they come with its header.
+    """
 
     hashes: VersionHashes
     goal: Goal
+    last_offset: int
+    last: Mapping[ShareNumber, Buffer] = field(repr=False)
 
 
 @define(kw_only=True, eq=False)
@@ -108,7 +116,10 @@ class _Server:
 
 
 class StreamPlan:
-    """Brings all blocks of the job to the places of the goal, or of as many of them as are needed."""
+    """Brings the blocks of the job to the places of the goal, or of as many of them as are needed.
+
+    Those of the last batch are encoded and left to who writes the header: one message and its syncs fewer.
+    """
 
     def __init__(self, job: StreamJob, goal: Goal) -> None:
         self._job = job
@@ -133,8 +144,11 @@ class StreamPlan:
 
     @property
     def finished(self) -> bool:
-        """Every server that is left has all blocks, or it has failed."""
-        return self._error is not None or (self._next >= self._geometry.segment_count and not self._batches)
+        """Every server that is left has all blocks but those of the last batch, or it has failed."""
+        if self._error is not None:
+            return True
+        waiting = [batch for batch in self._batches if batch.encoded is None or not self._is_last(batch)]
+        return self._next >= self._geometry.segment_count and not waiting
 
     def result(self) -> Streamed:
         """What is to be signed now; ConflictError if somebody else wrote, NotHappyError if too few servers are left."""
@@ -145,7 +159,13 @@ class StreamPlan:
             for server_id, server in self._servers.items()
             for number, tests in server.shares.items()
         }
-        return Streamed(hashes=self._hashes, goal=goal)
+        last = self._batches[-1] if self._batches else None
+        return Streamed(
+            hashes=self._hashes,
+            goal=goal,
+            last_offset=0 if last is None else self._offset_of(last),
+            last={} if last is None or last.encoded is None else last.encoded.data,
+        )
 
     def take_events(self) -> Sequence[Event]:
         """Progress since the last call."""
@@ -246,7 +266,7 @@ class StreamPlan:
     def _retire(self, now: float) -> None:
         """Queue what is encoded, in order, and forget what everybody has."""
         for batch in self._batches:
-            if batch.encoded is None:
+            if batch.encoded is None or self._is_last(batch):
                 break
             if not batch.queued:
                 batch.queued = True
@@ -257,12 +277,20 @@ class StreamPlan:
             done = min(self._geometry.size, (batch.first + batch.count) * self._geometry.segment_size)
             self._events.append(Event(at=now, what="progress", count=done, total=self._geometry.size))
 
+    def _is_last(self, batch: _Batch) -> bool:
+        return batch.first + batch.count >= self._geometry.segment_count
+
+    def _offset_of(self, batch: _Batch) -> int:
+        return self._job.data_offset + self._geometry.run_offset(batch.first)
+
     def _send(self, server_id: ServerId, server: _Server, now: float) -> list[Request]:
         requests: list[Request] = []
-        while server.queue and not server.writing:
+        # Until the token stands, a second piece could overtake the first, and not find it.
+        most = IN_FLIGHT if server.claimed or self._job.claim is ClaimKind.NONE else 1
+        while server.queue and len(server.writing) < most:
             batch = server.queue.popleft()
             assert batch.encoded is not None
-            offset = self._job.data_offset + self._geometry.run_offset(batch.first)
+            offset = self._offset_of(batch)
             data = batch.encoded.data
             writes = {n: self._piece(server, tests, offset, data[n]) for n, tests in server.shares.items()}
             request = WriteSlot(
