@@ -64,6 +64,23 @@ def test_take_when_often_makes_the_next_one_meanwhile_and_no_more(counted: list[
     assert results == counted[:3], "no key is given twice"
 
 
+def test_take_when_the_next_one_is_to_wait_then_makes_it_when_told(counted: list[object]) -> None:
+    runtime, supply = GatedRuntime(), KeySupply()
+    take(supply, runtime)
+    runtime.gate.release_all()
+    supply.make_ahead(runtime)
+    assert runtime.gate.waiting_count == 0, "asked for once"
+    second = Deferred.fromCoroutine(supply.take(runtime, ahead=False))
+    runtime.gate.release_all()
+    assert second.result is counted[1] and len(counted) == 2
+    supply.make_ahead(runtime)
+    supply.make_ahead(runtime)
+    assert runtime.gate.waiting_count == 1
+    runtime.gate.release_all()
+    assert len(counted) == 3
+    assert take(supply, runtime).called, "it was there already"
+
+
 def test_take_when_many_at_once_makes_a_key_for_each_and_one_more(counted: list[object]) -> None:
     runtime, supply = GatedRuntime(), KeySupply()
     keys = [take(supply, runtime) for _ in range(5)]

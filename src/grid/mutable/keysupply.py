@@ -1,7 +1,8 @@
 """New private keys, made before they are asked for where many files are made one after the other.
 
 Finding a key takes longer than all else about a new directory. Who asks for a second one within SOON_S will ask for more:
-from then on the next one is made while the last one's file is on its way. A process that makes one file makes one key.
+from then on the next one is made while the last one's file is on its way; where that is a large file, which has a use for
+every processor, after it. A process that makes one file makes one key.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from grid.crypto.rsa import PrivateKey, generate_key
 from grid.ports import Runtime
 from grid.runtime import Tasks
 
-SOON_S = 10.0
-"""Who asks again within this time will go on asking."""
+SOON_S = 600.0
+"""Who asks again within this time will go on asking; a key costs some 50 ms, and a kilobyte or two to keep."""
 
 
 class KeySupply:
@@ -27,20 +28,28 @@ class KeySupply:
         self._ready: deque[PrivateKey] = deque()
         self._waiting: deque[Deferred[PrivateKey]] = deque()
         self._asked_at: float | None = None
+        self._is_asked_often = False
 
-    async def take(self, runtime: Runtime) -> PrivateKey:
-        """A key that nobody else gets; the errors of the pool."""
+    async def take(self, runtime: Runtime, *, ahead: bool = True) -> PrivateKey:
+        """A key that nobody else gets; the errors of the pool. ahead: the next one may be begun now."""
         now = runtime.clock.now()
-        often = self._asked_at is not None and now - self._asked_at < SOON_S
+        self._is_asked_often = self._asked_at is not None and now - self._asked_at < SOON_S
         self._asked_at = now
         wanted: Deferred[PrivateKey] = Deferred(self._waiting.remove)
         self._waiting.append(wanted)
         self._hand_out()
-        # One thread of the pool is left to whatever else there is to do.
-        ahead = 1 if often and runtime.cpu.width > 1 else 0
-        while len(self._ready) + self._tasks.count < len(self._waiting) + ahead:
-            self._tasks.start(self._make(runtime), on_error=self._failed)
+        self._make_enough(runtime, ahead=ahead)
         return await wanted
+
+    def make_ahead(self, runtime: Runtime) -> None:
+        """Begin the next key, if it is likely to be asked for and not there."""
+        self._make_enough(runtime, ahead=True)
+
+    def _make_enough(self, runtime: Runtime, *, ahead: bool) -> None:
+        # One thread of the pool is left to whatever else there is to do.
+        more = 1 if ahead and self._is_asked_often and runtime.cpu.width > 1 else 0
+        while len(self._ready) + self._tasks.count < len(self._waiting) + more:
+            self._tasks.start(self._make(runtime), on_error=self._failed)
 
     async def _make(self, runtime: Runtime) -> None:
         self._ready.append(await runtime.cpu.run(generate_key))
@@ -58,6 +67,11 @@ class KeySupply:
 _supplies: WeakKeyDictionary[Runtime, KeySupply] = WeakKeyDictionary()
 
 
-async def new_key(runtime: Runtime) -> PrivateKey:
-    """A new private key, from the supply of this runtime."""
-    return await _supplies.setdefault(runtime, KeySupply()).take(runtime)
+async def new_key(runtime: Runtime, *, ahead: bool = True) -> PrivateKey:
+    """A new private key, from the supply of this runtime; see KeySupply.take."""
+    return await _supplies.setdefault(runtime, KeySupply()).take(runtime, ahead=ahead)
+
+
+def make_key_ahead(runtime: Runtime) -> None:
+    """Begin what new_key was told to leave."""
+    _supplies.setdefault(runtime, KeySupply()).make_ahead(runtime)

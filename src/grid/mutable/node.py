@@ -21,11 +21,11 @@ from grid.mutable.geometry import MDMF_VERSION, SDMF_VERSION, Encoding, FormatNa
 from grid.mutable.goal import choose_goal
 from grid.mutable.health import CheckResult, RepairResult
 from grid.mutable.keys import FileKeys, WriteCap, write_cap
-from grid.mutable.keysupply import new_key
+from grid.mutable.keysupply import make_key_ahead, new_key
 from grid.mutable.mapplan import MapMode
 from grid.mutable.perform import in_turn
 from grid.mutable.prefix import Prefix
-from grid.mutable.publish import Release, publish
+from grid.mutable.publish import WHOLE_BYTES, Release, publish
 from grid.mutable.session import Gathering, Session
 from grid.mutable.sources import MemorySource, OverlaySource, as_source
 from grid.mutable.update import may_update_in_place, update_in_place
@@ -86,8 +86,9 @@ async def create_mutable(
     geometry = Geometry.of_file(version, source.size, encoding.k, encoding.n)
     if not servers:
         raise NoServersError("there is no server to store the file on; is the introducer reachable?")
+    is_large, has_key = source.size > WHOLE_BYTES, key is not None
     if key is None:
-        key = await new_key(runtime)
+        key = await new_key(runtime, ahead=not is_large)
     cap = write_cap(key, version)
     session = Session.open(FileKeys.of_cap(cap), servers, encoding, runtime, leases, observer)
     nothing = VersionMap(servers=session.server_ids)
@@ -100,6 +101,8 @@ async def create_mutable(
         happy=min(encoding.happy, encoding.n),
     )
     await in_turn(runtime, session.keys.storage_index, lambda: publish(session, nothing, release))
+    if is_large and not has_key:
+        make_key_ahead(runtime)
     return cap
 
 
