@@ -63,7 +63,16 @@ async def test_answer_has_the_headers_that_every_answer_has(tmp_path: Path) -> N
             assert reply.headers["referrer-policy"] == "no-referrer"
             assert reply.headers["x-content-type-options"] == "nosniff"
             assert reply.headers["server"].startswith("Grid/")
+            assert reply.headers["cache-control"] == "no-store"
             assert "date" in reply.headers
+
+
+async def test_answer_when_it_has_a_tag_may_be_kept_by_who_asked_alone(tmp_path: Path) -> None:
+    async def tagged(_: Exchange) -> AnyAnswer:
+        return Answer(200, "text/plain", b"x", (("ETag", '"t"'),))
+
+    async with running_gateway(tmp_path, {"tagged": tagged}) as rig:
+        assert (await rig.ask("GET", "/tagged")).headers["cache-control"] == "private, no-cache"
 
 
 @pytest.mark.parametrize("size", [0, 1, 65536, 3 * MAX_WAITING])

@@ -94,6 +94,17 @@ def lines(write: Callable[[Sink], Awaitable[None]]) -> StreamedAnswer:
     return StreamedAnswer(200, "text/html", None, (), write)
 
 
+def keeping(answer: AnyAnswer) -> Headers:
+    """Who may keep the answer, if it does not say so itself: nobody; or what asked, with a tag to ask again by.
+
+    Almost every answer has capabilities in it or is what one of them reads, and a cache is not who was given them.
+    """
+    names = {name for name, _ in answer.headers}
+    if "Cache-Control" in names:
+        return ()
+    return (("Cache-Control", "private, no-cache" if "ETag" in names else "no-store"),)
+
+
 def fault_answer(fault: HttpFault) -> Answer:
     """What a client is told of a fault."""
     message = str(fault)

@@ -8,6 +8,7 @@ Cost: memory: a body's bound and a window of the engine for each request. One tu
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -16,7 +17,7 @@ from twisted.web import http
 
 from grid import __version__
 from grid.errors import GridError
-from grid.gateway.answers import Answer, AnyAnswer, StreamedAnswer, fault_answer
+from grid.gateway.answers import Answer, AnyAnswer, StreamedAnswer, fault_answer, keeping
 from grid.gateway.arguments import Arguments, parse_query
 from grid.gateway.body import Body, gone
 from grid.gateway.exchange import Exchange, Headers, split_path
@@ -117,8 +118,8 @@ class GatewayRequest(http.Request):
         if isinstance(answer, SwitchingAnswer):
             self._switch(answer)
             return
-        self.setResponseCode(answer.status)
-        for name, value in (*COMMON, *answer.headers):
+        self.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode("ascii"))
+        for name, value in (*COMMON, *keeping(answer), *answer.headers):
             self.responseHeaders.setRawHeaders(name, [value])
         self.responseHeaders.setRawHeaders("Date", [http.datetimeToString().decode("ascii")])
         if answer.content_type:
