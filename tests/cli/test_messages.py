@@ -36,6 +36,10 @@ def test_unreachable_servers_are_a_reason_to_look_at_the_status() -> None:
         assert describe(error).startswith(f"{error}; `grid status` shows who answers")
 
 
+def test_hint_follows_a_sentence_without_its_full_stop() -> None:
+    assert describe(NoServersError("Only 1 is known.")).startswith("Only 1 is known; `grid status`")
+
+
 def test_message_that_asks_the_question_itself_is_left_alone() -> None:
     assert describe(NoServersError("no introducer; is it running?")) == "no introducer; is it running?"
 

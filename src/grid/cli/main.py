@@ -48,6 +48,25 @@ _COMMANDS = {
     "repair": "grid.cli.check:repair",
     "status": "grid.cli.status:status",
 }
+_OTHER_NAMES = {
+    "help": "grid --help",
+    "version": "grid --version",
+    "start": "grid run",
+    "remove": "grid unlink",
+    "create-introducer": "grid create introducer",
+    "create-node": "grid create storage",
+    "create-client": "grid create client",
+    "webopen": "grid gateway",
+}
+"""What was meant by names that Tahoe-LAFS or other programs have."""
+_GLOBAL_OPTIONS = {
+    "-d": "-d NODEDIR",
+    "--node-directory": "-d NODEDIR",
+    "--gateway": "--gateway URL",
+    "-u": "--gateway URL",
+    "--node-url": "--gateway URL",
+}
+"""What to write before the command for options that were written after it."""
 
 
 class _LazyGroup(click.Group):
@@ -64,6 +83,31 @@ class _LazyGroup(click.Group):
         command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and args[0].replace("-", "").isalnum():
+            ctx.fail(f"there is no command {args[0]!r}; {_meant(args[0])}")
+        return super().resolve_command(ctx, args)
+
+
+def _meant(name: str) -> str:
+    """What to try in place of a command that does not exist."""
+    if name in _OTHER_NAMES:
+        return f"try `{_OTHER_NAMES[name]}`"
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, _COMMANDS, n=1)
+    return f"did you mean `grid {close[0]}`?" if close else "`grid --help` lists them"
+
+
+def _usage_message(error: click.UsageError) -> str:
+    """What is wrong with a command line, and what to write instead where that is known."""
+    text = one_line(error.format_message())
+    if isinstance(error, click.NoSuchOption) and error.option_name in _GLOBAL_OPTIONS:
+        return f"{text.rstrip('.')}; it goes before the command: grid {_GLOBAL_OPTIONS[error.option_name]} COMMAND"
+    return text
 
 
 def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -121,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.UsageError as error:
         if error.ctx is not None:
             click.echo(redact(error.ctx.get_usage()), err=True)
-        click.echo(f"grid: {one_line(error.format_message())}", err=True)
+        click.echo(f"grid: {_usage_message(error)}", err=True)
         return ExitCode.USAGE
     except click.ClickException as error:
         click.echo(f"grid: {one_line(error.format_message())}", err=True)

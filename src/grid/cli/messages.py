@@ -22,7 +22,8 @@ def describe(error: BaseException) -> str:
             return one_line(str(error))
         case GridError():
             text = one_line(str(error)) or type(error).__name__
-            return text + _HINTS.get(exit_code(error), "") if not text.endswith("?") else text
+            hint = _HINTS.get(exit_code(error), "")
+            return text.removesuffix(".") + hint if hint and not text.endswith("?") else text
         case OSError() if error.strerror:
             where = f"{error.filename}: " if isinstance(error.filename, str) else ""
             return one_line(f"{where}{error.strerror}")

@@ -1,0 +1,35 @@
+"""What a command line that cannot be understood is answered: what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from grid.cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["create-node", "x"], "there is no command 'create-node'; try `grid create storage`"),
+        (["help"], "there is no command 'help'; try `grid --help`"),
+        (["lss"], "there is no command 'lss'; did you mean `grid ls`?"),
+        (["frobnicate"], "there is no command 'frobnicate'; `grid --help` lists them"),
+        (["ls", "-d", "client"], "No such option '-d'; it goes before the command: grid -d NODEDIR COMMAND"),
+        (["ls", "--node-directory=client"], "it goes before the command: grid -d NODEDIR COMMAND"),
+        (["put", "-u", "http://localhost/"], "it goes before the command: grid --gateway URL COMMAND"),
+        (["put", "--node-url", "http://localhost/"], "it goes before the command: grid --gateway URL COMMAND"),
+    ],
+)
+def test_usage_when_wrong_says_what_to_write(
+    arguments: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert hint in said.err
+
+
+def test_usage_when_a_command_is_a_capability_does_not_repeat_it(capsys: pytest.CaptureFixture[str]) -> None:
+    secret = "ubyhxs6zs4tpkuvc2lu5s2zw5q"
+    assert main([f"URI:CHK:{secret}:xltrzdg7dmk4boidlqgeh2rfmnwb4b2d3fmxmqbwiy3fsbuc6nfq:3:10:1000"]) == 2
+    assert secret not in capsys.readouterr().err
