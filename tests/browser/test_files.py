@@ -46,7 +46,7 @@ def test_a_folder_that_is_dropped_is_stored_with_all_that_is_in_it(
         assert started.value.suggested_filename in (name, name.replace("<", "_").replace(">", "_"))
         assert Path(started.value.path()).read_bytes() == contents[f"day one/{name}"]
     page.get_by_role("navigation", name="Path").get_by_role("link", name="holiday").click()
-    page.locator("#listing").get_by_role("link", name="a.txt", exact=True).click()
+    page.get_by_role("link", name="Preview and details of a.txt").click()
     assert page.locator("#preview pre").inner_text() == "hello"
 
 

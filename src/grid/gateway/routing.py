@@ -18,6 +18,7 @@ class Routes:
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
+        self._former: dict[str, Handler] = {}
 
     def add(self, handlers: Mapping[str, Handler]) -> None:
         """More of them; ValueError if two are for one segment."""
@@ -26,16 +27,21 @@ class Routes:
                 raise ValueError(f"two handlers for /{segment}")
             self._handlers[segment] = handler
 
+    def add_former(self, handlers: Mapping[str, Handler]) -> None:
+        """Handlers of addresses that pages once had and programs may have kept: no part of what is described."""
+        self._former.update(handlers)
+
     @property
     def segments(self) -> frozenset[str]:
-        """All first segments."""
+        """All first segments, but for those of former addresses."""
         return frozenset(self._handlers)
 
     async def dispatch(self, exchange: Exchange) -> AnyAnswer:
         """The handler's answer; NotFound if there is none, NotImplementedHere for a method that nothing knows."""
         if exchange.method not in KNOWN_METHODS:
             raise NotImplementedHere("the method is not known here")
-        handler = self._handlers.get(exchange.segments[0])
+        segment = exchange.segments[0]
+        handler = self._handlers.get(segment) or self._former.get(segment)
         if handler is None:
             raise NotFound("there is no such page", shape="page")
         return await handler(exchange)

@@ -21,6 +21,7 @@ def make_routes(gateway: Gateway) -> Routes:
     found.add(monitoring.routes(gateway))
     found.add(unlinked.routes(tree_resource, make_unlinked))
     found.add(opresource.routes())
+    found.add_former(webpages.former_addresses())
     return found
 
 

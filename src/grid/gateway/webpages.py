@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from grid.gateway.answers import Answer, AnyAnswer, modern_json, page
+from grid.gateway.answers import Answer, AnyAnswer, modern_json, page, redirect
 from grid.gateway.exchange import Exchange
 from grid.gateway.faults import BadRequest, NotFound
 from grid.gateway.gateway import Gateway, ServerView
@@ -51,6 +51,29 @@ def pages(gateway: Gateway) -> Mapping[str, Handler]:
         return page(render_operation(find_operation(gateway, exchange.segments[1]), server_names(gateway)))
 
     return {"status": status, "operation": operation}
+
+
+def former_addresses() -> Mapping[str, Handler]:
+    """Where the pages of 1.20 have their style and pictures: they lead to those of these pages."""
+
+    async def style(exchange: Exchange) -> AnyAnswer:
+        return _moved(exchange, "grid.css")
+
+    async def picture(exchange: Exchange) -> AnyAnswer:
+        return _moved(exchange, "grid.png")
+
+    return {"tahoe.css": style, "css": style, "icon.png": picture, "favicon.ico": picture, "img": picture}
+
+
+def _moved(exchange: Exchange, name: str) -> AnyAnswer:
+    """Where the asset of that name is; NotFound for an address of another kind, as a folder or a script."""
+    allow(exchange, "GET", "HEAD")
+    kind = exchange.segments[-1].rpartition(".")[2].lower()
+    wanted = ("css",) if name.endswith(".css") else ("png", "ico", "svg", "gif")
+    in_folder = exchange.segments[0] in ("css", "img")
+    if len(exchange.segments) != 1 + in_folder or kind not in wanted:
+        raise NotFound("there is no such page", shape="page")
+    return redirect(assets.asset_path(name))
 
 
 async def asset(exchange: Exchange) -> AnyAnswer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, SdmfWriteCap, UnknownChild
@@ -63,6 +65,18 @@ def test_files_are_linked_without_the_capability_of_their_directory() -> None:
 
     links = [link["href"] or "" for link in document.all("a") if "a%20b.txt" in (link["href"] or "")]
     assert links and all(link.startswith("/file/URI%3ACHK%3A") and "DIR2" not in link for link in links)
+
+
+def test_the_name_of_a_file_leads_to_its_contents_and_a_control_of_its_own_to_its_preview() -> None:
+    children = {"a b.txt": Child(target=FILE), "c.bin": Child(target=FILE)}
+    links = require_harmless(render_directory(view(children))).all("a")
+
+    named = {each["href"] for each in links if "aria-label" not in each}
+    other = {each["aria-label"]: each["href"] or "" for each in links if "aria-label" in each}
+    cap = quote(FILE.to_string(), safe="")
+    assert {f"/file/{cap}/@@named=/a%20b.txt", f"/file/{cap}/@@named=/c.bin"} <= named
+    assert other["Preview and details of a b.txt"] == f"/uri/{cap}?t=info&filename=a+b.txt"
+    assert other["Details of c.bin"] == f"/uri/{cap}?t=info&filename=c.bin"
 
 
 def test_share_links_say_what_each_capability_allows() -> None:

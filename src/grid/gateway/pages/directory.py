@@ -176,10 +176,10 @@ def _row(view: DirectoryView, name: str, child: Child) -> Markup:
     else:
         cap = target.to_string()
         size = target.size if isinstance(target, LitCap | ChkCap) else None
-        link, word = (
-            tag("a", shown, href=info_path(target, name)),
-            "file" if not target.is_mutable else "file, can be changed",
-        )
+        link = tag("a", shown, href=file_path(cap, name))
+        word = "file" if not target.is_mutable else "file, can be changed"
+        words = f"Preview and details of {name}" if kind_of(name) else f"Details of {name}"
+        actions.append(_action("eye" if kind_of(name) else "info", words, info_path(target, name)))
         picture = {"image": "image", "video": "media", "audio": "media"}.get(kind_of(name), "file")
         actions.append(_action("download", f"Download {name}", file_path(cap, name, save=True), download=True))
     if view.is_writable:
