@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from grid.gateway.pages.check_results import render_check_results
+from grid.gateway.pages.servers import ServerRow
 from tests.gateway.pages.hostile import HOSTILE, require_harmless
 
 
@@ -27,15 +28,42 @@ def checked(**results: Any) -> dict[str, Any]:
     return {"storage-index": "si", "summary": "Not Healthy", "results": found | results}
 
 
+def server(name: str, nickname: str, problem: str | None = None) -> ServerRow:
+    return ServerRow(
+        server_id=name,
+        nickname=nickname,
+        is_connected=problem is None,
+        status="Connected" if problem is None else problem,
+    )
+
+
 def test_each_share_is_drawn_as_good_damaged_or_lost() -> None:
-    html = render_check_results(checked(), {"v0-a": "Ada"}, "/uri/x")
+    html = render_check_results(checked(), [server("v0-a", "Ada")], "/uri/x")
     document = require_harmless(html)
 
     classes = [each.get("class") for each in document.all("g")]
     assert (classes.count("held"), classes.count("damaged"), classes.count("lost")) == (2, 1, 2)
     assert "share 0: good on Ada" in document.text
     assert "share 3: damaged on v0-c" in document.text
-    assert "share 2: on no server" in document.text
+    assert "share 2: on no server that answered" in document.text
+
+
+def test_servers_that_gave_no_answer_have_rows_with_what_is_known_of_them() -> None:
+    known = [server("v0-a", "Ada"), server("v0-x", "Xenia", "refused: no route"), server("v0-y", "Yuri")]
+    document = require_harmless(render_check_results(checked(), known, "/uri/x"))
+
+    assert [each.get("class") for each in document.all("g")].count("silent") == 2 * 4
+    assert "share 0: not known of Xenia, not connected" in document.text
+    assert "share 0: not known of Yuri, no answer" in document.text
+    assert "Xenia – not connected: refused: no route" in document.text
+    assert "Yuri – connected, and silent when asked" in document.text
+    assert "Servers that answered3 of 5" in document.text
+
+
+def test_a_picture_where_all_answered_has_no_row_of_silence() -> None:
+    html = render_check_results(checked(), [server(f"v0-{name}", name) for name in "abc"], "/uri/x")
+
+    assert "silent" not in html and "no answer" not in html
 
 
 @pytest.mark.parametrize(
@@ -47,7 +75,7 @@ def test_each_share_is_drawn_as_good_damaged_or_lost() -> None:
     ],
 )
 def test_the_state_is_said_in_words(results: dict[str, Any], words: str) -> None:
-    assert words in render_check_results(checked(**results), {}, "/uri/x")
+    assert words in render_check_results(checked(**results), [], "/uri/x")
 
 
 def test_a_repair_shows_before_and_after() -> None:
@@ -58,19 +86,19 @@ def test_a_repair_shows_before_and_after() -> None:
         "pre-repair-results": checked(),
         "post-repair-results": whole,
     }
-    html = render_check_results(outcome, {}, "/uri/x")
+    html = render_check_results(outcome, [], "/uri/x")
 
     assert "Repaired" in html and "Before" in html and html.count('class="shares"') == 2
 
 
 def test_an_object_without_shares_is_healthy() -> None:
-    assert "no shares that could be lost" in render_check_results({"results": {"healthy": True}}, {}, "/uri/x")
+    assert "no shares that could be lost" in render_check_results({"results": {"healthy": True}}, [], "/uri/x")
 
 
 def test_shares_of_mutable_objects_are_columns_by_their_versions() -> None:
     sharemap = {"seq1-abcd-sh0": ["v0-a"], "seq2-efgh-sh0": ["v0-b"], "seq2-efgh-sh10": ["v0-b"]}
     document = require_harmless(
-        render_check_results(checked(sharemap=sharemap, **{"list-corrupt-shares": []}), {}, "/uri/x")
+        render_check_results(checked(sharemap=sharemap, **{"list-corrupt-shares": []}), [], "/uri/x")
     )
 
     assert "share seq2-efgh-sh10: good on v0-b" in document.text
@@ -82,11 +110,11 @@ def test_nothing_that_servers_call_themselves_becomes_markup(text: str) -> None:
         sharemap={text: [text]}, **{"servers-responding": [text], "list-corrupt-shares": [[text, text, text], [1], 5]}
     )
 
-    require_harmless(render_check_results(hostile, {text: text}, "/uri/x"))
+    require_harmless(render_check_results(hostile, [server(text, text), server("silent", text, text)], "/uri/x"))
 
 
 def test_a_picture_of_absurd_size_is_cut_off() -> None:
     sharemap = {str(number): [f"v0-{server}" for server in range(150)] for number in range(3)}
-    html = render_check_results(checked(sharemap=sharemap, **{"count-shares-expected": 10**9}), {}, "/uri/x")
+    html = render_check_results(checked(sharemap=sharemap, **{"count-shares-expected": 10**9}), [], "/uri/x")
 
     assert len(html) < 3_000_000

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from grid.gateway.pages.markup import Markup, join, tag
+from grid.gateway.pages.servers import ServerRow
 from grid.gateway.pages.shell import card, facts, notice
 
 _CELL, _GAP, _NAMES = 26, 4, 130
@@ -16,16 +17,16 @@ _MAX_SERVERS, _MAX_SHARES = 100, 256
 Json = Mapping[str, object]
 
 
-def health_card(checked: Json, names: Mapping[str, str], buttons: Markup | None = None) -> Markup:
-    """Results of a check, or of a check and repair. names: nicknames of servers by their ids."""
+def health_card(checked: Json, known: Sequence[ServerRow], buttons: Markup | None = None) -> Markup:
+    """Results of a check, or of a check and repair. known: all servers, those that gave no answer included."""
     parts: list[object] = []
     if "post-repair-results" in checked:
         parts.append(_repair_notice(checked))
         before, after = _object(checked.get("pre-repair-results")), _object(checked.get("post-repair-results"))
         if checked.get("repair-attempted"):
-            parts += [tag("h3", "Before"), _results(before, names), tag("h3", "Now")]
+            parts += [tag("h3", "Before"), _results(before, known), tag("h3", "Now")]
         checked = after
-    parts += [_results(checked, names), buttons]
+    parts += [_results(checked, known), buttons]
     return card("Health", *parts, id="health")
 
 
@@ -37,10 +38,11 @@ def _repair_notice(checked: Json) -> Markup:
     return notice("bad", tag("p", "The repair did not bring back all shares. See which servers are away."))
 
 
-def _results(checked: Json, names: Mapping[str, str]) -> Markup:
+def _results(checked: Json, known: Sequence[ServerRow]) -> Markup:
     results = _object(checked.get("results"))
     if "sharemap" not in results:
         return notice("good", tag("p", "Healthy: there are no shares that could be lost."))
+    silent = _silent(results, known)
     needed, expected = _number(results, "count-shares-needed"), _number(results, "count-shares-expected")
     good = _number(results, "count-shares-good")
     healthy, recoverable = bool(results.get("healthy")), bool(results.get("recoverable"))
@@ -53,19 +55,48 @@ def _results(checked: Json, names: Mapping[str, str]) -> Markup:
         words = f"Cannot be read now: {good} of {expected} shares are there, and {needed} are needed."
     return join(
         notice(kind, tag("p", tag("strong", words))),
-        share_picture(results, names),
+        share_picture(results, known),
+        _silent_list(silent),
         facts(
             ("Good shares", f"{good} of {expected}, {needed} needed"),
             ("Servers with good shares", str(_number(results, "count-good-share-hosts"))),
             ("Happiness", str(_number(results, "count-happiness"))),
             ("Damaged shares", str(_number(results, "count-corrupt-shares"))),
-            ("Servers that answered", str(len(_list(results.get("servers-responding"))))),
+            ("Servers that answered", _answered(results, silent)),
         ),
     )
 
 
-def share_picture(results: Json, names: Mapping[str, str]) -> Markup:
+def _answered(results: Json, silent: Sequence[ServerRow]) -> str:
+    count = len(_list(results.get("servers-responding")))
+    return f"{count} of {count + len(silent)}" if silent else str(count)
+
+
+def _silent(results: Json, known: Sequence[ServerRow]) -> list[ServerRow]:
+    """The servers that are known and said nothing, in the order of their names."""
+    heard = {str(server) for server in _list(results.get("servers-responding"))}
+    heard |= {server for server, _ in _holdings(results)}
+    missing = [row for row in known if row.server_id not in heard]
+    return sorted(missing, key=lambda row: (row.nickname, row.server_id))
+
+
+def _silent_list(silent: Sequence[ServerRow]) -> Markup | None:
+    """Each server that gave no answer, with what is known of it."""
+    if not silent:
+        return None
+    entries = []
+    for row in silent[:_MAX_SERVERS]:
+        state = "connected, and silent when asked" if row.is_connected else "not connected"
+        detail = f": {row.status}" if row.status and not row.is_connected else ""
+        name = tag("bdi", row.nickname or row.server_id)
+        entries.append(tag("li", tag("strong", name), f" – {state}{detail}"))
+    words = "No answer came from these servers; what they hold is not known and not counted."
+    return tag("div", tag("p", words), tag("ul", entries), class_="silent-servers")
+
+
+def share_picture(results: Json, known: Sequence[ServerRow]) -> Markup:
     """An SVG: a row for every server, a column for every share; and the same as a table for those who do not see it."""
+    names = {row.server_id: row.nickname for row in known if row.nickname}
     held = _holdings(results)
     bad = {
         (str(entry[0]), str(entry[2]))
@@ -79,15 +110,21 @@ def share_picture(results: Json, names: Mapping[str, str]) -> Markup:
     labels = labels[:_MAX_SHARES]
     responding = {str(server) for server in _list(results.get("servers-responding"))}
     servers = sorted({server for server, _ in held | bad} | responding, key=lambda name: (names.get(name, ""), name))
+    silent = [row for row in _silent(results, known) if row.server_id not in servers]
     servers = servers[:_MAX_SERVERS]
+    silent = silent[: _MAX_SERVERS - len(servers)]
     rows: list[Markup | None] = [
         _server_row(index, name, names, labels, held, bad) for index, name in enumerate(servers)
     ]
+    rows += [_silent_row(len(servers) + index, row, labels) for index, row in enumerate(silent)]
+    drawn = len(rows)
     step = _CELL + _GAP
     lost = [label for label in labels if not any((server, label) in held for server in servers)]
-    rows.append(_lost_row(len(servers), labels, lost))
-    width, height = _NAMES + step * len(labels), step * (len(servers) + bool(lost)) + 10
+    rows.append(_lost_row(drawn, labels, lost))
+    width, height = _NAMES + step * len(labels), step * (drawn + bool(lost)) + 10
     words = f"{len(labels) - len(lost)} of {len(labels)} shares on {len(servers)} servers"
+    if silent:
+        words += f", {len(silent)} without an answer"
     svg = tag(
         "svg",
         *rows,
@@ -101,7 +138,7 @@ def share_picture(results: Json, names: Mapping[str, str]) -> Markup:
     return tag(
         "div",
         svg,
-        _legend(),
+        _legend(bool(silent)),
         class_="picture",
         tabindex="0",
         role="region",
@@ -119,8 +156,7 @@ def _server_row(
 ) -> Markup:
     step, y = _CELL + _GAP, index * (_CELL + _GAP) + 2
     shown = names.get(server) or server
-    short = shown if len(shown) <= 17 else f"{shown[:16]}…"
-    cells: list[Markup] = [tag("text", short, x=0, y=y + 18, class_="name")]
+    cells: list[Markup] = [_name(shown, y)]
     for column, label in enumerate(labels):
         x = _NAMES + column * step
         if (server, label) in bad:
@@ -132,14 +168,30 @@ def _server_row(
     return tag("g", *cells)
 
 
+def _silent_row(index: int, row: ServerRow, labels: Sequence[str]) -> Markup:
+    y, shown = index * (_CELL + _GAP) + 2, row.nickname or row.server_id
+    why = "no answer" if row.is_connected else "not connected"
+    cells = [_name(shown, y)]
+    for column, label in enumerate(labels):
+        x = _NAMES + column * (_CELL + _GAP)
+        cells.append(_cell(x, y, "silent", "?", f"share {label}: not known of {shown}, {why}"))
+    return tag("g", *cells)
+
+
+def _name(shown: str, y: int) -> Markup:
+    return tag("text", shown if len(shown) <= 17 else f"{shown[:16]}…", x=0, y=y + 18, class_="name")
+
+
 def _lost_row(index: int, labels: Sequence[str], lost: Sequence[str]) -> Markup | None:
     if not lost:
         return None
     step, y = _CELL + _GAP, index * (_CELL + _GAP) + 8
-    cells = [tag("text", "on no server", x=0, y=y + 18, class_="name")]
+    cells = [tag("text", "nowhere seen", x=0, y=y + 18, class_="name")]
     for column, label in enumerate(labels):
         if label in lost:
-            cells.append(_cell(_NAMES + column * step, y, "lost", _short(label), f"share {label}: on no server"))
+            cells.append(
+                _cell(_NAMES + column * step, y, "lost", _short(label), f"share {label}: on no server that answered")
+            )
     return tag("g", *cells)
 
 
@@ -149,8 +201,10 @@ def _cell(x: int, y: int, kind: str, label: str, words: str) -> Markup:
     return tag("g", tag("title", words), box, middle, class_=kind)
 
 
-def _legend() -> Markup:
-    kinds = (("held", "good"), ("damaged", "damaged"), ("lost", "lost"))
+def _legend(has_silent: bool) -> Markup:
+    kinds = [("held", "good"), ("damaged", "damaged"), ("lost", "on no server that answered")]
+    if has_silent:
+        kinds.append(("silent", "no answer"))
     return tag("ul", [tag("li", word, class_=kind) for kind, word in kinds], class_="legend")
 
 
