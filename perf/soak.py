@@ -1,8 +1,9 @@
 """The soak: a real grid and one client process, used at random for a long time while servers are killed and restarted.
 
-It fails if an octet that was read is wrong, if an operation fails although enough servers were there, if anything
-takes too long, if a process prints a traceback, or if the memory, the descriptors or the objects that a process holds
-while it is at rest grow over its life.
+It stores and reads immutable files, and makes, changes and reads mutable files and directories, over every transport.
+It fails if an octet that was read is wrong or older than what was acknowledged (perf.soak_mutable_plan), if an
+operation fails although enough servers were there, if anything takes too long, if a process prints a traceback, or if
+the memory, the descriptors or the objects that a process holds while it is at rest grow over its life.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ SERVERS = 10
 MORTAL = range(5, SERVERS)
 """These are killed; the others live as long as the soak, so that what grows in them is seen."""
 
-CLIENTS: tuple[Transport, ...] = ("foolscap", "http")
-"""The transports; one client each, both in one process."""
+CLIENTS: tuple[Transport, ...] = ("foolscap", "http", "auto")
+"""The transports; one client each, all in one process."""
+
+NOT_SHOWN = frozenset(("cap", "key", "allowed", "version", "layer", "to"))
+"""What a record of an operation leaves out: secrets, and what the seed gives again."""
 
 SAMPLE_S = 5.0
 ALLOWED = {
@@ -100,18 +104,34 @@ class Soak:
             batch += 1
             self._bring_back()
             before = self._cpu()
-            try:
-                self._play()
-            except SoakError as error:
-                self._defect(str(error))
+            if not self._try(self._play):
                 break
             used += sum(max(0.0, seconds - before.get(pid, 0.0)) for pid, seconds in self._cpu().items())
             if self._elapsed() - self._sampled_at >= SAMPLE_S:
                 self._sample()
                 tell(f"{self._elapsed():.0f} s: {sum(self._counts.values())} events, {len(self._defects)} defects")
             time.sleep(max(0.0, min(10.0, used / self._settings.load - self._elapsed())))
+        else:
+            self._try(self._look_at_all)
         self._read_logs()
         return Outcome(self._counts, self._defects, self._judge())
+
+    def _try(self, work: Callable[[], None]) -> bool:
+        """Whether it can go on."""
+        try:
+            work()
+        except SoakError as error:
+            self._defect(str(error))
+            return False
+        return True
+
+    def _look_at_all(self) -> None:
+        """Read every mutable object once more, when all servers are back."""
+        self._bring_back(all_of_them=True)
+        for operation in self._plan.mutables.last_look(len(CLIENTS)):
+            self._client.ask([operation])
+            (answer,) = self._client.answer()
+            self._judge_answer(operation, answer)
 
     def _goes_on(self, batch: int) -> bool:
         limit = self._settings.batches
@@ -131,9 +151,15 @@ class Soak:
             self._judge_answer(operation, answer)
 
     def _judge_answer(self, operation: dict[str, Any], answer: dict[str, Any]) -> None:
-        shown = {name: value for name, value in operation.items() if name not in {"cap", "key"}}
+        shown = {name: value for name, value in operation.items() if name not in NOT_SHOWN}
         self._write(what="operation", away=list(self._away), **shown, **{n: v for n, v in answer.items() if n != "cap"})
         self._counts[operation["op"]] += 1
+        if operation["op"].startswith("mutable"):
+            self._counts[f"{operation['kind']} operation"] += 1
+            wrong = self._plan.mutables.ended(operation, answer)
+            if wrong:
+                self._defect(f"{shown} with {self._away or 'nobody'} away: {wrong}")
+            return
         for wrong in ("error", "wrong"):
             if wrong in answer:
                 self._defect(f"{shown} with {self._away or 'nobody'} away: {answer[wrong]}")
@@ -151,13 +177,13 @@ class Soak:
         self._counts[disturbed.how] += 1
         self._write(what=disturbed.how, server=disturbed.server)
 
-    def _bring_back(self) -> None:
+    def _bring_back(self, *, all_of_them: bool = False) -> None:
         """A frozen server goes on at once, a dead one some time later, and counts again only when it is ready."""
         for index, how in list(self._away.items()):
             node = self._grid.storage[index]
             if how == "freeze":
                 node.thaw()
-            elif self._plan.returns():
+            elif all_of_them or self._plan.returns():
                 start_node(node)
                 self._counts["restart"] += 1
             else:

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from attrs import define, field, frozen
 
+from perf.soak_mutable_plan import MutablePlan
+
 MOST_AWAY = 2
 """Servers away at once. Every encoding below has happy >= k + MOST_AWAY, and MOST_AWAY servers are never needed."""
 
@@ -21,7 +23,10 @@ ENCODINGS = ((1, 4, 3), (1, 10, 4), (2, 6, 4), (3, 10, 7), (3, 20, 7), (4, 12, 6
 SEGMENTS = (1 << 17, 1 << 20)
 LARGEST = 20_000_000
 PUT_PART = 0.3
-"""Of all operations; the others read."""
+"""Of all operations on immutable files; the others read."""
+
+MUTABLE_PART = 0.45
+"""Of all operations: those on mutable files and directories."""
 
 Disturbance = Literal["kill", "freeze"]
 
@@ -55,10 +60,13 @@ class SoakPlan:
         self._largest = largest
         self._kept_bytes = kept_bytes
         self.files: list[StoredFile] = []
+        self.mutables = MutablePlan(self._random, ENCODINGS)
 
     def batch(self) -> list[dict[str, Any]]:
         """One to three operations to carry out at the same time."""
-        return [self._operation() for _ in range(self._random.choice((1, 1, 2, 3)))]
+        operations = [self._operation() for _ in range(self._random.choice((1, 1, 2, 3)))]
+        self.mutables.begin(operations)
+        return operations
 
     def disturbance(self, away: int) -> Disturbed | None:
         """Who goes away during the next operations, if anybody; away: servers that are away now."""
@@ -82,6 +90,8 @@ class SoakPlan:
     def _operation(self) -> dict[str, Any]:
         draw = self._random
         client = draw.randrange(self._clients)
+        if draw.random() < MUTABLE_PART:
+            return self.mutables.operation(client)
         if not self.files or draw.random() < PUT_PART:
             return {
                 "op": "put",

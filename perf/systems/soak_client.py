@@ -31,6 +31,7 @@ from grid.node.directory import open_directory
 from grid.node.readiness import wait_for_servers
 from grid.ports import Buffer, Runtime
 from grid.runtime import make_runtime
+from perf.systems.soak_mutable import MutableWork
 
 READY_S = 60.0
 
@@ -78,6 +79,7 @@ class SoakClient:
         self._runtime = runtime
         self._reactor = reactor
         self._open: OrderedDict[tuple[int, str], ImmutableFile] = OrderedDict()
+        self._mutable = MutableWork(self.clients, runtime)
 
     async def do(self, operation: Mapping[str, Any]) -> dict[str, Any]:
         """Carry one operation out; an error is an answer as well."""
@@ -89,8 +91,10 @@ class SoakClient:
                     answer = await self._put(operation)
                 case "read":
                     answer = await self._read(operation)
-                case _:
+                case "holdings":
                     answer = self._holdings()
+                case _:
+                    answer = await self._mutable.do(operation)
         except Exception as error:  # noqa: BLE001 - whatever went wrong is the answer
             answer = {"error": f"{type(error).__name__}: {error}"[:2000]}
         return {**answer, "seconds": round(time.perf_counter() - started, 3)}

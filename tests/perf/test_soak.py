@@ -25,6 +25,9 @@ def test_soak_when_servers_are_killed_and_restarted_finds_nothing_wrong(tmp_path
     assert kinds["sample"] >= 10  # Of twelve processes, two may be away.
     assert kinds["kill"] == outcome.counts["kill"] > 0
     assert outcome.counts["restart"] > 0
+    assert outcome.counts["mutable-create"] > 0
+    assert sum(outcome.counts[what] for what in ("mutable-update", "mutable-overwrite")) > 0
+    assert outcome.counts["mutable-read"] >= outcome.counts["mutable-create"]  # All are read in the end.
     assert {line["process"] for line in lines if line["what"] == "sample"} >= {"client", "introducer", "storage0"}
     assert list(tmp_path.iterdir()) == []
     assert "no defect" in str(outcome)
