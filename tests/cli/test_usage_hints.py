@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from grid.caps.parsing import parse_cap
+from grid.caps.values import UnknownCap
 from grid.cli.main import main
 
 
@@ -33,3 +35,9 @@ def test_usage_when_a_command_is_a_capability_does_not_repeat_it(capsys: pytest.
     secret = "ubyhxs6zs4tpkuvc2lu5s2zw5q"
     assert main([f"URI:CHK:{secret}:xltrzdg7dmk4boidlqgeh2rfmnwb4b2d3fmxmqbwiy3fsbuc6nfq:3:10:1000"]) == 2
     assert secret not in capsys.readouterr().err
+
+
+def test_capability_when_cut_off_is_asked_for_whole() -> None:
+    found = parse_cap("URI:CHK:ubyhxs6zs4tpkuvc2lu5s2zw5q")
+    assert isinstance(found, UnknownCap)
+    assert str(found.error).endswith("is it whole?")
