@@ -18,7 +18,7 @@ from grid.caps import (
 )
 from grid.directory import filestore
 from grid.directory.pack import Child
-from grid.errors import AuthorityError, CapError, FormatError, MustBeDeepImmutableError
+from grid.errors import AuthorityError, CapError, FormatError, GridError, MustBeDeepImmutableError
 from grid.mutable.session import Gathering
 from grid.mutable.sources import MemorySource
 from grid.ports import Event
@@ -156,3 +156,25 @@ def test_store_when_observed_by_another_then_tells_that_one_and_no_more_the_firs
     grid.run(store.read(cap, Gathering()))
     assert told and not grid.events
     assert store.open_mutable(cap) is not grid.store.open_mutable(cap)
+
+
+def test_store_when_restricted_then_makes_nothing_of_what_is_not_permitted(grid: TreeGrid) -> None:
+    file = grid.run(grid.store.put_immutable(MemorySource(DATA)))
+    mutable = grid.run(grid.store.put_mutable(DATA))
+    directory = grid.run(grid.store.create_directory({}))
+
+    def refuse(cap: KnownCap) -> None:
+        raise GridError("not this one")
+
+    client = grid.client()
+    client.open_mutable(mutable)
+    store = client.restricted_by(refuse)
+    for cap in (file, mutable, directory):
+        for attempt in (store.read_octets(cap, Gathering()), store.size(cap), store.check(cap), store.repair(cap)):
+            with pytest.raises(GridError, match="not this one"):
+                grid.run(attempt)
+    with pytest.raises(GridError, match="not this one"):
+        store.open_mutable(mutable)
+    with pytest.raises(GridError, match="not this one"):
+        store.directory(directory)
+    assert contents(grid, file) == DATA

@@ -6,7 +6,7 @@ It owns which engine a capability is for, and that a mutable file which is in us
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -53,6 +53,14 @@ class Keep(Enum):
 KEEP = Keep.KEEP
 
 
+Permit = Callable[[KnownCap], None]
+"""Raises if nothing may be made of a capability."""
+
+
+def permit_all(cap: KnownCap) -> None:
+    """Everything may be opened."""
+
+
 class _OpenFiles:
     """The mutable files in use, and the last few that were."""
 
@@ -80,7 +88,8 @@ class FileStore:
     """A client's view of a grid. convergence: the secret that makes equal immutable files equal caps.
 
     mutable_format: that of new mutable files and directories, which take k, n and happy of the encoding.
-    preferred: servers that immutable files go to first.
+    preferred: servers that immutable files go to first. permit: asked before anything is read, checked or changed,
+    whatever led to its capability; what it raises comes out of the method that was called.
     """
 
     servers: Sequence[StorageServer] = field(repr=False)
@@ -91,6 +100,7 @@ class FileStore:
     mutable_format: FormatName = "sdmf"
     preferred: frozenset[ServerId] = frozenset()
     observer: Observer = field(default=ignore_events, repr=False)
+    permit: Permit = field(default=permit_all, repr=False)
     _open: _OpenFiles = field(factory=_OpenFiles, init=False, repr=False)
 
     async def put_immutable(
@@ -130,7 +140,7 @@ class FileStore:
 
         What is remembered from one use makes the next one cheaper. CapError for any other kind of cap.
         """
-        body = cap.body if isinstance(cap, DirectoryCap) else cap
+        body = self._permitted(cap)
         file = self._open.get(body)
         if file is None:
             file = MutableFile(
@@ -155,7 +165,7 @@ class FileStore:
 
     async def read_octets(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
         """As `read`, also of the file in which a directory is stored."""
-        body = cap.body if isinstance(cap, DirectoryCap) else cap
+        body = self._permitted(cap)
         if body.authority == "verify":
             raise AuthorityError("this is a verify cap: reading takes the read cap or the write cap")
         if not isinstance(body, LitCap | ChkCap):
@@ -165,14 +175,14 @@ class FileStore:
 
     async def size(self, cap: KnownCap) -> int:
         """Octets of a file, or of the file in which a directory is stored; asks servers only if it is mutable."""
-        body = cap.body if isinstance(cap, DirectoryCap) else cap
+        body = self._permitted(cap)
         if isinstance(body, LitCap | ChkCap | ChkVerifyCap):
             return body.size
         return await self.open_mutable(body).size()
 
     async def check(self, cap: KnownCap, *, verify: bool = False, add_lease: bool = False) -> FileHealth:
         """The health of a file or a directory; any cap will do. The errors of the engine's check."""
-        body = cap.body if isinstance(cap, DirectoryCap) else cap
+        body = self._permitted(cap)
         if not isinstance(body, LitCap | ChkCap | ChkVerifyCap):
             return await self.open_mutable(body).check(verify=verify, add_lease=add_lease)
         return await immutable_check.check(
@@ -189,7 +199,7 @@ class FileStore:
 
         force: of a mutable file, give up versions that stand in the way. The errors of the engine's repair.
         """
-        body = cap.body if isinstance(cap, DirectoryCap) else cap
+        body = self._permitted(cap)
         if not isinstance(body, LitCap | ChkCap | ChkVerifyCap):
             return await self.open_mutable(body).repair(force=force)
         return await immutable_repair.repair(
@@ -201,6 +211,7 @@ class FileStore:
         from grid.directory.node import Directory
 
         require_usable(cap)
+        self._permitted(cap)
         return Directory(self, cap)
 
     async def create_directory(
@@ -240,6 +251,15 @@ class FileStore:
     def observed_by(self, observer: Observer) -> FileStore:
         """A store on the same grid with another observer; it opens files of its own."""
         return evolve(self, observer=observer)
+
+    def restricted_by(self, permit: Permit) -> FileStore:
+        """A store on the same grid that asks before it makes anything of a capability; it opens files of its own."""
+        return evolve(self, permit=permit)
+
+    def _permitted(self, cap: KnownCap) -> KnownCap:
+        """The file that the capability is of, if it may be used."""
+        self.permit(cap)
+        return cap.body if isinstance(cap, DirectoryCap) else cap
 
 
 def _pack(children: Mapping[str, Child], write_key: bytes | None) -> bytes:

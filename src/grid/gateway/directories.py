@@ -32,7 +32,7 @@ async def get_directory(exchange: Exchange, cap: DirectoryCap, *, by_path: bool)
     view = exchange.arguments.t
     if exchange.method == "HEAD" and view:
         raise BadRequest("HEAD takes no t=")
-    if view in ("", "json"):
+    if view in ("", "json", "info"):
         exchange.gateway.require_allowed(cap)
     tag = entity_tag(cap, view, by_path=by_path)
     headers = (("ETag", tag),) if tag is not None else ()

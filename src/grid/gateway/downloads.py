@@ -46,6 +46,8 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
     if view == "json":
         return await _json(exchange, child, by_path)
     if view == "info":
+        if not isinstance(child.target, UnknownChild):
+            exchange.gateway.require_allowed(child.target)
         return info_page(child, await _size_if_known(exchange, child), exchange.arguments.text("filename") or name)
     target = child.target
     if isinstance(target, UnknownChild) or target.authority == "verify":
@@ -66,8 +68,10 @@ async def _json(exchange: Exchange, child: Child, by_path: bool) -> Answer:
     if isinstance(target, UnknownChild):
         return json_answer(describe_file(child, None, by_path=by_path))
     tag = entity_tag(target, "json", by_path=by_path)
-    size = await _size_if_known(exchange, child)
-    return _tagged(exchange, json_answer(describe_file(child, size, by_path=by_path)), tag)
+    kind, properties = describe_file(child, await _size_if_known(exchange, child), by_path=by_path)
+    if isinstance(properties, dict) and not exchange.gateway.is_allowed(target):
+        properties.pop("size", None)
+    return _tagged(exchange, json_answer([kind, properties]), tag)
 
 
 async def _size_if_known(exchange: Exchange, child: Child) -> int | None:

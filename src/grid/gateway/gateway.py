@@ -103,7 +103,7 @@ class Gateway:
         self.operations = Operations(clock)
         self.statistics = Statistics(clock, self.history.counters)
         self.streams = EventStreams(self.history, clock)
-        self.store = self.store.observed_by(self.history.observe)
+        self.store = self.store.observed_by(self.history.observe).restricted_by(self.require_allowed)
         self.open_files = OpenFiles(self.store.servers, self.store.runtime)
 
     def end_streams(self) -> None:
@@ -120,6 +120,14 @@ class Gateway:
         reason = self.blocks.reason(body.storage_index)
         if reason is not None:
             raise Forbidden(f"Access Prohibited: {reason}")
+
+    def is_allowed(self, cap: KnownCap) -> bool:
+        """Whether the object may be shown."""
+        try:
+            self.require_allowed(cap)
+        except Forbidden:
+            return False
+        return True
 
     def require_token(self, exchange: Exchange) -> None:
         """Unauthorized unless the request has the node's token. [spec webapi 9.6]"""

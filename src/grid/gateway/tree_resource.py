@@ -68,6 +68,7 @@ async def _put(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswe
     if t == "mkdir":
         if not isinstance(target, DirectoryCap):
             raise BadRequest("there is a file: PUT t=mkdir makes a directory, or finds one")
+        exchange.gateway.require_allowed(target)
         return plain_cap(target)
     return await (put_cap if t == "uri" else put_file)(exchange, _place(reached))
 
