@@ -54,7 +54,9 @@ class MutablePlan:
         ready = [each for each in self._objects.values() if each.cap]
         if not ready or (len(self._objects) < MOST and self._draw.random() < 0.15):
             return self._create(client)
-        target = self._draw.choice(ready)
+        written = [each for each in ready if each.is_written]
+        # Half of what goes on beside a change looks at what is being changed.
+        target = self._draw.choice(written if written and self._draw.random() < 0.5 else ready)
         if target.is_written or self._draw.random() < 0.5:
             return self._read(client, target)
         return self._change(client, target)
