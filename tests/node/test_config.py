@@ -189,3 +189,10 @@ def test_web_gateway_settings_are_read() -> None:
 def test_web_gateway_settings_that_cannot_be_used_are_refused(line: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         parse_config(f"[node]\n{line}\n", "x")
+
+
+def test_log_format_when_given_is_text_or_json() -> None:
+    assert parse_config("", "x").log_format == "text"
+    assert parse_config("[node]\nlog_format = JSON\n", "x").log_format == "json"
+    with pytest.raises(ConfigError, match=r"x: section \[node\], key log_format: expected one of text, json"):
+        parse_config("[node]\nlog_format = xml\n", "x")

@@ -246,3 +246,22 @@ def test_gateway_of_a_storing_node_shows_its_own_storage_server(tmp_path: Path) 
         out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (0, "")
     assert "client running" in out
+
+
+def test_log_in_json_when_a_gateway_is_used_has_its_requests_and_no_capability(tmp_path: Path) -> None:
+    directory = _client_directory(tmp_path, "web.port = tcp:0:interface=127.0.0.1\nlog_format = json\n")
+    process = _run(directory, "run")
+    try:
+        url = _url(directory)
+        with urllib.request.urlopen(f"{url}uri/URI:LIT:nbswy3dp?filename=secretname", timeout=20) as answer:
+            assert answer.read() == b"hello"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert "client running" in [event["event"] for event in events]
+    [request] = [event["fields"] for event in events if event["fields"].get("method") == "GET"]
+    assert (request["path"], request["code"], request["size"]) == ("/uri/...", 200, 5)
+    assert "nbswy3dp" not in out
+    assert "secretname" not in out

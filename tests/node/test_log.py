@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
+from datetime import datetime
+from typing import Any
 
-from twisted.logger import Logger, LogPublisher
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.logger import Logger, LogLevel, LogPublisher
 from twisted.python.failure import Failure
 
-from grid.node.log import LineLog
+from grid.node.log import MAX_FIELD, MAX_FIELDS, NodeLog
 
 
 def _written(message: str, level: str = "info") -> str:
     stream = io.StringIO()
-    log = Logger(observer=LogPublisher(LineLog(stream)))
+    log = Logger(observer=LogPublisher(NodeLog(stream=stream)))
     getattr(log, level)("{message}", message=message)
     return stream.getvalue()
 
@@ -30,7 +35,7 @@ def test_debug_events_are_left_out() -> None:
 
 def test_failure_is_shown_without_secrets() -> None:
     stream = io.StringIO()
-    log = Logger(observer=LogPublisher(LineLog(stream)))
+    log = Logger(observer=LogPublisher(NodeLog(stream=stream)))
     log.failure("it failed", failure=Failure(ValueError("URI:CHK:secret")))
     assert "ValueError" in stream.getvalue()
     assert "secret" not in stream.getvalue()
@@ -39,4 +44,67 @@ def test_failure_is_shown_without_secrets() -> None:
 def test_log_that_cannot_be_written_stops_nobody() -> None:
     stream = io.StringIO()
     stream.close()
-    LineLog(stream).say("x")
+    NodeLog(stream=stream).say("x")
+
+
+def _written_json(message: str, level: str = "info", **fields: Any) -> list[dict[str, Any]]:
+    stream = io.StringIO()
+    log = Logger("grid.some", observer=LogPublisher(NodeLog("json", stream)))
+    getattr(log, level)(message, **fields)
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_event_in_json_is_one_object_with_its_values() -> None:
+    [found] = _written_json(
+        "{method} took {ms:.1f} ms, {why}", "warn", method="GET", ms=2.25, why=None, unused=object()
+    )
+    assert found.keys() == {"time", "level", "event", "namespace", "fields"}
+    assert datetime.fromisoformat(found["time"]).tzinfo is not None
+    assert (found["level"], found["namespace"]) == ("warn", "grid.some")
+    assert found["event"] == "GET took 2.2 ms, None"
+    assert found["fields"] == {"method": "GET", "ms": 2.25, "why": None}
+
+
+def test_event_in_json_has_no_secret_and_no_second_line() -> None:
+    cap = "URI:DIR2:aaaasecretaaaa:bbbb"
+    [found] = _written_json("got {what} and {number}", what=f"a\nb {cap} pb://tub@secret/swissnum", number=float("nan"))
+    assert found["fields"] == {"what": "a b URI:... pb:...", "number": None}
+    assert "secret" not in json.dumps(found)
+    [found] = _written_json(f"{cap.replace(':', '%3A')} priv-v0-secret")
+    assert "secret" not in json.dumps(found)
+
+
+def test_event_in_json_that_is_long_or_wide_is_cut() -> None:
+    [found] = _written_json("{long}", long="x" * 5000)
+    assert len(found["fields"]["long"]) == MAX_FIELD
+    many: dict[str, Any] = {f"n{number}": number for number in range(MAX_FIELDS + 10)}
+    [found] = _written_json(" ".join(f"{{{name}}}" for name in many), **many)
+    assert len(found["fields"]) == MAX_FIELDS
+
+
+def test_failure_in_json_is_a_field_without_secrets() -> None:
+    stream = io.StringIO()
+    log = Logger(observer=LogPublisher(NodeLog("json", stream)))
+    log.failure("it failed", failure=Failure(ValueError("URI:CHK:secret")))
+    [found] = map(json.loads, stream.getvalue().splitlines())
+    assert (found["level"], found["event"], found["fields"]["error"]) == ("critical", "it failed", "ValueError")
+    assert "ValueError" in found["fields"]["traceback"]
+    assert "secret" not in stream.getvalue()
+
+
+def test_debug_events_are_left_out_of_json_too() -> None:
+    assert _written_json("x", "debug") == []
+
+
+def test_what_the_node_says_is_json_too() -> None:
+    stream = io.StringIO()
+    NodeLog("json", stream).say("client running")
+    found = json.loads(stream.getvalue())
+    assert (found["event"], found["level"], found["fields"]) == ("client running", "info", {})
+
+
+@given(st.text(max_size=60), st.one_of(st.text(max_size=40), st.integers(), st.floats(), st.binary(max_size=9)))
+def test_any_event_in_json_is_at_most_one_object(format: str, value: object) -> None:
+    stream = io.StringIO()
+    NodeLog("json", stream)({"log_level": LogLevel.info, "log_format": format, "a": value})
+    assert [type(json.loads(line)) for line in stream.getvalue().splitlines()] in ([], [dict])

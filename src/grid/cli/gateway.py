@@ -30,7 +30,7 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
     from grid.errors import ConfigError
     from grid.node.descriptors import raise_descriptor_limit
     from grid.node.directory import NodeKind, open_directory
-    from grid.node.log import LineLog
+    from grid.node.log import NodeLog
     from grid.node.running import claim
     from grid.node.services import run_node
     from grid.node.web_address import DEFAULT_PORT
@@ -40,7 +40,7 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
     if node.kind is NodeKind.INTRODUCER:
         raise ConfigError(f"{node.path}: a gateway takes the directory of a client; `grid create client DIR` makes one")
     node = evolve(node, settings=evolve(node.settings, web_port=listen or node.settings.web_port or DEFAULT_PORT))
-    log = LineLog()
+    log = NodeLog(node.settings.log_format)
     log.say(f"'grid gateway' in {str(node.path)!r}")
 
     async def task(reactor: Any) -> None:  # noqa: ANN401

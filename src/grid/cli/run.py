@@ -23,13 +23,13 @@ def run(ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, all
     from grid.cli.runner import InterruptedBySignal, run_task
     from grid.node.descriptors import raise_descriptor_limit
     from grid.node.directory import open_directory
-    from grid.node.log import LineLog
+    from grid.node.log import NodeLog
     from grid.node.running import claim
     from grid.node.services import run_node
     from grid.runtime import make_runtime
 
     node = open_directory(Path(directory if directory is not None else ctx.find_root().obj))
-    log = LineLog()
+    log = NodeLog(node.settings.log_format)
     log.say(f"'grid run' in {str(node.path)!r}")
 
     async def task(reactor: Any) -> None:  # noqa: ANN401

@@ -20,6 +20,7 @@ from grid.node.quantities import parse_boolean, parse_day, parse_duration, parse
 
 T = TypeVar("T")
 Durability = Literal["full", "none"]
+LogFormat = Literal["text", "json"]
 Transport = Literal["auto", "foolscap", "http"]
 
 DEFAULT_SEGMENT_SIZE = 2**20
@@ -93,6 +94,7 @@ class NodeSettings:
     web_static: str = "public_html"
     web_hosts: tuple[str, ...] = ()
     web_drain_s: int = 60
+    log_format: LogFormat = "text"
     temporary_directory: str = "tmp"
     keepalive_s: int | None = None
     disconnect_s: int | None = None
@@ -148,6 +150,7 @@ def parse_config(text: str, file_name: str) -> NodeSettings:
         web_static=node.text("web.static") or "public_html",
         web_hosts=node.read("web.allowed_hosts", parse_hosts, ()),
         web_drain_s=node.read("web.drain_timeout", lambda text: parse_whole(text, most=MAX_DRAIN_S), 60),
+        log_format="json" if _read_choice(node, "log_format", ("text", "json"), "text") == "json" else "text",
         temporary_directory=node.text("tempdir") or "tmp",
         keepalive_s=node.read("timeout.keepalive", parse_whole, None),
         disconnect_s=node.read("timeout.disconnect", parse_whole, None),

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 _TABLE = """
 node: nickname reveal-ip-address web.port web.static tub.port tub.location tempdir timeout.keepalive
-node: web.allowed_hosts web.drain_timeout timeout.disconnect log_gatherer.furl ssh.port ssh.authorized_keys_file
+node: web.allowed_hosts web.drain_timeout log_format timeout.disconnect log_gatherer.furl ssh.port ssh.authorized_keys_file
 client: helper.furl introducer.furl key_generator.furl mutable.format peers.preferred force_foolscap shares.needed
 client: transport plaintext_reads
 client: shares.happy shares.total shares._max_immutable_segment_size_for_testing storage.plugins stats_gatherer.furl

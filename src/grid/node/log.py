@@ -1,48 +1,104 @@
-"""A node's log: one line for each event, with the time, on stdout, without capabilities."""
+"""A node's log on stdout, without capabilities: a line of text for each event, or a line of JSON.
+
+[node] log_format says which. A line of JSON is an object with `time` (ISO 8601 with the offset from UTC), `level`, `event` (what
+happened, as the text form has it), `namespace` (who says it), and `fields`: the values in the event, by name.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from collections.abc import Mapping
+from datetime import datetime
+from string import Formatter
 from typing import TextIO
 
 from twisted.logger import ILogObserver, LogEvent, LogLevel, formatEvent
 from zope.interface import implementer
 
+from grid.node.config import LogFormat
 from grid.node.redaction import one_line, redact
 
 _SHOWN = (LogLevel.info, LogLevel.warn, LogLevel.error, LogLevel.critical)
 
+MAX_FIELD = 1024
+"""Characters of one value."""
+
+MAX_FIELDS = 32
+
+Field = str | int | float | bool | None
+
 
 @implementer(ILogObserver)
-class LineLog:
+class NodeLog:
     """Takes Twisted's log events, and what the node itself has to say."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, format: LogFormat = "text", stream: TextIO | None = None) -> None:
         """stream: stdout, unless a test wants to read it."""
+        self._format = format
         self._stream = stream or sys.stdout
 
     def __call__(self, event: LogEvent) -> None:
-        """Write the event's line; an error's traceback follows it."""
-        if event.get("log_level") not in _SHOWN:
+        """Write the event's line; in text an error's traceback follows it, in JSON it is part of it."""
+        level = event.get("log_level")
+        if level not in _SHOWN:
             return
         text = one_line(formatEvent(event))
-        if text:
-            self._write(text)
         failure = event.get("log_failure")
-        if failure is not None:
-            self._stream.write(redact(failure.getTraceback()))
-            self._stream.flush()
+        trace = redact(failure.getTraceback()) if failure is not None else ""
+        if self._format == "json":
+            fields = fields_of(event)
+            if failure is not None:
+                fields |= {"error": getattr(failure.type, "__name__", ""), "traceback": trace}
+            if text or fields:
+                self._write_json(level.name, text, one_line(str(event.get("log_namespace", ""))), fields)
+            return
+        if text:
+            self._write_text(text)
+        if trace:
+            self._put(trace)
 
     def say(self, text: str) -> None:
         """Write a line of the node's own."""
-        self._write(one_line(text))
+        if self._format == "json":
+            self._write_json("info", one_line(text), "grid.node", {})
+        else:
+            self._write_text(one_line(text))
 
-    def _write(self, text: str) -> None:
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    def _write_text(self, text: str) -> None:
+        self._put(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {text}\n")
+
+    def _write_json(self, level: str, text: str, namespace: str, fields: Mapping[str, Field]) -> None:
+        now = datetime.now().astimezone().isoformat(timespec="milliseconds")
+        found = {"time": now, "level": level, "event": text, "namespace": namespace, "fields": fields}
+        self._put(json.dumps(found, allow_nan=False) + "\n")
+
+    def _put(self, line: str) -> None:
         try:
-            self._stream.write(f"{stamp} {text}\n")
+            self._stream.write(line)
             self._stream.flush()
         except (OSError, ValueError):
             # Nobody reads the log any more, or its disk is full: the node goes on without.
             pass
+
+
+def fields_of(event: LogEvent) -> dict[str, Field]:
+    """The values that the event's own format shows, by name and without secrets; no others, for they may be anything."""
+    format = event.get("log_format")
+    if not isinstance(format, str):
+        return {}
+    try:
+        names = [name for _, name, _, _ in Formatter().parse(format) if name]
+    except ValueError:
+        return {}
+    shown = (name for name in names if name.isidentifier() and name in event)
+    return {name: _plain(event[name]) for name, _ in zip(dict.fromkeys(shown), range(MAX_FIELDS), strict=False)}
+
+
+def _plain(value: object) -> Field:
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    return one_line(str(value))[:MAX_FIELD]
