@@ -34,6 +34,9 @@ class _Echo(Referenceable):
     def remote_echo(self, data: bytes) -> bytes:
         return data
 
+    def remote_take(self, vectors: dict[int, tuple[list[tuple[int, bytes]], None]]) -> int:
+        return len(vectors[0][0][0][1])
+
 
 def _plain_tub() -> Any:
     tub = Tub(certData=throwaway_certificate())
@@ -175,6 +178,7 @@ async def test_arguments_when_a_call_was_carried_out_then_no_garbage_holds_them(
     try:
         for _ in range(3):
             assert await reference.callRemote("echo", LONG) == LONG
+            assert await reference.callRemote("take", {0: ([(0, LONG)], None)}) == len(LONG)
         await deferLater(_reactor(), 0.01)
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()

@@ -113,12 +113,16 @@ class BoundedBroker(Broker):
     def _doCall(self, delivery: Any) -> Any:
         """Carry a request out, and let go of its arguments.
 
-        What has parsed them refers to itself, and would keep a write's megabytes until garbage is collected.
+        What has parsed them refers to itself, and would keep a write's megabytes until garbage is collected; so would what
+        it notes of containers, to which the rest of the message might have referred.
         """
         try:
             return super()._doCall(delivery)
         finally:
-            delivery.allargs.args, delivery.allargs.kwargs = [], {}
+            parsed = delivery.allargs
+            parsed.args, parsed.kwargs = [], {}
+            for scope in (parsed, parsed.parent):
+                scope.references.clear()
 
     def _let_go(self) -> None:
         # A transport with a producer would wait for it before it closes.
