@@ -1,32 +1,41 @@
 // Files on their way into a directory: a few at a time, with the octets that really went out.
 //
-// Pausing starts nothing new and lets what is on its way arrive, so nothing that was sent is sent twice; files that
-// are stored stay stored, and only failed ones are sent again.
+// What is there already and unchanged is skipped, so that the same folder can be dropped again after whatever broke.
+// Pausing starts nothing new and lets what is on its way arrive; stopping lets those begin again later. Without a
+// connection everything waits. Files that are stored stay stored, and only failed ones are sent again.
+import { Present } from "./present.js";
+import { Lost, Stopped, put, require } from "./send.js";
+
 const AT_ONCE = 3;
 const SHOW_MS = 120;
 const PACE_S = 3;
+const LOSSES = 2;
 
 export class Queue {
   constructor(address, show) {
     this.address = address;
     this.show = show;
     this.items = [];
+    this.next = 0;
     this.active = 0;
     this.isPaused = false;
+    this.trouble = "";
     this.rate = 0;
     this.seen = { at: performance.now(), sent: 0 };
     this.folders = new Map();
+    this.present = new Present((path) => this.at(path));
     this.timer = null;
     this.onIdle = () => {};
   }
 
   get isBusy() {
-    return this.items.some((item) => item.state !== "done" && item.state !== "failed");
+    return this.items.some((item) => ["waiting", "looking", "sending", "storing"].includes(item.state));
   }
 
   add(files) {
+    if (!this.isBusy) this.present.forget();
     for (const { file, path } of files) {
-      this.items.push({ file, path, size: file?.size ?? 0, sent: 0, state: "waiting", problem: "" });
+      this.items.push({ file, path, size: file?.size ?? 0, sent: 0, state: "waiting", problem: "", isForced: false, losses: 0 });
     }
     this.pump();
   }
@@ -38,37 +47,84 @@ export class Queue {
 
   resume() {
     this.isPaused = false;
+    this.trouble = "";
     this.pump();
   }
 
+  // Those on their way are taken back, and begin again when all goes on.
+  stop() {
+    this.isPaused = true;
+    for (const item of this.items) if (item.state === "sending" || item.state === "storing") item.request?.abort();
+    this.tell();
+  }
+
   retry() {
-    for (const item of this.items) if (item.state === "failed") Object.assign(item, { state: "waiting", sent: 0, problem: "" });
+    this.again("failed", {});
+  }
+
+  sendSkipped() {
+    this.again("skipped", { isForced: true });
+  }
+
+  again(state, more) {
+    for (const item of this.items) {
+      if (item.state === state) Object.assign(item, { state: "waiting", sent: 0, problem: "", losses: 0, ...more });
+    }
+    this.forget();
+    this.resume();
+  }
+
+  forget() {
     this.folders.clear();
-    this.pump();
+    this.present.forget();
+    this.next = 0;
   }
 
   pump() {
     while (!this.isPaused && this.active < AT_ONCE) {
-      const item = this.items.find((candidate) => candidate.state === "waiting");
+      while (this.next < this.items.length && this.items[this.next].state !== "waiting") this.next += 1;
+      const item = this.items[this.next];
       if (!item) break;
       this.active += 1;
-      item.state = "sending";
+      item.state = "looking";
       this.send(item)
-        .then(() => Object.assign(item, { state: "done", sent: item.size }))
-        .catch((error) => Object.assign(item, { state: "failed", problem: error.message, sent: 0 }))
+        .then((state) => Object.assign(item, { state, sent: state === "done" ? item.size : 0 }))
+        .catch((error) => this.fail(item, error))
         .finally(() => {
+          item.request = null;
           this.active -= 1;
           this.pump();
-          if (!this.isBusy) this.onIdle();
+          if (this.active === 0) this.onIdle();
         });
     }
-    this.tell();
+    this.tellSoon();
+  }
+
+  fail(item, error) {
+    item.sent = 0;
+    if (error instanceof Lost) {
+      item.losses += 1;
+      this.isPaused = true;
+      this.trouble = error.message;
+      this.forget();
+    }
+    if (error instanceof Stopped || (error instanceof Lost && item.losses < LOSSES)) {
+      item.state = "waiting";
+      this.next = 0;
+    } else Object.assign(item, { state: "failed", problem: error.message });
   }
 
   async send(item) {
-    const folder = item.file ? item.path.slice(0, -1) : item.path;
-    await this.makeFolder(folder);
-    if (item.file) await this.put(item);
+    if (!item.isForced && (await this.present.has(item))) return "skipped";
+    item.state = "sending";
+    await this.makeFolder(item.file ? item.path.slice(0, -1) : item.path);
+    if (item.file) {
+      await put(this.at(item.path), item, (sent, state) => {
+        Object.assign(item, { sent, state });
+        this.tellSoon();
+      });
+    }
+    return "done";
   }
 
   // One after the other for each path, so that two files never make the same folder twice.
@@ -76,35 +132,10 @@ export class Queue {
     if (path.length === 0) return Promise.resolve();
     const key = path.join("/");
     if (!this.folders.has(key)) {
-      const made = this.makeFolder(path.slice(0, -1)).then(async () => {
-        const answer = await fetch(`${this.at(path)}?t=mkdir`, { method: "PUT" });
-        if (!answer.ok) throw new Error(await said(answer));
-      });
+      const made = this.makeFolder(path.slice(0, -1)).then(() => require(fetch(`${this.at(path)}?t=mkdir`, { method: "PUT" })));
       this.folders.set(key, made);
     }
     return this.folders.get(key);
-  }
-
-  put(item) {
-    return new Promise((resolve, reject) => {
-      const request = new XMLHttpRequest();
-      request.upload.addEventListener("progress", (event) => {
-        item.sent = Math.min(event.loaded, item.size);
-        this.tellSoon();
-      });
-      request.upload.addEventListener("load", () => {
-        Object.assign(item, { state: "storing", sent: item.size });
-        this.tellSoon();
-      });
-      request.addEventListener("load", () => {
-        if (request.status >= 200 && request.status < 300) resolve();
-        else reject(new Error(request.responseText.split("\n")[0].slice(0, 300) || `the gateway answered ${request.status}`));
-      });
-      request.addEventListener("error", () => reject(new Error("the connection was lost")));
-      request.open("PUT", this.at(item.path));
-      request.setRequestHeader("Content-Type", "application/octet-stream");
-      request.send(item.file);
-    });
   }
 
   at(path) {
@@ -118,26 +149,19 @@ export class Queue {
   tell() {
     clearTimeout(this.timer);
     this.timer = null;
-    const sum = (value) => this.items.reduce((total, item) => total + value(item), 0);
-    const is = (state) => (item) => Number(item.state === state);
-    const failed = sum(is("failed"));
-    const total = sum((item) => (item.state === "failed" ? 0 : item.size));
-    const sent = sum((item) => item.sent);
-    const done = sum(is("done"));
+    const count = { waiting: 0, looking: 0, sending: 0, storing: 0, done: 0, skipped: 0, failed: 0 };
+    let total = 0;
+    let sent = 0;
+    for (const item of this.items) {
+      count[item.state] += 1;
+      if (item.state !== "failed" && item.state !== "skipped") total += item.size;
+      sent += item.sent;
+    }
     this.measure(sent);
-    this.show({
-      items: this.items,
-      count: this.items.length,
-      left: this.items.length - done - failed,
-      active: this.active,
-      isPaused: this.isPaused,
-      rate: this.rate,
-      remaining: this.rate > 0 ? (total - sent) / this.rate : Infinity,
-      total,
-      sent,
-      done,
-      failed,
-    });
+    const left = this.items.length - count.done - count.failed - count.skipped;
+    const { isPaused, trouble, rate, items, active } = this;
+    const remaining = rate > 0 ? (total - sent) / rate : Infinity;
+    this.show({ items, active, isPaused, trouble, rate, left, total, sent, remaining, ...count });
   }
 
   // The rate of the last few seconds.
@@ -150,8 +174,4 @@ export class Queue {
     this.rate += (latest - this.rate) * weight;
     this.seen = { at: now, sent };
   }
-}
-
-async function said(answer) {
-  return (await answer.text()).split("\n")[0].slice(0, 300) || `the gateway answered ${answer.status}`;
 }

@@ -1,0 +1,134 @@
+"""Uploads that break off, are paused, are left, or are begun again, in a real browser."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+from tests.browser.conftest import Served
+from tests.browser.visitor import Visitor
+
+
+def make_folder(tmp_path: Path, count: int, size: int = 2000) -> Path:
+    folder = tmp_path / "holiday"
+    (folder / "inner").mkdir(parents=True)
+    for index in range(count):
+        place = folder / "inner" if index % 2 else folder
+        (place / f"{index}.bin").write_bytes(random.Random(index).randbytes(size))
+        os.utime(place / f"{index}.bin", (1.7e9, 1.7e9))
+    return folder
+
+
+def finish(visitor: Visitor) -> str:
+    visitor.page.locator(".queue .sum").get_by_text("Finished", exact=True).wait_for()
+    found: str = visitor.page.locator(".queue .sum").inner_text()
+    return found
+
+
+def puts(visitor: Visitor) -> list[str]:
+    """The names of files that are sent from now on."""
+    found: list[str] = []
+    visitor.page.on(
+        "request",
+        lambda asked: (
+            found.append(asked.url.rpartition("/")[2]) if asked.method == "PUT" and "?" not in asked.url else None
+        ),
+    )
+    return found
+
+
+def test_a_folder_dropped_again_after_a_reload_sends_only_what_is_new_or_changed(
+    visitor: Visitor, tmp_path: Path
+) -> None:
+    folder = make_folder(tmp_path, 4)
+    page = visitor.page
+    visitor.go(visitor.make_directory())
+    visitor.drop([folder])
+    assert finish(visitor).startswith("4 of 4 files,")
+    page.reload()
+    (folder / "new.bin").write_bytes(b"it was not there before")
+    (folder / "0.bin").write_bytes(b"it has another size now")
+    (folder / "inner" / "1.bin").write_bytes(bytes(2000))
+    os.utime(folder / "inner" / "1.bin", (4e9, 4e9))  # Of the same size, and changed since.
+    sent = puts(visitor)
+
+    visitor.drop([folder])
+
+    assert finish(visitor).startswith("3 of 3 files, 2 skipped,")
+    assert sorted(sent) == ["0.bin", "1.bin", "new.bin"]
+    assert "2 were there already" in page.locator(".queue .hint").inner_text()
+    assert page.locator(".queue li.skipped").count() == 2
+    visitor.picture("skipped")
+    page.get_by_role("button", name="Upload all again").click()
+    page.locator(".queue .sum").get_by_text("5 of 5 files,").wait_for()
+    finish(visitor)
+    assert sorted(sent[3:]) == ["2.bin", "3.bin"]
+
+
+def test_a_lost_connection_pauses_and_going_on_sends_the_rest(visitor: Visitor, tmp_path: Path) -> None:
+    folder = make_folder(tmp_path, 6)
+    page = visitor.page
+    visitor.go(visitor.make_directory())
+    page.route("**/5.bin", lambda route: route.abort("connectionreset"))
+    page.route("**/4.bin", lambda route: route.abort("connectionreset"))
+
+    visitor.drop([folder])
+
+    page.get_by_text("Paused, because the connection to the gateway was lost.").wait_for()
+    page.get_by_role("button", name="Resume", exact=True).wait_for()
+    visitor.picture("lost")
+    page.unroute_all()
+    page.get_by_role("button", name="Resume", exact=True).click()
+    assert finish(visitor).startswith("6 of 6 files,")
+    visitor.complaints.clear()  # The browser says that connections were lost, as they were.
+
+
+def test_failed_files_say_why_and_are_sent_again_by_a_button(visitor: Visitor, tmp_path: Path) -> None:
+    folder = make_folder(tmp_path, 3)
+    page = visitor.page
+    visitor.go(visitor.make_directory())
+    page.route("**/1.bin", lambda route: route.fulfill(status=503, body="too few servers can be reached\n"))
+    visitor.drop([folder])
+    page.locator(".queue li.failed").get_by_text("too few servers can be reached").wait_for()
+    page.get_by_text("Finished, not all of it").wait_for()
+    visitor.picture("failed")
+    page.unroute_all()
+
+    page.get_by_role("button", name="Try the failed ones again").click()
+
+    assert finish(visitor).startswith("3 of 3 files,")
+    visitor.complaints.clear()  # The browser says that it was answered 503, as it was.
+
+
+def test_stopped_files_begin_again_and_leaving_with_files_on_their_way_is_asked_about(
+    visitor: Visitor, served: Served, tmp_path: Path
+) -> None:
+    folder = make_folder(tmp_path, 5, size=300_000)
+    page = visitor.page
+    visitor.go(visitor.make_directory())
+    served.order("slow 400")
+    asked: list[str] = []
+
+    def stay(dialog: object) -> None:
+        asked.append(dialog.type)  # type: ignore[attr-defined]
+        dialog.dismiss()  # type: ignore[attr-defined]
+
+    page.on("dialog", stay)
+    visitor.drop([folder])
+    page.locator(".queue li.sending, .queue li.storing").first.wait_for()
+
+    page.get_by_role("button", name="Pause", exact=True).click()
+    page.get_by_role("button", name="Stop those on their way too").click()
+
+    page.locator(".queue .sum").get_by_text("Paused", exact=True).wait_for()
+    assert "files wait on this page until you resume" in page.locator(".queue .hint").inner_text()
+    page.evaluate("location.href = '/servers'")
+    page.wait_for_function("() => location.pathname !== '/servers'")
+    assert asked == ["beforeunload"]
+    served.order("slow 0")
+    page.get_by_role("button", name="Resume", exact=True).click()
+    assert finish(visitor).startswith("5 of 5 files,")
+    page.get_by_role("link", name="Servers", exact=True).click()
+    page.get_by_role("heading", name="Servers").wait_for()
+    assert asked == ["beforeunload"]
