@@ -35,5 +35,9 @@ def test_text_without_secrets_stays() -> None:
     assert redact("server v0-abc at tcp:127.0.0.1:80") == "server v0-abc at tcp:127.0.0.1:80"
 
 
+def test_text_that_turns_what_follows_around_is_shown_in_order() -> None:
+    assert one_line("a\u202egpj.exe\u2066b\u200fc") == "a gpj.exe b c"
+
+
 def test_line_breaks_cannot_hide_a_secret() -> None:
     assert one_line("a\nURI:CHK:abc\r\n\tb") == "a URI:... b"

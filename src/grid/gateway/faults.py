@@ -39,7 +39,7 @@ Shape = Literal["plain", "page", "json"]
 Headers = tuple[tuple[str, str], ...]
 
 _SECRETS = re.compile(r"(?:URI(?::|%3[Aa])|priv-v0-|x-(?:pc|ac)|pb(?:\+tor)?://|https?://)[^\s'\"()<>,]*")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 
 
 class HttpFault(GridError):

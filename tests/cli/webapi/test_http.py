@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from twisted.internet import reactor
+from twisted.internet.task import deferLater
 
 from grid.cli.webapi.address import parse_address
+from grid.cli.webapi.agent import MAX_HEAD
 from grid.cli.webapi.http import GatewayClient
 from grid.cli.webapi.refusals import GatewayError
 from grid.errors import GridError, PeerGoneError, PeerTimeoutError
@@ -17,6 +19,34 @@ async def test_redirect_when_answered_is_not_followed() -> None:
         with pytest.raises(GatewayError, match="sends elsewhere"):
             await store.client.text("GET", ["uri", "secret"])
     assert len(gateway.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * (MAX_HEAD // 6),
+        b"HTTP/1.1 103 Early Hints\r\n\r\n" * (MAX_HEAD // 28 + 1),
+    ],
+)
+@pytest.mark.parametrize("once", [False, True])
+async def test_answer_whose_head_does_not_end_is_given_up(octets: bytes, once: bool) -> None:
+    async with scripted([Reply(octets)]) as (gateway, store):
+        with pytest.raises(GatewayError, match="headers that do not end"):
+            await store.client.text("GET", ["uri", "secret"], once=once)
+        while gateway.open:
+            await deferLater(reactor, 0.01)
+
+
+async def test_answers_when_many_on_a_connection_may_have_long_heads_together() -> None:
+    answers = [reply("URI:", A="b" * 9000) for _ in range(MAX_HEAD // 9000 + 2)]
+    async with scripted(answers) as (_, store):
+        assert [await store.client.text("GET", ["uri"]) for _ in answers] == ["URI:"] * len(answers)
+
+
+async def test_answer_that_says_it_is_packed_is_taken_as_it_is() -> None:
+    async with scripted([reply(b"as stored", Content_Encoding="gzip")]) as (gateway, store):
+        assert await store.client.text("GET", ["uri"]) == "as stored"
+    assert "accept-encoding" not in gateway.asked[0].headers
 
 
 async def test_text_when_longer_than_any_capability_is_refused() -> None:

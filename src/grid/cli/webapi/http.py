@@ -13,21 +13,21 @@ from typing import Any
 from urllib.parse import quote
 
 from attrs import frozen
-from treq.client import HTTPClient
 from twisted.internet.error import ConnectError, DNSLookupError
 from twisted.internet.error import TimeoutError as ConnectTimeoutError
 from twisted.python.failure import Failure
 from twisted.web._newclient import RequestNotSent
 from twisted.web.client import (
     Agent,
-    HTTPConnectionPool,
     RequestGenerationFailed,
     RequestTransmissionFailed,
     ResponseFailed,
     ResponseNeverReceived,
 )
+from twisted.web.http_headers import Headers
 
 from grid.cli.webapi.address import GatewayAddress
+from grid.cli.webapi.agent import make_pool
 from grid.cli.webapi.bodies import AnswerBody, SourceProducer
 from grid.cli.webapi.refusals import MAX_TOLD, GatewayError, refusal
 from grid.cli.webapi.trust import tls_policy
@@ -82,15 +82,11 @@ class GatewayClient:
         self.address = address
         self.runtime = runtime
         self._reactor = reactor
-        self._pool = HTTPConnectionPool(reactor, persistent=True)
-        self._pool.maxPersistentPerHost = 16
-        self._pool.cachedConnectionTimeout = KEPT_IDLE_S
-        self._pool.retryAutomatically = False
-        self._pool._factory.noisy = False
+        self._pool = make_pool(reactor, persistent=True, idle_s=KEPT_IDLE_S)
         policy = tls_policy(address)
-        self._client = HTTPClient(Agent(reactor, policy, CONNECT_S, pool=self._pool))
+        self._agent = Agent(reactor, policy, CONNECT_S, pool=self._pool)
         # Where an answer that fails in its middle would leave the connection open, as 1.20 does, one of its own.
-        self._client_once = HTTPClient(Agent(reactor, policy, CONNECT_S))
+        self._agent_once = Agent(reactor, policy, CONNECT_S, pool=make_pool(reactor, persistent=False))
 
     async def close(self) -> None:
         """Close the idle connections, that of an answer just given up included."""
@@ -117,21 +113,13 @@ class GatewayClient:
         conflict: what a 409 means. PeerGoneError, PeerTimeoutError.
         """
         source = MemorySource(body) if isinstance(body, bytes) else body
-        arguments: dict[str, Any] = {"headers": self._headers(headers)}
-        if source is not None:
-            arguments["data"] = SourceProducer(source, sent)
-        client = self._client_once if once else self._client
+        producer = None if source is None else SourceProducer(source, sent)
+        agent = self._agent_once if once else self._agent
         patience_s = ANSWER_S + (0 if source is None else source.size / SLOWEST)
 
         async def request() -> Any:
-            return await client.request(
-                method,
-                self._url(segments, query),
-                allow_redirects=False,
-                unbuffered=True,
-                reactor=self._reactor,
-                **arguments,
-            )
+            url = self._url(segments, query).encode("ascii")
+            return await agent.request(method.encode("ascii"), url, self._headers(headers), producer)
 
         try:
             response = await with_deadline(
@@ -178,9 +166,10 @@ class GatewayClient:
         asked = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query)
         return self.address.base + path + (f"?{asked}" if asked else "")
 
-    def _headers(self, more: Sequence[tuple[str, str]]) -> dict[str, str]:
+    def _headers(self, more: Sequence[tuple[str, str]]) -> Headers:
         # With text/plain 1.20 tells of its own failures in plain text. [spec webapi 1.6]
-        return {"User-Agent": USER_AGENT, "Accept": "text/plain, application/octet-stream", **dict(more)}
+        fields = {"User-Agent": USER_AGENT, "Accept": "text/plain, application/octet-stream", **dict(more)}
+        return Headers({name: [value] for name, value in fields.items()})
 
     def _explain(self, error: Exception) -> GridError:
         """What made a request fail; no text of the error itself, which may have a URL in it."""
@@ -191,12 +180,14 @@ class GatewayClient:
                     if isinstance(reason, GridError | OSError):
                         return reason if isinstance(reason, GridError) else GridError(f"{reason.strerror}")
                 return GridError("what was to be sent to the gateway could not be read")
-            case UnicodeError():
+            case ValueError():
                 return GatewayError(f"the gateway {where} has no name that could be looked up; is its URL right?")
             case ConnectTimeoutError():
                 return PeerTimeoutError(f"the gateway {where} did not finish connecting; is it running?")
             case ConnectError() | DNSLookupError():
                 return PeerGoneError(f"the gateway {where} cannot be reached ({type(error).__name__}); is it running?")
+            case ResponseFailed() if told := [reason for reason in _reasons(error) if isinstance(reason, GatewayError)]:
+                return told[0]
             case ResponseFailed() | ResponseNeverReceived() | RequestTransmissionFailed() | RequestNotSent():
                 if any(
                     "SSL" in type(reason).__module__ or "Verif" in type(reason).__name__ for reason in _reasons(error)

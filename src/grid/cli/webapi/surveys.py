@@ -102,17 +102,24 @@ async def _lines(
     client: GatewayClient, root: DirectoryCap, query: list[tuple[str, str]]
 ) -> AsyncGenerator[bytes, None]:
     """Lines as they come; GatewayError for one that is too long."""
-    rest = b""
+    begun: list[bytes] = []
+    size = 0
     async with client.ask("POST", ["uri", root.to_string()], query, once=True, stall_s=STREAM_STALL_S) as answer:
         while piece := await answer.body.next():
-            *whole, rest = (rest + piece).split(b"\n") if b"\n" in piece else (rest + piece,)
-            if len(rest) > MAX_CHECK_JSON:
-                raise GatewayError("a line of the gateway's stream is longer than any can be")
+            *whole, rest = piece.split(b"\n")
             for line in whole:
+                line = b"".join((*begun, line))
+                begun.clear()
+                size = 0
                 if line.strip():
                     yield line
-    if rest.strip():
-        yield rest
+            begun.append(rest)
+            size += len(rest)
+            if size > MAX_CHECK_JSON:
+                raise GatewayError("a line of the gateway's stream is longer than any can be")
+    line = b"".join(begun)
+    if line.strip():
+        yield line
 
 
 def _note_unread(unit: Unit, visited: Visited, on_unreadable: OnUnreadable | None) -> None:
