@@ -20,6 +20,7 @@ from grid.gateway.logstream import LogStreams
 from grid.gateway.openfiles import OpenFiles
 from grid.gateway.statistics import Statistics
 from grid.gateway.storagestatus import StorageView
+from grid.gateway.traffic import Traffic
 from grid.gateway.treework import Operations
 from grid.gateway.uploads import Stores
 
@@ -94,6 +95,7 @@ class Gateway:
     statistics: Statistics = field(init=False)
     streams: EventStreams = field(init=False)
     logs: LogStreams = field(init=False, factory=LogStreams)
+    traffic: Traffic = field(init=False, factory=Traffic)
     open_files: OpenFiles = field(init=False)
     stores: Stores = field(init=False, factory=Stores)
 

@@ -77,7 +77,8 @@ class _Monitoring:
     async def metrics(self, exchange: Exchange) -> AnyAnswer:
         """`/metrics`."""
         allow(exchange, "GET", "HEAD")
-        return Answer(200, CONTENT_TYPE, self._metrics.scrape(), _NO_STORE)
+        counters, stats = await self._of_storage()
+        return Answer(200, CONTENT_TYPE, self._metrics.scrape(counters, stats), _NO_STORE)
 
     async def storage(self, exchange: Exchange) -> AnyAnswer:
         """`/storage`."""
@@ -158,10 +159,12 @@ class _Monitoring:
         return Answer(200, "application/json; charset=utf-8", json.dumps(document()).encode("ascii"))
 
     async def _values(self) -> dict[str, dict[str, Value]]:
-        statistics, storage = self._gateway.statistics, self._gateway.storage
-        if storage is None:
-            return statistics.values({}, {})
-        return statistics.values(storage.counters(), await storage.statistics())
+        return self._gateway.statistics.values(*await self._of_storage())
+
+    async def _of_storage(self) -> tuple[Mapping[str, int], Mapping[str, Value]]:
+        """Counters and statistics of the node's own storage server; nothing if there is none."""
+        storage = self._gateway.storage
+        return ({}, {}) if storage is None else (storage.counters(), await storage.statistics())
 
 
 def render_plain(title: str, lead: str, values: Mapping[str, Value] | None) -> str:

@@ -46,6 +46,7 @@ class OpenFiles:
         self._runtime = runtime
         self._files: OrderedDict[ChkCap, _Open] = OrderedDict()
         self._reading = 0
+        self.found_open = self.opened = 0
 
     @property
     def count(self) -> int:
@@ -97,7 +98,9 @@ class OpenFiles:
         kept = self._files.get(cap)
         if kept is not None and kept.servers == ids and now - kept.opened_at < KEPT_S:
             self._files.move_to_end(cap)
+            self.found_open += 1
             return kept, False
+        self.opened += 1
         kept = _Open(ImmutableFile(cap, servers, self._runtime), ids, now)
         if cap.size >= KEPT_SIZE:
             self._files[cap] = kept

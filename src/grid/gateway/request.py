@@ -59,6 +59,7 @@ class GatewayRequest(http.Request):
         self._has_begun = False
         self._is_over = False
         self._shown = "/"
+        self._called = ("other", "")
         self._pace: BodyPace | None = None
         self._sent = 0
 
@@ -105,6 +106,8 @@ class GatewayRequest(http.Request):
             self.body.fail(gone())
         if self._task is not None:
             self._task.cancel()
+        if self.body is not None and not self.finished:
+            self._count(None)
         self.factory.forget(self)
 
     # What the answer does.
@@ -200,6 +203,7 @@ class GatewayRequest(http.Request):
         check_origin(method, headers, host)
         arguments = Arguments(parse_query(raw_query))
         self._shown = loggable(segments, arguments.t)
+        self._called = self.factory.gateway.traffic.called(segments[0], arguments.t.lower())
         assert self.body is not None
         return Exchange(
             method=method,
@@ -274,8 +278,15 @@ class GatewayRequest(http.Request):
             size=size,
             ms=took_ms,
         )
+        self._count(code)
         self.finish()
         self.factory.forget(self)
+
+    def _count(self, code: int | None) -> None:
+        """The request is over. code: None if the client did not get the whole answer."""
+        received = 0 if self.body is None else self.body.received
+        seconds = self.clock.now() - self.started_at
+        self.factory.gateway.traffic.ended(self._method, self._called, code, seconds, received, self._sent)
 
     @property
     def _method(self) -> str:

@@ -138,6 +138,7 @@ class GatewayFactory(http.HTTPFactory):
         self.gateway = gateway
         self.routes = routes
         self.requests: set[GatewayRequest] = set()
+        gateway.traffic.know(routes.segments, lambda: len(self.requests))
         self.is_closing = False
         self.connections: set[GatewayChannel] = set()
         self._idle: Deferred[None] | None = None
