@@ -233,6 +233,39 @@ def test_database_when_locked_by_another_keeps_its_records_for_later(
     database.close()
 
 
+def test_database_with_other_tables_when_written_to_is_given_up_and_says_why(path: Path) -> None:
+    opened(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.executescript("DROP TABLE local_files; CREATE TABLE local_files (path, size)")
+    connection.close()
+    warnings: list[str] = []
+    database = LocalDatabase(path, warnings.append)
+    assert database.known_file("/a/ü", FACTS) is None
+    record(database)
+    database.flush()
+    database.close()
+    assert len(warnings) == 1 and "cannot be used any more" in warnings[0]
+
+
+def test_place_of_the_database_when_it_is_no_file_is_refused_and_its_mode_stays(path: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "pipe").chmod(0o666)
+    path.symlink_to(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="not a regular file"):
+        opened(path)
+    assert stat.S_IMODE((tmp_path / "pipe").stat().st_mode) == 0o666
+
+
+def test_warning_of_a_damaged_database_is_one_line(path: Path) -> None:
+    opened(path).close()
+    octets = bytearray(path.read_bytes())
+    octets[4096:4100] = b"junk"
+    path.write_bytes(octets)
+    warnings: list[str] = []
+    LocalDatabase(path, warnings.append).close()
+    assert len(warnings) == 1 and "no sound database" in warnings[0] and "\n" not in warnings[0]
+
+
 def test_directory_hash_when_made_leaves_order_out_and_has_the_length_of_the_specification() -> None:
     first = hash_directory({"a": CAP, "ü": OTHER_CAP})
     assert first == hash_directory({"ü": OTHER_CAP, "a": CAP})

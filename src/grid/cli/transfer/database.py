@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Callable
 from hashlib import sha256
@@ -24,6 +25,7 @@ from grid.cli.transfer.tree import FileFacts
 from grid.codec.base32 import encode
 from grid.codec.netstring import pack_netstring
 from grid.errors import ConfigError
+from grid.node.redaction import one_line
 
 FLUSH_EVERY_S = 0.5
 FLUSH_RECORDS = 512
@@ -32,6 +34,8 @@ BUSY_S = 5.0
 
 SETTLED_NS = 50_000_000
 """How much older than its reading a file's change must be: the kernel's clock for files lags behind by 10 ms."""
+
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 _DIRHASH_TAG = b"allmydata_backupdb_dirhash_v1"
 
@@ -72,7 +76,9 @@ class LocalDatabase:
             if isinstance(problem, sqlite3.OperationalError):
                 raise ConfigError(f"{path}: {problem}") from None
             aside = _set_aside(path)
-            warn(f"{path} is no sound database ({problem}): it is {aside.name} now, and a new one is begun")
+            warn(
+                f"{path} is no sound database ({one_line(str(problem))}): it is {aside.name} now, and a new one is begun"
+            )
             self._connection = _open(path)
 
     def known_file(self, path: str, facts: FileFacts) -> KnownObject | None:
@@ -152,12 +158,11 @@ class LocalDatabase:
             with self._connection:
                 self._write(self._connection)
             self._pending = _Pending()
-        except sqlite3.OperationalError as problem:
-            # Somebody else has it locked: the records wait for the next time.
-            if self._pending.count() > 100 * FLUSH_RECORDS:
-                self._give_up(problem)
         except sqlite3.Error as problem:
-            self._give_up(problem)
+            # If somebody else has it locked, the records wait for the next time.
+            code = getattr(problem, "sqlite_errorcode", 0)
+            if code & 0xFF not in _LOCKED or self._pending.count() > 100 * FLUSH_RECORDS:
+                self._give_up(problem)
 
     def close(self) -> None:
         """Write all records and let go of the file; repeated calls do nothing."""
@@ -230,8 +235,12 @@ def needs_check(age_s: float, draw: float) -> bool:
 def _open(path: Path) -> sqlite3.Connection:
     """The database with all tables; sqlite3.DatabaseError, ConfigError."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
         try:
+            if not stat.S_ISREG(
+                os.fstat(descriptor).st_mode
+            ):  # A device, say, that a link leads to, is others' as well.
+                raise ConfigError(f"{path}: not a regular file")
             os.fchmod(descriptor, 0o600)
         finally:
             os.close(descriptor)
