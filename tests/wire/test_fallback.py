@@ -13,7 +13,8 @@ from grid.errors import (
     PeerGoneError,
     PeerTimeoutError,
 )
-from grid.wire.fallback import HEAD_START_S, SILENCE_S
+from grid.wire.fallback import SILENCE_S
+from grid.wire.headstart import HEAD_START_S
 from grid.wire.preference import FIRST_AVOIDED_S, LONGEST_AVOIDED_S
 from grid.wire.status import ConnectionState
 from tests.wire.fallback_rig import WRONG_KEY, Rig
@@ -71,6 +72,14 @@ def test_server_when_the_preferred_way_does_not_answer_is_reached_the_other_way_
     assert rig.read() == b"octets"
     assert rig.now < HEAD_START_S + 1
     assert "did not connect" in rig.server.status.fallback
+
+
+def test_server_when_this_process_was_busy_meanwhile_does_not_hold_it_against_the_way(rig: Rig) -> None:
+    rig.http.script.connect_s = HEAD_START_S + 0.5
+    call = Deferred.fromCoroutine(rig.server.get_version())
+    rig.runtime.clock.task_clock.advance(HEAD_START_S + 1)  # All that became due meanwhile is done at once.
+    rig.run(call)
+    assert rig.foolscap.connects == 0 and rig.server.status.transport == "http"
 
 
 def test_server_when_the_preferred_way_comes_back_is_reached_by_it_again(rig: Rig, said: list[str]) -> None:

@@ -11,10 +11,10 @@ Cost: nothing but a look at a connection's state while the preferred way works.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from attrs import evolve, frozen
-from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
 from grid.errors import GridError, PeerError, PeerGoneError, PeerRefusedError, PeerTimeoutError, PeerUnreachableError
@@ -38,6 +38,7 @@ from grid.ports import (
     Upload,
 )
 from grid.runtime import Tasks, is_cancellation
+from grid.wire.headstart import HEAD_START_S, race
 from grid.wire.preference import OTHER, PREFERRED, Preference
 from grid.wire.status import ConnectionState, ConnectionStatus, RemoteServer
 from grid.wire.storequeue import store_by_steps
@@ -45,9 +46,6 @@ from grid.wire.storequeue import store_by_steps
 T = TypeVar("T")
 
 log = Logger()
-
-HEAD_START_S = 2.0
-"""How long the preferred way may take to connect before the other one is tried beside it: a handshake across the world."""
 
 SILENCE_S = 10.0
 """A call that was given up after so long without an answer is held against its way, as one would be that timed out."""
@@ -261,44 +259,14 @@ class FallbackServer:
 
     async def _race(self, first: int, second: int) -> int:
         """The way that connects, the first one if it does so soon."""
-        errors: dict[int, GridError] = {}
-        go: Deferred[None] = Deferred()
-
-        def start_second() -> None:
-            if not go.called:
-                go.callback(None)
-
-        timer = self._clock.call_later(HEAD_START_S, start_second)
-
-        async def attempt(way: int) -> int:
-            if way == second:
-                await go
-            try:
-                await self._server(way).connect()
-            except GridError as error:
-                errors[way] = error
-                # In a later turn: the second may connect at once, which ends the race and with it this attempt.
-                self._clock.call_later(0, start_second)
-                raise
-            return way
-
-        tasks = [Deferred.fromCoroutine(attempt(way)) for way in (first, second)]
-        try:
-            outcome: Any = await DeferredList(tasks, fireOnOneCallback=True, consumeErrors=True)
-        finally:
-            timer.cancel()
-            for task in tasks:
-                task.cancel()
-        if isinstance(outcome, tuple):
-            way: int = outcome[0]
-            late = f"it did not connect within {HEAD_START_S:g} s" if way == second else ""
-            self._judge(way, str(errors.get(1 - way) or self._preference.doubt or late))
-            return way
-        for succeeded, failure in outcome:
-            if not succeeded and not isinstance(failure.value, GridError):
-                raise failure.value  # A defect, of ours.
-        self._preference.nowhere()
-        raise self._away(errors)
+        ways = first, second
+        arrival = await race(self._server(first).connect, lambda: self._server(second).connect(), self._clock)
+        if arrival.winner is None:
+            self._preference.nowhere()
+            raise self._away({ways[index]: error for index, error in arrival.errors.items()})
+        late = f"it did not connect within {HEAD_START_S:g} s" if arrival.winner else ""
+        self._judge(ways[arrival.winner], str(arrival.errors.get(1 - arrival.winner) or self._preference.doubt or late))
+        return ways[arrival.winner]
 
     def _judge(self, way: int, failure: str) -> None:
         """Note which way connected, and say so where it is news."""
