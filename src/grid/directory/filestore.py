@@ -231,7 +231,11 @@ class FileStore:
             key = await new_key(self.runtime)
         cap = write_cap(key, MDMF_VERSION if chosen == "mdmf" else SDMF_VERSION)
         packed = _pack(children or {}, cap.write_key)
-        return DirectoryCap(await self.put_mutable(packed, format=chosen, key=key))
+        return DirectoryCap(await self.put_directory(packed, chosen, key))
+
+    async def put_directory(self, packed: bytes, format: FormatName, key: PrivateKey) -> WriteCap:
+        """Store the octets of a new mutable directory. The errors of `put_mutable`."""
+        return await self.put_mutable(packed, format=format, key=key)
 
     async def create_immutable_directory(self, children: Mapping[str, Child]) -> DirectoryCap:
         """Store a directory that never changes; equal children give equal caps.

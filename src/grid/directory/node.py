@@ -48,6 +48,8 @@ class Directory:
         body = cap.body
         self._write_key = body.write_key if isinstance(body, SdmfWriteCap | MdmfWriteCap) else None
         self._parsed: tuple[bytes, dict[str, Entry]] | None = None
+        self.published_size: int | None = None
+        """Octets that the last edit has published; None if it has changed nothing."""
 
     @property
     def is_mutable(self) -> bool:
@@ -104,11 +106,12 @@ class Directory:
         if file is None or write_key is None:
             raise NotWriteableError("this directory cannot be changed with this cap: that needs its write cap")
         previous: dict[str, Child] = {}
+        self.published_size = None
         refusal: DirectoryError | FormatError | None = None
 
         def change(octets: bytes, first: bool) -> bytes | None:
             nonlocal refusal
-            refusal = None
+            refusal = self.published_size = None
             try:
                 edited = self._apply(octets, edits, not first, write_key)
             except (DirectoryError, FormatError) as error:
@@ -122,6 +125,7 @@ class Directory:
                 return None
             packed = pack_directory(edited.entries)
             self._parsed = packed, dict(edited.entries)
+            self.published_size = len(packed)
             return packed
 
         await file.modify(change, MAX_DIRECTORY_SIZE)

@@ -18,6 +18,7 @@ from grid.gateway.guards import AllowedHosts
 from grid.gateway.history import History
 from grid.gateway.logstream import LogStreams
 from grid.gateway.openfiles import OpenFiles
+from grid.gateway.recordedstore import RecordedStore
 from grid.gateway.statistics import Statistics
 from grid.gateway.storagestatus import StorageView
 from grid.gateway.traffic import Traffic
@@ -105,7 +106,7 @@ class Gateway:
         self.operations = Operations(clock)
         self.statistics = Statistics(clock, self.history.counters)
         self.streams = EventStreams(self.history, clock)
-        self.store = self.store.observed_by(self.history.observe).restricted_by(self.require_allowed)
+        self.store = RecordedStore.over(self.store, self.history).restricted_by(self.require_allowed)
         self.open_files = OpenFiles(self.store.servers, self.store.runtime)
 
     def end_streams(self) -> None:
