@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from grid.gateway.guards import LOOPBACK_HOSTS, AllowedHosts
+from grid.runtime import keep_freed_memory
 from tests.gateway.rig import running_gateway
 
 
@@ -20,6 +21,8 @@ def main() -> None:
     from twisted.internet import reactor, stdio
     from twisted.internet.defer import Deferred
     from twisted.internet.protocol import Protocol
+
+    keep_freed_memory()
     from twisted.logger import globalLogBeginner, textFileLogObserver
 
     globalLogBeginner.beginLoggingTo([textFileLogObserver(sys.stderr)], redirectStandardIO=False)

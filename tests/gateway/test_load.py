@@ -20,11 +20,11 @@ SEEKING = 50
 SEEKS = 6
 PIECE = 65536
 
-READERS_BOUND = (SLOW + SEEKING) * 3 * MIB
-"""Octets above what it held before, while all slow readers have stopped in the middle of their 8 MiB: a portion of 1 MiB
-of each as blocks, as text, and on its way into the socket."""
+READERS_BOUND = (SLOW + SEEKING) * 2 * MIB
+"""Octets above what it held before, while all slow readers have stopped in the middle of their 8 MiB: of each what the servers
+of this process gave when they were asked first, a segment or a little more as blocks and as text, and 256 KiB for the socket."""
 
-WRITERS_BOUND = 320 * MIB
+WRITERS_BOUND = 200 * MIB
 """The same for 200 writers who have sent 3.5 MiB of 4 each: a spool holds 1 MiB before it writes, not 3.5."""
 
 

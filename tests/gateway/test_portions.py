@@ -28,11 +28,11 @@ def test_portion_when_the_client_is_fast_then_grows_to_the_largest() -> None:
     assert LARGEST_SIZE - SEGMENT < portions.next_stop(0, END) <= LARGEST_SIZE
 
 
-def test_portion_when_many_seem_fast_at_once_then_they_share_what_is_read_ahead() -> None:
+def test_portion_when_others_have_taken_the_room_then_has_what_is_left_or_one_segment() -> None:
     portions = Portions(SEGMENT, FEW)
     portions.taken(SEGMENT, 0.0)
-    assert portions.next_stop(0, END, others=31) <= TOGETHER_SIZE // 32
-    assert portions.next_stop(0, END, others=10_000) == SEGMENT
+    assert portions.next_stop(0, END, TOGETHER_SIZE // 32) <= TOGETHER_SIZE // 32
+    assert portions.next_stop(0, END, 0) == SEGMENT
 
 
 def test_portion_when_the_client_is_slow_then_is_what_it_takes_in_a_moment() -> None:

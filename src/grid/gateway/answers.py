@@ -7,10 +7,19 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from attrs import field, frozen
 
+from grid import __version__
 from grid.caps import KnownCap
 from grid.gateway.faults import Headers, HttpFault
 from grid.gateway.pages.shell import render_error
 from grid.ports import Sink
+
+COMMON = (
+    ("Server", f"Grid/{__version__}"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Content-Type-Options", "nosniff"),
+)
+"""On every answer. [spec webapi 1.4]"""
 
 TEXT = "text/plain;charset=utf-8"
 HTML = "text/html; charset=utf-8"

@@ -12,7 +12,7 @@ from typing import Any
 
 from twisted.web import http
 
-from grid.gateway.request import COMMON
+from grid.gateway.answers import COMMON
 from grid.limits import GATEWAY_DISCARDED
 
 _MOST_DIGITS = 19

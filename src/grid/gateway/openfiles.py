@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from grid.caps import ChkCap
 from grid.errors import GridError
-from grid.gateway.portions import Portions
+from grid.gateway.portions import SHARE, TOGETHER_SIZE, Portions
 from grid.immutable.geometry import Geometry
 from grid.immutable.get import ImmutableFile
 from grid.ports import Buffer, Clock, Observer, Runtime, ServerId, Sink, StorageServer
@@ -47,6 +47,7 @@ class OpenFiles:
         self._files: OrderedDict[ChkCap, _Open] = OrderedDict()
         self._reading = 0
         self.found_open = self.opened = 0
+        self._ahead = 0
 
     @property
     def count(self) -> int:
@@ -65,15 +66,24 @@ class OpenFiles:
         self._reading += 1
         try:
             while position < stop:
-                end = portions.next_stop(position, stop, self._reading - 1)
-                await self._read_portion(cap, timed, position, end - position, observer)
-                if end < stop:
-                    await timed.write(b"")
-                    portions.taken(end - position, timed.take_waited())
+                end = portions.next_stop(position, stop, self._room())
+                self._ahead += end - position
+                try:
+                    await self._read_portion(cap, timed, position, end - position, observer)
+                    if end < stop:
+                        await timed.write(b"")
+                        portions.taken(end - position, timed.take_waited())
+                finally:
+                    self._ahead -= end - position
                 position = end
         finally:
             self._reading -= 1
         return position - start
+
+    def _room(self) -> int:
+        """Octets that the next portion of one read may have."""
+        left = max(0, TOGETHER_SIZE - self._ahead)
+        return left if self._reading == 1 else left // SHARE
 
     async def _read_portion(self, cap: ChkCap, sink: Sink, start: int, length: int, observer: Observer) -> int:
         kept, is_new = self._open(cap)

@@ -16,9 +16,12 @@ BOLD_SIZE = 16 * 2**20
 LARGEST_SIZE = 64 * 2**20
 """Octets of a portion at most: what the next one costs at its beginning is nothing to it."""
 
-TOGETHER_SIZE = 128 * 2**20
+TOGETHER_SIZE = 64 * 2**20
 """Octets that all reads under way may be ahead of their clients together. What the system's sockets take in at once looks
 like a fast client, and two hundred of those at the same time must not each be given the largest portion."""
+
+SHARE = 4
+"""The part of the room left that one portion takes where others read besides: those who come later need some too."""
 
 FEW = 4
 """Reads beside which a new one begins boldly."""
@@ -32,12 +35,12 @@ class Portions:
         self._segment_size = segment_size
         self._size = float(BOLD_SIZE if others < FEW else segment_size)
 
-    def next_stop(self, position: int, stop: int, others: int = 0) -> int:
+    def next_stop(self, position: int, stop: int, room: int = TOGETHER_SIZE) -> int:
         """The end of the portion that begins at `position`: that of a segment, and not behind `stop`.
 
-        others: reads under way besides, now.
+        room: octets that it may have, beyond its first segment.
         """
-        size = min(int(self._size), TOGETHER_SIZE // (others + 1))
+        size = min(int(self._size), room)
         segments = max(1, size // self._segment_size)
         return min(stop, (position // self._segment_size + segments) * self._segment_size)
 

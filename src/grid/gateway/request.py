@@ -15,9 +15,8 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.web import http
 
-from grid import __version__
 from grid.errors import GridError
-from grid.gateway.answers import Answer, AnyAnswer, StreamedAnswer, fault_answer, keeping
+from grid.gateway.answers import COMMON, Answer, AnyAnswer, StreamedAnswer, fault_answer, keeping
 from grid.gateway.arguments import Arguments, parse_query
 from grid.gateway.body import Body, gone
 from grid.gateway.exchange import Exchange, Headers, split_path
@@ -26,21 +25,13 @@ from grid.gateway.guards import check_host, check_origin, loggable
 from grid.gateway.pace import BodyPace
 from grid.gateway.spool import Spool
 from grid.gateway.websocket import SwitchingAnswer
-from grid.gateway.writer import Writer
+from grid.gateway.writer import Writer, piece_size
 from grid.limits import GATEWAY_DISCARDED
 
 if TYPE_CHECKING:
     from grid.gateway.server import GatewayFactory
 
 _log = Logger("grid.gateway")
-
-COMMON = (
-    ("Server", f"Grid/{__version__}"),
-    ("X-Frame-Options", "DENY"),
-    ("Referrer-Policy", "no-referrer"),
-    ("X-Content-Type-Options", "nosniff"),
-)
-"""On every answer. [spec webapi 1.4]"""
 
 
 class GatewayRequest(http.Request):
@@ -239,7 +230,7 @@ class GatewayRequest(http.Request):
                 self._pace.end(self._hang_up)
 
     async def _stream(self, answer: StreamedAnswer) -> None:
-        writer = Writer(self)
+        writer = Writer(self, lambda: piece_size(len(self.factory.requests)))
         self.registerProducer(writer, True)
         try:
             if isinstance(answer, SwitchingAnswer):

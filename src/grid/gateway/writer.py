@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from twisted.internet.defer import Deferred
 
 from grid.limits import GATEWAY_STALL_S
 from grid.ports import Buffer, Clock, Timer
+
+TOGETHER = 2**25
+"""Octets that all answers under way may have copied for their sockets."""
+
+LEAST_PIECE = 2**18
+"""Octets of each that are, however many there are."""
+
+
+def piece_size(answers: int) -> int:
+    """Octets that each of so many answers copies for its socket at once.
+
+    What a client takes slowly is then kept once, where it was read, and not in the socket's buffer too; but what a few
+    take fast is not cut up.
+    """
+    return max(LEAST_PIECE, TOGETHER // max(1, answers))
 
 
 class Outlet(Protocol):
@@ -28,8 +44,10 @@ class Outlet(Protocol):
 class Writer:
     """Where an answer's octets go; waits while the client does not take them."""
 
-    def __init__(self, outlet: Outlet) -> None:
+    def __init__(self, outlet: Outlet, size: Callable[[], int]) -> None:
+        """size: octets that are given to the outlet at once."""
         self._outlet = outlet
+        self._size = size
         self._ready: Deferred[None] | None = None
         self._is_paused = False
         self._stall: Timer | None = None
@@ -37,13 +55,22 @@ class Writer:
 
     async def write(self, data: Buffer) -> None:
         """Take the octets; the head goes before the first of them."""
+        view = memoryview(data)
+        await self._room()
+        start = 0
+        while start < len(view):
+            await self._room()
+            piece = view[start : start + self._size()]
+            start += len(piece)
+            self._outlet.begin_answer()
+            self.written += len(piece)
+            self._outlet.write(data if isinstance(data, bytes) and len(piece) == len(data) else bytes(piece))
+
+    async def _room(self) -> None:
+        """Return when the client has taken what it was sent."""
         if self._is_paused:
             self._ready = Deferred()
             await self._ready
-        if len(data):
-            self._outlet.begin_answer()
-            self.written += len(data)
-            self._outlet.write(data if isinstance(data, bytes) else bytes(data))
 
     def pauseProducing(self) -> None:
         """The client is slower than we are."""
