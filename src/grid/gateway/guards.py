@@ -35,6 +35,9 @@ LOOPBACK_HOSTS = AllowedHosts(frozenset({"127.0.0.1", "localhost", "[::1]"}))
 MAX_SHOWN = 253
 
 _NAME = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]", re.ASCII)
+_HOST = re.compile(r"""(?:\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f-\U0010ffff/\\@?#"'<>\[\]:;,&]+)(?::[0-9]{0,5})?""")
+"""A name or an address, and a port: what may stand in a URL that we answer with."""
+
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"same-origin", "none"})
 
@@ -42,11 +45,7 @@ _OWN_SITES = frozenset({"same-origin", "none"})
 def check_host(headers: Headers, hosts: AllowedHosts | None) -> str:
     """The Host as it came; MisdirectedRequest if it is none of these (None: any), BadRequest if it is no host at all."""
     host = headers.get("host")
-    if (
-        host is None
-        or not host
-        or any(not 0x21 <= ord(character) <= 0x7E or character in '/\\@?#"<>' for character in host)
-    ):
+    if host is None or _HOST.fullmatch(host) is None:
         raise BadRequest("the request needs a Host header with a host in it")
     if hosts is not None and _name(host) not in hosts:
         raise MisdirectedRequest(_explain(_name(host)), shape="page")
