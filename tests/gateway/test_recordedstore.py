@@ -8,6 +8,7 @@ from typing import Any
 
 from grid.caps import DirectoryCap, UnknownCap, parse_cap
 from grid.codec import base32
+from tests.gateway.rig import running_gateway
 from tests.gateway.trees import gateway_of_trees, lose
 from tests.support.web_gateway import WebGateway, form
 
@@ -116,3 +117,23 @@ async def test_directory_when_it_is_lost_then_its_operation_has_failed(tmp_path:
         [failed] = done(web, "retrieve")
         assert failed["outcome"] == "failed"
         assert "URI:" not in failed["status"]
+
+
+async def test_events_when_a_directory_is_changed_then_tell_of_it_live(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path) as rig:
+        wire = await rig.connect()
+        wire.send(f"GET /status/events HTTP/1.1\r\nHost: {rig.host}\r\n\r\n".encode())
+        while b"retry:" not in wire.received:
+            await wire.more()
+        directory = (await rig.ask("POST", "/uri?t=mkdir")).body.decode()
+        assert (await rig.ask("PUT", f"/uri/{directory}/file", DATA)).status == 201
+        await rig.ask("GET", f"/uri/{directory}?t=json")
+        wanted = {"publish", "upload", "retrieve"}
+        while True:
+            lines = bytes(wire.received).split(b"\n")[:-1]
+            told = [json.loads(line[6:]) for line in lines if line.startswith(b"data: {")]
+            if {each["type"] for each in told if each["outcome"] == "done"} >= wanted:
+                break
+            await wire.more()
+        assert index_of(directory) in {each["storage-index-string"] for each in told}
+        assert b"URI:" not in wire.received
