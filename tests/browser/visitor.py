@@ -38,9 +38,9 @@ class Visitor:
         """Keep what is seen now."""
         self.page.screenshot(path=self._pictures / f"{self._name}-{name}.png", full_page=True)
 
-    def ask(self, method: str, path: str, body: bytes = b"") -> bytes:
+    def ask(self, method: str, path: str, body: bytes = b"", kind: str = "application/octet-stream") -> bytes:
         """What the gateway answers a program."""
-        with urlopen(Request(self.address + path, data=body or None, method=method)) as answer:
+        with urlopen(Request(self.address + path, body or None, {"Content-Type": kind}, method=method)) as answer:
             found: bytes = answer.read()
             return found
 

@@ -52,7 +52,9 @@ def require_harmless(html: str) -> Document:
         for key, value in attributes.items():
             assert not key.startswith("on"), (name, key)
             assert key != "style", name
-            if key in URL_ATTRIBUTES:
+            if name == "use":
+                assert (value or "").startswith("#icon-") and key == "href", value
+            elif key in URL_ATTRIBUTES:
                 assert ((value or "").startswith("/") and not (value or "").startswith("//")) or value == "#main", (
                     name,
                     key,

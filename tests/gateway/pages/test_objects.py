@@ -79,6 +79,15 @@ def test_the_name_of_a_file_leads_to_its_contents_and_a_control_of_its_own_to_it
     assert other["Details of c.bin"] == f"/uri/{cap}?t=info&filename=c.bin"
 
 
+def test_every_picture_that_a_page_names_is_drawn_in_it_once() -> None:
+    children = {"a.txt": Child(target=FILE), "b.png": Child(target=FILE), "sub": Child(target=WRITE)}
+    document = require_harmless(render_directory(view(children)))
+
+    drawn = [each["id"] for each in document.all("symbol")]
+    assert len(drawn) == len(set(drawn))
+    assert {(each["href"] or "").removeprefix("#") for each in document.all("use")} <= set(drawn)
+
+
 def test_share_links_say_what_each_capability_allows() -> None:
     document = require_harmless(render_info(Child(target=WRITE.body), 10, "notes.txt"))
 

@@ -1,6 +1,7 @@
 // What the pages can do beyond forms and links. Everything here adds to markup that works without it.
 import { watchCopies } from "./copy.js";
 import { watchDialogs } from "./dialog.js";
+import { watchFilter } from "./filter.js";
 import { watchReplacements } from "./replace.js";
 import { showPreviews } from "./preview.js";
 import { followLive } from "./live.js";
@@ -8,6 +9,7 @@ import { makeDropzone } from "./upload.js";
 
 watchCopies(document);
 watchDialogs(document);
+watchFilter(document);
 watchReplacements(document);
 showPreviews(document);
 followLive(document);

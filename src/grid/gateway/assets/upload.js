@@ -2,6 +2,7 @@
 import { element, fetchPage } from "./dom.js";
 import { droppedFiles, pickedFiles } from "./folders.js";
 import { Queue } from "./queue.js";
+import { showFilter } from "./filter.js";
 import { QueueView } from "./queueview.js";
 import { watchDialogs } from "./dialog.js";
 
@@ -67,6 +68,7 @@ async function refreshListing() {
     const found = document.adoptNode(page.getElementById("listing"));
     document.getElementById("listing").replaceWith(found);
     watchDialogs(found);
+    showFilter();
   } catch {
     // The list stays as it was; a reload shows the new one.
   }

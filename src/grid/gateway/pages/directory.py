@@ -54,6 +54,7 @@ def render_directory(view: DirectoryView) -> str:
         _crumbs(view),
         tag("div", heading, _badge(view), class_="heading"),
         _actions(view) if view.is_writable else None,
+        _filter(),
         _listing(view),
         share_links(view.cap),
         card(
@@ -147,6 +148,15 @@ def _actions(view: DirectoryView) -> Markup:
         tag("details", tag("summary", icon("plus"), "New directory"), mkdir, class_="card"),
         tag("details", tag("summary", icon("key"), "Link a capability"), attach, class_="card"),
         class_="actions",
+    )
+
+
+def _filter() -> Markup:
+    """Finds names in the list; scripts show it where it is of use."""
+    entry = tag("input", type="search", id="filter", autocomplete="off", spellcheck="false")
+    found = tag("span", data_found=True)
+    return tag(
+        "div", tag("label", "Find a name", for_="filter"), entry, found, class_="filter", data_filter=True, hidden=True
     )
 
 

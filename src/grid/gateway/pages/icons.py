@@ -26,8 +26,16 @@ _PATHS = {
 
 
 def icon(name: str) -> Markup:
-    """A picture that says nothing by itself: the text beside it does."""
-    return Markup(
-        '<svg class="icon" viewBox="0 0 24 24" width="20" height="20" aria-hidden="true" focusable="false">'
-        f'<path d="{_PATHS[name]}"/></svg>'
+    """A picture that says nothing by itself: the text beside it does.
+
+    It only names one of `all_icons`, so that long lists stay small.
+    """
+    return Markup(f'<svg class="icon" width="20" height="20" aria-hidden="true"><use href="#icon-{name}"/></svg>')
+
+
+def all_icons() -> Markup:
+    """What the pictures of a page are drawn after; it is not seen itself."""
+    drawn = "".join(
+        f'<symbol id="icon-{name}" viewBox="0 0 24 24"><path d="{path}"/></symbol>' for name, path in _PATHS.items()
     )
+    return Markup(f'<svg width="0" height="0" class="unseen" aria-hidden="true" focusable="false">{drawn}</svg>')

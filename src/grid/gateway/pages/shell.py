@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grid.gateway.pages.assets import asset_path
-from grid.gateway.pages.icons import icon
+from grid.gateway.pages.icons import all_icons, icon
 from grid.gateway.pages.markup import Markup, join, tag
 
 _PLACES = (("/", "Home"), ("/servers", "Servers"), ("/status", "Operations"), ("/statistics", "Statistics"))
@@ -25,6 +25,7 @@ def document(title: str, *main: object, here: str = "", live: str | None = None,
         tag("li", tag("a", label, href=path, aria_current="page" if path == here else None)) for path, label in _PLACES
     ]
     body = join(
+        all_icons(),
         tag("a", "Skip to the content", class_="skip", href="#main"),
         tag(
             "header",

@@ -1,0 +1,43 @@
+// Finding names in a long list: rows without the words that are typed are hidden.
+import { announce } from "./dom.js";
+
+const FEW = 12;
+const QUIET_MS = 80;
+
+export function watchFilter(root) {
+  const place = root.querySelector("[data-filter]");
+  if (!place) return;
+  const entry = place.querySelector("input");
+  let timer = null;
+  entry.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => apply(entry), QUIET_MS);
+  });
+  showFilter();
+}
+
+// To be called when the list is another one.
+export function showFilter() {
+  const place = document.querySelector("[data-filter]");
+  if (!place) return;
+  const entry = place.querySelector("input");
+  place.hidden = entry.value === "" && rows().length < FEW;
+  if (entry.value) apply(entry);
+}
+
+function rows() {
+  return document.querySelectorAll("#listing tbody tr");
+}
+
+function apply(entry) {
+  const words = entry.value.toLocaleLowerCase().split(/\s+/).filter(Boolean);
+  let shown = 0;
+  for (const row of rows()) {
+    const name = row.querySelector("bdi").textContent.toLocaleLowerCase();
+    row.hidden = !words.every((word) => name.includes(word));
+    if (!row.hidden) shown += 1;
+  }
+  const found = entry.parentElement.querySelector("[data-found]");
+  found.textContent = words.length ? `${shown} of ${rows().length}` : "";
+  if (words.length) announce(`${shown} ${shown === 1 ? "name" : "names"} found`);
+}
