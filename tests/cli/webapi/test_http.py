@@ -46,7 +46,7 @@ async def test_answers_when_many_on_a_connection_may_have_long_heads_together() 
 async def test_answer_that_says_it_is_packed_is_taken_as_it_is() -> None:
     async with scripted([reply(b"as stored", Content_Encoding="gzip")]) as (gateway, store):
         assert await store.client.text("GET", ["uri"]) == "as stored"
-    assert "accept-encoding" not in gateway.asked[0].headers
+    assert gateway.asked[0].headers["accept-encoding"] == "identity"
 
 
 async def test_text_when_longer_than_any_capability_is_refused() -> None:

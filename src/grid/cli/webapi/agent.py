@@ -1,16 +1,21 @@
 """Connections to a gateway: answers whose heads end, and whose bodies are the octets that were sent.
 
 Twisted keeps headers as long as they come, and treq unpacks what says that it is packed: a file by the name of `x.gz` would
-come back as another one than was stored, and a thousandth of what memory holds would fill it.
+come back as another one than was stored, and a thousandth of what memory holds would fill it. So treq is told of no
+packing.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 from twisted.web._newclient import HEADER, STATUS, HTTP11ClientProtocol
-from twisted.web.client import HTTPConnectionPool, _HTTP11ClientFactory
+from twisted.web.client import Agent, HTTPConnectionPool, _HTTP11ClientFactory
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import IAgent
+from zope.interface import implementer
 
 from grid.cli.webapi.refusals import GatewayError
 
@@ -37,6 +42,27 @@ class _Connection(HTTP11ClientProtocol):
                 self._giveUp(Failure(GatewayError("the gateway's answer begins with headers that do not end")))
                 return
         super().dataReceived(data)
+
+
+@implementer(IAgent)
+class AsSent:
+    """An agent for treq whose answers are never packed, whatever they say."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def request(
+        self, method: bytes, uri: bytes, headers: Headers | None = None, bodyProducer: Any = None
+    ) -> Deferred[Any]:
+        """Send one request."""
+        fields = Headers() if headers is None else headers.copy()
+        fields.setRawHeaders(b"accept-encoding", [b"identity"])
+        return self._agent.request(method, uri, fields, bodyProducer).addCallback(_unmarked)
+
+
+def _unmarked(response: Any) -> Any:
+    response.headers.removeHeader(b"content-encoding")
+    return response
 
 
 class _ConnectionFactory(_HTTP11ClientFactory):

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from attrs import frozen
+from treq.client import HTTPClient
 from twisted.internet.error import ConnectError, DNSLookupError
 from twisted.internet.error import TimeoutError as ConnectTimeoutError
 from twisted.python.failure import Failure
@@ -27,7 +28,7 @@ from twisted.web.client import (
 from twisted.web.http_headers import Headers
 
 from grid.cli.webapi.address import GatewayAddress
-from grid.cli.webapi.agent import make_pool
+from grid.cli.webapi.agent import AsSent, make_pool
 from grid.cli.webapi.bodies import AnswerBody, SourceProducer
 from grid.cli.webapi.refusals import MAX_TOLD, GatewayError, refusal
 from grid.cli.webapi.trust import tls_policy
@@ -84,9 +85,10 @@ class GatewayClient:
         self._reactor = reactor
         self._pool = make_pool(reactor, persistent=True, idle_s=KEPT_IDLE_S)
         policy = tls_policy(address)
-        self._agent = Agent(reactor, policy, CONNECT_S, pool=self._pool)
+        self._client = HTTPClient(AsSent(Agent(reactor, policy, CONNECT_S, pool=self._pool)))
         # Where an answer that fails in its middle would leave the connection open, as 1.20 does, one of its own.
-        self._agent_once = Agent(reactor, policy, CONNECT_S, pool=make_pool(reactor, persistent=False))
+        once = Agent(reactor, policy, CONNECT_S, pool=make_pool(reactor, persistent=False))
+        self._client_once = HTTPClient(AsSent(once))
 
     async def close(self) -> None:
         """Close the idle connections, that of an answer just given up included."""
@@ -113,13 +115,20 @@ class GatewayClient:
         conflict: what a 409 means. PeerGoneError, PeerTimeoutError.
         """
         source = MemorySource(body) if isinstance(body, bytes) else body
-        producer = None if source is None else SourceProducer(source, sent)
-        agent = self._agent_once if once else self._agent
+        arguments: dict[str, Any] = {} if source is None else {"data": SourceProducer(source, sent)}
+        client = self._client_once if once else self._client
         patience_s = ANSWER_S + (0 if source is None else source.size / SLOWEST)
 
         async def request() -> Any:
-            url = self._url(segments, query).encode("ascii")
-            return await agent.request(method.encode("ascii"), url, self._headers(headers), producer)
+            return await client.request(
+                method,
+                self._url(segments, query),
+                headers=Headers(self._headers(headers)),
+                allow_redirects=False,
+                unbuffered=True,
+                reactor=self._reactor,
+                **arguments,
+            )
 
         try:
             response = await with_deadline(
@@ -166,10 +175,10 @@ class GatewayClient:
         asked = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query)
         return self.address.base + path + (f"?{asked}" if asked else "")
 
-    def _headers(self, more: Sequence[tuple[str, str]]) -> Headers:
+    def _headers(self, more: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
         # With text/plain 1.20 tells of its own failures in plain text. [spec webapi 1.6]
         fields = {"User-Agent": USER_AGENT, "Accept": "text/plain, application/octet-stream", **dict(more)}
-        return Headers({name: [value] for name, value in fields.items()})
+        return {name: [value] for name, value in fields.items()}
 
     def _explain(self, error: Exception) -> GridError:
         """What made a request fail; no text of the error itself, which may have a URL in it."""
