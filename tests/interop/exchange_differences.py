@@ -34,6 +34,10 @@ def unanswered(status: int, row: str) -> Difference:
 
 
 HUH = Difference("14: 501 in any shape", {"type": PLAIN})
+FORMER = Difference(
+    "14: 1.20's pictures and styles have other addresses",
+    {"status": 302, "type": "text/html", "Location": ..., "Accept-Ranges": None},
+)
 NO_RANGE = {"ETag": None, "Accept-Ranges": None}
 LOST = Difference("14: the headers of an error are not those of the file", NO_RANGE)
 
@@ -207,12 +211,8 @@ _OPERATIONS = {
     "private-other-scheme": NO_TOKEN,
     "incident": Difference("9.7: 200 text of either type", {"type": "text/html"}),
     "plugin-none": AS_A_LINE,
-    "favicon": Difference(
-        "14: 1.20's pictures and styles", {"status": 404, "type": PAGE, "Accept-Ranges": None, "body": ...}
-    ),
-    "css": Difference(
-        "14: 1.20's pictures and styles", {"status": 404, "type": PAGE, "Accept-Ranges": None, "body": ...}
-    ),
+    "favicon": FORMER,
+    "css": FORMER,
     "welcome-put": fault(405, "14: PUT, POST, TRACE of /", body=""),
     "welcome-post": fault(405, "14: PUT, POST, TRACE of /", body=""),
     "method-trace": fault(501, "14: PUT, POST, TRACE of /", body=""),
