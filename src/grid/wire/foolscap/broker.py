@@ -7,7 +7,6 @@ not read the answers is not listened to, and its requests are not carried out, u
 
 from __future__ import annotations
 
-import socket
 from typing import Any
 
 from foolscap.banana import b1282int, int2b128
@@ -19,6 +18,7 @@ from zope.interface import implementer
 
 from grid.limits import MAX_UNSENT, MAX_WIRE_MESSAGE
 from grid.wire.foolscap.receive_buffer import ReceiveBuffer
+from grid.wire.wakemark import set_wake_mark
 
 _PREFIX_SIZE = 65
 _LONG_STRING = 4096
@@ -26,16 +26,6 @@ _RECORD_ROOM = 2**15
 """More octets than one TLS record has."""
 _WAKE_SIZE = 2**19
 """Octets of a long string that are received at once, as far as the kernel's buffers hold them."""
-
-
-def set_wake_mark(transport: Any, mark: int) -> None:
-    """Have the transport's socket count as readable from that many octets on, where it is one and the system can."""
-    handle = getattr(transport, "socket", None)
-    if handle is not None:
-        try:
-            handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, mark)
-        except OSError:
-            pass  # Then it is woken more often.
 
 
 class _RootUnslicer(PBRootUnslicer):

@@ -30,6 +30,7 @@ from grid.ports import Buffer, Clock, Timer
 from grid.wire.http.exchange import Exchange
 from grid.wire.http.messages import HEAD_END, pack_head, pack_status_line, parse_request_head, request_body
 from grid.wire.http.outbox import Outbox
+from grid.wire.http.tls import expect
 
 log = Logger()
 
@@ -102,10 +103,11 @@ class ServerChannel(Protocol):
         if self._state in (_State.IDLE, _State.HEAD):
             self._received += data
             self._take_heads()
-        elif self._exchange is not None and not self._exchange.body_ended:
+        elif (exchange := self._exchange) is not None and not exchange.body_ended:
             if self._state is _State.SERVING:  # A body that nobody wants gets no more time by trickling.
                 self._set_deadline(HTTP_STALL_DEADLINE_S)
             self._take_body(data)
+            expect(self.transport, exchange.awaited)
         elif self._state is not _State.CLOSED:
             self._received += data
             if len(self._received) > MAX_HTTP_HEAD:
@@ -337,6 +339,7 @@ class ServerChannel(Protocol):
         self._timer = None
         wait_s = self._deadline - self._clock.now()
         if wait_s > 0 or self._awaits_storage():
+            expect(self.transport, 0)  # So that what trickles in is seen before the deadline is.
             self._timer = self._clock.call_later(min(max(wait_s, 1.0), TICK_S), self._look_at_time)
         else:
             self.abort()

@@ -29,6 +29,7 @@ from grid.wire.http.messages import (
     response_body,
 )
 from grid.wire.http.outbox import Outbox
+from grid.wire.http.tls import expect
 
 TICK_S = 15.0
 IDLE_S = 45.0
@@ -105,6 +106,8 @@ class ClientConnection(TwistedProtocol):
             return
         if rest is not None and self._pending is pending:  # A receiver may have had the request cancelled.
             self._answered(pending, rest)
+        decoder = None if self._pending is None else self._pending.decoder
+        expect(self.transport, 0 if decoder is None else decoder.awaited)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """End the request that waits, if any."""
@@ -226,6 +229,7 @@ class ClientConnection(TwistedProtocol):
         self._timer = None
         wait_s = self._deadline - self._clock.now()
         if wait_s > 0 or self._is_paused:
+            expect(self.transport, 0)  # So that what trickles in is seen before the deadline is.
             self._timer = self._clock.call_later(min(max(wait_s, 1.0), TICK_S), self._look_at_time)
             return
         self.abort()

@@ -71,6 +71,11 @@ class Exchange:
         return self._body.length
 
     @property
+    def awaited(self) -> int:
+        """Octets of the body that are sure to come."""
+        return self._body.awaited
+
+    @property
     def body_ended(self) -> bool:
         """Whether the whole body has been received (not: read)."""
         return self._body_ended

@@ -142,6 +142,10 @@ class BodyDecoder(Protocol):
     def length(self) -> int | None:
         """Octets of the whole body, where that was said beforehand."""
 
+    @property
+    def awaited(self) -> int:
+        """Octets that must still come, as far as is known: of the body, or of a part of it."""
+
     def decode(self, data: bytes) -> tuple[list[Buffer], bytes | None]:
         """The body's octets among the data, and what follows the body once it has ended (None until then).
 
@@ -155,6 +159,11 @@ class LengthDecoder:
     def __init__(self, length: int) -> None:
         self.length: int | None = length
         self._remaining = length
+
+    @property
+    def awaited(self) -> int:
+        """See BodyDecoder."""
+        return self._remaining
 
     def decode(self, data: bytes) -> tuple[list[Buffer], bytes | None]:
         """See BodyDecoder."""
@@ -179,6 +188,11 @@ class ChunkedDecoder:
         self._in_trailer = False
         self._after_chunk = False
         self._trailer_size = 0
+
+    @property
+    def awaited(self) -> int:
+        """See BodyDecoder."""
+        return self._remaining
 
     def decode(self, data: bytes) -> tuple[list[Buffer], bytes | None]:
         """See BodyDecoder."""
@@ -234,6 +248,7 @@ class EndlessDecoder:
     """A response's body that lasts until the connection closes."""
 
     length: int | None = None
+    awaited = 0
 
     def decode(self, data: bytes) -> tuple[list[Buffer], bytes | None]:
         """See BodyDecoder."""

@@ -22,6 +22,7 @@ from twisted.python.failure import Failure
 
 from grid.errors import ConfigError, FormatError
 from grid.ports import Buffer
+from grid.wire.wakemark import set_wake_mark
 
 _READ_SIZE = 128 * 1024
 """Decrypted and handed on at once: past the size of a processor's cache the copies cost more than the cipher."""
@@ -29,6 +30,10 @@ _SOCKET_SIZE = 256 * 1024
 """Octets asked of the socket at once, and from which on it counts as full: one stroke."""
 _SEND_SIZE = 512 * 1024
 """Octets given to the socket at once: a stroke, its records' heads, and what joins it."""
+_WAKE_SIZE = 512 * 1024
+"""Octets that a socket waits for at most before it wakes its reader, where they are sure to come."""
+_LEAST_WAKE_SIZE = 32 * 1024
+"""Fewer are not worth a call into the kernel."""
 _BUFFER = memoryview(bytearray(_READ_SIZE))
 """Where records are decrypted to, of whichever connection it is: its content is copied before it is passed on."""
 _RECORD_SIZE = 16 * 1024
@@ -85,6 +90,14 @@ def send_pieces(transport: Any, pieces: Sequence[Buffer]) -> None:
         transport.write(b"".join(pieces))
 
 
+def expect(transport: Any, octets: int) -> None:
+    """Tell a TlsLayer, or a transport of Twisted's, how many octets are sure to come; 0: any number."""
+    if isinstance(transport, TlsLayer):
+        transport.expect(octets)
+    else:
+        set_wake_mark(transport, min(octets, _WAKE_SIZE) if octets >= _LEAST_WAKE_SIZE else 1)
+
+
 class TlsLayer(Protocol):
     """The protocol of the plain transport, and the transport of the protocol above."""
 
@@ -114,6 +127,8 @@ class TlsLayer(Protocol):
         self._waiting: list[Buffer] = []
         self._closing = False
         self._lost = False
+        self._expected = 0
+        self._wake_mark = 1
         self.disconnecting = False
 
     # What the plain transport calls.
@@ -183,8 +198,18 @@ class TlsLayer(Protocol):
         if size and not self._lost:
             self._upper.dataReceived(bytes(_BUFFER[:size]))
         self._flush()
+        self._set_wake_mark()
         if ended and not self._lost:
             self.transport.loseConnection()
+
+    def _set_wake_mark(self) -> None:
+        # What has come of a record that is not whole yet is not waited for a second time.
+        mark = min(_WAKE_SIZE, self._expected - self._incoming.pending - 2 * _RECORD_SIZE)
+        if mark < _LEAST_WAKE_SIZE:
+            mark = 1
+        if mark != self._wake_mark and not self._lost:
+            self._wake_mark = mark
+            set_wake_mark(self.transport, mark)
 
     def _read_into(self, room: memoryview) -> int:
         count: Any = self._tls.read(len(room), room)
@@ -244,6 +269,12 @@ class TlsLayer(Protocol):
             self.abortConnection()
             return False
         return True
+
+    def expect(self, octets: int) -> None:
+        """So many are sure to come, so that the socket need not tell of fewer; 0: any number may."""
+        self._expected = octets
+        if not octets:
+            self._set_wake_mark()
 
     def loseConnection(self) -> None:
         """Close once all is sent."""
