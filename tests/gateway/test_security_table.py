@@ -108,7 +108,6 @@ PUBLIC_HOSTS = {
     "xgrid.example": False,
     "2130706433": False,
     "0x7f.0.0.1": False,
-    "[attacker.example]": False,
     "localhost": False,
 }
 """A Host of the gateway that may be called grid.example -> whether it is one."""
@@ -197,7 +196,13 @@ def test_endpoint_when_others_reach_it_is_answered_by_its_names_and_addresses_on
 
 
 def test_name_that_is_not_its_own_when_refused_says_what_to_set(gateway: RunningGateway) -> None:
-    for host, shown in (("Files.example:8080", "files.example"), ("<b>", ""), ("a'b", "NAME"), ("x" * 300, "NAME")):
+    for host, shown in (
+        ("Files.example:8080", "files.example"),
+        ("<b>", ""),
+        ("a'b", ""),
+        ("[files.example]", ""),
+        ("x" * 300, "NAME"),
+    ):
         reply = gateway.ask("GET", "/", headers={"Host": host})
         if shown:
             assert reply.status == 421

@@ -32,27 +32,12 @@ TOPOLOGIES: dict[str, tuple[Kind, Sequence[Kind]]] = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, and say why, where there is no peer to talk to; nothing else is ever skipped.
-
-    Tests on one grid stay together where several processes share the tests (`--dist loadgroup`).
-    """
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group(_grid_of(item)))
-            if not os.environ.get("GRID_TAHOE"):
+    """Skip, and say why, where there is no peer to talk to; nothing else is ever skipped."""
+    if not os.environ.get("GRID_TAHOE"):
+        here = Path(__file__).parent
+        for item in items:
+            if here in item.path.parents:
                 item.add_marker(pytest.mark.skip(reason="GRID_TAHOE does not name a tahoe 1.20"))
-
-
-def _grid_of(item: pytest.Item) -> str:
-    """The name of the grid that a test runs on: of a topology, of the gateways, or its module's own."""
-    if isinstance(item, pytest.Function):
-        topology = item.callspec.params.get("topology") if hasattr(item, "callspec") else None
-        if topology is not None:
-            return str(topology)
-        if "gateways" in item.fixturenames:
-            return "gateways"
-    return item.path.name
 
 
 @define
