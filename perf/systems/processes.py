@@ -12,6 +12,7 @@ Both kinds of client read their source from a file and write what they get to a 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -49,7 +50,7 @@ class _Clients:
     gateway: _Warm | None = None
 
 
-class ProcessSystem:
+class ProcessSystem(ABC):
     """A system whose servers are one kind of node; subclasses add the clients."""
 
     kind: Kind
@@ -70,14 +71,15 @@ class ProcessSystem:
         self._grid: ProcessGrid | None = None
         self._clients: dict[Encoding, _Clients] = {}
 
+    @abstractmethod
     def start_clients(self, grid: ProcessGrid, settings: ClientSettings) -> tuple[WarmClient, CommandLine]:
         """Both clients, connected to every server."""
-        raise NotImplementedError
 
     def start_gateway(self, grid: ProcessGrid, settings: ClientSettings, warm: WarmClient) -> WarmClient:
         """A web gateway, connected to every server: the warm client itself, where that is one."""
         return warm
 
+    @abstractmethod
     def stop_clients(self) -> None:
         """End what start_clients started and the grid does not stop itself."""
 

@@ -45,3 +45,6 @@ class TahoeSystem(ProcessSystem):
         client = grid.add_client(settings)
         assert isinstance(client, TahoeClient)
         return HttpGateway(client), TahoeCommands(client)
+
+    def stop_clients(self) -> None:
+        """Nothing: they are nodes of the grid, which stops them."""

@@ -96,12 +96,7 @@ async def slot(server: StorageServer, index: StorageIndex) -> dict[int, bytes]:
 
 
 class StorageServerContract:
-    """The suite."""
-
-    @pytest.fixture
-    def server(self) -> StorageServer:
-        """The server under test, ready for calls and with at least 100 MB of room."""
-        raise NotImplementedError
+    """The suite. What derives it has a fixture `server`: ready for calls, and with at least 100 MB of room."""
 
     async def test_identity_when_asked_twice_is_the_same(self, server: StorageServer) -> None:
         assert server.identity == server.identity

@@ -5,6 +5,7 @@ What a cap gives, a weaker cap derived from it never gives back. No repr holds a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar, Literal, NewType, Self
 
 from attrs import field, frozen, validators
@@ -39,7 +40,7 @@ def _mutable_index(read_key: bytes) -> StorageIndex:
     return StorageIndex(tagged_hash(b"allmydata_mutable_readkey_to_storage_index_v1", read_key, 16))
 
 
-class _CapBase:
+class _CapBase(ABC):
     """What all known caps of files have.
 
     authority: what the cap permits; is_mutable: whether what it gives to read may change.
@@ -52,9 +53,9 @@ class _CapBase:
     authority: ClassVar[Authority]
     is_mutable: ClassVar[bool] = False
 
+    @abstractmethod
     def fields_text(self) -> str:
         """What follows the prefix."""
-        raise NotImplementedError
 
     def to_string(self) -> str:
         """The cap as text, which carries all of its authority."""

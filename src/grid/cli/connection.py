@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from attrs import frozen
 
-from grid.directory.filestore import FileStore
 from grid.ports import Observer, Runtime, Sink, StorageServer, ignore_events
 
 if TYPE_CHECKING:
     from grid.caps import ChkCap, LitCap
     from grid.cli.surveys import Survey
+    from grid.directory.filestore import FileStore
     from grid.directory.store import Store
     from grid.node.client import Client
 
@@ -72,6 +72,10 @@ class DirectConnection:
         return DirectSurvey(store)
 
     def _make_store(self, servers: Sequence[StorageServer], observer: Observer) -> FileStore:
+        from grid.directory.filestore import (
+            FileStore,  # With it comes much that reading an immutable file does without.
+        )
+
         client = self.client
         return FileStore(
             servers=servers,

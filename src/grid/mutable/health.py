@@ -58,7 +58,7 @@ class CheckResult:
 
     @property
     def sharemap(self) -> Mapping[str, Sequence[ServerId]]:
-        """`seqN-XXXX-shN` to the servers that hold that share."""
+        """The name of a share, as `seq3-abcd-sh0`, to the servers that hold it."""
         holders: dict[str, list[ServerId]] = {}
         for share in sorted(self.found.sightings, key=lambda share: (share.prefix.order, share.number)):
             holders.setdefault(f"{version_name(share.prefix)}-sh{share.number}", []).append(share.server_id)
