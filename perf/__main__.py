@@ -14,7 +14,7 @@ from attrs import evolve
 
 from perf.campaigns import MB, Campaign, Load
 from perf.catalogue import CAMPAIGNS
-from perf.environment import capture, measure_floor
+from perf.environment import capture, expect_own_tree, measure_floor
 from perf.labels import BASES, OPTIONS
 from perf.records import Header, Record, RecordError, RecordWriter, read_record
 from perf.report import AA_RUNS, compare, report, same
@@ -51,6 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    expect_own_tree()
     campaign = _chosen(options)
     _tell(f"{campaign.name}: {campaign.purpose}; about {campaign.duration} as it is usually run")
     seed = options.seed if options.seed is not None else time.time_ns() % 10**9

@@ -10,11 +10,13 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import grid
 from perf.campaigns import Encoding
+from tests.support.grid_process import child_environment
 
 PACKAGES = ("grid-storage", "Twisted", "foolscap", "zfec", "pyeclib", "cryptography", "pycryptodome", "treq")
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,6 +44,35 @@ def capture(work_directory: Path) -> dict[str, Any]:
         "hashing": _engine("grid.crypto.hashing", "hash_name"),
         "tahoe": _output(os.environ["GRID_TAHOE"], "--version") if os.environ.get("GRID_TAHOE") else None,
     }
+
+
+def expect_own_tree(ours: Path = Path(grid.__file__), children: Mapping[str, str] | None = None) -> None:
+    """ValueError if what would be measured is not the tree whose commit a record names.
+
+    ours: the Grid that this process imports; one that lies in no tree is taken to be of this one. children: the
+    environment of the processes that are started; what all nodes get if not given.
+    """
+    ours = ours.resolve()
+    tree = ours.parents[2]
+    if tree != ROOT and (tree / "setup.cfg").exists():
+        raise ValueError(
+            f"this would measure {tree}, and the record would name the commit of {ROOT}: install Grid from where it is "
+            "to be measured (pip install -e)"
+        )
+    imported = subprocess.run(
+        [sys.executable, "-c", "import grid; print(grid.__file__)"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=child_environment() if children is None else children,
+        check=True,
+    ).stdout.strip()
+    theirs = Path(imported).resolve()
+    if theirs != ours:
+        raise ValueError(
+            f"nodes would run {theirs.parent}, but this is {ours.parent}: they are started without PYTHONPATH, "
+            "so install Grid where it is to be measured (pip install -e)"
+        )
 
 
 def measure_floor(encodings: Iterable[Encoding]) -> dict[str, float]:

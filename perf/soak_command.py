@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import asdict
 
-from perf.environment import capture
+from perf.environment import capture, expect_own_tree
 from perf.soak import SoakSettings, soak
 
 RECORDS = Path(__file__).resolve().parent / "records"
@@ -34,6 +34,7 @@ def add_soak(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type o
 
 def _soak(options: argparse.Namespace) -> int:
     """0 if nothing was wrong, 1 otherwise."""
+    expect_own_tree()
     settings = SoakSettings(
         minutes=options.minutes,
         load=options.load,
