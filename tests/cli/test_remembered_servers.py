@@ -7,6 +7,8 @@ import os
 import random
 import shutil
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +17,21 @@ from pathlib import Path
 import pytest
 
 from grid.node.local_grid import LocalGrid
-from tests.cli.command import grid
+from tests.cli.command import environment, grid
 
 DATA = random.Random(2).randbytes(100_000)
 CACHE = Path("private") / "introducer_default_cache.yaml"
+
+
+GET = "from grid.cli.main import main; assert main(['-d', sys.argv[1], 'get', *sys.argv[2:]]) == 0"
+READERS = "import grid.cli.get, grid.cli.connection, grid.node.reading, grid.wire.http.client"
+
+
+def loaded_by(code: str, *arguments: str | Path) -> set[str]:
+    """The names of all modules and packages that a new process has loaded after it ran the code."""
+    code = f"import sys; {code}; print(*sys.modules)"
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return set(subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment(), check=True).stdout.split())
 
 
 @pytest.fixture
@@ -99,3 +112,15 @@ def test_read_when_nobody_is_anywhere_says_so(client: Path, cap: str) -> None:
     got = grid("-d", client, "get", cap)
     assert (got.code, got.out) == (5, b"")
     assert got.err.count("\n") == 1
+
+
+def test_read_of_an_immutable_file_loads_no_engine_but_its_own(client: Path, cap: str, tmp_path: Path) -> None:
+    loaded = loaded_by(GET, client, cap, tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == DATA
+    assert {"grid.immutable.get", "grid.wire.http.client"} <= loaded
+    engines = ("grid.mutable", "grid.directory.filestore", "grid.directory.node", "grid.storage", "grid.gateway")
+    assert [name for name in loaded if name.startswith((*engines, "grid.immutable.put"))] == []
+
+
+def test_read_from_remembered_servers_needs_no_foolscap_to_begin() -> None:
+    assert loaded_by(READERS) & {"twisted", "foolscap", "yaml", "rich"} == {"twisted"}

@@ -72,9 +72,8 @@ class DirectConnection:
         return DirectSurvey(store)
 
     def _make_store(self, servers: Sequence[StorageServer], observer: Observer) -> FileStore:
-        from grid.directory.filestore import (
-            FileStore,  # With it comes much that reading an immutable file does without.
-        )
+        # With it comes much that reading an immutable file does without.
+        from grid.directory.filestore import FileStore
 
         client = self.client
         return FileStore(
