@@ -55,6 +55,13 @@ def test_choice_when_a_share_was_read_before_stays_with_it() -> None:
     assert shares[7] in choose(shares, habit={shares[7]})
 
 
+def test_choice_when_a_server_gave_parity_before_takes_the_primaries_that_it_has() -> None:
+    first, second = peers(2)
+    shares = [held(first, number) for number in (0, 1, 2, 6, 7, 8)] + [held(second, number) for number in (3, 4, 5, 9)]
+    chosen = choose(shares, wanted=6, k=6, habit=[share for share in shares if share.number >= 6])
+    assert sorted(share.number for share in chosen) == [0, 1, 2, 3, 4, 5]
+
+
 def test_choice_when_blocks_are_known_false_leaves_them_out_and_mistrusts_the_share() -> None:
     shares = [held(peer, number) for number, peer in enumerate(peers(5))]
     shares[0].bad_segments.add(2)

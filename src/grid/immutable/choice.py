@@ -11,7 +11,7 @@ PARITY_COST = 1.25
 """How much dearer a parity block is: it must be decoded."""
 
 HABIT_COST = 0.6
-"""How much cheaper a share is whose earlier blocks were read: long runs from few servers."""
+"""How much cheaper a share is on a server whose blocks were read before: long runs from few servers."""
 
 SLOW_COST = 20.0
 """How much dearer a share is on a server whose last answer is late."""
@@ -34,8 +34,10 @@ def choose_shares(
     """At most `wanted` shares of distinct numbers, the ones expected soonest, without those known bad here.
 
     size: octets to read of each. taken: share numbers not needed. busy: shares that are being read already.
-    habit: shares read before. Each further share on one server counts as queued behind its others.
+    habit: shares read before. Each further share on one server counts as queued behind its others. A parity block is no
+    habit where its server has a primary one to give instead.
     """
+    familiar = {share.peer.order for share in habit}
     queued: dict[int, int] = {}
     priced: list[tuple[float, int, HeldShare]] = []
     for number in sorted(usable):
@@ -48,7 +50,7 @@ def choose_shares(
             queued[share.peer.order] = ahead + size
             cost = share.peer.expected_s(ahead + size)
             cost *= (PARITY_COST if number >= k else 1.0) * (SLOW_COST if share.peer.slow else 1.0)
-            cost *= FALSE_COST if share.bad_segments else HABIT_COST if share in habit else 1.0
+            cost *= FALSE_COST if share.bad_segments else HABIT_COST if share.peer.order in familiar else 1.0
             priced.append((cost, share.peer.order, share))
     priced.sort(key=lambda item: item[:2])
     chosen: dict[ShareNumber, HeldShare] = {}
