@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grid.immutable.batch import BATCH_BYTES, WIDE_BATCH_BYTES, Batch
+from grid.batchsizes import READ_BYTES, WIDE_READ_BYTES
+from grid.immutable.batch import Batch
 from grid.immutable.getplan import GetPlan
 from grid.immutable.put import Encoding
 from grid.immutable.requests import ReadShares
@@ -85,7 +86,7 @@ def test_get_when_the_file_is_large_costs_one_message_per_server_and_window() ->
     octets, result = grid.read(grid.open(file.cap), observer=ledger)
     assert octets == data
     windows = len(ledger.sent("OpenWindow"))
-    assert windows <= len(data) // BATCH_BYTES + 5
+    assert windows <= len(data) // READ_BYTES + 5
     assert [call for call in grid.virtual.cpu.calls if call == "open_window"] == ["open_window"] * windows
     for server in grid.servers:
         assert server.calls.count("find_shares") <= 1
@@ -129,7 +130,7 @@ def test_get_when_there_are_many_shares_looks_at_each_batch_a_few_times(monkeypa
 
     monkeypatch.setattr(GetPlan, "_fetch", counted)
     assert grid.get(file.cap) == data
-    assert len(set(looked)) >= len(data) // WIDE_BATCH_BYTES
+    assert len(set(looked)) >= len(data) // WIDE_READ_BYTES
     assert len(looked) <= 4 * len(set(looked))
 
 

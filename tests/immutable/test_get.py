@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grid.batchsizes import READ_BYTES
 from grid.caps import ChkCap, LitCap
 from grid.errors import CapError, GridError, NoServersError, NotEnoughSharesError
-from grid.immutable.batch import BATCH_BYTES
 from grid.immutable.get import ImmutableFile
 from grid.immutable.pace import WINDOW_BYTES
 from tests.support.scripted_grid import MemorySink, ScriptedGrid, noise
@@ -186,8 +186,8 @@ def test_read_when_the_sink_is_slow_keeps_a_bounded_window() -> None:
 
     grid.virtual.run(read())
     assert sink.data == text
-    assert max(ahead) <= WINDOW_BYTES + 2 * BATCH_BYTES
-    assert max(sink.write_sizes) <= BATCH_BYTES + 2**20
+    assert max(ahead) <= WINDOW_BYTES + 2 * READ_BYTES
+    assert max(sink.write_sizes) <= READ_BYTES + 2**20
 
 
 def test_read_when_the_sink_fails_ends_with_its_error() -> None:

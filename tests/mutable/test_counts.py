@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from grid.batchsizes import WIDE_READ_BYTES
 from grid.drive import Request
 from grid.mutable import mapplan, treerows, window
 from grid.mutable.geometry import FormatName
 from grid.mutable.node import Modifier
-from grid.mutable.readbatch import WIDE_BATCH_BYTES, Batch
+from grid.mutable.readbatch import Batch
 from grid.mutable.readplan import ReadPlan
 from grid.mutable.session import Gathering
 from tests.support.long_files import Repeated
@@ -189,5 +190,5 @@ def test_read_when_there_are_many_shares_then_looks_at_each_batch_a_few_times(mo
 
     monkeypatch.setattr(ReadPlan, "_fetch", counted)
     assert grid.read(cap.read_cap()) == contents
-    assert len(set(looked)) >= len(contents) // WIDE_BATCH_BYTES
+    assert len(set(looked)) >= len(contents) // WIDE_READ_BYTES
     assert len(looked) <= 2 * len(set(looked))

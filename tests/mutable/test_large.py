@@ -33,7 +33,7 @@ def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of some segments count as large, and pieces are of one segment or two."""
     monkeypatch.setattr(publish, "WHOLE_BYTES", 100_000)
     monkeypatch.setattr(update, "WHOLE_BYTES", 100_000)
-    monkeypatch.setattr(streamplan, "BATCH_BYTES", 1_000_000)
+    monkeypatch.setattr(streamplan, "WRITE_BYTES", 1_000_000)
     monkeypatch.setattr(streamplan, "LIVE_BYTES", 2_000_000)
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from grid.batchsizes import LIVE_BYTES, WRITE_BYTES
 from grid.caps import KnownCap
 from grid.mutable import publish, readplan, streamplan
 from grid.ports import Buffer, TestWrite
@@ -84,7 +85,7 @@ class MappedServer(SlotServer):
 def test_overwrite_when_large_then_holds_a_few_batches_of_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = 4 * MEBIBYTE
     monkeypatch.setattr(publish, "WHOLE_BYTES", batch)
-    monkeypatch.setattr(streamplan, "BATCH_BYTES", batch)
+    monkeypatch.setattr(streamplan, "WRITE_BYTES", batch)
     monkeypatch.setattr(streamplan, "LIVE_BYTES", 2 * batch)
     grid = MutableGrid(10)
     servers = [MappedServer(f"server{index}", grid.runtime.clock) for index in range(10)]
@@ -109,7 +110,7 @@ def test_create_when_of_a_hundred_megabytes_then_holds_a_few_batches_of_shares()
     for index, server in enumerate(servers):
         server.script.delay_s = 0.1 + 0.1 * index
     grid.servers[:] = servers
-    with at_most(streamplan.LIVE_BYTES + streamplan.BATCH_BYTES + 4 * MEBIBYTE):
+    with at_most(LIVE_BYTES + WRITE_BYTES + 4 * MEBIBYTE):
         grid.create(source, "mdmf")
     assert all(server.written_bytes >= SIZE // 3 for server in servers)
 

@@ -9,6 +9,7 @@ from enum import Enum
 
 from attrs import define, field
 
+from grid.batchsizes import PART_BYTES, full_read_bytes
 from grid.immutable.geometry import Geometry
 from grid.immutable.heldshare import HeldShare
 from grid.immutable.pace import NEVER, Mark
@@ -17,22 +18,6 @@ from grid.immutable.requests import Deliver, OpenWindow, ReadShares
 from grid.immutable.verify import CHUNK_LEAVES, KEPT_CHUNKS
 from grid.immutable.window import window_sizes
 from grid.ports import Buffer, Range, ShareNumber
-
-BATCH_BYTES = 4 * 2**20
-"""Octets of text in a full batch: a megabyte and more from each server of 3, and one message."""
-
-WIDE_BATCH_BYTES = 2 * BATCH_BYTES
-"""The same where more than WIDE_SHARES are needed: more servers are asked, and each for less."""
-
-WIDE_SHARES = 10
-
-PART_BYTES = 8 * 2**20
-"""Octets asked for in one range."""
-
-
-def full_batch_bytes(k: int) -> int:
-    """Octets of text in a full batch of a file of which k shares are needed."""
-    return WIDE_BATCH_BYTES if k > WIDE_SHARES else BATCH_BYTES
 
 
 class BatchState(Enum):
@@ -121,7 +106,7 @@ class BatchCutter:
 
     def cut(self) -> Batch:
         """The next batch."""
-        full = max(1, round(full_batch_bytes(self._geometry.k) / self._geometry.segment_size))
+        full = max(1, round(full_read_bytes(self._geometry.k) / self._geometry.segment_size))
         if self._cut_count >= 2:
             self._ramp = min(full, 2 * self._ramp)
         self._cut_count += 1

@@ -17,7 +17,7 @@ from attrs import frozen
 
 from grid.drive import Request
 from grid.errors import FormatError, GridError, PeerError, PeerTimeoutError
-from grid.immutable.batch import Batch, BatchCutter, BatchState, BlockFetch, full_batch_bytes
+from grid.immutable.batch import Batch, BatchCutter, BatchState, BlockFetch
 from grid.immutable.blockreads import BlockReads, Part
 from grid.immutable.choice import choose_shares
 from grid.immutable.hedge import HedgeBudget
@@ -58,7 +58,7 @@ class GetPlan:
         self._batches: deque[Batch] = deque()
         self._reads = BlockReads()
         self._hedge = HedgeBudget(length)
-        self._pace = Pace(full_batch_bytes(k))
+        self._pace = Pace(k)
         self._opening: dict[OpenWindow, Batch] = {}
         self._habit: set[HeldShare] = set()
         self._deficit = 0

@@ -11,6 +11,8 @@ from collections import deque
 
 from attrs import frozen
 
+from grid.batchsizes import full_read_bytes
+
 START_BYTES = 2 * 2**20
 """In flight until the first batch has come: what it consists of, and something to keep the line busy."""
 
@@ -42,9 +44,9 @@ NEVER = Mark(at=0.0, come_bytes=0)
 class Pace:
     """The window of one read."""
 
-    def __init__(self, batch_bytes: int) -> None:
-        """batch_bytes: octets of text in a full batch."""
-        self._least_bytes = LEAST_BATCHES * batch_bytes
+    def __init__(self, k: int) -> None:
+        """k: shares that are needed."""
+        self._least_bytes = LEAST_BATCHES * full_read_bytes(k)
         self._come_bytes = 0
         self._shortest_s: float | None = None
         self._rates: deque[float] = deque(maxlen=RECENT)

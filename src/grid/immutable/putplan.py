@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from attrs import define, field, frozen
 
 from grid import limits
+from grid.batchsizes import LIVE_BYTES, WRITE_BYTES
 from grid.drive import Request
 from grid.errors import GridError, NotHappyError, PeerTimeoutError
 from grid.immutable.encode import EncodedBatch, Encoder, FinishedEncoding
@@ -36,12 +37,6 @@ from grid.immutable.stalls import StallWatch
 from grid.immutable.writesplit import split_writes
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, ShareWrite
-
-BATCH_BYTES = 20 * 2**20
-"""Octets of all shares in one batch: nearly two megabytes to each of ten servers, since each message has its price."""
-
-LIVE_BYTES = 2 * BATCH_BYTES
-"""Octets of shares read, encoded and not yet taken by all servers."""
 
 WRITE_WINDOW = 2**21 + 2**17
 """Octets outstanding per server, or one message if that is longer: all servers' together are what travels."""
@@ -98,7 +93,7 @@ class PutPlan:
         self._happy = happy
         self._existing = selection.existing
         self._servers = {sid: _Server(server_id=sid, shares=shares) for sid, shares in selection.placed.items()}
-        self._count = max(1, BATCH_BYTES // (self._geometry.n * self._geometry.block_size))
+        self._count = max(1, WRITE_BYTES // (self._geometry.n * self._geometry.block_size))
         self._next_segment = 0
         self._reading: _Batch | None = None
         self._to_encode: tuple[_Batch, Buffer] | None = None

@@ -9,19 +9,12 @@ from enum import Enum
 
 from attrs import define, field
 
+from grid.batchsizes import full_read_bytes
 from grid.mutable.geometry import Geometry
 from grid.mutable.heldshare import HeldShare
 from grid.mutable.treerows import chunk_leaves
 from grid.mutable.versions import Sighting
 from grid.ports import Buffer, Range, ShareNumber
-
-BATCH_BYTES = 4 * 2**20
-"""Octets of text in a full batch: a megabyte and more from each of 3 servers, and one message."""
-
-WIDE_BATCH_BYTES = 2 * BATCH_BYTES
-"""The same where more than WIDE_SHARES are needed: more servers are asked, and each for less."""
-
-WIDE_SHARES = 10
 
 FIRST_BYTES = 512 * 2**10
 """Octets of text in the first batch, so that the first octets come soon; each further one has twice as many."""
@@ -33,10 +26,6 @@ class BatchState(Enum):
     FETCHING = "fetching"
     OPENING = "opening"
     READY = "ready"
-
-
-PART_BYTES = 8 * 2**20
-"""Octets of a share's run in one message; only an SDMF file of many megabytes has longer runs."""
 
 
 @define(kw_only=True, eq=False)
@@ -90,7 +79,7 @@ class BatchCutter:
         self._next, self._stop = geometry.segment_range(offset, length)
         self._chunk = chunk_leaves(self._stop - self._next)
         self._bytes = FIRST_BYTES
-        self._full_bytes = WIDE_BATCH_BYTES if geometry.k > WIDE_SHARES else BATCH_BYTES
+        self._full_bytes = full_read_bytes(geometry.k)
 
     @property
     def at_end(self) -> bool:

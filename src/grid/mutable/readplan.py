@@ -15,13 +15,14 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
+from grid.batchsizes import PART_BYTES
 from grid.drive import Request
 from grid.errors import ConflictError, GridError, NotEnoughSharesError, PeerTimeoutError
 from grid.mutable.heldshare import HeldShare
 from grid.mutable.keys import FileKeys
 from grid.mutable.pace import Paces, Watch
 from grid.mutable.prefix import Prefix
-from grid.mutable.readbatch import PART_BYTES, Batch, BatchCutter, BatchState, Fetch
+from grid.mutable.readbatch import Batch, BatchCutter, BatchState, Fetch
 from grid.mutable.requests import AdviseCorrupt, Deliver, OpenWindow, ReadSlot
 from grid.mutable.treerows import split_range
 from grid.mutable.versions import Place, Sighting

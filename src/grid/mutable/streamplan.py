@@ -16,6 +16,7 @@ from enum import Enum
 
 from attrs import define, field, frozen
 
+from grid.batchsizes import LIVE_BYTES, WRITE_BYTES
 from grid.drive import Request
 from grid.errors import ConflictError, FormatError, GridError, NotHappyError, PeerTimeoutError
 from grid.mutable.blocks import EncodedRun, SegmentRun, VersionHashes, split_salted
@@ -25,12 +26,6 @@ from grid.mutable.requests import EncodeRun, ReadSource, WriteSlot
 from grid.mutable.writeplan import HOPELESS_S, SLOWEST_RATE, STALL_FACTOR, STALL_FLOOR_S
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
-
-BATCH_BYTES = 20 * 2**20
-"""Octets of all shares in one batch: nearly two megabytes to each of ten servers, since each message has its price."""
-
-LIVE_BYTES = 2 * BATCH_BYTES
-"""Octets of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
 
 IN_FLIGHT = 2
 """Messages on their way to a server that has shown that the place is ours: while it waits for its disk, the next one comes."""
@@ -129,7 +124,7 @@ class StreamPlan:
         for (server_id, number), tests in goal.items():
             self._servers.setdefault(server_id, _Server(shares={})).shares[number] = tests
         self._wanted = frozenset(number for _, number in goal)
-        self._count = max(1, BATCH_BYTES // (job.geometry.n * job.geometry.stride))
+        self._count = max(1, WRITE_BYTES // (job.geometry.n * job.geometry.stride))
         self._next = 0
         self._reading: _Batch | None = None
         self._read: tuple[_Batch, Buffer] | None = None

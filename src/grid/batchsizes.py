@@ -1,0 +1,25 @@
+"""How many octets of a file go together: what the plans of immutable and of mutable files have in common. Pure."""
+
+from __future__ import annotations
+
+READ_BYTES = 4 * 2**20
+"""Octets of text in a full batch of a read: a megabyte and more from each server of 3, and one message."""
+
+WIDE_READ_BYTES = 2 * READ_BYTES
+"""The same where more than WIDE_SHARES are needed: more servers are asked, and each for less."""
+
+WIDE_SHARES = 10
+
+PART_BYTES = 8 * 2**20
+"""Octets of one share that are asked for in one range."""
+
+WRITE_BYTES = 20 * 2**20
+"""Octets of all shares in a batch of a write: nearly two megabytes to each of ten servers, as each message has its price."""
+
+LIVE_BYTES = 2 * WRITE_BYTES
+"""Octets of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
+
+
+def full_read_bytes(k: int) -> int:
+    """Octets of text in a full batch of a file of which k shares are needed."""
+    return WIDE_READ_BYTES if k > WIDE_SHARES else READ_BYTES
