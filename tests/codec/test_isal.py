@@ -7,6 +7,8 @@ from pathlib import Path
 
 import cffi  # type: ignore[import-untyped]
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grid.codec import isal, isal_declarations
 from grid.codec.isal import IsalLibrary, load_isal
@@ -37,6 +39,22 @@ def test_multiply_when_the_counts_do_not_fit_the_matrix_refuses() -> None:
             library.multiply(size, matrix, sources, targets)
     library.multiply(4, matrix, [b"abcd", bytes(4)], [target])
     assert bytes(target) == b"abcd"
+
+
+@given(rows=st.integers(1, 20), columns=st.integers(1, 20), size=st.integers(1, 300), strip=st.integers(1, 3000))
+def test_multiply_when_cut_into_strips_makes_what_row_after_row_makes(
+    rows: int, columns: int, size: int, strip: int
+) -> None:
+    library = next(load_isal())
+    matrix = [bytes((7 * row + 3 * column) % 255 + 1 for column in range(columns)) for row in range(rows)]
+    sources = [bytes((5 * column + place) % 251 for place in range(size)) for column in range(columns)]
+    right, made = ([memoryview(bytearray(size)) for _ in range(rows)] for _ in range(2))
+    for row, target in zip(matrix, right, strict=True):
+        library.multiply(size, library.make_tables([row]), sources, [target])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(isal, "_STRIP_BYTES", strip)
+        library.multiply(size, library.make_tables(matrix), sources, made)
+    assert made == right
 
 
 def test_declarations_are_what_cffi_makes_of_those_in_the_text(tmp_path: Path) -> None:

@@ -18,6 +18,12 @@ _TABLE_SIZE = 32
 _LONGEST_CALL = 2**31 - 65536
 """Lengths are C ints."""
 
+_ROWS_AT_ONCE = 6
+"""Blocks that the library makes in one pass over the sources; for more it reads them again."""
+
+_STRIP_BYTES = 384 * 1024
+"""Octets of all sources that the processor's second cache still holds at the next pass."""
+
 
 @frozen
 class MatrixTables:
@@ -59,17 +65,25 @@ class IsalLibrary:
         """
         if not 0 < size <= _LONGEST_CALL or (len(targets), len(sources)) != (matrix.row_count, matrix.column_count):
             raise ValueError(f"{len(sources)} blocks of {size} octets do not fit the matrix")
-        # These objects keep the buffers where they are until the call is done.
+        # These objects keep the buffers where they are until the last call is done.
         inputs = [_ffi.from_buffer("unsigned char[]", source) for source in sources]
         outputs = [_ffi.from_buffer("unsigned char[]", target, require_writable=True) for target in targets]
-        self._encode_data(
-            size,
-            matrix.column_count,
-            matrix.row_count,
-            matrix._tables,
-            _ffi.new("unsigned char *[]", inputs),
-            _ffi.new("unsigned char *[]", outputs),
-        )
+        step = _strip_size(size, matrix)
+        for start in range(0, size, step):
+            self._encode_data(
+                min(step, size - start),
+                matrix.column_count,
+                matrix.row_count,
+                matrix._tables,
+                _ffi.new("unsigned char *[]", [block + start for block in inputs] if start else inputs),
+                _ffi.new("unsigned char *[]", [block + start for block in outputs] if start else outputs),
+            )
+
+
+def _strip_size(size: int, matrix: MatrixTables) -> int:
+    """Octets of each block to work on in one call, so that what is read more than once is read from a cache."""
+    strips = -(-size * matrix.column_count // _STRIP_BYTES) if matrix.row_count > _ROWS_AT_ONCE else 1
+    return -(-size // strips)
 
 
 def load_isal() -> Iterator[IsalLibrary]:
