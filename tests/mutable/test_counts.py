@@ -9,7 +9,7 @@ import pytest
 
 from grid.batchsizes import WIDE_READ_BYTES
 from grid.drive import Request
-from grid.mutable import mapplan, treerows, window
+from grid.mutable import foresight, treerows, window
 from grid.mutable.geometry import FormatName
 from grid.mutable.node import Modifier
 from grid.mutable.readbatch import Batch
@@ -40,9 +40,9 @@ def test_read_when_of_one_segment_then_takes_at_most_two_round_trips(
 ) -> None:
     grid = MutableGrid()
     cap = grid.create(bytes(size), format)
-    for reading in (cap, cap.read_cap()):
+    for process, reading in enumerate((cap, cap.read_cap()), 1):
         grid.reset_counts()
-        assert grid.read(reading) == bytes(size)
+        assert grid.run(grid.open(reading, process=process).read_all()) == bytes(size)
         assert calls(grid)[0] == round_trips
         assert sum(calls(grid)) == 10 + 3 * (round_trips - 1)
 
@@ -75,13 +75,13 @@ def test_create_when_small_then_takes_one_round_trip() -> None:
     ("offset", "length"),
     [(500_000, 1024), (4 * SEGMENT - 500, 1024), (4 * SEGMENT, 3 * SEGMENT + 9), (999_000, 1024), (0, 1024)],
 )
-def test_update_when_of_a_file_just_opened_then_asks_each_server_three_times_and_no_more(
+def test_update_when_the_file_is_not_known_then_asks_each_server_three_times_and_no_more(
     offset: int, length: int
 ) -> None:
     grid = MutableGrid()
     old = random.Random(7).randbytes(1_000_000)
     cap = grid.create(old, "mdmf")
-    file = grid.open(cap)
+    file = grid.open(cap, process=1)
     grid.reset_counts()
     grid.run(file.update(offset, b"x" * length))
     assert {tuple(server.calls) for server in grid.servers} == {("read_slot", "read_slot", "test_and_write")}
@@ -138,10 +138,10 @@ def test_read_when_of_a_byte_in_a_long_file_then_fetches_one_block_of_k_shares()
     cap = grid.create(contents, "mdmf")
     grid.reset_counts()
     gathering = Gathering()
-    grid.run(grid.open(cap.read_cap()).read(gathering, 30 * SEGMENT, 1))
+    grid.run(grid.open(cap.read_cap(), process=1).read(gathering, 30 * SEGMENT, 1))
     assert gathering.octets == contents[30 * SEGMENT : 30 * SEGMENT + 1]
     assert sum(calls(grid)) == 13
-    heads = 10 * mapplan.FIRST_READ
+    heads = 10 * foresight.FIRST_READ
     assert sum(server.read_bytes for server in grid.servers) <= heads + 3 * (BLOCK + 8 * 1100)
 
 
@@ -150,13 +150,12 @@ def test_read_when_long_then_sends_a_message_a_batch_and_opens_each_once() -> No
     contents = random.Random(1).randbytes(150 * SEGMENT)
     cap = grid.create(contents, "mdmf")
     grid.reset_counts()
-    grid.runtime.cpu.calls.clear()
-    assert grid.read(cap.read_cap()) == contents
-    batches = grid.runtime.cpu.calls.count("open_window")
+    assert grid.run(grid.open(cap.read_cap(), process=1).read_all()) == contents
+    batches = grid.process(1).cpu.calls.count("open_window")
     assert batches <= 8
     assert sum(calls(grid)) == 10 + 3 * batches
     stored = 150 * BLOCK * 3
-    fetched = sum(server.read_bytes for server in grid.servers) - 10 * mapplan.FIRST_READ
+    fetched = sum(server.read_bytes for server in grid.servers) - 10 * foresight.FIRST_READ
     assert stored <= fetched <= stored + 3 * (32 * 511 + 1000)
 
 

@@ -17,9 +17,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from twisted.internet.defer import Deferred, DeferredList
 
 from grid.errors import FormatError, GridError
-from grid.mutable import geometry, publish
+from grid.mutable import foresight, geometry, publish
 from grid.mutable.geometry import MDMF_SEGMENT_SIZE, FormatName
 from grid.mutable.layout import parse_header
+from grid.mutable.node import MutableFile
 from grid.mutable.prefix import Prefix
 from tests.support.mutable_grid import MutableGrid, Shape
 from tests.support.scripted_slots import SlotScript, SlotServer
@@ -50,6 +51,7 @@ class MutableMachine(RuleBasedStateMachine):
         shape=st.sampled_from([(3, 10, 7), (1, 4, 3), (5, 10, 8)]),
         seed=st.integers(0, 99),
         segment_size=st.sampled_from([MDMF_SEGMENT_SIZE, 9]),
+        first_read=st.sampled_from([foresight.FIRST_READ, 2167]),
         in_pieces=st.booleans(),
         faults=st.lists(st.tuples(st.integers(0, 9), st.sampled_from(FAULTS), st.integers(1, 20)), max_size=3),
     )
@@ -59,12 +61,17 @@ class MutableMachine(RuleBasedStateMachine):
         shape: tuple[int, int, int],
         seed: int,
         segment_size: int,
+        first_read: int,
         in_pieces: bool,
         faults: list[tuple[int, str, int]],
     ) -> None:
-        """in_pieces: MDMF files count as large; with small segments, they have many."""
+        """in_pieces: MDMF files count as large; with small segments, they have many.
+
+        first_read: what is asked for of a share of which nothing is known; with little, all processes have foresight.
+        """
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(geometry, "MDMF_SEGMENT_SIZE", segment_size)
+        self.patch.setattr(foresight, "FIRST_READ", first_read)
         self.patch.setattr(publish, "WHOLE_BYTES", 0 if in_pieces else publish.WHOLE_BYTES)
         k, n, happy = shape
         self.grid = MutableGrid(10, Shape(k=k, n=n, happy=happy), seed)
@@ -185,8 +192,14 @@ class MutableMachine(RuleBasedStateMachine):
             if len(text) >= end and changed not in self.texts:
                 self._expect(changed)
 
+    def _note_foresight(self, file: MutableFile) -> None:
+        known = foresight.known_files(file._runtime).get(file._keys.storage_index)
+        if known is not None:
+            fired["foresight"] += 1
+
     async def _settle(self, process: int, name: bytes, change: Coroutine[Any, Any, None], wait_s: float) -> None:
         await self.grid.runtime.clock.sleep(wait_s)
+        self._note_foresight(self.files[process])
         try:
             await change
         except GridError:
@@ -203,6 +216,7 @@ class MutableMachine(RuleBasedStateMachine):
         """Any process, or one that has just been started, reads."""
         file = self.files[process] if process else self.grid.open(self.cap.read_cap())
         protected = self._is_protected()
+        self._note_foresight(file)
         try:
             text = self.grid.run(file.read_all())
         except GridError as error:
@@ -211,6 +225,11 @@ class MutableMachine(RuleBasedStateMachine):
         assert text in self.texts, "a mix"
         if protected:
             assert self._names_in(text), f"of {self.acknowledged} {text!r} has lost some"
+
+    @rule(process=st.integers(1, 4))
+    def reopen(self, process: int) -> None:
+        """A process opens the file anew, and knows only what it remembers of all files that it has met."""
+        self.files[process] = self.grid.open(self.cap, process=process)
 
     @rule(process=st.integers(1, 4))
     def repair(self, process: int) -> None:
@@ -296,4 +315,5 @@ def test_file_when_anything_happens_to_its_servers_then_no_acknowledged_change_i
         "lost_answers",
         "slow",
         "slow to write",
+        "foresight",
     } <= fired.keys()

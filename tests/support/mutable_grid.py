@@ -47,6 +47,7 @@ class MutableGrid:
         self.shape = shape or Shape()
         self.leases = LeaseMaster(bytes(range(32)))
         self.events: list[Event] = []
+        self._others: dict[int, OtherProcess] = {}
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """What the coroutine comes to, in virtual time."""
@@ -69,16 +70,21 @@ class MutableGrid:
         )
 
     def open(self, cap: KnownCap, *, process: int = 0, shape: Shape | None = None) -> MutableFile:
-        """The file, as another process sees it if `process` is not 0."""
-        runtime = self.runtime if not process else OtherProcess(self.runtime, process)
+        """The file, opened anew, by another process if `process` is not 0: one that remembers what it has met."""
         return MutableFile(
             cap,
             self.servers,
-            runtime,
+            self.process(process),
             leases=self.leases,
             encoding=shape or self.shape,
             observer=self.events.append,
         )
+
+    def process(self, number: int) -> VirtualRuntime | OtherProcess:
+        """The runtime of a process."""
+        if not number:
+            return self.runtime
+        return self._others.setdefault(number, OtherProcess(self.runtime, number))
 
     def read(self, cap: KnownCap) -> bytes:
         """The contents, by a new reader."""

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from grid.mutable.geometry import HASH_SIZE, Geometry
 from grid.mutable.prefix import checkstring_size
-from grid.mutable.treerows import chunk_ranges
+from grid.mutable.treerows import hash_ranges
 from grid.mutable.versions import Place, Sighting
 from grid.mutable.window import ShareRun
 from grid.ports import Buffer, Range, ServerId, ShareNumber
@@ -108,10 +108,6 @@ class HeldShare:
             wanted.append(self.sighting.table.chain)
         return [*wanted, *self._hash_ranges(batch)]
 
-    def all_ranges(self, batch: Batch) -> list[Range]:
-        """Where the batch's blocks lie, and all that proves them."""
-        return [self.run_range(batch), self.sighting.table.chain, *self._hash_ranges(batch)]
-
     def note_asked(self, batch: Batch) -> int | None:
         """Note that the hashes of the batch's chunk are on their way; that chunk, None if they are no part of it."""
         if batch.chunk_first in self.proven or batch.chunk_first in self.asked:
@@ -135,9 +131,7 @@ class HeldShare:
         return ShareRun(blocks=run, nodes=self.nodes.get(batch.chunk_first, {}), chain=self.chain or b"")
 
     def _hash_ranges(self, batch: Batch) -> Sequence[Range]:
-        if self.geometry.leaf_count == 1:
-            return ()
-        return chunk_ranges(self.geometry, batch.chunk_first, batch.chunk_leaves, self.sighting.table.block_tree[0])
+        return hash_ranges(self.geometry, self.sighting.table, batch.chunk_first, batch.chunk_leaves)
 
     def _keep_hashes(self, batch: Batch, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
         """Cut the answer into nodes; which of them are right shows when they are proven."""

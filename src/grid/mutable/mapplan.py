@@ -4,7 +4,7 @@ Synchronous and pure; drive.py runs it. Everybody who may hold shares is asked a
 waited for as long as a version that somebody was told is safe might hide there, and no longer than ANSWER_LIMIT_S.
 
 Cost: round trips: one; another where keys or signatures lie beyond the first FIRST_READ octets. Network: FIRST_READ
-octets of each share, which is all of a small file.
+octets of each share, which is all of a small file; or what is foreseen.
 """
 
 from __future__ import annotations
@@ -12,25 +12,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from attrs import define, field
+from attrs import define
 
 from grid.crypto.rsa import PrivateKey, PublicKey
 from grid.drive import Request
 from grid.errors import FormatError, GridError, IntegrityError, PeerTimeoutError
 from grid.limits import MAX_MUTABLE_SHARES
+from grid.mutable.candidate import Candidate
+from grid.mutable.foresight import FIRST_READ, Foresight
 from grid.mutable.geometry import Encoding
 from grid.mutable.keys import FileKeys
 from grid.mutable.layout import parse_header
 from grid.mutable.pace import Paces, Watch
 from grid.mutable.prefix import Prefix
 from grid.mutable.requests import AddLease, AdviseCorrupt, ReadSlot
-from grid.mutable.table import ShareTable
 from grid.mutable.treerows import merge_ranges
 from grid.mutable.versions import BadShare, Sighting, VersionMap, front_of
 from grid.ports import Buffer, Event, Range, ServerId, ShareNumber
-
-FIRST_READ = 16384
-"""Octets asked for of every share: the header and the keys, and all of a directory of a hundred names."""
 
 ANSWER_LIMIT_S = 15.0
 """How long a server may take to say what it holds."""
@@ -38,6 +36,9 @@ ANSWER_LIMIT_S = 15.0
 GRACE_FLOOR_S = 0.5
 GRACE_FACTOR = 4.0
 """A silent server is left behind after this, and this many times the slowest answer, where it cannot matter."""
+
+FORESEEN_RATE = 64e3
+"""Octets a second at which what is asked for early may come: as much longer is waited, in both cases."""
 
 
 class MapMode(Enum):
@@ -56,28 +57,17 @@ class MapMode(Enum):
 class _Question:
     server_id: ServerId
     watch: Watch
-    candidates: Sequence[_Candidate] = ()
+    candidates: Sequence[Candidate] = ()
 
+    @property
+    def foreseen_s(self) -> float:
+        """Seconds that the answer may take longer because more than the fronts is asked for."""
+        return max(0, self.watch.size - FIRST_READ) / FORESEEN_RATE
 
-@define(kw_only=True, eq=False)
-class _Candidate:
-    """A share that has a header; its keys and signature are still to be seen."""
-
-    server_id: ServerId
-    number: ShareNumber
-    prefix: Prefix
-    table: ShareTable
-    head: Buffer
-    pieces: dict[Range, Buffer] = field(factory=dict)
-
-    def get(self, wanted: Range) -> Buffer | None:
-        offset, size = wanted
-        if offset + size <= len(self.head):
-            return memoryview(self.head)[offset : offset + size]
-        for (start, _), piece in self.pieces.items():
-            if start <= offset and offset + size <= start + len(piece):
-                return memoryview(piece)[offset - start : offset - start + size]
-        return None
+    @property
+    def limit(self) -> float:
+        """When it is given up."""
+        return self.watch.sent_at + ANSWER_LIMIT_S + self.foreseen_s
 
 
 class MapPlan:
@@ -93,14 +83,19 @@ class MapPlan:
         *,
         add_lease: bool = False,
         private_key: PrivateKey | None = None,
+        foresight: Foresight | None = None,
     ) -> None:
-        """add_lease: every server asked is told to add or renew a lease. private_key: the file's, if known."""
+        """add_lease: every server asked is told to add or renew a lease. private_key: the file's, if known.
+
+        foresight: what to ask for in the first question; the sightings will have it as their pieces.
+        """
         self._servers = list(servers)
         self._keys = keys
         self._encoding = encoding
         self._mode = mode
         self._paces = paces
         self._add_lease = add_lease
+        self._foresight = foresight or Foresight()
         # Who may write will: a map made for reading is then good for that as well.
         everybody = mode is not MapMode.READ or keys.write_key is not None
         fan_out = len(servers) if everybody else encoding.n + encoding.k
@@ -154,7 +149,7 @@ class MapPlan:
         """When to look again at servers that keep silent."""
         if not self._asked:
             return None
-        limit = min(question.watch.sent_at for question in self._asked.values()) + ANSWER_LIMIT_S
+        limit = min(question.limit for question in self._asked.values())
         return min(limit, self._grace_ends()) if self._may_leave() else limit
 
     def advance(self, now: float) -> Sequence[Request]:
@@ -196,7 +191,7 @@ class MapPlan:
         for number in sorted(answer):
             pieces = answer[number]
             if pieces and pieces[0]:
-                self._consider(request.server_id, number, pieces[0], now)
+                self._consider(request, number, pieces, now)
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
         """A server that fails is noted."""
@@ -212,8 +207,10 @@ class MapPlan:
     def _ask(self, now: float) -> list[Request]:
         requests: list[Request] = []
         for server_id in self._to_ask:
-            read = ReadSlot(server_id=server_id, shares=frozenset(), ranges=[(0, FIRST_READ)], size=FIRST_READ)
-            self._asked[read] = _Question(server_id=server_id, watch=self._paces.ask(server_id, FIRST_READ, now))
+            ranges = self._foresight.ranges(server_id)
+            size = sum(length for _, length in ranges)
+            read = ReadSlot(server_id=server_id, shares=frozenset(), ranges=ranges, size=size)
+            self._asked[read] = _Question(server_id=server_id, watch=self._paces.ask(server_id, size, now))
             requests.append(read)
             if self._add_lease:
                 lease = AddLease(server_id=server_id, parting=True)
@@ -224,8 +221,9 @@ class MapPlan:
         self._to_ask = []
         return requests
 
-    def _consider(self, server_id: ServerId, number: ShareNumber, head: Buffer, now: float) -> None:
+    def _consider(self, read: ReadSlot, number: ShareNumber, pieces: Sequence[Buffer], now: float) -> None:
         """Take note of one share by its first octets."""
+        server_id, head = read.server_id, pieces[0]
         try:
             if number >= MAX_MUTABLE_SHARES:
                 raise FormatError(f"no mutable share has number {number}")
@@ -235,14 +233,17 @@ class MapPlan:
         except FormatError as error:
             self._reject(server_id, number, head, str(error), now)
             return
-        candidate = _Candidate(server_id=server_id, number=number, prefix=prefix, table=table, head=head)
+        besides = dict(zip(read.ranges[1:], pieces[1:], strict=False))
+        candidate = Candidate(
+            server_id=server_id, number=number, prefix=prefix, table=table, head=head, besides=besides
+        )
         missing = [wanted for wanted in self._needed(candidate) if candidate.get(wanted) is None]
-        if missing and len(head) == FIRST_READ:
+        if missing and len(head) == read.ranges[0][1]:
             self._fetch([candidate], missing, now)
         else:
             self._judge(candidate, now, final=True)
 
-    def _needed(self, candidate: _Candidate) -> list[Range]:
+    def _needed(self, candidate: Candidate) -> list[Range]:
         needed: list[Range] = []
         if self._public_key is None:
             needed.append(candidate.table.public_key)
@@ -250,7 +251,7 @@ class MapPlan:
             needed.append(candidate.table.signature)
         return needed
 
-    def _fetch(self, candidates: Sequence[_Candidate], ranges: Sequence[Range], now: float) -> None:
+    def _fetch(self, candidates: Sequence[Candidate], ranges: Sequence[Range], now: float) -> None:
         server_id = candidates[0].server_id
         merged = merge_ranges(ranges)
         size = sum(length for _, length in merged)
@@ -260,29 +261,20 @@ class MapPlan:
         self._asked[read] = _Question(server_id=server_id, watch=watch, candidates=candidates)
         self._reports.append(read)
 
-    def _judge(self, candidate: _Candidate, now: float, *, final: bool) -> None:
+    def _judge(self, candidate: Candidate, now: float, *, final: bool) -> None:
         """Prove the share's prefix, or reject the share."""
         table, prefix = candidate.table, candidate.prefix
         try:
             if self._public_key is None:
-                self._public_key = self._keys.accept_public_key(bytes(_require(candidate.get(table.public_key))))
+                self._public_key = self._keys.accept_public_key(candidate.require(table.public_key))
             if prefix not in self._proven:
-                signature = bytes(_require(candidate.get(table.signature)))
-                self._public_key.verify(signature, prefix.pack())
+                self._public_key.verify(candidate.require(table.signature), prefix.pack())
                 self._proven[prefix] = True
         except (FormatError, IntegrityError) as error:
             self._reject(candidate.server_id, candidate.number, candidate.head, str(error), now)
             return
-        sighting = next((s for s in self._sightings if s.place == (candidate.server_id, candidate.number)), None)
-        if sighting is None:
-            sighting = Sighting(
-                server_id=candidate.server_id,
-                number=candidate.number,
-                prefix=prefix,
-                table=table,
-                head=candidate.head,
-            )
-            self._sightings.append(sighting)
+        if all(seen.place != (candidate.server_id, candidate.number) for seen in self._sightings):
+            self._sightings.append(candidate.sighting())
         self._try_key(candidate)
 
     def _reject(self, server_id: ServerId, number: ShareNumber, head: Buffer, reason: str, now: float) -> None:
@@ -295,7 +287,7 @@ class MapPlan:
     def _wants_key(self) -> bool:
         return self._private_key is None and self._keys.write_key is not None
 
-    def _try_key(self, candidate: _Candidate) -> None:
+    def _try_key(self, candidate: Candidate) -> None:
         """Take the private key from a share, if it is at hand; one that has a wrong one serves readers still."""
         encrypted = candidate.get(candidate.table.private_key) if self._wants_key else None
         if encrypted is None:
@@ -313,14 +305,7 @@ class MapPlan:
         for sighting in self._sightings:
             if sighting.place not in self._key_tried:
                 self._key_tried.add(sighting.place)
-                candidate = _Candidate(
-                    server_id=sighting.server_id,
-                    number=sighting.number,
-                    prefix=sighting.prefix,
-                    table=sighting.table,
-                    head=sighting.head,
-                )
-                self._fetch([candidate], [sighting.table.private_key], now)
+                self._fetch([Candidate.of_sighting(sighting)], [sighting.table.private_key], now)
                 break
         reads, self._reports = self._reports, []
         return reads
@@ -342,18 +327,13 @@ class MapPlan:
         return known and len(silent) + len(self._failed) < self._encoding.happy
 
     def _grace_ends(self) -> float:
-        return self._last_answer_at + max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s)
+        foreseen_s = sum(question.foreseen_s for question in self._asked.values())
+        return self._last_answer_at + max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s) + foreseen_s
 
     def _leave_silent_behind(self, now: float) -> None:
         leave = bool(self._asked) and self._may_leave() and now >= self._grace_ends()
         for request, question in list(self._asked.items()):
-            if leave or now >= question.watch.sent_at + ANSWER_LIMIT_S:
+            if leave or now >= question.limit:
                 self._withdrawn.append(request)
                 question.watch.pace.slow = True
                 self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
-
-
-def _require(octets: Buffer | None) -> Buffer:
-    if octets is None:
-        raise FormatError("the share is cut short")
-    return octets

@@ -3,7 +3,8 @@
 It owns the order of the steps, what is remembered from one to the next, and the retries. Writers of one file in one
 process take turns; between processes test-and-set decides. [spec mutable 13-18]
 
-Cost: a small file: one round trip to read it, two to write it, one to modify it right after reading it.
+Cost: a small file, or one that was met before and is read in part: one round trip to read it, two to write it or a part
+of it, one to modify it right after reading it. Of other files each takes one more.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from attrs import field, frozen
 
 from grid.caps import KnownCap
 from grid.crypto.rsa import PrivateKey
-from grid.errors import ConflictError, FormatError, HoleError, NoServersError, NotEnoughSharesError
+from grid.errors import ConflictError, HoleError, NoServersError, NotEnoughSharesError
 from grid.mutable.check import check, repair
+from grid.mutable.foresight import Foresee, Foresight, KnownFile
 from grid.mutable.geometry import MDMF_VERSION, SDMF_VERSION, Encoding, FormatName, Geometry
 from grid.mutable.goal import choose_goal
 from grid.mutable.health import CheckResult, RepairResult
@@ -26,9 +28,9 @@ from grid.mutable.mapplan import MapMode
 from grid.mutable.perform import in_turn
 from grid.mutable.prefix import Prefix
 from grid.mutable.publish import WHOLE_BYTES, Release, publish
-from grid.mutable.session import Gathering, Session
+from grid.mutable.session import CountingSink, Gathering, Session
 from grid.mutable.sources import MemorySource, OverlaySource, as_source
-from grid.mutable.update import may_update_in_place, update_in_place
+from grid.mutable.update import foresee_update, may_update_in_place, update_in_place
 from grid.mutable.versions import VersionMap
 from grid.mutable.writing import (
     FIRST_DELAY_S,
@@ -38,6 +40,7 @@ from grid.mutable.writing import (
     require_best,
     require_key,
     require_same_format,
+    require_size,
 )
 from grid.placement.leases import LeaseMaster
 from grid.ports import Buffer, Observer, Runtime, Sink, Source, StorageServer, ignore_events
@@ -52,6 +55,9 @@ REMAPS = 2
 
 Choice = Callable[[int], tuple[int, int]]
 """(octets of the version that is read) -> the first octet that is wanted of it, and the first that is not any more."""
+
+Guess = Callable[[int], tuple[int, int | None] | None]
+"""(octets that the file had) -> the first octet that is wanted, and how many (None: to the end); None if not known."""
 
 Modifier = Callable[[bytes, bool], bytes | None]
 """(the contents, whether this is the first attempt) -> the new contents, None for no change. May be called again."""
@@ -100,7 +106,7 @@ async def create_mutable(
         goal=choose_goal(nothing, encoding.n, session.permitted),
         happy=min(encoding.happy, encoding.n),
     )
-    await in_turn(runtime, session.keys.storage_index, lambda: publish(session, nothing, release))
+    session.note(await in_turn(runtime, session.keys.storage_index, lambda: publish(session, nothing, release)))
     if is_large and not has_key:
         make_key_ahead(runtime)
     return cap
@@ -133,7 +139,7 @@ class MutableFile:
 
     async def size(self) -> int:
         """Octets of the newest version that can be read; NotEnoughSharesError, NoServersError."""
-        return require_best(await self._find(MapMode.READ)).size
+        return require_best(await self._find(MapMode.READ, KnownFile.foresee_nothing)).size
 
     async def read(self, sink: Sink, offset: int = 0, length: int | None = None, *, largest: int | None = None) -> int:
         """Write octets offset .. offset + length (None: to the end; cut at the end) to the sink; how many they were.
@@ -148,18 +154,26 @@ class MutableFile:
         def choose(size: int) -> tuple[int, int]:
             return offset, size if length is None else min(size, offset + length)
 
-        return await self.read_chosen(sink, choose, largest=largest)
+        return await self.read_chosen(sink, choose, likely=lambda _: (offset, length), largest=largest)
 
-    async def read_chosen(self, sink: Sink, choose: Choice, *, largest: int | None = None) -> int:
+    async def read_chosen(
+        self, sink: Sink, choose: Choice, *, likely: Guess | None = None, largest: int | None = None
+    ) -> int:
         """As `read`, of octets that are chosen when the size is known: one round trip less than asking for it first.
 
         What `choose` raises ends the read. It is called again if the file changed before any octet was written.
+        likely: what it would choose of a file of the size that is remembered; another round trip less where it is right.
         """
+
+        def foresee(known: KnownFile) -> Foresight:
+            guess = likely(known.geometry.size) if likely is not None else None
+            return known.foresee_read(*guess) if guess is not None else known.foresee_nothing()
+
         self._keys.require_read_key()
-        counting = _CountingSink(sink)
+        counting = CountingSink(sink)
         for attempt in range(REMAPS + 1):
-            found = await self._find(MapMode.CHECK if attempt else MapMode.READ)
-            prefix = _require_size(require_best(found), largest)
+            found = await self._find(MapMode.CHECK if attempt else MapMode.READ, foresee)
+            prefix = require_size(require_best(found), largest)
             start, stop = choose(prefix.size)
             try:
                 await self._session.read(found, prefix, counting, start, max(0, stop - start))
@@ -226,14 +240,15 @@ class MutableFile:
 
         return await in_turn(self._runtime, self._keys.storage_index, body)
 
-    async def _find(self, mode: MapMode) -> VersionMap:
-        found = await self._session.find(mode, private_key=self._key)
+    async def _find(self, mode: MapMode, foresee: Foresee) -> VersionMap:
+        found = await self._session.find(mode, private_key=self._key, foresee=foresee)
         self._remember(found, None)
         return found
 
     def _remember(self, found: VersionMap, text: bytes | None) -> None:
         self._key = found.private_key or self._key
-        self._memory = _Memory(found=found, text=text)
+        self._memory = _Memory(found=found.without_pieces(), text=text)
+        self._session.note(found)
 
     def _recall(self) -> _Memory | None:
         """What is remembered, if everybody's shares are in it: then a write by it is as good as by a new map."""
@@ -244,12 +259,17 @@ class MutableFile:
         whole = len(found.answered) == len(found.servers) and not found.failed and not found.newer_unrecoverable
         return memory if whole and found.best is not None else None
 
-    async def _find_for_write(self, attempt: int) -> VersionMap:
-        found = await find_for_write(
-            self._session, MapMode.CHECK if attempt and self._key else MapMode.WRITE, self._key
-        )
+    async def _find_for_write(self, attempt: int, foresee: Foresee) -> VersionMap:
+        mode = MapMode.CHECK if attempt and self._key else MapMode.WRITE
+        found = await find_for_write(self._session, mode, self._key, foresee)
         self._remember(found, None)
         return found
+
+    def _foresee_key(self, known: KnownFile) -> Foresight:
+        return known.foresee_read(0, 0, and_key=self._key is None)
+
+    def _foresee_all(self, known: KnownFile) -> Foresight:
+        return known.foresee_read(0, None, and_key=self._key is None)
 
     async def _publish(self, found: VersionMap, prefix: Prefix, source: Source, text: bytes | None) -> None:
         """A new version over `prefix`, whose k and N it keeps."""
@@ -272,7 +292,7 @@ class MutableFile:
                 return await self._publish(memory.found, require_best(memory.found), source, None)
             except ConflictError:
                 pass  # Somebody wrote since the file was looked at: that is no collision yet.
-        found = await self._find_for_write(0)
+        found = await self._find_for_write(0, self._foresee_key)
         return await self._publish(found, require_best(found), source, None)
 
     async def _modify(self, function: Modifier, largest: int | None) -> None:
@@ -286,7 +306,7 @@ class MutableFile:
                 prefix = require_best(found)
             else:
                 memory = None
-                found = await self._find_for_write(count)
+                found = await self._find_for_write(count, self._foresee_all)
                 prefix, text = await self._read_for_write(found, last, largest)
             last = prefix, text
             new = function(text, not wrote)
@@ -309,12 +329,15 @@ class MutableFile:
         """The best version and its contents; if none is left, what it was before this process wrote."""
         if found.best is None and last is not None:
             return last
-        prefix = _require_size(require_best(found), largest)
+        prefix = require_size(require_best(found), largest)
         return prefix, bytes(await self._session.gather(found, prefix, 0, prefix.size))
 
     async def _update(self, offset: int, data: Buffer) -> None:
         async def attempt(count: int, memory: _Memory | None) -> Literal["done", "again"]:
-            found = memory.found if memory is not None else await self._find_for_write(count)
+            if memory is not None:
+                found = memory.found
+            else:
+                found = await self._find_for_write(count, lambda known: foresee_update(known, offset, len(data)))
             prefix = require_best(found)
             require_same_format(self._keys, prefix)
             if offset > prefix.size:
@@ -357,21 +380,3 @@ class MutableFile:
                     raise
             delay_s = next_delay(self._runtime.entropy, delay_s)
             await self._runtime.clock.sleep(delay_s)
-
-
-def _require_size(prefix: Prefix, largest: int | None) -> Prefix:
-    if largest is not None and prefix.size > largest:
-        raise FormatError(f"the file has {prefix.size} octets, and {largest} is the most there may be here")
-    return prefix
-
-
-class _CountingSink:
-    """Passes octets on, and knows whether there were any."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self.taken = 0
-
-    async def write(self, data: Buffer) -> None:
-        self.taken += len(data)
-        await self._sink.write(data)

@@ -12,8 +12,8 @@ from attrs import define, field
 from grid.batchsizes import full_read_bytes
 from grid.mutable.geometry import Geometry
 from grid.mutable.heldshare import HeldShare
-from grid.mutable.treerows import chunk_leaves
-from grid.mutable.versions import Sighting
+from grid.mutable.table import ShareTable
+from grid.mutable.treerows import chunk_leaves, hash_ranges
 from grid.ports import Buffer, Range, ShareNumber
 
 FIRST_BYTES = 512 * 2**10
@@ -105,12 +105,12 @@ class BatchCutter:
         )
 
 
-def ranges_of_read(sighting: Sighting, offset: int, length: int) -> list[Range]:
-    """What a read of those octets of the file will want of that share, if it is one of those chosen."""
-    geometry = sighting.prefix.geometry
-    share = HeldShare(sighting=sighting, geometry=geometry)
+def ranges_of_read(geometry: Geometry, table: ShareTable, offset: int, length: int) -> list[Range]:
+    """What a read of those octets of the file will want of a share, if it is one of those chosen, besides its chain."""
     cutter = BatchCutter(geometry, offset, length)
     ranges: list[Range] = []
     while not cutter.at_end:
-        ranges += share.all_ranges(cutter.cut())
+        batch = cutter.cut()
+        ranges.append((table.data[0] + geometry.run_offset(batch.first), batch.share_bytes))
+        ranges += hash_ranges(geometry, table, batch.chunk_first, batch.chunk_leaves)
     return ranges

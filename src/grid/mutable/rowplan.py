@@ -3,13 +3,14 @@
 Synchronous and pure; drive.py runs it. Every octet is proven against the signed root hash before it is given out; a copy
 that is bad or silent is replaced by another copy of the number, or the number is missing from the result.
 
-Cost: round trips: one. Network: of each share the nodes asked for, and its chain.
+Cost: round trips: one; none where all has come with the map. Network: of each share the nodes asked for, and its chain.
 """
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from attrs import define, field, frozen
 
@@ -21,7 +22,7 @@ from grid.mutable.nodes import climb, nodes_beside
 from grid.mutable.pace import Paces, Watch
 from grid.mutable.prefix import Prefix, checkstring_size
 from grid.mutable.requests import AdviseCorrupt, ReadSlot
-from grid.mutable.table import parse_chain
+from grid.mutable.table import ShareTable, parse_chain
 from grid.mutable.treerows import merge_ranges
 from grid.mutable.versions import Place, Sighting
 from grid.ports import Buffer, Event, Range, ShareNumber
@@ -47,6 +48,11 @@ class RowWants:
         base = padded_leaf_count(self.geometry.leaf_count) - 1
         return sorted({0, *range(base + self.first, base + self.stop), *nodes_beside(base + 1, self.first, self.stop)})
 
+    def ranges(self, table: ShareTable) -> list[Range]:
+        """Where they lie in a share, ascending; close ones are read as one."""
+        start = table.block_tree[0]
+        return merge_ranges([(start + HASH_SIZE * node, HASH_SIZE) for node in self.node_numbers])
+
 
 @frozen(kw_only=True)
 class ShareRows:
@@ -68,7 +74,7 @@ class _Copy:
 
 
 class RowPlan:
-    """Fetches what is wanted of one copy of each share number."""
+    """Fetches what is wanted of one copy of each share number, of which it has not come with the map."""
 
     def __init__(
         self,
@@ -88,6 +94,7 @@ class RowPlan:
             self._copies.setdefault(sighting.number, []).append(_Copy(sighting=sighting))
         self._asked: dict[ReadSlot, tuple[Watch, list[Sighting]]] = {}
         self._rows: dict[ShareNumber, ShareRows] = {}
+        self._looked = False
         self._moved = False
         self._reports: list[Request] = []
         self._withdrawn: list[Request] = []
@@ -122,6 +129,7 @@ class RowPlan:
             if now >= watch.hopeless_at:
                 self._withdrawn.append(request)
                 self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+        self._take_at_hand()
         requests, self._reports = self._reports, []
         by_message: dict[tuple[object, object], list[Sighting]] = {}
         for sighting in self._untried():
@@ -153,6 +161,20 @@ class RowPlan:
             watch, _ = self._asked.pop(request)
             watch.end(None)
 
+    def _take_at_hand(self) -> None:
+        """Prove what has come with the map. What does not prove is asked for like what has not come."""
+        if self._looked:
+            return
+        self._looked = True
+        incomplete = {number for _, number in self._besides}
+        for number, copies in self._copies.items():
+            for sighting in (copy.sighting for copy in copies if number not in incomplete):
+                ranges = self._ranges(sighting)
+                pieces = [piece for piece in map(sighting.at_hand, ranges) if piece is not None]
+                if number not in self._rows and len(pieces) == len(ranges):
+                    with suppress(FormatError, IntegrityError):
+                        self._take(sighting, ranges, pieces)
+
     def _untried(self) -> list[Sighting]:
         """The next copy of each number that is neither proven nor asked for."""
         asked = {sighting.number for _, sightings in self._asked.values() for sighting in sightings}
@@ -177,9 +199,8 @@ class RowPlan:
         return request
 
     def _ranges(self, sighting: Sighting) -> list[Range]:
-        start = sighting.table.block_tree[0]
-        nodes = [(start + HASH_SIZE * node, HASH_SIZE) for node in self._wants.node_numbers]
-        own = [(0, checkstring_size(self._prefix.version)), sighting.table.chain, *merge_ranges(nodes)]
+        table = sighting.table
+        own = [(0, checkstring_size(self._prefix.version)), table.chain, *self._wants.ranges(table)]
         return list(dict.fromkeys([*own, *self._besides.get(sighting.place, ())]))
 
     def _take(self, sighting: Sighting, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:

@@ -1,6 +1,7 @@
 """The operations on one mutable file's shares, each one run of a plan: find, read, write, stream, verify.
 
-It owns the servers, the keys and the tools of one cap; it keeps how fast servers answer, and nothing of the file.
+It owns the servers, the keys and the tools of one cap; it keeps how fast servers answer, and nothing of the file but
+what foresight.py remembers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from attrs import evolve, field, frozen
 from grid.crypto.rsa import PrivateKey
 from grid.drive import drive
 from grid.mutable.auditplan import AuditPlan, AuditReport
+from grid.mutable.foresight import Foresee, known_files
 from grid.mutable.geometry import Encoding
 from grid.mutable.goal import Goal
 from grid.mutable.keys import FileKeys
@@ -52,6 +54,19 @@ class Gathering:
     async def write(self, data: Buffer) -> None:
         """Append."""
         self.octets += data
+
+
+class CountingSink:
+    """Passes octets on, and knows whether there were any."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self.taken = 0
+
+    async def write(self, data: Buffer) -> None:
+        """Count, and pass on."""
+        self.taken += len(data)
+        await self._sink.write(data)
 
 
 @frozen(kw_only=True, eq=False)
@@ -96,9 +111,18 @@ class Session:
         return [s.identity.server_id for s in self.servers if s.identity.upload_permit_expires > now]
 
     async def find(
-        self, mode: MapMode, *, add_lease: bool = False, private_key: PrivateKey | None = None
+        self,
+        mode: MapMode,
+        *,
+        add_lease: bool = False,
+        private_key: PrivateKey | None = None,
+        foresee: Foresee | None = None,
     ) -> VersionMap:
-        """What is where now; never fails, however little is found."""
+        """What is where now; never fails, however little is found.
+
+        foresee: what to ask for early, if the file is known.
+        """
+        known = known_files(self.runtime).get(self.keys.storage_index)
         plan = MapPlan(
             self.server_ids,
             self.keys,
@@ -107,8 +131,13 @@ class Session:
             self.paces,
             add_lease=add_lease,
             private_key=private_key,
+            foresight=foresee(known) if known is not None and foresee is not None else None,
         )
         return await drive(plan, self._performer(), self.runtime, self.observer)
+
+    def note(self, found: VersionMap) -> None:
+        """Remember the file as it is now."""
+        known_files(self.runtime).note(self.keys.storage_index, found, lambda server_id: self.paces.of(server_id).slow)
 
     async def read(
         self, found: VersionMap, prefix: Prefix, sink: Sink, offset: int, length: int, *, raw: bool = False

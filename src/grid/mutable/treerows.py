@@ -11,6 +11,7 @@ from functools import lru_cache
 from grid.codec.merkle import padded_leaf_count, prove_leaf, prove_row, row_path
 from grid.errors import IntegrityError
 from grid.mutable.geometry import HASH_SIZE, Geometry
+from grid.mutable.table import ShareTable
 from grid.ports import Buffer, Range
 
 CHUNK_LEAVES = 1024
@@ -40,6 +41,11 @@ def chunk_ranges(geometry: Geometry, first_leaf: int, leaves: int, tree_offset: 
     """
     nodes = nodes_of_chunk(geometry, first_leaf, leaves)
     return tuple(merge_ranges([(tree_offset + HASH_SIZE * node, HASH_SIZE) for node in nodes]))
+
+
+def hash_ranges(geometry: Geometry, table: ShareTable, first_leaf: int, leaves: int) -> Sequence[Range]:
+    """What proves those blocks of a share besides its chain; nothing where there is one block."""
+    return () if geometry.leaf_count == 1 else chunk_ranges(geometry, first_leaf, leaves, table.block_tree[0])
 
 
 def merge_ranges(ranges: Sequence[Range], gap: int = GAP_BYTES) -> list[Range]:

@@ -3,7 +3,7 @@
 It owns the choice between that and writing the whole file. Every octet that it reads is proven before anything is signed
 again; shares of any other version are never touched by halves.
 
-Cost: round trips: one to read, one to write. Network: the segments that hold the range, once or twice at their ends, and
+Cost: round trips: one to read, one to write; only that where what is to be read has come with the map. Network: the segments that hold the range, once or twice at their ends, and
 their hashes of every share; all hashes of every share where the file grows.
 """
 
@@ -17,6 +17,7 @@ from grid.codec.merkle import build_tree, padded_leaf_count
 from grid.crypto.rsa import PrivateKey
 from grid.limits import MAX_UPDATE_SEGMENTS
 from grid.mutable.blocks import EncodedRun, SegmentRun, chain_of, encode_run
+from grid.mutable.foresight import Foresight, KnownFile
 from grid.mutable.geometry import HASH_SIZE, MDMF_VERSION, SALT_SIZE, Geometry
 from grid.mutable.goal import Goal, tests_of_version
 from grid.mutable.keys import encrypt_private_key
@@ -50,9 +51,20 @@ class _Change:
         """Whether the hash tree has to be somewhere else, or of another size."""
         return self.old.data_size != self.new.data_size
 
+    @property
+    def wants(self) -> RowWants:
+        """What must be known of the hashes of each share."""
+        first, stop = (0, self.old.segment_count) if self.grows else (self.first, self.stop)
+        return RowWants(geometry=self.old, first=first, stop=stop)
 
-def _plan_change(prefix: Prefix, offset: int, length: int) -> _Change:
-    old = prefix.geometry
+    @property
+    def is_small(self) -> bool:
+        """Whether so little changes that it is not better written in pieces."""
+        share_bytes, _ = self.new.run_sizes(self.first, self.stop - self.first)
+        return share_bytes * self.new.n <= WHOLE_BYTES and self.new.segment_count <= MAX_UPDATE_SEGMENTS
+
+
+def _plan_change(old: Geometry, offset: int, length: int) -> _Change:
     size = max(old.size, offset + length)
     new = Geometry(version=old.version, size=size, k=old.k, n=old.n, segment_size=old.segment_size)
     first, stop = new.segment_range(offset, length)
@@ -66,16 +78,28 @@ def may_update_in_place(found: VersionMap, prefix: Prefix, offset: int, length: 
     """
     if prefix.version != MDMF_VERSION or len(found.sightings) != len(found.shares_of(prefix)) or found.bad:
         return False
-    change = _plan_change(prefix, offset, length)
     standard = Geometry.of_file(MDMF_VERSION, prefix.size, prefix.k, prefix.n)
     numbers = {share.number for share in found.sightings}
     in_place = all(
         share.table == plan_table(standard, share.table.public_key[1], share.table.private_key[1])
         for share in found.sightings
     )
-    share_bytes, _ = change.new.run_sizes(change.first, change.stop - change.first)
-    small = share_bytes * prefix.n <= WHOLE_BYTES and change.new.segment_count <= MAX_UPDATE_SEGMENTS
+    small = _plan_change(prefix.geometry, offset, length).is_small
     return prefix.segment_size == standard.segment_size and len(numbers) == prefix.n and in_place and small
+
+
+def foresee_update(known: KnownFile, offset: int, length: int) -> Foresight:
+    """What an update of the file would read if it is still as it is known."""
+    geometry, table = known.geometry, known.table
+    if geometry.version != MDMF_VERSION or offset > geometry.size:
+        return known.foresee_nothing()
+    change = _plan_change(geometry, offset, length)
+    if not change.is_small:
+        return known.foresee_nothing()
+    blocks: list[Range] = []
+    for read in _reads(change, offset, length):
+        blocks += ranges_of_read(geometry, table, *read)
+    return known.foresee(change.wants.ranges(table), blocks)
 
 
 async def update_in_place(
@@ -85,15 +109,13 @@ async def update_in_place(
 
     ConflictError, NotHappyError as of a publish; NotEnoughSharesError if the ends of the range cannot be read.
     """
-    change = _plan_change(prefix, offset, len(data))
-    leaves = (0, change.old.segment_count) if change.grows else (change.first, change.stop)
-    wants = RowWants(geometry=change.old, first=leaves[0], stop=leaves[1])
-    reads = _reads(change, prefix, offset, len(data))
-    rows = await session.fetch_rows(found, prefix, wants, _blocks_wanted(session, found, prefix, reads))
+    change = _plan_change(prefix.geometry, offset, len(data))
+    reads = _reads(change, offset, len(data))
+    rows = await session.fetch_rows(found, prefix, change.wants, _blocks_wanted(session, found, prefix, reads))
     if len(rows) != prefix.n:
         return None
     have = {share.place: share.pieces for share in rows.values()}
-    at_hand = [evolve(share, pieces=have.get(share.place, {})) for share in found.sightings]
+    at_hand = [evolve(share, pieces={**share.pieces, **have.get(share.place, {})}) for share in found.sightings]
     run = SegmentRun(
         geometry=change.new,
         first_segment=change.first,
@@ -114,14 +136,14 @@ async def update_in_place(
     return updated(found, fields, lambda number: chain_of(share_tree, prefix.n, number), written)
 
 
-def _reads(change: _Change, prefix: Prefix, offset: int, length: int) -> list[tuple[int, int]]:
+def _reads(change: _Change, offset: int, length: int) -> list[tuple[int, int]]:
     """(offset, octets) of what must be known of the old text: the ends of the segments to be encoded anew.
 
     One read where the range begins and ends in neighbouring segments, with what lies between.
     """
     start = change.first * change.new.segment_size
     _, size = change.new.run_sizes(change.first, change.stop - change.first)
-    end, stop = offset + length, min(start + size, prefix.size)
+    end, stop = offset + length, min(start + size, change.old.size)
     if start < offset and end < stop and change.stop - change.first <= NEIGHBOURS:
         return [(start, stop - start)]
     return [(first, last - first) for first, last in ((start, offset), (end, stop)) if first < last]
@@ -130,12 +152,21 @@ def _reads(change: _Change, prefix: Prefix, offset: int, length: int) -> list[tu
 def _blocks_wanted(
     session: Session, found: VersionMap, prefix: Prefix, reads: Sequence[tuple[int, int]]
 ) -> dict[Place, list[Range]]:
-    """What k shares are asked for together with their hashes, so that the reads need nothing more."""
+    """What k shares are asked for together with their hashes, so that the reads need nothing more.
+
+    Those of which all of it has come with the map count first, and are asked for nothing.
+    """
+
+    def lacks(share: Sighting) -> list[Range]:
+        ranges = [wanted for read in reads for wanted in ranges_of_read(prefix.geometry, share.table, *read)]
+        return [wanted for wanted in ranges if share.at_hand(wanted) is None]
+
+    missing = {share: lacks(share) for share in found.shares_of(prefix)}
     shares: dict[ShareNumber, Sighting] = {}
-    for share in sorted(found.shares_of(prefix), key=lambda s: (session.paces.of(s.server_id).slow, s.number)):
+    for share in sorted(missing, key=lambda s: (bool(missing[s]), session.paces.of(s.server_id).slow, s.number)):
         shares.setdefault(share.number, share)
-    chosen = list(shares.values())[: prefix.k] if reads else []
-    return {share.place: [wanted for read in reads for wanted in ranges_of_read(share, *read)] for share in chosen}
+    chosen = list(shares.values())[: prefix.k]
+    return {share.place: missing[share] for share in chosen if missing[share]}
 
 
 async def _new_text(

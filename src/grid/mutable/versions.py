@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from grid.codec import base32
 from grid.crypto.rsa import PrivateKey, PublicKey
@@ -39,11 +39,8 @@ class Sighting:
         return self.server_id, self.number
 
     def at_hand(self, wanted: Range) -> Buffer | None:
-        """Those octets of the share, if they came with its head, or by themselves."""
-        offset, size = wanted
-        if offset + size > len(self.head):
-            return self.pieces.get(wanted)
-        return memoryview(self.head)[offset : offset + size]
+        """Those octets of the share, if they came with its head, or in a piece."""
+        return cut_out(self.head, self.pieces, wanted)
 
 
 @frozen(kw_only=True, eq=False)
@@ -117,6 +114,10 @@ class VersionMap:
         """The shares of one version."""
         return [sighting for sighting in self.sightings if sighting.prefix == prefix]
 
+    def without_pieces(self) -> VersionMap:
+        """The same map, to be kept: of each share no more than its head."""
+        return evolve(self, sightings=[evolve(share, pieces={}) if share.pieces else share for share in self.sightings])
+
     def places(self) -> dict[Place, Sighting | BadShare]:
         """Everything found, by place."""
         found: dict[Place, Sighting | BadShare] = {share.place: share for share in self.bad}
@@ -137,6 +138,15 @@ def version_name(prefix: Prefix) -> str:
 def front_of(head: Buffer) -> bytes:
     """What a write tests of a share that is bad: all that was seen of its first octets."""
     return bytes(head[:LONGEST_PREFIX])
+
+
+def cut_out(head: Buffer, pieces: Mapping[Range, Buffer], wanted: Range) -> Buffer | None:
+    """Those octets of a share, of whose front and pieces (by where they lie) these have come; None if they have not."""
+    offset, size = wanted
+    for start, piece in ((0, head), *((start, piece) for (start, _), piece in pieces.items())):
+        if start <= offset and offset + size <= start + len(piece):
+            return memoryview(piece)[offset - start : offset - start + size]
+    return None
 
 
 def distinct_hosts(sightings: Sequence[Sighting]) -> Mapping[ShareNumber, set[ServerId]]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 
 from grid.crypto.rsa import PrivateKey
-from grid.errors import CapError, IntegrityError, NoServersError, NotEnoughSharesError
+from grid.errors import CapError, FormatError, IntegrityError, NoServersError, NotEnoughSharesError
+from grid.mutable.foresight import Foresee
 from grid.mutable.keys import FileKeys
 from grid.mutable.mapplan import MapMode
 from grid.mutable.prefix import Prefix
@@ -25,14 +26,16 @@ DELAY_DEVIATION = 0.11962656492
 """Collisions are waited out for about 2.7, 7.4 and 20 s, as 1.20 does. [spec mutable 16]"""
 
 
-async def find_for_write(session: Session, mode: MapMode, private_key: PrivateKey | None) -> VersionMap:
+async def find_for_write(
+    session: Session, mode: MapMode, private_key: PrivateKey | None, foresee: Foresee | None = None
+) -> VersionMap:
     """A map to write by; if there is a version newer than what can be read, only after its writer had time to end."""
-    found = await session.find(mode, private_key=private_key)
+    found = await session.find(mode, private_key=private_key, foresee=foresee)
     for wait_s in UNFINISHED_WAITS_S:
         if not found.newer_unrecoverable:
             break
         await session.runtime.clock.sleep(wait_s)
-        found = await session.find(mode, private_key=found.private_key)
+        found = await session.find(mode, private_key=found.private_key, foresee=foresee)
     return found
 
 
@@ -55,6 +58,13 @@ def require_best(found: VersionMap) -> Prefix:
     raise NotEnoughSharesError(
         f"{have} shares of the newest version were found, and it needs {newest.k}", found=have, needed=newest.k
     )
+
+
+def require_size(prefix: Prefix, largest: int | None) -> Prefix:
+    """The version, if it is no longer than that; FormatError."""
+    if largest is not None and prefix.size > largest:
+        raise FormatError(f"the file has {prefix.size} octets, and {largest} is the most there may be here")
+    return prefix
 
 
 def require_key(found: VersionMap, private_key: PrivateKey | None) -> PrivateKey:

@@ -1,0 +1,155 @@
+"""What a client remembers of the mutable files it has met, and what it asks for before it is told that it may.
+
+A file's sizes seldom change between two uses. Who knows them asks, in the same message as which versions there are, for
+the octets that will be wanted if they are still the same. Such octets are proven like any others, and belong to the
+version whose front came with them; where the memory is wrong they are of no use, and nothing else is lost.
+See docs/decisions/0094-questions-asked-early.md.
+
+Cost: round trips: one less where the memory is right. Network: up to MOST_MESSAGE_OCTETS from each of at most k
+servers for nothing where it is wrong. Memory: a few hundred octets for each of MOST_FILES files.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from weakref import WeakKeyDictionary
+
+from attrs import field, frozen
+
+from grid.caps import StorageIndex
+from grid.mutable.geometry import Geometry
+from grid.mutable.readbatch import ranges_of_read
+from grid.mutable.table import ShareTable
+from grid.mutable.treerows import merge_ranges
+from grid.mutable.versions import VersionMap
+from grid.ports import Range, Runtime, ServerId, ShareNumber
+
+FIRST_READ = 16384
+"""Octets asked for of every share: the header and the keys, and all of a directory of a hundred names."""
+
+MOST_FILES = 512
+"""Files that are remembered, those met last."""
+
+MOST_SHARE_OCTETS = 256 * 2**10
+"""Octets of one share that are asked for early: a range of the file three times as long, and a second on a slow line."""
+
+MOST_MESSAGE_OCTETS = 2 * MOST_SHARE_OCTETS
+"""The same of all shares that one server holds."""
+
+MOST_RANGES = 24
+"""Ranges that are asked for early: 1.20's HTTP servers take one request for each."""
+
+
+@frozen(kw_only=True)
+class Foresight:
+    """What the first question asks of each share: `front` octets from its start, and the ranges given.
+
+    everywhere: of every share. of_holders: of the shares that those servers hold. Both ascend. Without arguments: what is
+    asked for of a file that is not known.
+    """
+
+    front: int = field(factory=lambda: FIRST_READ)
+    everywhere: Sequence[Range] = ()
+    of_holders: Sequence[Range] = ()
+    holders: frozenset[ServerId] = frozenset()
+
+    def ranges(self, server_id: ServerId) -> list[Range]:
+        """What to ask that server for; its first range is the front."""
+        return [(0, self.front), *(self.of_holders if server_id in self.holders else self.everywhere)]
+
+
+@frozen(kw_only=True)
+class KnownFile:
+    """A file as it was last seen. table: that of all its shares.
+
+    holders: servers that held k distinct shares between them, and how many each held.
+    """
+
+    geometry: Geometry
+    table: ShareTable
+    holders: Mapping[ServerId, int] = field(repr=False)
+
+    def foresee(self, everywhere: Sequence[Range], of_holders: Sequence[Range]) -> Foresight:
+        """Those ranges of every share, and those of k shares; only the front if they are many octets."""
+        front = min(FIRST_READ, self.table.data[0])
+        ranges = [merge_ranges([wanted for wanted in some if sum(wanted) > front]) for some in (everywhere, of_holders)]
+        both = merge_ranges([*ranges[0], *ranges[1]])
+        octets = sum(size for _, size in both)
+        crowd = max(self.holders.values(), default=1)
+        too_much = octets > MOST_SHARE_OCTETS or octets * crowd > MOST_MESSAGE_OCTETS or len(both) > MOST_RANGES
+        if too_much:
+            return Foresight(front=front)
+        return Foresight(front=front, everywhere=ranges[0], of_holders=both, holders=frozenset(self.holders))
+
+    def foresee_nothing(self) -> Foresight:
+        """What is wanted by who wants to know of the file only which versions there are."""
+        return self.foresee([], [])
+
+    def foresee_read(self, offset: int, length: int | None, *, and_key: bool = False) -> Foresight:
+        """What a read of those octets (None: all that follow) wants. and_key: the private key as well."""
+        end = self.geometry.size if length is None else min(self.geometry.size, offset + length)
+        wanted = [self.table.private_key] if and_key else []
+        if offset < end <= offset + MOST_SHARE_OCTETS * self.geometry.k:
+            wanted += ranges_of_read(self.geometry, self.table, offset, end - offset)
+        return self.foresee([], wanted)
+
+
+Foresee = Callable[[KnownFile], Foresight]
+"""What to ask for early of a file, if it is as it is remembered."""
+
+
+class KnownFiles:
+    """The files met last."""
+
+    def __init__(self) -> None:
+        self._files: OrderedDict[StorageIndex, KnownFile] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def get(self, storage_index: StorageIndex) -> KnownFile | None:
+        """What is remembered of that file."""
+        return self._files.get(storage_index)
+
+    def note(self, storage_index: StorageIndex, found: VersionMap, is_slow: Callable[[ServerId], bool]) -> None:
+        """Remember the file as this map has it; or forget it, where there is nothing to gain or to rely on.
+
+        is_slow: whether a server's shares are rather not read.
+        """
+        known = _known(found, is_slow)
+        self._files.pop(storage_index, None)
+        if known is None:
+            return
+        self._files[storage_index] = known
+        if len(self._files) > MOST_FILES:
+            self._files.popitem(last=False)
+
+
+_known_files: WeakKeyDictionary[Runtime, KnownFiles] = WeakKeyDictionary()
+
+
+def known_files(runtime: Runtime) -> KnownFiles:
+    """What the client that has this runtime remembers, as long as it lives."""
+    return _known_files.setdefault(runtime, KnownFiles())
+
+
+def _known(found: VersionMap, is_slow: Callable[[ServerId], bool]) -> KnownFile | None:
+    best = found.best
+    if best is None:
+        return None
+    shares = sorted(found.shares_of(best), key=lambda share: (is_slow(share.server_id), share.number))
+    table = shares[0].table
+    # Of what is no longer than its front, the front is all; of shares that differ there is nothing to foresee.
+    if table.eof <= FIRST_READ or any(share.table != table for share in shares):
+        return None
+    held: dict[ServerId, set[ShareNumber]] = {}
+    for share in shares:
+        held.setdefault(share.server_id, set()).add(share.number)
+    seen: set[ShareNumber] = set()
+    holders: dict[ServerId, int] = {}
+    for share in shares:
+        if len(seen) < best.k and share.number not in seen:
+            seen |= held[share.server_id]
+            holders[share.server_id] = len(held[share.server_id])
+    return KnownFile(geometry=best.geometry, table=table, holders=holders)

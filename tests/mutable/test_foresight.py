@@ -1,0 +1,181 @@
+"""What is asked for early: it saves a round trip where the memory is right, and nothing but octets are lost where not."""
+
+from __future__ import annotations
+
+import pytest
+
+from grid.caps import StorageIndex
+from grid.mutable import foresight, mdmf
+from grid.mutable.foresight import FIRST_READ, KnownFile, KnownFiles
+from grid.mutable.geometry import FormatName, Geometry
+from grid.mutable.mapplan import MapMode
+from grid.mutable.readbatch import ranges_of_read
+from grid.mutable.session import Gathering
+from grid.mutable.versions import VersionMap
+from grid.ports import ServerId
+from tests.mutable.foreseeing import (
+    AT,
+    BLOCK,
+    OLD,
+    ONCE,
+    SEGMENT,
+    SIZE,
+    TWICE,
+    calls,
+    changed,
+    index_of,
+    known,
+    read,
+    update,
+)
+from tests.support.long_files import Repeated
+from tests.support.mutable_grid import MutableGrid, Shape
+
+
+@pytest.mark.parametrize(
+    ("offset", "length"),
+    [(500_000, 1024), (4 * SEGMENT - 500, 1024), (4 * SEGMENT, SEGMENT), (999_000, 1024), (0, 1024), (SIZE, 10)],
+)
+@pytest.mark.parametrize("learned", ["created", "read", "changed"])
+def test_update_when_the_file_is_known_then_takes_two_round_trips(offset: int, length: int, learned: str) -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD, "mdmf")
+    process = 0 if learned == "created" else 1
+    if learned == "read":
+        grid.run(grid.open(cap, process=1).size())
+    elif learned == "changed":
+        grid.run(grid.open(cap, process=1).update(offset, b"w" * length))
+    update(grid, cap, offset, b"x" * length, process)
+    assert calls(grid) == {TWICE}
+    hashes = 10 * 15 * 32
+    fronts = 10 * mdmf.DATA_OFFSET
+    # Where all of a segment is replaced, nothing of the old one is read.
+    blocks = 0 if length == SEGMENT or offset == SIZE else 3 * BLOCK * (2 if offset == 4 * SEGMENT - 500 else 1)
+    tail = 3 * BLOCK if offset == SIZE else 0
+    assert sum(server.read_bytes for server in grid.servers) <= fronts + blocks + hashes + tail
+    assert grid.read(cap) == changed(OLD, offset, b"x" * length)
+    result = grid.run(grid.open(cap).check(verify=True))
+    assert result.healthy and not result.corrupt
+
+
+def test_update_when_the_file_is_known_and_of_a_hundred_megabytes_then_takes_two_round_trips() -> None:
+    grid = MutableGrid(4, Shape(n=4, happy=2))
+    source = Repeated(100_000_000)
+    cap = grid.create(source, "mdmf")
+    for offset in (50_000_000, 400 * SEGMENT - 10, 100_000_000):
+        update(grid, cap, offset, bytes(1024))
+        assert calls(grid) == {TWICE}
+        if offset < source.size:
+            expected = bytearray(grid.run(source.read_at(offset - 100, 1224)))
+            expected[100:1124] = bytes(1024)
+            assert read(grid, cap.read_cap(), offset - 100, 1224) == expected
+    assert read(grid, cap, source.size - 3) == grid.run(source.read_at(source.size - 3, 3)) + bytes(1024)
+
+
+@pytest.mark.parametrize(("offset", "length"), [(AT, 1), (0, 5), (4 * SEGMENT - 5, 10), (SIZE - 5, None)])
+def test_read_when_the_file_is_known_and_the_range_is_small_then_takes_one_round_trip(
+    offset: int, length: int | None
+) -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD, "mdmf")
+    for reading in (cap, cap.read_cap()):
+        assert read(grid, reading, offset, length) == (
+            OLD[offset:] if length is None else OLD[offset : offset + length]
+        )
+        assert calls(grid) == {ONCE}
+        assert sum(server.read_bytes for server in grid.servers) <= 10 * mdmf.DATA_OFFSET + 3 * (2 * BLOCK + 480)
+
+
+@pytest.mark.parametrize("format", ["sdmf", "mdmf"])
+def test_file_when_known_and_longer_than_its_front_then_is_read_in_one_round_trip_and_modified_in_two(
+    format: FormatName,
+) -> None:
+    grid = MutableGrid()
+    text = OLD[:200_000]
+    cap = grid.create(text, format)
+    assert read(grid, cap, 0) == text and calls(grid) == {ONCE}
+    grid.reset_counts()
+    grid.run(grid.open(cap).modify(lambda old, _: old + b"!"))
+    assert calls(grid) == {TWICE}
+    grid.reset_counts()
+    grid.run(grid.open(cap).overwrite(text[::-1]))
+    assert calls(grid) == {TWICE}
+    assert read(grid, cap, 0) == text[::-1] and calls(grid) == {ONCE}
+
+
+def test_read_when_the_range_is_long_then_nothing_but_less_of_the_front_is_asked_for_early() -> None:
+    grid = MutableGrid()
+    text = OLD + OLD
+    cap = grid.create(text, "mdmf")
+    assert read(grid, cap.read_cap(), 0) == text
+    first = sum(server.read_bytes for server in grid.servers)
+    assert first <= 10 * mdmf.DATA_OFFSET + 3 * (16 * BLOCK + 1500)
+
+
+def test_file_when_kept_open_then_holds_no_octets_that_came_early() -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD, "mdmf")
+    file = grid.open(cap)
+    gathering = Gathering()
+    grid.run(file.read(gathering, AT, 500))
+    assert file._memory is not None
+    assert not any(share.pieces for share in file._memory.found.sightings)
+    assert all(len(share.head) <= FIRST_READ for share in file._memory.found.sightings)
+
+
+def test_memory_when_many_files_are_met_then_keeps_the_last_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD, "mdmf")
+    found = grid.run(grid.open(cap)._session.find(MapMode.READ))
+    files = KnownFiles()
+    monkeypatch.setattr(foresight, "MOST_FILES", 3)
+    indexes = [StorageIndex(bytes([number]) * 16) for number in range(6)]
+    for index in indexes:
+        files.note(index, found, lambda _: False)
+        files.note(indexes[0], found, lambda _: False)
+    assert len(files) == 3
+    assert [index for index in indexes if files.get(index)] == [indexes[0], *indexes[4:]]
+    files.note(indexes[0], VersionMap(servers=[]), lambda _: False)
+    assert files.get(indexes[0]) is None and len(files) == 2
+
+
+def test_memory_when_a_server_is_slow_then_counts_on_others() -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD, "mdmf")
+    found = grid.run(grid.open(cap)._session.find(MapMode.READ))
+    files = KnownFiles()
+    slow = {share.server_id for share in found.sightings if share.number in {0, 2}}
+    files.note(index_of(cap), found, slow.__contains__)
+    there = files.get(index_of(cap))
+    assert there is not None and len(there.holders) == 3 and not slow & there.holders.keys()
+
+
+def test_memory_when_the_file_is_small_then_has_nothing_of_it() -> None:
+    for format in ("sdmf", "mdmf"):
+        grid = MutableGrid()
+        cap = grid.create(b"small", format)
+        assert grid.read(cap) == b"small"
+        assert known(grid, cap) is None
+
+
+def test_foresight_when_it_would_be_many_octets_or_ranges_then_is_of_the_front_only() -> None:
+    geometry = Geometry.of_file(1, 10 * 2**20, 3, 10)
+    table = mdmf.plan_table(geometry, 294, 1216)
+
+    def of(holders: dict[ServerId, int]) -> KnownFile:
+        return KnownFile(geometry=geometry, table=table, holders=holders)
+
+    spread = of({ServerId("a"): 1, ServerId("b"): 1, ServerId("c"): 1})
+    near = spread.foresee_read(SEGMENT, 2 * SEGMENT)
+    assert near.ranges(ServerId("a"))[0] == (0, mdmf.DATA_OFFSET) and len(near.of_holders) > 0
+    assert near.ranges(ServerId("d")) == [(0, mdmf.DATA_OFFSET)]
+    wanted = ranges_of_read(geometry, table, SEGMENT, 2 * SEGMENT)
+    for offset, size in wanted:
+        assert any(start <= offset and offset + size <= start + length for start, length in near.of_holders)
+    for too_much in (
+        spread.foresee_read(0, 8 * SEGMENT),
+        of({ServerId("a"): 20}).foresee_read(0, SEGMENT),
+        spread.foresee([], [(5000 * number, 5) for number in range(1, 60)]),
+        spread.foresee_nothing(),
+    ):
+        assert too_much.ranges(ServerId("a")) == [(0, mdmf.DATA_OFFSET)]
