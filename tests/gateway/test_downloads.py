@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from twisted.internet import reactor
 
-from grid.caps import ChkCap, KnownCap, LitCap
+from grid.caps import ChkCap, KnownCap, LitCap, StorageIndex
 from grid.codec.base32 import encode
 from grid.directory.pack import Child
 from grid.gateway.downloads import WHOLE_SIZE
 from grid.mutable.sources import MemorySource
+from grid.ports import Buffer, Range, ShareNumber
 from grid.runtime import ReactorClock
+from grid.storage.service import StorageService
 from tests.gateway.one_level import folder_of, gateway_of_files
 from tests.support.scripted_server import ScriptedServer
 from tests.support.web_gateway import WebGateway
@@ -194,6 +197,34 @@ async def test_client_when_it_goes_away_then_the_read_ends(tmp_path: Path) -> No
         await connection.close()
         while web.factory.requests:
             await web.gateway.store.runtime.clock.sleep(0.01)
+
+
+async def test_range_of_a_mutable_file_when_the_file_is_known_then_takes_one_question_to_each_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Sequence[Range]] = []
+    read_slot = StorageService.read_slot
+
+    async def counted(
+        server: StorageService, storage_index: StorageIndex, numbers: frozenset[ShareNumber], ranges: Sequence[Range]
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        asked.append(ranges)
+        return await read_slot(server, storage_index, numbers, ranges)
+
+    monkeypatch.setattr(StorageService, "read_slot", counted)
+    async with gateway_of_files(tmp_path) as web:
+        cap = await web.gateway.store.put_mutable(LONG, format="mdmf")
+        for header, expected in [("bytes=700000-700099", LONG[700_000:700_100]), ("bytes=-9", LONG[-9:])]:
+            asked.clear()
+            reply = await web.get(f"/uri/{cap.read_cap().to_string()}", Range=header)
+            assert (reply.status, reply.body) == (206, expected)
+            assert len(asked) == len(web.gateway.store.servers)
+            assert any(len(ranges) > 1 for ranges in asked)
+        asked.clear()
+        reply = await web.get(f"/uri/{cap.to_string()}", Range=f"bytes={len(LONG)}-")
+        assert reply.status == 416 and all(len(ranges) == 1 for ranges in asked)
+        reply = await web.get(f"/uri/{cap.to_string()}")
+        assert (reply.status, reply.body) == (200, LONG)
 
 
 async def test_file_when_it_may_not_be_shown_then_only_its_caps_are(tmp_path: Path) -> None:

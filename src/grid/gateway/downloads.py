@@ -24,7 +24,7 @@ from grid.gateway.faults import BadRequest, Gone, Headers, RangeNotSatisfiable
 from grid.gateway.filepages import info_page
 from grid.gateway.history import History
 from grid.gateway.ranges import ByteRange, RangeBeyondEndError, parse_range
-from grid.mutable.node import MutableFile
+from grid.mutable.node import Guess, MutableFile
 from grid.mutable.session import Gathering
 from grid.ports import Sink
 
@@ -184,7 +184,13 @@ class _LongError(GridError):
 async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Headers) -> AnyAnswer:
     file, history = exchange.gateway.store.open_mutable(cap), exchange.gateway.history
     try:
-        found, octets = await _read_short(history, cap, file, lambda size: _choose(exchange, size, type, headers))
+        found, octets = await _read_short(
+            history,
+            cap,
+            file,
+            lambda size: _choose(exchange, size, type, headers),
+            lambda size: _likely(exchange, size),
+        )
         return Answer(found.status, type, octets, found.all_headers)
     except NotEnoughSharesError as error:
         raise unrecoverable(error) from error
@@ -203,10 +209,23 @@ async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Header
     return StreamedAnswer(found.status, type, found.length, found.all_headers, write)
 
 
+def _likely(exchange: Exchange, size: int) -> tuple[int, int] | None:
+    """What is asked for of a file that was so long when it was last seen; None if that is nothing, or is streamed."""
+    try:
+        chosen = parse_range(exchange.headers.get("range"), size)
+    except RangeBeyondEndError:
+        return None
+    start, length = (chosen.start, chosen.length) if chosen else (0, size)
+    return (start, length) if length <= WHOLE_SIZE else None
+
+
 async def _read_short(
-    history: History, cap: KnownCap, file: MutableFile, find: Callable[[int], _Contents]
+    history: History, cap: KnownCap, file: MutableFile, find: Callable[[int], _Contents], likely: Guess
 ) -> tuple[_Contents, bytes]:
-    """What is asked for of a file of the size that `find` is told, and its octets; _LongError if they are many."""
+    """What is asked for of a file of the size that `find` is told, and its octets; _LongError if they are many.
+
+    likely: which those are, of the size that the file was last seen with.
+    """
     gathering, chosen = Gathering(), list[_Contents]()
     with history.retrieve(cap.storage_index) as operation:
 
@@ -217,7 +236,7 @@ async def _read_short(
                 raise _LongError(chosen[-1])
             return chosen[-1].start, chosen[-1].start + chosen[-1].length
 
-        operation.size = await file.read_chosen(gathering, choose)
+        operation.size = await file.read_chosen(gathering, choose, likely=likely)
     return chosen[-1], bytes(gathering.octets)
 
 
