@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from grid.codec import erasure as erasure_module
-from grid.codec.erasure import Erasure, IsalErasure, ZfecErasure, codec_name, erasure, use_zfec
+from grid.codec.erasure import Erasure, IsalErasure, ZfecErasure, codec_name, erasure, primary_blocks, use_zfec
 from grid.codec.isal import IsalLibrary, MatrixTables, load_isal
 from tests.vectors.make_codec import PATH, stream
 
@@ -223,3 +223,24 @@ def test_codec_when_told_to_use_zfec_uses_it(monkeypatch: pytest.MonkeyPatch) ->
         erasure_module._engine.cache_clear()
         erasure.cache_clear()
     assert codec_name() == "isal"
+
+
+@given(parameters, sizes, st.randoms(use_true_random=False))
+def test_primary_blocks_when_any_k_are_there_are_the_runs(
+    parameters: tuple[int, int], size: int, source: random.Random
+) -> None:
+    k, n = parameters
+    runs = [source.randbytes(size) for _ in range(k)]
+    blocks = [*runs, *zfec_blocks(runs, n)[k:]]
+    numbers = source.sample(range(n), k)
+    assert sound(primary_blocks(k, n, {number: memoryview(blocks[number]) for number in numbers})) == runs
+
+
+def test_primary_blocks_when_all_are_there_are_the_very_same() -> None:
+    blocks = {1: memoryview(b"b"), 0: memoryview(b"a")}
+    assert [id(block) for block in primary_blocks(2, 5, blocks)] == [id(blocks[0]), id(blocks[1])]
+
+
+def test_primary_blocks_when_there_are_not_k_is_an_error() -> None:
+    with pytest.raises(ValueError):
+        primary_blocks(2, 5, {4: memoryview(b"a")})

@@ -11,16 +11,19 @@ each block made (at most 512 KiB a table), the latest few kept; zfec makes a cop
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import zfec
 
 from grid.codec.galois import recovery_rows
 from grid.codec.isal import IsalLibrary, MatrixTables, load_isal
+from grid.codec.room import unwiped
 from grid.crypto.buffer import Buffer
 from grid.limits import MAX_SHARES
+
+K = TypeVar("K", bound=int)
 
 _KEPT_CODERS = 32
 _KEPT_TABLES = 64
@@ -59,6 +62,19 @@ def erasure(k: int, n: int) -> Erasure:
         raise ValueError(f"there is no {k}-of-{n} erasure code")
     library = _engine()
     return ZfecErasure(k, n) if library is None else IsalErasure(library, k, n)
+
+
+def primary_blocks(k: int, n: int, blocks: Mapping[K, memoryview]) -> list[memoryview]:
+    """The runs, decoded where they are missing. blocks: any k of n, of one size, by their numbers; ValueError."""
+    held: dict[int, memoryview] = dict(blocks.items())
+    missing = [number for number in range(k) if number not in held]
+    if missing:
+        length = len(next(iter(held.values())))
+        room = unwiped(length * len(missing))
+        decoded = [room[index * length : (index + 1) * length] for index in range(len(missing))]
+        erasure(k, n).decode_into(list(held.values()), list(held), decoded)
+        held |= zip(missing, decoded, strict=True)
+    return [held[number] for number in range(k)]
 
 
 def codec_name() -> str:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
 
-from grid.codec.erasure import erasure
+from grid.codec.erasure import primary_blocks
 from grid.codec.room import unwiped
 from grid.crypto.aes import CtrCipher
 from grid.crypto.hashing import BLOCK_TAG, HASH_SIZE, LeafHasher, hash_leaves
@@ -103,7 +103,9 @@ def _open_segments(
     for first in range(0, len(spans), step):
         segments, leaves = [], []
         for index in range(first, min(first + step, len(spans))):
-            runs = _primary_runs(geometry, {number: view[spans[index]] for number, view in views.items()})
+            runs = primary_blocks(
+                geometry.k, geometry.n, {number: view[spans[index]] for number, view in views.items()}
+            )
             segments.append(_cut(runs, geometry.segment_length(window.first_segment + index)))
             leaves.append((_segment_hasher, segments[-1]))
         if bad is not None:
@@ -133,21 +135,6 @@ def _compare_blocks(window: Window, index: int, hashes: bytes, bad: dict[ShareNu
     for position, number in enumerate(window.blocks):
         if not hmac.compare_digest(_leaf(hashes, position), _leaf(window.leaves[number], index)):
             bad.setdefault(number, []).append(window.first_segment + index)
-
-
-def _primary_runs(geometry: Geometry, blocks: Mapping[ShareNumber, memoryview]) -> list[memoryview]:
-    """The k primary blocks of a segment, decoded where they are missing."""
-    k = geometry.k
-    missing = [number for number in range(k) if number not in blocks]
-    if not missing:
-        return [blocks[ShareNumber(number)] for number in range(k)]
-    length = len(next(iter(blocks.values())))
-    room = unwiped(length * len(missing))
-    decoded = [room[index * length : (index + 1) * length] for index in range(len(missing))]
-    numbers = list(blocks)
-    erasure(k, geometry.n).decode_into([blocks[number] for number in numbers], numbers, decoded)
-    found = dict(zip(missing, decoded, strict=True))
-    return [found[number] if number in found else blocks[ShareNumber(number)] for number in range(k)]
 
 
 def _cut(runs: Sequence[memoryview], length: int) -> list[memoryview]:

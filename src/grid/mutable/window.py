@@ -10,12 +10,12 @@ Memory: the plaintext and the missing primary blocks; received blocks are read i
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 
 from attrs import field, frozen
 
-from grid.codec.erasure import erasure
+from grid.codec.erasure import primary_blocks
 from grid.codec.merkle import padded_leaf_count
 from grid.crypto.aes import CtrCipher
 from grid.crypto.hashing import BLOCK_TAG, LeafHasher
@@ -139,7 +139,7 @@ def _decode(window: Window) -> bytearray:
             position += raw_salt
         cipher = None if window.read_key is None else CtrCipher(data_key(window.read_key, salt))
         left = geometry.segment_length(window.first_segment + index)
-        for run in _primary_runs(geometry, {number: view[body:stop] for number, view in views.items()}):
+        for run in primary_blocks(geometry.k, geometry.n, {number: view[body:stop] for number, view in views.items()}):
             piece = run[:left]
             part = target[position : position + len(piece)]
             if cipher is None:
@@ -149,18 +149,3 @@ def _decode(window: Window) -> bytearray:
             position += len(piece)
             left -= len(piece)
     return text
-
-
-def _primary_runs(geometry: Geometry, blocks: Mapping[ShareNumber, memoryview]) -> Sequence[memoryview]:
-    """The k primary blocks of a segment, decoded where they are missing."""
-    k = geometry.k
-    missing = [number for number in range(k) if number not in blocks]
-    if not missing:
-        return [blocks[ShareNumber(number)] for number in range(k)]
-    length = len(next(iter(blocks.values())))
-    room = memoryview(bytearray(length * len(missing)))
-    decoded = [room[index * length : (index + 1) * length] for index in range(len(missing))]
-    numbers = list(blocks)
-    erasure(k, geometry.n).decode_into([blocks[number] for number in numbers], numbers, decoded)
-    found = dict(zip(missing, decoded, strict=True))
-    return [found[number] if number in found else blocks[ShareNumber(number)] for number in range(k)]
