@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from grid.placement.health import HEALTH_COUNTS
+
 Schema = dict[str, Any]
 
 _STRING: Schema = {"type": "string"}
@@ -58,17 +60,6 @@ _FILE = _pair(
 )
 _UNKNOWN = _pair("unknown", {"type": "object", "properties": {**_CAPS, "mutable": _BOOLEAN}})
 _CORRUPT = _list({"type": "array", "prefixItems": [_STRING, _STRING, _COUNT], "minItems": 3, "maxItems": 3})
-_HEALTH_COUNTS = (
-    "count-happiness",
-    "count-shares-good",
-    "count-shares-needed",
-    "count-shares-expected",
-    "count-good-share-hosts",
-    "count-wrong-shares",
-    "count-corrupt-shares",
-    "count-recoverable-versions",
-    "count-unrecoverable-versions",
-)
 _STATS_COUNTS = (
     "api-version",
     "count-immutable-files",
@@ -128,7 +119,7 @@ SCHEMAS: Mapping[str, Schema] = {
         {
             "healthy": _BOOLEAN,
             "recoverable": _BOOLEAN,
-            **dict.fromkeys(_HEALTH_COUNTS, _COUNT),
+            **dict.fromkeys(HEALTH_COUNTS, _COUNT),
             "list-corrupt-shares": _CORRUPT,
             "servers-responding": _NAMES,
             "sharemap": _map(_NAMES),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from grid.directory.deepcheck import Checked
 from grid.gateway.faults import fault_of
+from grid.placement.health import HEALTH_COUNTS
 
 Json = dict[str, object]
 
@@ -44,7 +45,7 @@ def repair_document(checked: Checked, storage_index: str, *, in_tree: bool) -> J
 def unknown_health(storage_index: str, checked: Checked) -> Json:
     """CHECK of an object whose check failed: nothing good is known of it."""
     why = str(fault_of(checked.error)) if checked.error is not None else "it was not looked at"
-    zeros = dict.fromkeys(_COUNTS, 0)
+    zeros = dict.fromkeys(HEALTH_COUNTS, 0)
     results: Mapping[str, object] = {
         "healthy": False,
         "recoverable": False,
@@ -54,16 +55,3 @@ def unknown_health(storage_index: str, checked: Checked) -> Json:
         "sharemap": {},
     }
     return {"storage-index": storage_index, "summary": f"Not checked: {why}", "results": dict(results), "error": why}
-
-
-_COUNTS = (
-    "count-happiness",
-    "count-shares-good",
-    "count-shares-needed",
-    "count-shares-expected",
-    "count-good-share-hosts",
-    "count-wrong-shares",
-    "count-corrupt-shares",
-    "count-recoverable-versions",
-    "count-unrecoverable-versions",
-)

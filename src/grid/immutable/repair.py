@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex
 from grid.errors import GridError
@@ -19,29 +19,13 @@ from grid.immutable.encode import Encoder
 from grid.immutable.get import ImmutableFile
 from grid.immutable.perform import Performer
 from grid.immutable.put import permitted, push
+from grid.placement import health
 from grid.placement.leases import LeaseMaster
 from grid.placement.order import permute
 from grid.ports import Buffer, Observer, Runtime, ServerId, ShareNumber, StorageServer, ignore_events
 
-
-@frozen(kw_only=True)
-class RepairResult:
-    """attempted: the file was not healthy. successful: it is now. before, after: the health then and now."""
-
-    attempted: bool
-    successful: bool
-    before: CheckResult
-    after: CheckResult
-
-    def to_json(self) -> dict[str, object]:
-        """The shape that 1.20's web API gives. [spec placement 10]"""
-        return {
-            "storage-index": self.before.storage_index,
-            "repair-attempted": self.attempted,
-            "repair-successful": self.successful,
-            "pre-repair-results": self.before.to_json(),
-            "post-repair-results": self.after.to_json(),
-        }
+RepairResult = health.RepairResult[CheckResult]
+"""What a repair did."""
 
 
 class _Gathering:

@@ -11,6 +11,7 @@ from attrs import field, frozen
 
 from grid.codec.base32 import encode
 from grid.mutable.versions import Place, Sighting, VersionMap, distinct_hosts, version_name
+from grid.placement import health
 from grid.placement.happiness import happiness
 from grid.ports import ServerId
 
@@ -119,24 +120,8 @@ class CheckResult:
         return (counted[0].prefix.k, counted[0].prefix.n) if counted else UNKNOWN_ENCODING
 
 
-@frozen(kw_only=True)
-class RepairResult:
-    """attempted: the file was not healthy. successful: it is now. before, after: the health then and now."""
-
-    attempted: bool
-    successful: bool
-    before: CheckResult
-    after: CheckResult
-
-    def to_json(self) -> dict[str, object]:
-        """The shape that 1.20's web API gives. [spec placement 10]"""
-        return {
-            "storage-index": self.before.storage_index,
-            "repair-attempted": self.attempted,
-            "repair-successful": self.successful,
-            "pre-repair-results": self.before.to_json(),
-            "post-repair-results": self.after.to_json(),
-        }
+RepairResult = health.RepairResult[CheckResult]
+"""What a repair did."""
 
 
 def storage_index_text(octets: bytes) -> str:

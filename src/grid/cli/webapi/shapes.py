@@ -16,6 +16,7 @@ from grid.directory.pack import Child, Target, normalize_name
 from grid.directory.walk import Visited
 from grid.errors import FormatError
 from grid.limits import MAX_CAP_LENGTH, MAX_DIRECTORY_ENTRIES
+from grid.placement.health import RepairResult
 
 _COUNTS = ("count-shares-good", "count-shares-needed", "count-shares-expected", "count-wrong-shares")
 
@@ -36,25 +37,8 @@ class RemoteHealth:
         return self._json
 
 
-@frozen(kw_only=True)
-class RemoteMended:
-    """What a gateway's repair did."""
-
-    attempted: bool
-    successful: bool
-    before: RemoteHealth
-    after: RemoteHealth
-
-    def to_json(self) -> dict[str, object]:
-        """The CHECK-AND-REPAIR object. [spec webapi 6.3]"""
-        return {
-            "storage-index": self.before.storage_index,
-            "repair-attempted": self.attempted,
-            "repair-successful": self.successful,
-            "pre-repair-results": self.before.to_json(),
-            "post-repair-results": self.after.to_json(),
-        }
-
+RemoteMended = RepairResult[RemoteHealth]
+"""What a gateway's repair did."""
 
 LITERAL_HEALTH = RemoteHealth(
     storage_index="",
