@@ -18,7 +18,7 @@ from grid.errors import GridError
 from grid.gateway.portions import SHARE, TOGETHER_SIZE, Portions
 from grid.immutable.geometry import Geometry
 from grid.immutable.get import ImmutableFile
-from grid.ports import Buffer, Clock, Observer, Runtime, ServerId, Sink, StorageServer
+from grid.ports import Buffer, Clock, CountingSink, Observer, Runtime, ServerId, Sink, StorageServer
 
 KEPT_FILES = 16
 """Files kept open: more than are looked at at once."""
@@ -142,16 +142,3 @@ class TimedSink:
         """Seconds since this was asked last."""
         waited_s, self._waited_s = self._waited_s, 0.0
         return waited_s
-
-
-class CountingSink:
-    """Passes octets on, and knows how many there were."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self.written = 0
-
-    async def write(self, data: Buffer) -> None:
-        """Take the octets."""
-        self.written += len(data)
-        await self._sink.write(data)

@@ -28,7 +28,7 @@ from grid.mutable.mapplan import MapMode
 from grid.mutable.perform import in_turn
 from grid.mutable.prefix import Prefix
 from grid.mutable.publish import WHOLE_BYTES, Release, publish
-from grid.mutable.session import CountingSink, Gathering, Session
+from grid.mutable.session import Gathering, Session
 from grid.mutable.sources import MemorySource, OverlaySource, as_source
 from grid.mutable.update import foresee_update, may_update_in_place, update_in_place
 from grid.mutable.versions import VersionMap
@@ -43,7 +43,7 @@ from grid.mutable.writing import (
     require_size,
 )
 from grid.placement.leases import LeaseMaster
-from grid.ports import Buffer, Observer, Runtime, Sink, Source, StorageServer, ignore_events
+from grid.ports import Buffer, CountingSink, Observer, Runtime, Sink, Source, StorageServer, ignore_events
 
 T = TypeVar("T")
 
@@ -178,7 +178,7 @@ class MutableFile:
             try:
                 await self._session.read(found, prefix, counting, start, max(0, stop - start))
             except (ConflictError, NotEnoughSharesError):
-                if counting.taken or attempt == REMAPS:
+                if counting.written or attempt == REMAPS:
                     raise
                 continue
             return max(0, stop - start)

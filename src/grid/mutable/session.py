@@ -56,19 +56,6 @@ class Gathering:
         self.octets += data
 
 
-class CountingSink:
-    """Passes octets on, and knows whether there were any."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self.taken = 0
-
-    async def write(self, data: Buffer) -> None:
-        """Count, and pass on."""
-        self.taken += len(data)
-        await self._sink.write(data)
-
-
 @frozen(kw_only=True, eq=False)
 class Session:
     """servers: in the file's order. encoding: how new files are encoded, and how many servers make a write safe."""

@@ -17,7 +17,7 @@ from grid.errors import GridError
 from grid.immutable.get import ImmutableFile
 from grid.immutable.getplan import GetResult
 from grid.node.client import Client
-from grid.ports import Buffer, Observer, Sink, StorageServer, ignore_events
+from grid.ports import CountingSink, Observer, Sink, StorageServer, ignore_events
 from grid.runtime import Tasks
 
 IMPATIENCE_S = 0.5
@@ -36,7 +36,7 @@ async def read_file(
     if isinstance(cap, LitCap):
         return await ImmutableFile(cap, [], client.runtime).read(sink, offset, length, observer)
     remembered = client.remembered_servers()
-    counting = _CountingSink(sink)
+    counting = CountingSink(sink)
     problem: GridError | None = None
     if remembered:
         try:
@@ -61,20 +61,8 @@ class _OvertakenError(Exception):
     """Other servers were found before any of the remembered ones had given anything."""
 
 
-class _CountingSink:
-    """A sink that knows how much it has passed on."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self.written = 0
-
-    async def write(self, data: Buffer) -> None:
-        self.written += len(data)
-        await self._sink.write(data)
-
-
 async def _unless_overtaken(
-    client: Client, remembered: list[StorageServer], sink: _CountingSink, reading: Coroutine[Any, Any, GetResult]
+    client: Client, remembered: list[StorageServer], sink: CountingSink, reading: Coroutine[Any, Any, GetResult]
 ) -> GetResult:
     task = Deferred.fromCoroutine(reading)
     overtaken: list[bool] = []
