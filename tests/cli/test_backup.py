@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import random
 from pathlib import Path
 
 import pytest
 
 from grid.node.local_grid import LocalGrid
-from tests.cli.tree_grid import TreeClient, local_files, make_tree_client
+from tests.cli.tree_grid import TreeClient, local_files, make_local_tree, make_tree_client
 
 
 @pytest.fixture
@@ -20,11 +19,7 @@ def client(local_grid: LocalGrid, tmp_path: Path) -> TreeClient:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    root = tmp_path / "tree"
-    (root / "sub" / "empty").mkdir(parents=True)
-    (root / "small").write_bytes(b"small")
-    (root / "sub" / "b\u00fc").write_bytes(random.Random(1).randbytes(3000))
-    (root / "sub" / "large").write_bytes(random.Random(2).randbytes(200_000))
+    root = make_local_tree(tmp_path / "tree")
     (root / "small").chmod(0o750)
     (root / "sub").chmod(0o700)
     for path, mtime in ((root / "small", 1_500_000_000.25), (root / "sub", 1_400_000_000.5)):

@@ -18,7 +18,7 @@ from grid.codec.netstring import pack_netstring
 from grid.directory.pack import Child, make_entry
 from grid.node.local_grid import LocalGrid
 from tests.cli.command import environment
-from tests.cli.tree_grid import TreeClient, local_files, make_tree_client
+from tests.cli.tree_grid import TreeClient, local_files, make_local_tree, make_tree_client
 
 
 @pytest.fixture
@@ -28,12 +28,7 @@ def client(local_grid: LocalGrid, tmp_path: Path) -> TreeClient:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    root = tmp_path / "tree"
-    (root / "sub" / "empty").mkdir(parents=True)
-    (root / "small").write_bytes(b"small")
-    (root / "sub" / "b\u00fc").write_bytes(random.Random(1).randbytes(3000))
-    (root / "sub" / "large").write_bytes(random.Random(2).randbytes(200_000))
-    return root
+    return make_local_tree(tmp_path / "tree")
 
 
 def test_tree_when_copied_there_and_back_is_the_same(client: TreeClient, tree: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -75,6 +76,15 @@ def make_tree_client(local_grid: LocalGrid, path: Path) -> TreeClient:
     client = TreeClient(path)
     client._use("alias", "w:")
     return client
+
+
+def make_local_tree(root: Path) -> Path:
+    """Files of three sizes, an empty directory, and a name that is not ASCII; the root."""
+    (root / "sub" / "empty").mkdir(parents=True)
+    (root / "small").write_bytes(b"small")
+    (root / "sub" / "b\u00fc").write_bytes(random.Random(1).randbytes(3000))
+    (root / "sub" / "large").write_bytes(random.Random(2).randbytes(200_000))
+    return root
 
 
 def local_files(root: Path) -> dict[str, bytes]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.tree_grid import local_files
+from tests.cli.tree_grid import local_files, make_local_tree
 from tests.interop.conftest import CONVERGENCE, LEASE_MASTER, Pair
 from tests.support.clients import GridClient, TahoeClient, run_command
 from tests.support.node_directory import tahoe_executable
@@ -46,11 +45,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A tree with everything that a snapshot tells apart."""
-    root = tmp_path / "tree"
-    (root / "sub" / "empty").mkdir(parents=True)
-    (root / "small").write_bytes(b"small")
-    (root / "sub" / "b\u00fc").write_bytes(random.Random(1).randbytes(3000))
-    (root / "sub" / "large").write_bytes(random.Random(2).randbytes(300_000))
+    root = make_local_tree(tmp_path / "tree")
     (root / "small").chmod(0o750)
     os.utime(root / "small", (1_500_000_000.25, 1_500_000_000.123456789))
     return root

@@ -9,23 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from attrs import define, field, frozen
+from attrs import define, field
 
 from tests.interop.gateways import Gateways
-from tests.support.clients import COMMAND_S, GridClient
+from tests.support.clients import COMMAND_S, Done, GridClient
 from tests.support.node_directory import grid_executable
 from tests.support.tahoe_grid import ClientSettings
 
 pytestmark = pytest.mark.interop
-
-
-@frozen
-class Done:
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
 
 
 @define

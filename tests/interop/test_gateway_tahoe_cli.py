@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from attrs import define, field, frozen
+from attrs import define, field
 
 from tests.cli.tree_grid import local_files
 from tests.interop.gateways import Gateways
-from tests.support.clients import COMMAND_S, WebClient
+from tests.support.clients import COMMAND_S, Done, WebClient
 from tests.support.exchanges import Alike
 from tests.support.grid_process import child_environment
 from tests.support.node_directory import tahoe_executable
@@ -70,15 +70,6 @@ COMMANDS: dict[str, Sequence[str]] = {
 _CLOCK = re.compile(r"\d+h \d+m \d+s|\d{4}-\d\d-\d\d_\d\d:\d\d:\d\dZ|elapsed time: .*|\d+\.\d+ (?=seconds)")
 _ENCODED = re.compile(r"(size-directories|largest-directory)(?=\W).*")
 """Entries hold times whose digits are as many as they happen to be."""
-
-
-@frozen
-class Done:
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
 
 
 @define

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from attrs import frozen
+
 from tests.support.grid_process import NodeProcess, child_environment
 from tests.support.node_directory import grid_executable, tahoe_executable
 
@@ -22,6 +24,15 @@ CHECK_STATUSES = (0, 1, 4)
 """`grid check`: healthy, not healthy, not recoverable; all with a result."""
 
 COPY_BYTES = 1 << 20
+
+
+@frozen
+class Done:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
 
 
 class CommandError(Exception):
