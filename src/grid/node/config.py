@@ -82,9 +82,9 @@ class NodeSettings:
     """Everything a configuration file says.
 
     tub_port: endpoint descriptions; () if none was given, None if disabled. tub_location: hints, may hold `AUTO`; None
-    if disabled. web_hosts: names that the web gateway answers to beside those it has anyway; `*` for any. web_drain_s: how
-    long its requests may go on when the node ends. tcp_handler: what may open TCP connections; reveal_address: whether it may do so directly. grid_managers: names and texts of the keys that
-    permit uploads. warnings: one line each for what was not understood.
+    if disabled. web_hosts: names that the web gateway answers to beside those it has anyway; `*` for any. web_drain_s:
+    how long its requests may go on when the node ends. tcp_handler: what may open TCP connections; reveal_address:
+    whether it may do so directly. grid_managers: names and texts of the keys that permit uploads.
     """
 
     nickname: str = "<unspecified>"
