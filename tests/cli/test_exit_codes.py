@@ -64,7 +64,7 @@ def test_full_server_explains_a_failed_put_before_an_unreachable_one() -> None:
     causes = [errors.PeerGoneError("x"), errors.NoSpaceError("x")]
     assert exit_code(errors.NotHappyError("x", causes=causes)) == ExitCode.NO_SPACE
     assert exit_code(errors.NotHappyError("x", causes=causes[:1])) == ExitCode.UNREACHABLE
-    assert exit_code(errors.NotHappyError("x")) == ExitCode.OTHER
+    assert exit_code(errors.NotHappyError("x")) == ExitCode.UNREACHABLE
 
 
 def _all_errors(parent: type[GridError]) -> list[type[GridError]]:

@@ -129,6 +129,20 @@ def test_furl_may_be_named_by_its_file(tmp_path: Path) -> None:
     assert FURL in (tmp_path / "c" / "private" / "introducers.yaml").read_text()
 
 
+@pytest.mark.parametrize("introducer", ["x", "pb://short@tcp:h:1/sekrit", "empty"])
+def test_introducer_that_is_none_says_where_to_find_it(
+    introducer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").touch()
+    assert main(["create", "client", "--introducer", introducer, "c"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.endswith("a running introducer has its own in private/introducer.furl\n")
+    assert "sekrit" not in said
+    assert not (tmp_path / "c").exists()
+
+
 def test_taken_place_is_an_error_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x").touch()
     assert main(["create", "client", "--introducer", FURL, str(tmp_path)]) == 1

@@ -10,6 +10,7 @@ from grid.errors import (
     CancelledError,
     GridError,
     NoServersError,
+    NoSpaceError,
     NoSuchChildError,
     NotEnoughSharesError,
     NotHappyError,
@@ -34,6 +35,16 @@ def test_unreachable_servers_are_a_reason_to_look_at_the_status() -> None:
         NotEnoughSharesError("2 shares of 3", found=2, needed=3),
     ):
         assert describe(error).startswith(f"{error}; `grid status` shows who answers")
+
+
+def test_too_few_servers_are_a_reason_to_ask_for_fewer_but_full_ones_are_not() -> None:
+    gone, full = PeerGoneError("the connection was lost"), NoSpaceError("the disk is full")
+    said = describe(NotHappyError("only 2 server(s), and 7 are asked for.", causes=[gone]))
+    assert said.startswith("only 2 server(s), and 7 are asked for; `grid status` shows who answers; where there are no")
+    assert "`grid put --happy N`" in said and "shares.happy under [client]" in said
+    assert "--happy" in describe(NotHappyError("only 2 server(s), and 7 are asked for"))
+    assert describe(NotHappyError("only 2 server(s)", causes=[full])) == "only 2 server(s)"
+    assert "--happy" not in describe(NoServersError("none"))
 
 
 def test_hint_follows_a_sentence_without_its_full_stop() -> None:

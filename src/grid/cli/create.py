@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,11 +111,19 @@ def _listening(port: str | None, location: str | None, hostname: str | None) -> 
 
 
 def _read_furl(text: str) -> str:
-    """The FURL itself, or the first line of the file of that name."""
+    """The FURL itself, or the first line of the file of that name; ConfigError if there is none."""
+    from grid.errors import ConfigError
     from grid.limits import MAX_FURL_LENGTH
     from grid.node.files import expand_home
 
     if text.startswith("pb://"):
         return text
-    with expand_home(text).open(encoding="utf-8", errors="replace") as file:
-        return file.readline(MAX_FURL_LENGTH).strip()
+    furl = ""
+    with suppress(FileNotFoundError), expand_home(text).open(encoding="utf-8", errors="replace") as file:
+        furl = file.readline(MAX_FURL_LENGTH).strip()
+    if not furl:
+        raise ConfigError(
+            f"{text} is no FURL, which begins with pb://, and no file that holds one; a running introducer has its own "
+            "in private/introducer.furl"
+        )
+    return furl

@@ -91,9 +91,6 @@ def _of_missing_shares(error: NotEnoughSharesError) -> ExitCode:
 
 
 def _of_causes(error: NotHappyError) -> ExitCode:
-    """A full server explains a failed put before an unreachable one does."""
+    """A full server explains a failed put; otherwise too few could be reached, or there are too few."""
     codes = {exit_code(cause) for cause in error.causes}
-    for code in (ExitCode.NO_SPACE, ExitCode.UNREACHABLE):
-        if code in codes:
-            return code
-    return ExitCode.OTHER
+    return ExitCode.NO_SPACE if ExitCode.NO_SPACE in codes else ExitCode.UNREACHABLE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grid.cli.exit_codes import ExitCode, exit_code
-from grid.errors import CancelledError, GridError, NoSuchChildError
+from grid.errors import CancelledError, GridError, NoSuchChildError, NotHappyError
 from grid.node.redaction import one_line
 
 _HINTS = {
@@ -11,6 +11,11 @@ _HINTS = {
     ExitCode.NOT_ENOUGH_SHARES: "; `grid status` shows who answers, and others may have the missing shares",
 }
 """What to do next, where the message of an error, which knows of no commands, does not ask the right question."""
+
+_FEWER_SERVERS = (
+    "; where there are no more servers, `grid put --happy N`, or shares.happy under [client] in the client's "
+    "configuration, asks for fewer"
+)
 
 
 def describe(error: BaseException) -> str:
@@ -22,7 +27,10 @@ def describe(error: BaseException) -> str:
             return one_line(str(error))
         case GridError():
             text = one_line(str(error)) or type(error).__name__
-            hint = _HINTS.get(exit_code(error), "")
+            code = exit_code(error)
+            hint = _HINTS.get(code, "")
+            if isinstance(error, NotHappyError) and code is ExitCode.UNREACHABLE:
+                hint += _FEWER_SERVERS
             return text.removesuffix(".") + hint if hint and not text.endswith("?") else text
         case OSError() if error.strerror:
             where = f"{error.filename}: " if isinstance(error.filename, str) else ""

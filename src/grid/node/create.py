@@ -99,7 +99,9 @@ def _create(path: Path, kind: str, lines: list[str], introducer_furl: str) -> No
         try:
             parse_furl(introducer_furl)
         except FormatError as problem:
-            raise ConfigError(f"the introducer cannot be used: {problem}") from None
+            raise ConfigError(
+                f"the introducer cannot be used: {problem}; a running introducer has its own in private/introducer.furl"
+            ) from None
     try:
         make_private_directory(path)
         if os.listdir(path):
