@@ -89,6 +89,8 @@ class RowPlan:
         self._besides = besides or {}
         self._wants = wants
         self._paces = paces
+        self._own: dict[ShareTable, list[Range]] = {}
+        self._node_numbers = wants.node_numbers
         self._copies: dict[ShareNumber, list[_Copy]] = {}
         for sighting in sightings:
             self._copies.setdefault(sighting.number, []).append(_Copy(sighting=sighting))
@@ -134,7 +136,7 @@ class RowPlan:
         by_message: dict[tuple[object, object], list[Sighting]] = {}
         for sighting in self._untried():
             by_message.setdefault((sighting.server_id, tuple(self._ranges(sighting))), []).append(sighting)
-        per_message = max(1, MESSAGE_BYTES // (HASH_SIZE * len(self._wants.node_numbers)))
+        per_message = max(1, MESSAGE_BYTES // (HASH_SIZE * len(self._node_numbers)))
         for sightings in by_message.values():
             for start in range(0, len(sightings), per_message):
                 requests.append(self._ask(sightings[start : start + per_message], now))
@@ -200,7 +202,10 @@ class RowPlan:
 
     def _ranges(self, sighting: Sighting) -> list[Range]:
         table = sighting.table
-        own = [(0, checkstring_size(self._prefix.version)), table.chain, *self._wants.ranges(table)]
+        own = self._own.get(table)
+        if own is None:
+            own = [(0, checkstring_size(self._prefix.version)), table.chain, *self._wants.ranges(table)]
+            self._own[table] = own
         return list(dict.fromkeys([*own, *self._besides.get(sighting.place, ())]))
 
     def _take(self, sighting: Sighting, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
@@ -218,7 +223,7 @@ class RowPlan:
             octets = bytes(piece)
             for index in range(len(octets) // HASH_SIZE):
                 nodes[first + index] = octets[index * HASH_SIZE : (index + 1) * HASH_SIZE]
-        missing = [node for node in self._wants.node_numbers if node not in nodes]
+        missing = [node for node in self._node_numbers if node not in nodes]
         if missing:
             raise IntegrityError("the share's block hash tree is cut short")
         self._prove(sighting, nodes, parse_chain(pieces[1]))

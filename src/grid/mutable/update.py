@@ -156,12 +156,10 @@ def _blocks_wanted(
 
     Those of which all of it has come with the map count first, and are asked for nothing.
     """
-
-    def lacks(share: Sighting) -> list[Range]:
-        ranges = [wanted for read in reads for wanted in ranges_of_read(prefix.geometry, share.table, *read)]
-        return [wanted for wanted in ranges if share.at_hand(wanted) is None]
-
-    missing = {share: lacks(share) for share in found.shares_of(prefix)}
+    held = found.shares_of(prefix)
+    # may_update_in_place has seen that the fields lie in the same places in all of them.
+    wanted = [piece for read in reads for piece in ranges_of_read(prefix.geometry, held[0].table, *read)]
+    missing = {share: [piece for piece in wanted if share.at_hand(piece) is None] for share in held}
     shares: dict[ShareNumber, Sighting] = {}
     for share in sorted(missing, key=lambda s: (bool(missing[s]), session.paces.of(s.server_id).slow, s.number)):
         shares.setdefault(share.number, share)
