@@ -8,9 +8,11 @@ from grid.caps import StorageIndex
 from grid.mutable import foresight, mdmf
 from grid.mutable.foresight import FIRST_READ, KnownFile, KnownFiles
 from grid.mutable.geometry import FormatName, Geometry
+from grid.mutable.layout import parse_header
 from grid.mutable.mapplan import MapMode
 from grid.mutable.readbatch import ranges_of_read
 from grid.mutable.session import Gathering
+from grid.mutable.update import foresee_update
 from grid.mutable.versions import VersionMap
 from grid.ports import ServerId
 from tests.mutable.foreseeing import (
@@ -179,3 +181,39 @@ def test_foresight_when_it_would_be_many_octets_or_ranges_then_is_of_the_front_o
         spread.foresee_nothing(),
     ):
         assert too_much.ranges(ServerId("a")) == [(0, mdmf.DATA_OFFSET)]
+
+
+def test_foresight_when_an_update_would_read_many_hashes_or_odd_segments_then_is_of_the_front_only() -> None:
+    def of(geometry: Geometry) -> KnownFile:
+        table = mdmf.plan_table(geometry, 294, 1216)
+        return KnownFile(geometry=geometry, table=table, holders={ServerId("a"): 1})
+
+    usual = of(Geometry.of_file(1, 2 * 10**9, 3, 10))
+    assert foresee_update(usual, 10**9, 10).everywhere
+    odd = of(Geometry(version=1, size=30_000, k=3, n=10, segment_size=3))
+    for nothing in (
+        foresee_update(usual, 2 * 10**9, 10),
+        foresee_update(usual, 2 * 10**9 + 1, 10),
+        foresee_update(usual, 0, 10**9),
+        foresee_update(odd, 100, 10),
+        odd.foresee_read(0, None),
+    ):
+        assert not nothing.everywhere and not nothing.of_holders and nothing.front == mdmf.DATA_OFFSET
+    assert odd.foresee_read(0, 900).of_holders
+
+
+def test_memory_when_one_share_lies_elsewhere_than_the_others_then_is_of_the_others() -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD, "mdmf")
+    there = known(grid, cap)
+    share = grid.share(cap, 0)
+    _, table = parse_header(share)
+    for at in (59 + 8 * 6, 59 + 8 * 7):
+        share[at + 5] ^= 0x40
+    assert parse_header(share)[1] != table
+    assert read(grid, cap, AT, 500) == OLD[AT : AT + 500]
+    after = known(grid, cap)
+    assert there is not None and after is not None
+    assert after.table == table and len(after.holders) == 3 and after.holders != there.holders
+    assert read(grid, cap, AT, 500) == OLD[AT : AT + 500]
+    assert calls(grid) == {ONCE}

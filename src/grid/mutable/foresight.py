@@ -11,17 +11,17 @@ servers for nothing where it is wrong. Memory: a few hundred octets for each of 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 from attrs import field, frozen
 
 from grid.caps import StorageIndex
-from grid.mutable.geometry import Geometry
+from grid.mutable.geometry import HASH_SIZE, Geometry
 from grid.mutable.readbatch import ranges_of_read
 from grid.mutable.table import ShareTable
-from grid.mutable.treerows import merge_ranges
+from grid.mutable.treerows import CHUNK_LEAVES, merge_ranges
 from grid.mutable.versions import VersionMap
 from grid.ports import Range, Runtime, ServerId, ShareNumber
 
@@ -61,9 +61,9 @@ class Foresight:
 
 @frozen(kw_only=True)
 class KnownFile:
-    """A file as it was last seen. table: that of all its shares.
+    """A file as it was last seen. table: that of its shares, or of most of them.
 
-    holders: servers that held k distinct shares between them, and how many each held.
+    holders: servers that held k distinct shares of that table between them, and how many of those each held.
     """
 
     geometry: Geometry
@@ -90,9 +90,14 @@ class KnownFile:
         """What a read of those octets (None: all that follow) wants. and_key: the private key as well."""
         end = self.geometry.size if length is None else min(self.geometry.size, offset + length)
         wanted = [self.table.private_key] if and_key else []
-        if offset < end <= offset + MOST_SHARE_OCTETS * self.geometry.k:
+        if offset < end and self.is_short(*self.geometry.segment_range(offset, end - offset)):
             wanted += ranges_of_read(self.geometry, self.table, offset, end - offset)
         return self.foresee([], wanted)
+
+    def is_short(self, first: int, stop: int) -> bool:
+        """Whether those segments can be so few octets of a share, hashes and all, that it is worth to look closer."""
+        share_bytes, _ = self.geometry.run_sizes(first, stop - first)
+        return share_bytes + HASH_SIZE * (stop - first) <= MOST_SHARE_OCTETS and stop - first <= CHUNK_LEAVES
 
 
 Foresee = Callable[[KnownFile], Foresight]
@@ -138,11 +143,13 @@ def _known(found: VersionMap, is_slow: Callable[[ServerId], bool]) -> KnownFile 
     best = found.best
     if best is None:
         return None
-    shares = sorted(found.shares_of(best), key=lambda share: (is_slow(share.server_id), share.number))
-    table = shares[0].table
-    # Of what is no longer than its front, the front is all; of shares that differ there is nothing to foresee.
-    if table.eof <= FIRST_READ or any(share.table != table for share in shares):
-        return None
+    tables = Counter(share.table for share in found.shares_of(best))
+    # The tables are not signed: one share that is astray, or lies, has no say.
+    table = max(tables, key=tables.__getitem__)
+    if table.eof <= FIRST_READ:
+        return None  # Its front is all of it.
+    shares = [share for share in found.shares_of(best) if share.table == table]
+    shares.sort(key=lambda share: (is_slow(share.server_id), share.number))
     held: dict[ServerId, set[ShareNumber]] = {}
     for share in shares:
         held.setdefault(share.server_id, set()).add(share.number)

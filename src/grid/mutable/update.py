@@ -17,7 +17,7 @@ from grid.codec.merkle import build_tree, padded_leaf_count
 from grid.crypto.rsa import PrivateKey
 from grid.limits import MAX_UPDATE_SEGMENTS
 from grid.mutable.blocks import EncodedRun, SegmentRun, chain_of, encode_run
-from grid.mutable.foresight import Foresight, KnownFile
+from grid.mutable.foresight import MOST_SHARE_OCTETS, Foresight, KnownFile
 from grid.mutable.geometry import HASH_SIZE, MDMF_VERSION, SALT_SIZE, Geometry
 from grid.mutable.goal import Goal, tests_of_version
 from grid.mutable.keys import encrypt_private_key
@@ -91,10 +91,10 @@ def may_update_in_place(found: VersionMap, prefix: Prefix, offset: int, length: 
 def foresee_update(known: KnownFile, offset: int, length: int) -> Foresight:
     """What an update of the file would read if it is still as it is known."""
     geometry, table = known.geometry, known.table
-    if geometry.version != MDMF_VERSION or offset > geometry.size:
+    if offset > geometry.size or geometry != Geometry.of_file(MDMF_VERSION, geometry.size, geometry.k, geometry.n):
         return known.foresee_nothing()
     change = _plan_change(geometry, offset, length)
-    if not change.is_small:
+    if not change.is_small or HASH_SIZE * (change.wants.stop - change.wants.first) > MOST_SHARE_OCTETS:
         return known.foresee_nothing()
     blocks: list[Range] = []
     for read in _reads(change, offset, length):
