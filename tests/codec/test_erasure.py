@@ -244,3 +244,17 @@ def test_primary_blocks_when_all_are_there_are_the_very_same() -> None:
 def test_primary_blocks_when_there_are_not_k_is_an_error() -> None:
     with pytest.raises(ValueError):
         primary_blocks(2, 5, {4: memoryview(b"a")})
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 200), st.integers(1, 9000))
+def test_zfec_when_it_takes_strips_makes_the_same_blocks(k: int, more: int, size: int, octets: int) -> None:
+    runs = [bytes((7 * run + 3 * place) % 251 for place in range(size)) for run in range(k)]
+    coder, n = ZfecErasure(k, k + more), k + more
+    parity, missing = room(more, size), room(min(k, more), size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(erasure_module, "_ZFEC_BYTES", octets)
+        coder.encode_into(runs, parity)
+        blocks = [*runs, *sound(parity)]
+        coder.decode_into(blocks[-k:], list(range(n))[-k:], missing)
+    assert blocks == zfec_blocks(runs, n)
+    assert sound(missing) == runs[: min(k, more)]

@@ -38,6 +38,9 @@ def test_cipher_when_text_comes_in_pieces_gives_the_pieces_of_the_whole(
         twin.crypt_into(memoryview(piece), target[place : place + len(piece)])
         place += len(piece)
     assert bytes(target) == b"\x00" + whole + b"\x00"
+    targets = [memoryview(bytearray(len(piece))) for piece in pieces]
+    CtrCipher(key, offset).crypt_each(map(memoryview, pieces), targets)
+    assert b"".join(targets) == whole
     assert CtrCipher(key, offset).crypt(whole) == b"".join(pieces)
 
 
@@ -45,6 +48,16 @@ def test_cipher_when_source_and_target_are_the_same_works_in_place() -> None:
     text = bytearray(range(251))
     CtrCipher(bytes(16), 5).crypt_into(text, text)
     assert bytes(text) == CtrCipher(bytes(16), 5).crypt(bytes(range(251)))
+
+
+@pytest.mark.parametrize("targets", [[3, 1], [2, 1], [4, 1], [3], [3, 1, 1]])
+def test_cipher_when_sources_do_not_fit_their_targets_refuses(targets: list[int]) -> None:
+    rooms = [memoryview(bytearray(size)) for size in targets]
+    if targets == [3, 1]:
+        CtrCipher(bytes(16)).crypt_each([b"abc", b"d"], rooms)
+        return
+    with pytest.raises(ValueError, match=r"octets do not go|shorter|longer"):
+        CtrCipher(bytes(16)).crypt_each([b"abc", b"d"], rooms)
 
 
 def test_cipher_when_arguments_are_wrong_refuses() -> None:

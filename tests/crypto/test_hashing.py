@@ -16,7 +16,6 @@ from grid.crypto.hashing import (
     RunningHasher,
     TaggedHasher,
     hash_blocks,
-    hash_leaves,
     hash_name,
     tagged_hash,
     tagged_pair_hash,
@@ -91,12 +90,6 @@ def test_row_of_leaves_is_the_tagged_hash_of_each(tag: bytes, items: list[bytes]
     right = b"".join(tagged_hash(tag, item) for item in items)
     assert both_ways(lambda: hasher.hash_row([memoryview(item) for item in items])) == right
     assert b"".join(hasher.hash_of(item) for item in items) == right
-
-
-@given(st.lists(st.tuples(st.binary(max_size=130), st.lists(ITEM, max_size=5)), max_size=6))
-def test_leaves_in_pieces_are_the_tagged_hash_of_the_pieces_joined(leaves: list[tuple[bytes, list[bytes]]]) -> None:
-    right = b"".join(tagged_hash(tag, b"".join(pieces)) for tag, pieces in leaves)
-    assert both_ways(lambda: hash_leaves([(LeafHasher(tag), pieces) for tag, pieces in leaves])) == right
 
 
 @given(st.binary(max_size=130), st.lists(st.tuples(ITEM, st.lists(ITEM, max_size=4)), max_size=4))

@@ -7,7 +7,10 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grid.codec import erasure as erasure_module
+from grid.codec.erasure import ZfecErasure
 from grid.codec.merkle import padded_leaf_count
+from grid.crypto.lanes import use_lanes
 from grid.errors import DamagedFileError
 from grid.immutable.layout import parse_header
 from grid.immutable.window import Window, open_window, window_sizes
@@ -56,6 +59,41 @@ def test_window_when_the_blocks_are_right_gives_the_text(numbers: list[int], fir
     assert result.text == TEXT[first * 102 : (first + count) * 102]
     ciphertext = open_window(window(numbers, first, count, key=False)).text
     assert len(ciphertext) == len(result.text) and ciphertext != result.text
+
+
+@given(st.data())
+def test_window_when_it_is_of_any_file_gives_the_text_with_the_libraries_and_without(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 12))
+    k = data.draw(st.integers(1, n))
+    text = noise(data.draw(st.integers(1, 900)))
+    file = encoded(text, k, n, data.draw(st.integers(1, 400)))
+    geometry = file.geometry
+    first = data.draw(st.integers(0, geometry.segment_count - 1))
+    count = data.draw(st.integers(1, geometry.segment_count - first))
+    whole = window(data.draw(st.permutations(range(n)))[:k], first, count, file)
+    right = text[geometry.segment_offset(first) : geometry.segment_offset(first + count)]
+    assert open_window(whole).text == right
+    use_lanes(False)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(erasure_module, "erasure", ZfecErasure)
+            assert open_window(whole).text == right
+    finally:
+        use_lanes(True)
+
+
+def test_window_when_all_blocks_are_false_names_them_all() -> None:
+    whole = window([1, 2, 5], 0, 10)
+    blocks = {number: bytes(255 - octet for octet in memoryview(run)) for number, run in whole.blocks.items()}
+    result = open_window(evolve(whole, blocks=blocks))
+    assert result.text == b"" and result.bad == {number: list(range(10)) for number in (1, 2, 5)}
+
+
+def test_window_when_a_buffer_has_not_the_size_of_the_blocks_is_refused() -> None:
+    for numbers in ([0, 1, 2], [1, 4, 6]):
+        whole = window(numbers, 0, 2)
+        with pytest.raises(ValueError, match=r"octets|lengths"):
+            open_window(evolve(whole, blocks={**whole.blocks, ShareNumber(1): bytes(67)}))
 
 
 def test_window_when_any_block_is_false_names_it_and_gives_nothing() -> None:

@@ -6,7 +6,7 @@ used by several threads at once.
 
 Cost: CPU: for each octet of a block made, k multiplications; a segment of 1 MiB at 3-of-10 takes 0.1-0.3 ms with
 ISA-L, which lets other threads run, and 6 ms with zfec, which does not. Memory: tables of 32 * k octets for
-each block made (at most 512 KiB a table), the latest few kept; zfec makes a copy of the blocks.
+each block made (at most 512 KiB a table), the latest few kept; zfec copies a megabyte at a time.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ K = TypeVar("K", bound=int)
 
 _KEPT_CODERS = 32
 _KEPT_TABLES = 64
+
+_ZFEC_BYTES = 2**20
+"""Octets of all sources that zfec is given at once: it keeps the interpreter's lock, and makes copies."""
 
 _passed_over: set[str] = set()
 """Engines that are not asked."""
@@ -101,23 +104,28 @@ class ZfecErasure:
         self._decoder = zfec.Decoder(k, n)
 
     def encode_into(self, runs: Sequence[Buffer], parity: Sequence[memoryview]) -> None:
-        """As Erasure says; makes a copy of the parity blocks."""
+        """As Erasure says; makes a copy of some of the parity at a time."""
         size = _common_size(runs, self.k, parity, self.n - self.k)
-        if size and parity:
-            made = self._encoder.encode(tuple(runs), tuple(range(self.k, self.n)))
+        for strip in self._strips(size if parity else 0):
+            made = self._encoder.encode(_cut(runs, strip), tuple(range(self.k, self.n)))
             for target, block in zip(parity, made, strict=True):
-                target[:] = block
+                target[strip] = block
 
     def decode_into(
         self, blocks: Sequence[Buffer], share_numbers: Sequence[int], missing: Sequence[memoryview]
     ) -> None:
-        """As Erasure says; makes a copy of the missing runs."""
+        """As Erasure says; makes a copy of some of the missing runs at a time."""
         wanted = _missing_numbers(share_numbers, self.k, self.n)
         size = _common_size(blocks, self.k, missing, len(wanted))
-        if size and wanted:
-            runs = self._decoder.decode(tuple(blocks), tuple(share_numbers))
+        for strip in self._strips(size if wanted else 0):
+            runs = self._decoder.decode(_cut(blocks, strip), tuple(share_numbers))
             for target, number in zip(missing, wanted, strict=True):
-                target[:] = runs[number]
+                target[strip] = runs[number]
+
+    def _strips(self, size: int) -> list[slice]:
+        """The code works octet by octet: any part of the blocks can be coded by itself."""
+        step = max(1, _ZFEC_BYTES // self.k)
+        return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
 class IsalErasure:
@@ -150,6 +158,10 @@ class IsalErasure:
 @lru_cache(_KEPT_TABLES)
 def _decode_tables(library: IsalLibrary, have: tuple[int, ...], wanted: tuple[int, ...]) -> MatrixTables:
     return library.make_tables(recovery_rows(have, wanted))
+
+
+def _cut(buffers: Sequence[Buffer], strip: slice) -> tuple[memoryview, ...]:
+    return tuple(memoryview(buffer)[strip] for buffer in buffers)
 
 
 def _common_size(sources: Sequence[Buffer], k: int, targets: Sequence[memoryview], target_count: int) -> int:

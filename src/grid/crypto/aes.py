@@ -6,6 +6,8 @@ different texts; that is the caller's affair.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CTR
@@ -45,6 +47,18 @@ class CtrCipher:
             raise ValueError(f"{len(source)} octets do not go into {len(target)}")
         if source:
             self._stream.update_into(source, target)
+
+    def crypt_each(self, sources: Iterable[Buffer], targets: Iterable[memoryview]) -> None:
+        """What crypt_into does for one source after the other, each into its target; quicker where there are many.
+
+        ValueError as there, or if they are not as many; what comes before is written then.
+        """
+        update = self._stream.update_into
+        for source, target in zip(sources, targets, strict=True):
+            if len(target) != len(source):
+                raise ValueError(f"{len(source)} octets do not go into {len(target)}")
+            if source:
+                update(source, target)
 
     def crypt(self, source: Buffer) -> bytes:
         """The source's other form."""

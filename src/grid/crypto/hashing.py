@@ -13,6 +13,7 @@ from typing import Self
 
 from grid.crypto.buffer import Buffer
 from grid.crypto.lanes import Stream, lanes
+from grid.crypto.rows import RowCut
 
 HASH_SIZE = 32
 """Octets of a whole hash; shorter ones are its front."""
@@ -100,12 +101,27 @@ class LeafHasher:
         return self._stream
 
 
-def hash_leaves(leaves: Sequence[tuple[LeafHasher, Sequence[Buffer]]]) -> bytes:
-    """The hash of each message under its tag, joined; a message comes in pieces. The longest best come first."""
-    library = lanes() if len(leaves) > 1 else None
+def hash_rows(
+    cut: RowCut,
+    shares: Sequence[Buffer],
+    leaf: LeafHasher,
+    columns: Sequence[Buffer] = (),
+    segment: LeafHasher | None = None,
+    total: int = 0,
+) -> tuple[bytes, bytes]:
+    """The hash of each piece of the shares, share after share; and that of each row's pieces of the columns, joined.
+
+    total: octets of all rows of the columns; what the last row has besides is padding. A buffer may be a share and a
+    column. All in one call of C where there are lanes. ValueError if the sizes are others.
+    """
+    cut.check(shares, columns, total)
+    library = lanes()
     if library is None:
-        return b"".join([hasher.hash_of(*pieces) for hasher, pieces in leaves])
-    return library.hash_messages([hasher._prefix() for hasher, _ in leaves], [pieces for _, pieces in leaves])
+        leaves = [leaf.hash_of(piece) for share in shares for piece in cut.pieces(share)]
+        segments = [] if segment is None else [segment.hash_of(*row) for row in cut.rows(columns, total)]
+        return b"".join(leaves), b"".join(segments)
+    shape = (cut.count, cut.size, cut.last_size)
+    return library.hash_rows(shape, shares, leaf._prefix(), columns, (segment or leaf)._prefix(), total)
 
 
 class RunningHasher:
@@ -126,6 +142,21 @@ class RunningHasher:
             return hasher.hash_row(items)
         messages = [(item,) for item in items]
         return library.hash_messages([hasher._prefix()] * len(items), messages, running=self._stream, data=data)
+
+    def update_rows(self, cut: RowCut, columns: Sequence[Buffer], total: int, hasher: LeafHasher) -> bytes:
+        """Append the pieces of row after row of the columns to what is hashed, `total` octets in all.
+
+        Returns the hash of each row's pieces joined. One thread at a time. ValueError if the sizes are others.
+        """
+        library = lanes()
+        cut.check((), columns, total)
+        if self._stream is not None and library is not None:
+            shape, tag = (cut.count, cut.size, cut.last_size), hasher._prefix()
+            return library.hash_rows(shape, (), tag, columns, tag, total, self._stream)[1]
+        for row in cut.rows(columns, total):
+            for piece in row:
+                self._inner.update(piece)
+        return hash_rows(cut, (), hasher, columns, hasher, total)[1]
 
     def digest(self) -> bytes:
         """The 32-octet hash of all data so far; more may follow."""

@@ -44,7 +44,7 @@ class LanesLibrary:
         try:
             usable = self._library.lanes_usable()
             self._start, self._hash = self._library.lanes_start, self._library.lanes_hash
-            self._join_pairs = self._library.lanes_join_pairs
+            self._hash_rows, self._join_pairs = self._library.lanes_hash_rows, self._library.lanes_join_pairs
             self._stream_size = self._library.lanes_stream_size()
         except ffi.error as problem:
             raise AttributeError(str(problem)) from None
@@ -90,6 +90,43 @@ class LanesLibrary:
             ffi.from_buffer("unsigned char[]", digests, require_writable=True),
         )
         return bytes(digests)
+
+    def hash_rows(
+        self,
+        cut: tuple[int, int, int],
+        shares: Sequence[Buffer],
+        leaf: Stream,
+        columns: Sequence[Buffer],
+        segment: Stream,
+        total: int,
+        running: Stream | None = None,
+    ) -> tuple[bytes, bytes]:
+        """The hash of each piece, share after share; and of the pieces of each row of the columns, joined.
+
+        cut: (count, size, last size) of the pieces of every buffer. total: octets of all rows of the columns together; what the
+        last row has besides is left out. Each hash is as in hash_messages. running: takes those octets, row after row.
+        The caller has checked that the buffers are as long as the cut says, and the total ends in the last row.
+        """
+        ffi = self._ffi
+        count = cut[0]
+        leaves = bytearray(_DIGEST_SIZE * count * len(shares))
+        segments = bytearray(_DIGEST_SIZE * count if columns else 0)
+        # These objects keep the buffers where they are until the call is done.
+        pointers = [[ffi.from_buffer("unsigned char[]", run) for run in runs] for runs in (shares, columns)]
+        self._hash_rows(
+            *cut,
+            leaf._state,
+            len(shares),
+            ffi.new("unsigned char *[]", pointers[0]),
+            ffi.from_buffer("unsigned char[]", leaves, require_writable=True),
+            segment._state,
+            len(columns),
+            ffi.new("unsigned char *[]", pointers[1]),
+            total,
+            ffi.from_buffer("unsigned char[]", segments, require_writable=True),
+            ffi.NULL if running is None else running._state,
+        )
+        return bytes(leaves), bytes(segments)
 
     def join_pairs(self, row: Buffer) -> bytes:
         """The row of a Merkle tree above this one, which has an even number of hashes of 32 octets. [spec immutable 7]"""
@@ -139,11 +176,17 @@ def _proves_itself(library: LanesLibrary) -> bool:
     prefixes = [library.stream(front)] * len(messages)
     made = library.hash_messages(prefixes, messages, running=running, data=text)
     right = [_double(front + b"".join(message)) for message in messages]
+    runs = [text[:70], text[70:140], text[140:210]]
+    rows = [[run[0:30] for run in runs], [run[30:60] for run in runs], [run[60:70] for run in runs]]
+    leaves, segments = library.hash_rows((3, 30, 10), runs, prefixes[0], runs, prefixes[0], 205, running)
+    joined = [b"".join(row)[: 205 - 90 * index] for index, row in enumerate(rows)]
     head, tail = b"25:Merkle tree internal node,32:", b","
     pairs = [_double(head + text[i : i + 32] + b",32:" + text[i + 32 : i + 64] + tail) for i in range(0, 192, 64)]
     return (
         made == b"".join(right)
-        and library.hash_messages([running], [[]]) == _double(b"run" + text)
+        and leaves == b"".join(_double(front + row[share]) for share in range(3) for row in rows)
+        and segments == b"".join(_double(front + row) for row in joined)
+        and library.hash_messages([running], [[]]) == _double(b"run" + text + b"".join(joined))
         and library.join_pairs(text[:192]) == b"".join(pairs)
     )
 

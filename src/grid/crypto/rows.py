@@ -1,0 +1,64 @@
+"""Buffers of one length that are cut alike: piece j of each is in row j, as the blocks of a segment are.
+
+Pure arithmetic and views; nothing is copied. hashing.py hashes what is cut so, in C where it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from grid.crypto.buffer import Buffer
+
+
+@frozen
+class RowCut:
+    """How equally long buffers are cut into rows: `count` pieces of `size` octets each, the last one of `last_size`.
+
+    ValueError unless all three are at least 1, and the last piece is no longer than the others.
+    """
+
+    count: int
+    size: int
+    last_size: int
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what would be cut into nothing."""
+        if self.count < 1 or not 1 <= self.last_size <= self.size:
+            raise ValueError(f"nothing is cut into {self.count} pieces of {self.size} and {self.last_size} octets")
+
+    @property
+    def run_size(self) -> int:
+        """Octets of one buffer."""
+        return (self.count - 1) * self.size + self.last_size
+
+    def pieces(self, run: Buffer) -> list[memoryview]:
+        """The pieces of one buffer, as views."""
+        view = memoryview(run)
+        return [view[start : start + self.size] for start in range(0, self.run_size, self.size)]
+
+    def rows(self, columns: Sequence[Buffer], total: int) -> list[list[memoryview]]:
+        """For each row its piece of every column; those of the last row end where `total` octets are reached."""
+        rows = [list(row) for row in zip(*(self.pieces(run) for run in columns), strict=True)]
+        if rows:
+            rows[-1] = _cut_off(rows[-1], total - (self.count - 1) * self.size * len(columns))
+        return rows
+
+    def check(self, shares: Sequence[Buffer], columns: Sequence[Buffer], total: int) -> None:
+        """ValueError if a buffer has another length, or `total` octets of the columns do not end in the last row."""
+        if any(len(run) != self.run_size for runs in (shares, columns) for run in runs):
+            raise ValueError(f"buffers of other lengths than {self.run_size} are not cut into rows")
+        if not 0 <= total - len(columns) * (self.count - 1) * self.size <= len(columns) * self.last_size:
+            raise ValueError(f"{total} octets of {len(columns)} columns do not end in the last row")
+
+
+def _cut_off(pieces: Sequence[memoryview], length: int) -> list[memoryview]:
+    """The pieces without what is behind the first `length` octets."""
+    kept = []
+    for piece in pieces:
+        if length <= 0:
+            break
+        kept.append(piece[:length])
+        length -= len(piece)
+    return kept
