@@ -101,6 +101,9 @@ def test_directory_when_missing_is_an_error_and_nothing_is_written(client: TreeC
     outcome = client.run("backup", tmp_path / "none", "w:x")
     assert outcome.code == 1 and "none" in outcome.err
     assert client.listing("w:") == {}
+    missing = client.run("restore", "w:x/Latest", tmp_path / "back")
+    assert (missing.code, missing.err) == (4, "grid: No such file or directory 'w:x/Latest'\n")
+    assert not (tmp_path / "back").exists()
 
 
 def test_verbose_backup_when_run_says_what_it_does(client: TreeClient, tree: Path) -> None:

@@ -110,7 +110,6 @@ REFUSED = [
     (["T/small", "T/sub/large", "w:file"], "copying multiple things requires target be a directory"),
     (["T/small", "w:none/"], "target is not a directory, but ends with a slash"),
     (["T/none", "w:x"], "No such file or directory"),
-    (["w:none", "T/x"], "No such file or directory 'w:none'"),
     (["URI:LIT:onwwc3dm", "w:"], "all source files must have names"),
     (["nobody:x", "w:x"], "Unknown alias 'nobody'"),
 ]
@@ -121,6 +120,8 @@ def test_arguments_when_they_make_no_sense_end_with_one_and_change_nothing(clien
     for arguments, message in REFUSED:
         outcome = client.run("cp", *(text.replace("T", str(tree)) if "URI" not in text else text for text in arguments))
         assert outcome.code == 1 and message in outcome.err
+    missing = client.run("cp", "w:none", tree / "x")
+    assert (missing.code, missing.err) == (4, "grid: No such file or directory 'w:none'\n")
     assert set(client.listing("w:")) == {"file"}
 
 

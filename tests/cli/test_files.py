@@ -128,6 +128,8 @@ def test_damaged_shares_are_a_matter_of_integrity(local_grid: LocalGrid, tmp_pat
 def test_too_few_servers_are_named_and_nothing_stays(local_grid: LocalGrid) -> None:
     put = grid("-d", local_grid.client, "put", "--total", "9", "--happy", "9", "-", stdin=DATA[::-1])
     assert (put.code, put.out, put.err.count("\n")) == (5, b"", 1)
+    assert "Only 5 servers are known; `grid status` shows who answers; where there are no more servers" in put.err
+    assert "`grid put --happy N`" in put.err
 
 
 def test_status_lists_every_server(local_grid: LocalGrid) -> None:
@@ -185,6 +187,7 @@ def test_servers_without_room_are_no_space(local_grid: LocalGrid) -> None:
         assert grid("up", "--dir", local_grid.path, "--detach").code == 0
         put = grid("-d", local_grid.client, "put", "--no-convergence", "-", stdin=DATA)
         assert (put.code, put.out, put.err.count("\n")) == (12, b"", 1)
+        assert put.err.endswith("The other servers have no room, or take no new shares.\n")
     finally:
         for node, text in before.items():
             (node / "grid.cfg").write_text(text)

@@ -26,6 +26,11 @@ def test_local_file_error_names_the_file() -> None:
     assert describe(FileNotFoundError(2, "No such file or directory", "a/b")) == "a/b: No such file or directory"
 
 
+def test_full_disk_is_not_taken_for_a_full_server() -> None:
+    assert describe(OSError(28, "No space left on device")) == "on this machine: No space left on device"
+    assert describe(OSError(28, "No space left on device", "a")) == "a: No space left on device"
+
+
 def test_unreachable_servers_are_a_reason_to_look_at_the_status() -> None:
     gone = PeerGoneError("the connection was lost")
     for error in (

@@ -31,6 +31,13 @@ def test_usage_when_wrong_says_what_to_write(
     assert hint in said.err
 
 
+def test_help_on_kinds_of_nodes_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["create", "--help"]) == 0
+    said = capsys.readouterr().out.partition("Commands:")[2]
+    assert "..." not in said
+    assert all(f"\n  {kind} " in said for kind in ("client", "introducer", "storage"))
+
+
 def test_usage_when_a_command_is_a_capability_does_not_repeat_it(capsys: pytest.CaptureFixture[str]) -> None:
     secret = "ubyhxs6zs4tpkuvc2lu5s2zw5q"
     assert main([f"URI:CHK:{secret}:xltrzdg7dmk4boidlqgeh2rfmnwb4b2d3fmxmqbwiy3fsbuc6nfq:3:10:1000"]) == 2

@@ -45,7 +45,7 @@ def test_node_without_a_configuration_file_has_the_defaults(tmp_path: Path) -> N
 def test_place_that_is_no_node_directory_is_a_config_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigError, match=name):
+    with pytest.raises(ConfigError, match=f"{name}.*`grid create`"):
         open_directory(tmp_path / name)
 
 

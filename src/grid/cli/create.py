@@ -27,7 +27,7 @@ def create() -> None:
     """Make a new node directory."""
 
 
-@create.command()
+@create.command(short_help="Through which clients find servers.")
 @_DIRECTORY
 @_NICKNAME
 @_PORT
@@ -44,7 +44,7 @@ def introducer(directory: str, nickname: str, port: str | None, location: str | 
     return 0
 
 
-@create.command()
+@create.command(short_help="Keeps shares of other people's files.")
 @_DIRECTORY
 @_INTRODUCER
 @_NICKNAME
@@ -79,7 +79,7 @@ def storage(
     return 0
 
 
-@create.command()
+@create.command(short_help="From which files are put and read.")
 @_DIRECTORY
 @_INTRODUCER
 @_NICKNAME

@@ -34,6 +34,8 @@ def describe(error: BaseException) -> str:
             return text.removesuffix(".") + hint if hint and not text.endswith("?") else text
         case OSError() if error.strerror:
             where = f"{error.filename}: " if isinstance(error.filename, str) else ""
+            if not where and exit_code(error) is ExitCode.NO_SPACE:
+                where = "on this machine: "  # Servers run out of room too, and say so in other words.
             return one_line(f"{where}{error.strerror}")
         case MemoryError():
             return "there is not enough memory for this"

@@ -17,7 +17,7 @@ from grid.cli.sources import FileSource
 from grid.cli.tree import Tree
 from grid.crypto.rsa import PrivateKey, import_private_key
 from grid.directory.edits import SetChild
-from grid.errors import CapError, FormatError, GridError, NoServersError, NoSpaceError, NotHappyError
+from grid.errors import CapError, FormatError, GridError, NoSpaceError, NotHappyError
 from grid.immutable.put import LIT_SIZE, Encoding, PutResult
 from grid.immutable.put import put as put_file
 from grid.mutable.geometry import FormatName
@@ -176,7 +176,7 @@ class _DirectPutting(_Putting):
         return evolve(store, encoding=self._encoding)
 
     async def put_immutable(self) -> Stored:
-        """A new immutable file; NoServersError, NoSpaceError where that is why too few servers took shares."""
+        """A new immutable file; NotHappyError, or NoSpaceError where that is why too few servers took shares."""
         servers = [] if self._source.size <= LIT_SIZE else await self._client.servers()
         try:
             result = await put_file(
@@ -193,9 +193,9 @@ class _DirectPutting(_Putting):
             if problem.causes:
                 raise
             if len(servers) < self._encoding.happy:
-                raise NoServersError(f"{problem} Only {len(servers)} servers are known.") from None
+                raise NotHappyError(f"{problem} Only {len(servers)} servers are known.") from None
             # All of them answered, and too few would take a share: they have no room, or are read-only.
-            raise NoSpaceError(str(problem)) from None
+            raise NoSpaceError(f"{problem} The other servers have no room, or take no new shares.") from None
         return Stored(cap=result.cap.to_string(), size=self._source.size, created=True, result=result)
 
 

@@ -102,7 +102,9 @@ def open_directory(path: Path) -> NodeDirectory:
             break
     else:
         if kind is None:
-            raise ConfigError(f"{path} is not a node directory: it has neither grid.cfg nor tahoe.cfg")
+            raise ConfigError(
+                f"{path} is not a node directory: it has neither grid.cfg nor tahoe.cfg; `grid create` makes one"
+            )
         file, text = path / CONFIG_NAMES[0], ""
     return NodeDirectory(
         path=path, kind=kind or NodeKind.CLIENT, config_file=file, settings=parse_config(text, str(file))

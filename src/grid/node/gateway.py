@@ -153,7 +153,7 @@ async def running_gateway(
 
     description: where to listen, as `[node] web.port` has it. storage: the node's own storage server, if it has one.
     """
-    where = f"{directory.config_file}: section [node], key web.port"
+    where = f"the place to listen (--listen, or web.port under [node] in {directory.config_file})"
     description = place_to_listen(description)
     hosts = allowed_hosts(description, directory.settings)
     view = LiveClient(client, {}, {}, Tasks())
@@ -165,7 +165,7 @@ async def running_gateway(
     try:
         port = await serverFromString(reactor, description).listen(factory)
     except (ValueError, TypeError, KeyError) as problem:
-        raise ConfigError(f"{where}: not a server endpoint") from problem
+        raise ConfigError(f"{where}: not a server endpoint, as 3456 is, or tcp:3456:interface=127.0.0.1") from problem
     except (OSError, OverflowError, CannotListenError, SSLError) as problem:
         raise ConfigError(f"{where}: cannot listen there: {one_line(str(problem))}") from problem
     url = url_of(description, port.getHost())

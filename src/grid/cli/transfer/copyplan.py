@@ -10,7 +10,7 @@ from typing import Literal
 from attrs import frozen
 
 from grid.cli.transfer.tree import Branch, Leaf
-from grid.errors import GridError
+from grid.errors import GridError, NoSuchChildError
 
 SourceKind = Literal["file", "directory", "other", "missing"]
 TargetKind = Literal["file", "directory", "missing"]
@@ -20,14 +20,22 @@ class CopyError(GridError):
     """The copy cannot be what was asked for; nothing was changed."""
 
 
+class NoSuchSourceError(CopyError, NoSuchChildError):
+    """There is nothing on the grid at the path that was to be copied."""
+
+
 @frozen(kw_only=True)
 class SourceFacts:
-    """One source argument. shown: how messages name it. name: None for a bare cap, an alias' root and `/`."""
+    """One source argument. shown: how messages name it. name: None for a bare cap, an alias' root and `/`.
+
+    is_remote: on the grid, not on this machine.
+    """
 
     shown: str
     kind: SourceKind
     name: str | None
     ends_with_slash: bool = False
+    is_remote: bool = False
 
 
 @frozen(kw_only=True)
@@ -74,7 +82,7 @@ def plan_attachment(
         if source.kind == "file" and source.name is None:
             raise CopyError(
                 "when copying into a directory, all source files must have names, "
-                f"but {_quote(source.shown)} is unnamed"
+                f"but {_quote(source.shown)} is unnamed; name the file it is to become"
             )
     return IntoDirectory(tuple(source.name for source in sources), create=target.kind == "missing")
 
@@ -121,7 +129,8 @@ def _collision(name: str) -> CopyError:
 
 def _require_usable(source: SourceFacts, recursive: bool) -> None:
     if source.kind == "missing":
-        raise CopyError(f"No such file or directory {_quote(source.shown)}")
+        message = f"No such file or directory {_quote(source.shown)}"
+        raise NoSuchSourceError(message, name=source.shown) if source.is_remote else CopyError(message)
     if source.kind == "other":
         raise CopyError(f"source {_quote(source.shown)} is neither a file nor a directory, I can't handle it")
     if source.kind == "directory" and not recursive:

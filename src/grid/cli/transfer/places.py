@@ -94,7 +94,7 @@ def describe_remote_source(place: RemotePlace, found: RemoteOrigin | None) -> So
     """What a source of the grid is."""
     kind: SourceKind = "missing" if found is None else "directory" if isinstance(found.cap, DirectoryCap) else "file"
     name = place.path[-1] if place.path else None
-    return SourceFacts(shown=place.shown, kind=kind, name=name, ends_with_slash=place.ends_with_slash)
+    return SourceFacts(shown=place.shown, kind=kind, name=name, ends_with_slash=place.ends_with_slash, is_remote=True)
 
 
 def describe_remote_target(place: RemotePlace, found: RemoteOrigin | None) -> TargetFacts:
