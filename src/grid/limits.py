@@ -65,7 +65,10 @@ MAX_LOCATION_HINTS = 64
 MAX_SLOT_WRITE = 256 * 2**20
 """Octets in one write to a mutable share: a 1.20 client sends a whole SDMF share at once."""
 
-MAX_WIRE_MESSAGE = MAX_SLOT_WRITE + 2**20
+MAX_SLOT_HEAD = 2**20
+"""Octets of all of a packed slot write but its data: tests are of headers; what is longer goes the ordinary way."""
+
+MAX_WIRE_MESSAGE = MAX_SLOT_WRITE + 2 * 2**20
 """Octets in one Foolscap message, whatever is in it: what one connection can make us buffer."""
 
 MAX_UNSENT = 64 * 2**20

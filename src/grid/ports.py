@@ -63,6 +63,7 @@ class ServerVersion:
     batched_writes: bool = False
     batched_stores: bool = False
     batched_finds: bool = False
+    packed_slots: bool = False
 
 
 def _secret() -> bytes:

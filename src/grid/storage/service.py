@@ -123,6 +123,7 @@ class StorageService:
             available_space=room,
             batched_reads=True,
             batched_writes=True,
+            packed_slots=True,
             batched_stores=True,
             batched_finds=True,
         )

@@ -45,6 +45,7 @@ VERSION = ServerVersion(
     batched_writes=True,
     batched_stores=True,
     batched_finds=True,
+    packed_slots=True,
 )
 IDENTITY = ServerIdentity(server_id=ServerId("test"), permutation_seed=b"", lease_seed=bytes(20))
 

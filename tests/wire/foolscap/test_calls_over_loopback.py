@@ -19,7 +19,9 @@ from grid.limits import READ_CALL_BYTES
 from grid.ports import ServerVersion, ShareWrite, SlotSecrets, StorageServer, TestWrite
 from tests.wire.foolscap.loopback import INDEX, LEASE, VERSION, ScriptedServer, connected, number
 
-SINGLE = evolve(VERSION, batched_reads=False, batched_writes=False, batched_stores=False, batched_finds=False)
+SINGLE = evolve(
+    VERSION, batched_reads=False, batched_writes=False, batched_stores=False, batched_finds=False, packed_slots=False
+)
 
 
 @pytest.fixture(params=["batched", "single"])

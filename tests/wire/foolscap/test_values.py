@@ -35,6 +35,7 @@ VERSION = ServerVersion(
     batched_writes=True,
     batched_stores=True,
     batched_finds=True,
+    packed_slots=True,
 )
 
 

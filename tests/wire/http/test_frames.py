@@ -13,9 +13,7 @@ from grid.wire.http.frames import (
     AnswerParser,
     Frame,
     pack_answer,
-    pack_slot_wants,
     pack_write,
-    parse_slot_wants,
     parse_write_records,
 )
 from grid.wire.http.partition import partition
@@ -102,17 +100,6 @@ def test_find_answer_when_data_is_left_out_has_none() -> None:
     parser = AnswerParser(None, [(0, 4)])
     parser.feed(b"".join(pack_answer({number(3): [], number(7): [b"data"]})))
     assert {int(share): list(map(bytes, pieces)) for share, pieces in parser.finish().items()} == {3: [], 7: [b"data"]}
-
-
-@pytest.mark.parametrize("numbers", [frozenset(), frozenset({number(0), number(255)})])
-def test_slot_wants_when_packed_parse_to_the_same(numbers: frozenset[ShareNumber]) -> None:
-    assert parse_slot_wants(pack_slot_wants(numbers, [(0, 5), (7, 0)])) == (numbers, [(0, 5), (7, 0)])
-
-
-@pytest.mark.parametrize("data", [b"", b"\0", b"\0\1", b"\1\1" + bytes(257), b"\0\0" + b"x"])
-def test_slot_wants_when_malformed_are_refused(data: bytes) -> None:
-    with pytest.raises(FormatError):
-        parse_slot_wants(data)
 
 
 def test_write_when_packed_has_its_records_and_its_data() -> None:

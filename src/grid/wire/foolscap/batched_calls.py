@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from grid.errors import FormatError, PeerError, PeerGoneError
-from grid.ports import Allocation, Buffer, Find, NewShares, Range, ShareNumber, ShareWrite, StorageIndex, StoreAnswer
+from grid.errors import DataTooLargeError, FormatError, PeerError, PeerGoneError
+from grid.limits import READ_CALL_BYTES
+from grid.ports import (
+    Allocation,
+    Buffer,
+    Find,
+    NewShares,
+    Range,
+    ShareNumber,
+    ShareWrite,
+    SlotAnswer,
+    StorageIndex,
+    StoreAnswer,
+)
 from grid.wire import batch
 from grid.wire.finds import Found, pack_finds, parse_find_answers
 from grid.wire.foolscap.calls import call, check_pieces, check_share_numbers, misbehaved
 from grid.wire.foolscap.link import Session
 from grid.wire.foolscap.schema import RIShareUpload, RIStorageServer
+from grid.wire.slots import pack_slot_wants, parse_slot_answer
 from grid.wire.stores import pack_stores, parse_store_answers
 
 
@@ -46,6 +59,49 @@ async def read_shares(
     found = _parse(answer, where)
     for number, pieces in found.items():
         check_pieces(pieces, wants.get(number, ()), where)
+    return found
+
+
+async def read_slot(
+    session: Session,
+    where: str,
+    storage_index: StorageIndex,
+    share_numbers: frozenset[ShareNumber],
+    ranges: Sequence[Range],
+) -> Mapping[ShareNumber, Sequence[Buffer]] | None:
+    """Ranges of mutable shares, in views of one message; None if they are too much for one."""
+    if sum(length for _, length in ranges) * max(1, len(share_numbers)) > READ_CALL_BYTES:
+        return None
+    try:
+        wants = pack_slot_wants(share_numbers, ranges)
+    except ValueError:
+        return None
+    try:
+        answer = await call(session.reference, RIStorageServer, where, "grid_read_slot", storage_index, wants)
+    except DataTooLargeError:
+        return None
+    return _checked(_parse(answer, where), ranges, where)
+
+
+async def write_slot(
+    session: Session, where: str, storage_index: StorageIndex, packed: tuple[bytes, bytes], ranges: Sequence[Range]
+) -> SlotAnswer:
+    """Test, and if every test holds write: one message. packed: as of pack_slot_write."""
+    sent = call(session.reference, RIStorageServer, where, "grid_write_slot", storage_index, *packed)
+    del packed  # As in `call`: only what waits to be sent keeps it.
+    answer = await sent
+    try:
+        parsed = parse_slot_answer(answer)
+    except FormatError as error:
+        raise misbehaved(error, where) from error
+    return SlotAnswer(passed=parsed.passed, data=_checked(parsed.data, ranges, where))
+
+
+def _checked(
+    found: Mapping[ShareNumber, Sequence[Buffer]], ranges: Sequence[Range], where: str
+) -> Mapping[ShareNumber, Sequence[Buffer]]:
+    for pieces in found.values():
+        check_pieces(pieces, ranges, where)
     return found
 
 

@@ -41,6 +41,7 @@ from grid.wire.foolscap.link import Link
 from grid.wire.foolscap.schema import RIStorageServer
 from grid.wire.foolscap.values import parse_version
 from grid.wire.locators import Furl
+from grid.wire.slots import pack_slot_write
 from grid.wire.status import ConnectionStatus
 from grid.wire.storequeue import store_by_steps, store_queue
 
@@ -159,6 +160,11 @@ class FoolscapServer:
         self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
         """Ranges of mutable shares; none named: all."""
+        session = await self._link.session()
+        if session.version.packed_slots:
+            found = await batched_calls.read_slot(session, self._where, storage_index, share_numbers, ranges)
+            if found is not None:
+                return found
         shares = await self._call("slot_readv", storage_index, sorted(share_numbers), _tuples(ranges))
         return checked_shares(shares, ranges, self._where)
 
@@ -170,6 +176,13 @@ class FoolscapServer:
         ranges: Sequence[Range] = (),
     ) -> SlotAnswer:
         """Test, and if every test holds write, as one step."""
+        session = await self._link.session()
+        packed = pack_slot_write(secrets, writes, ranges) if session.version.packed_slots else None
+        if packed is not None:
+            del writes
+            sent = batched_calls.write_slot(session, self._where, storage_index, packed, ranges)
+            del packed
+            return await sent
         passed, data = await self._call(
             "slot_testv_and_readv_and_writev",
             storage_index,

@@ -17,9 +17,17 @@ from foolscap.remoteinterface import RemoteMethodSchema
 from foolscap.schema import ChoiceOf, DictOf, ListOf, SetOf, TupleOf
 from foolscap.slicers.none import Nothing
 
-from grid.limits import MAX_ADVISORY_LENGTH, MAX_SHARES, MAX_SLOT_WRITE, READ_CALL_RANGES, WRITE_CALL_BYTES
+from grid.limits import (
+    MAX_ADVISORY_LENGTH,
+    MAX_SHARES,
+    MAX_SLOT_HEAD,
+    MAX_SLOT_WRITE,
+    READ_CALL_RANGES,
+    WRITE_CALL_BYTES,
+)
 from grid.wire.batch import MAX_ANSWER_SIZE, MAX_REQUEST_SIZE
 from grid.wire.finds import MAX_FIND_ANSWER, MAX_FIND_MESSAGE
+from grid.wire.slots import MAX_SLOT_ANSWER, MAX_SLOT_WANTS
 from grid.wire.stores import MAX_STORE_ANSWER, MAX_STORE_MESSAGE
 
 
@@ -111,6 +119,12 @@ class RIStorageServer(RemoteInterface):
     grid_find_each = RemoteMethodSchema(_response=octets(MAX_FIND_ANSWER), finds=octets(MAX_FIND_MESSAGE))
     grid_read_shares = RemoteMethodSchema(
         _response=octets(MAX_ANSWER_SIZE), storage_index=STORAGE_INDEX, wants=octets(MAX_REQUEST_SIZE)
+    )
+    grid_read_slot = RemoteMethodSchema(
+        _response=octets(MAX_ANSWER_SIZE), storage_index=STORAGE_INDEX, wants=octets(MAX_SLOT_WANTS)
+    )
+    grid_write_slot = RemoteMethodSchema(
+        _response=octets(MAX_SLOT_ANSWER), storage_index=STORAGE_INDEX, head=octets(MAX_SLOT_HEAD), data=SHARE_DATA
     )
     grid_store_shares = RemoteMethodSchema(_response=octets(MAX_STORE_ANSWER), stores=octets(MAX_STORE_MESSAGE))
     grid_allocate = RemoteMethodSchema(

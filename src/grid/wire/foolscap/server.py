@@ -14,9 +14,18 @@ from foolscap.api import Referenceable
 from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
-from grid.errors import FormatError
+from grid.errors import DataTooLargeError, FormatError
 from grid.limits import MAX_FILE_SIZE, MAX_SEGMENT_SIZE, READ_CALL_BYTES
-from grid.ports import Buffer, LeaseSecrets, Range, ShareKind, ShareNumber, SlotSecrets, StorageIndex, StorageServer
+from grid.ports import (
+    Buffer,
+    LeaseSecrets,
+    Range,
+    ShareKind,
+    ShareNumber,
+    SlotSecrets,
+    StorageIndex,
+    StorageServer,
+)
 from grid.wire import batch
 from grid.wire.finds import finder_of, pack_find_answers, parse_finds
 from grid.wire.foolscap.remote_errors import answer
@@ -32,6 +41,7 @@ from grid.wire.foolscap.values import (
     share_number,
     within_limits,
 )
+from grid.wire.slots import pack_slot_answer, parse_slot_wants, parse_slot_write
 from grid.wire.stores import pack_store_answers, parse_stores
 
 
@@ -180,6 +190,24 @@ class RemoteStorageServer(Referenceable):
     async def _read_shares(self, storage_index: StorageIndex, wants: bytes) -> bytes:
         found = await self._server.read_shares(storage_index, batch.parse_wants(wants))
         return batch.pack_answer(found)
+
+    def remote_grid_read_slot(self, storage_index: bytes, wants: bytes) -> Deferred[bytes]:
+        """As slot_readv, packed. [grid.wire.slots]"""
+        return answer(self._read_slot(StorageIndex(storage_index), wants))
+
+    async def _read_slot(self, storage_index: StorageIndex, wants: bytes) -> bytes:
+        found = await self._server.read_slot(storage_index, *parse_slot_wants(wants))
+        if sum(len(piece) for pieces in found.values() for piece in pieces) > READ_CALL_BYTES:
+            raise DataTooLargeError(f"a read of more than {READ_CALL_BYTES} octets at once")
+        return batch.pack_answer(found)
+
+    def remote_grid_write_slot(self, storage_index: bytes, head: bytes, data: bytes) -> Deferred[bytes]:
+        """As slot_testv_and_readv_and_writev, packed. [grid.wire.slots]"""
+        return answer(self._write_slot(StorageIndex(storage_index), head, data))
+
+    async def _write_slot(self, storage_index: StorageIndex, head: bytes, data: bytes) -> bytes:
+        secrets, writes, ranges = parse_slot_write(head, data)
+        return pack_slot_answer(await self._server.test_and_write(storage_index, secrets, writes, ranges))
 
     def remote_grid_store_shares(self, stores: bytes) -> Deferred[bytes]:
         """Whole shares of several files, packed. [grid.wire.stores]"""

@@ -12,6 +12,7 @@ from grid.limits import (
     FIND_CALL_FILES,
     MAX_SHARES,
     MAX_SLOT_SIZE,
+    MAX_SLOT_WRITE,
     MAX_VERSION_TEXT,
     READ_CALL_BYTES,
     READ_CALL_RANGES,
@@ -105,6 +106,7 @@ def pack_version(version: ServerVersion) -> dict[bytes, object]:
             b"store-bytes": STORE_CALL_BYTES,
             b"store-shares": STORE_CALL_SHARES,
             b"find-files": FIND_CALL_FILES,
+            b"slot-bytes": MAX_SLOT_WRITE,
         },
     }
 
@@ -137,6 +139,7 @@ def parse_version(version: object) -> ServerVersion:
             and _size(offers, b"store-shares", 0) >= STORE_CALL_SHARES
         ),
         batched_finds=_size(offers, b"find-files", 0) >= FIND_CALL_FILES,
+        packed_slots=_size(offers, b"slot-bytes", 0) >= MAX_SLOT_WRITE,
     )
 
 

@@ -28,16 +28,15 @@ from grid.wire.http.frames import (
     END_FRAME,
     FRAME,
     MAX_READ_BODY,
-    MAX_SLOT_READ_BODY,
     Frame,
     pack_answer,
-    parse_slot_wants,
 )
 from grid.wire.http.partition import Part, partition
 from grid.wire.http.ranges import pack_content_range, parse_range
 from grid.wire.http.refusals import RefusedError
 from grid.wire.http.routes import Endpoint
 from grid.wire.http.service import CBOR_HEADERS, OCTETS_HEADERS, Answerer, Bounds, Request
+from grid.wire.slots import MAX_SLOT_WANTS, parse_slot_wants
 
 Read = Callable[[Sequence[Range]], Awaitable[Sequence[Buffer]]]
 """Those ranges of one share; RefusedError (404) if it is not there."""
@@ -237,7 +236,7 @@ class ReadAnswers:
         return pieces
 
     async def _batched_slot_read(self, request: Request) -> None:
-        body, _ = await self._bounds.read_body(request.exchange, MAX_SLOT_READ_BODY)
+        body, _ = await self._bounds.read_body(request.exchange, MAX_SLOT_WANTS)
         numbers, ranges = parse_slot_wants(bytes(body))
         room = await self._bounds.bodies.acquire(sum(length for _, length in ranges) * max(1, len(numbers)))
         try:

@@ -13,9 +13,10 @@ from grid.wire.http import single_requests
 from grid.wire.http.asking import Asker, Entrance, Question, Reply
 from grid.wire.http.authority import UPLOAD
 from grid.wire.http.connection import Discarder, Receiver
-from grid.wire.http.frames import AnswerParser, pack_slot_wants, pack_write
+from grid.wire.http.frames import AnswerParser, pack_write
 from grid.wire.http.messages import ResponseHead
 from grid.wire.http.routes import FIND_PATH, STORE_PATH, pack_path
+from grid.wire.slots import pack_slot_wants
 from grid.wire.stores import MAX_STORE_ANSWER, pack_stores, parse_store_answers
 
 _WRITE_ERRORS = {409: ConflictingWriteError, 413: DataTooLargeError, 416: DataTooLargeError}

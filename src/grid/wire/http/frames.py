@@ -18,16 +18,15 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
 from grid.errors import FormatError
-from grid.limits import MAX_SHARES, READ_CALL_RANGES
+from grid.limits import READ_CALL_RANGES
 from grid.ports import Buffer, Range, ShareNumber, ShareWrite
-from grid.wire.batch import RECORD_SIZE, pack_ranges, parse_ranges
+from grid.wire.batch import RECORD_SIZE
 
 FRAME = struct.Struct(">BBL")
 RECORD = struct.Struct(">BQL")
 COUNT = struct.Struct(">H")
 
 MAX_READ_BODY = READ_CALL_RANGES * RECORD_SIZE
-MAX_SLOT_READ_BODY = MAX_READ_BODY + COUNT.size + MAX_SHARES
 MAX_WRITE_RECORDS = READ_CALL_RANGES
 
 
@@ -145,22 +144,6 @@ class AnswerParser:
     def _require_share_ended(self) -> None:
         if self._open or (self._found and len(self._found[self._share]) != len(self._expected)):
             raise FormatError("a batched answer that ends within a share")
-
-
-def pack_slot_wants(share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]) -> bytes:
-    """The request for those ranges of those mutable shares (none named: all)."""
-    return COUNT.pack(len(share_numbers)) + bytes(sorted(share_numbers)) + pack_ranges(ranges)
-
-
-def parse_slot_wants(data: bytes) -> tuple[frozenset[ShareNumber], list[Range]]:
-    """The shares and the ranges of pack_slot_wants; FormatError."""
-    if len(data) < COUNT.size:
-        raise FormatError("a batched read that ends within its head")
-    (count,) = COUNT.unpack_from(data)
-    numbers = data[COUNT.size : COUNT.size + count]
-    if count > MAX_SHARES or len(numbers) != count:
-        raise FormatError("a batched read of more shares than there are, or than it names")
-    return frozenset(map(ShareNumber, numbers)), parse_ranges(data[COUNT.size + count :])
 
 
 def pack_write(writes: Sequence[ShareWrite]) -> tuple[list[Buffer], int]:
