@@ -93,6 +93,18 @@ def test_empty_capability_is_called_that(tmp_path: Path, capsys: pytest.CaptureF
         assert "there is no capability" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("content", ["ubyhxs6z:sekrit", "sekrit", "CHK:sekrit", "\x1b[2Jsekrit"])
+def test_file_without_a_capability_is_refused_and_not_shown(
+    content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cap").write_text(content)
+    for command in ("get", "check", "repair"):
+        assert main(["-d", str(tmp_path), command, "--cap-file", str(tmp_path / "cap")]) == 2
+        said = capsys.readouterr().err
+        assert f"{tmp_path / 'cap'} holds no capability" in said
+        assert "sekrit" not in said and "ubyhxs6z" not in said
+
+
 def test_verify_capability_does_not_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["get", VERIFY]) == 7
     assert capsys.readouterr().err.startswith("grid: a verify capability")

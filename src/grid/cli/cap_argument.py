@@ -36,7 +36,10 @@ def take_cap(arguments: tuple[str, ...], cap_file: str | None) -> tuple[Cap, tup
 
 
 def take_text(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, tuple[str, ...]]:
-    """What stands where a capability or a path does, and the arguments after it. OSError or click.UsageError."""
+    """What stands where a capability or a path does, and the arguments after it.
+
+    A file holds a capability, or a path below one: CapError if not, which shows nothing of it. OSError, click.UsageError.
+    """
     rest = arguments
     if cap_file is not None:
         with Path(cap_file).open(encoding="ascii", errors="replace") as file:
@@ -49,4 +52,14 @@ def take_text(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, tu
             text = sys.stdin.read(MAX_CAP_LENGTH + 2)
     if not text.strip():
         raise click.UsageError("there is no capability, only nothing, where one is needed")
+    if cap_file is not None:
+        _require_cap(text, cap_file)
     return text.strip(), rest
+
+
+def _require_cap(text: str, cap_file: str) -> None:
+    from grid.caps import has_cap_prefix
+    from grid.errors import CapError
+
+    if not has_cap_prefix(text.strip()):
+        raise CapError(f"{cap_file} holds no capability, which begins with URI:; the name of an alias is an argument")
