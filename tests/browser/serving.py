@@ -21,9 +21,10 @@ from twisted.protocols.basic import LineReceiver
 
 from grid.directory.filestore import FileStore
 from grid.errors import PeerGoneError
-from grid.gateway.gateway import Gateway, GatewaySettings, ServerView
+from grid.gateway.gateway import Gateway, GatewaySettings
 from grid.gateway.guards import LOOPBACK_HOSTS
 from grid.gateway.server import GatewayFactory
+from grid.gateway.serverview import ServerView
 from grid.gateway.site import make_routes
 from grid.immutable.put import Encoding
 from grid.placement.leases import LeaseMaster

@@ -14,10 +14,11 @@ from twisted.internet.endpoints import TCP4ServerEndpoint, connectProtocol
 from twisted.internet.protocol import Protocol
 
 from grid.directory.filestore import FileStore
-from grid.gateway.gateway import Gateway, GatewaySettings, ServerView
+from grid.gateway.gateway import Gateway, GatewaySettings
 from grid.gateway.guards import LOOPBACK_HOSTS
 from grid.gateway.routing import Handler
 from grid.gateway.server import GatewayFactory
+from grid.gateway.serverview import ServerView
 from grid.gateway.site import make_routes
 from grid.immutable.put import Encoding
 from grid.placement.leases import LeaseMaster

@@ -18,9 +18,10 @@ from twisted.internet.protocol import Protocol
 from twisted.python.failure import Failure
 
 from grid.directory.filestore import FileStore
-from grid.gateway.gateway import Gateway, GatewaySettings, ServerView
+from grid.gateway.gateway import Gateway, GatewaySettings
 from grid.gateway.routing import Handler, Routes
 from grid.gateway.server import GatewayFactory
+from grid.gateway.serverview import ServerView
 from grid.gateway.site import make_routes
 from grid.immutable.put import Encoding
 from grid.placement.leases import LeaseMaster

@@ -18,7 +18,6 @@ from grid.gateway.pages.directory import DirectoryView, render_directory, render
 from grid.gateway.pages.info import render_info
 from grid.gateway.pages.links import object_path
 from grid.gateway.pages.tree_operation import render_tree_operation
-from grid.gateway.webpages import server_rows
 
 
 def view_of(
@@ -55,7 +54,7 @@ def check_page(exchange: Exchange, document: Mapping[str, object], return_to: st
     """What a check, or a check and repair, has found. document: as JSON has it."""
     root, *names = exchange.segments[1:]
     path = object_path(root.removesuffix("\n"), names)
-    return page(render_check_results(document, server_rows(exchange.gateway), path, return_to))
+    return page(render_check_results(document, exchange.gateway.client.servers(), path, return_to))
 
 
 def operation_page(

@@ -19,6 +19,7 @@ from grid.gateway.history import History
 from grid.gateway.logstream import LogStreams
 from grid.gateway.openfiles import OpenFiles
 from grid.gateway.recordedstore import RecordedStore
+from grid.gateway.serverview import ServerView
 from grid.gateway.statistics import Statistics
 from grid.gateway.storagestatus import StorageView
 from grid.gateway.traffic import Traffic
@@ -43,21 +44,6 @@ class GatewaySettings:
     incidents_directory: Path | None = None
     max_concurrent: int = 1000
     drain_s: float = 60.0
-
-
-@frozen(kw_only=True)
-class ServerView:
-    """What is known of a storage server. status: one line."""
-
-    server_id: str
-    nickname: str
-    is_connected: bool
-    status: str
-    version: str | None = None
-    available_space: int | None = None
-    last_received_at: float | None = None
-    transport: str = ""
-    latency_s: float | None = None
 
 
 class ClientView(Protocol):

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from grid.gateway.answers import Answer, AnyAnswer, modern_json, page, redirect
 from grid.gateway.exchange import Exchange
 from grid.gateway.faults import BadRequest, NotFound
-from grid.gateway.gateway import Gateway, ServerView
+from grid.gateway.gateway import Gateway
 from grid.gateway.pages import assets
 from grid.gateway.pages.operations import render_operation, render_operations
-from grid.gateway.pages.servers import ServerRow, render_servers
+from grid.gateway.pages.servers import render_servers
 from grid.gateway.pages.welcome import render_welcome
 from grid.gateway.routing import Handler, allow
+from grid.gateway.serverview import ServerView
 
 _FOR_EVER = "public, max-age=31536000, immutable"
 
@@ -30,12 +31,12 @@ def routes(gateway: Gateway) -> Mapping[str, Handler]:
         settings = gateway.settings
         introducers = gateway.client.introducers()
         return page(
-            render_welcome(server_rows(gateway), introducers, needed=settings.happy, nickname=settings.nickname)
+            render_welcome(gateway.client.servers(), introducers, needed=settings.happy, nickname=settings.nickname)
         )
 
     async def servers(exchange: Exchange) -> AnyAnswer:
         allow(exchange, "GET", "HEAD")
-        return page(render_servers(server_rows(gateway), gateway.client.introducers()))
+        return page(render_servers(gateway.client.servers(), gateway.client.introducers()))
 
     return {"": root, "servers": servers, "assets": asset}
 
@@ -94,23 +95,6 @@ async def asset(exchange: Exchange) -> AnyAnswer:
     if exchange.headers.get("if-none-match") == tag:
         return Answer(304, kind, b"", headers)
     return Answer(200, kind, octets, headers)
-
-
-def server_rows(gateway: Gateway) -> list[ServerRow]:
-    """The servers as pages show them."""
-    return [
-        ServerRow(
-            server_id=server.server_id,
-            nickname=server.nickname,
-            is_connected=server.is_connected,
-            status=server.status,
-            version=server.version,
-            available_space=server.available_space,
-            last_received_at=server.last_received_at,
-            latency_s=server.latency_s,
-        )
-        for server in gateway.client.servers()
-    ]
 
 
 def server_names(gateway: Gateway) -> dict[str, str]:

@@ -20,9 +20,10 @@ from twisted.internet.error import CannotListenError
 from grid.directory.filestore import FileStore
 from grid.errors import ConfigError, GridError, PeerTimeoutError
 from grid.gateway.blacklist import Blacklist
-from grid.gateway.gateway import Gateway, GatewaySettings, ServerView
+from grid.gateway.gateway import Gateway, GatewaySettings
 from grid.gateway.guards import AllowedHosts
 from grid.gateway.server import GatewayFactory
+from grid.gateway.serverview import ServerView
 from grid.gateway.site import make_site
 from grid.gateway.storagestatus import StorageView
 from grid.node.client import Client

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from grid.gateway.pages.check_results import render_check_results
-from grid.gateway.pages.servers import ServerRow
+from grid.gateway.serverview import ServerView
 from tests.gateway.pages.hostile import HOSTILE, require_harmless
 
 
@@ -28,8 +28,8 @@ def checked(**results: Any) -> dict[str, Any]:
     return {"storage-index": "si", "summary": "Not Healthy", "results": found | results}
 
 
-def server(name: str, nickname: str, problem: str | None = None) -> ServerRow:
-    return ServerRow(
+def server(name: str, nickname: str, problem: str | None = None) -> ServerView:
+    return ServerView(
         server_id=name,
         nickname=nickname,
         is_connected=problem is None,

@@ -6,16 +6,17 @@ import pytest
 
 from grid.gateway.operation import Operation
 from grid.gateway.pages.operations import render_operation, render_operations
-from grid.gateway.pages.servers import ServerRow, render_servers
+from grid.gateway.pages.servers import render_servers
 from grid.gateway.pages.statistics import render_statistics
 from grid.gateway.pages.tree_operation import render_tree_operation
 from grid.gateway.pages.welcome import render_welcome
+from grid.gateway.serverview import ServerView
 from grid.gateway.timeline import Row, Timeline
 from tests.gateway.pages.hostile import HOSTILE, require_harmless
 
 
-def server(name: str, connected: bool = True) -> ServerRow:
-    return ServerRow(
+def server(name: str, connected: bool = True) -> ServerView:
+    return ServerView(
         server_id=f"v0-{name}",
         nickname=name,
         is_connected=connected,

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from grid.gateway.pages.directory import check_form
 from grid.gateway.pages.health import health_card
 from grid.gateway.pages.markup import tag
-from grid.gateway.pages.servers import ServerRow
 from grid.gateway.pages.shell import document
+from grid.gateway.serverview import ServerView
 
 
 def render_check_results(
-    checked: Mapping[str, object], known: Sequence[ServerRow], path: str, return_to: str | None = None
+    checked: Mapping[str, object], known: Sequence[ServerView], path: str, return_to: str | None = None
 ) -> str:
     """checked: as programs get it. known: all servers. path: of the object; return_to: where to go back to."""
     back = tag("p", tag("a", "Back", href=return_to or path, class_="button quiet"))

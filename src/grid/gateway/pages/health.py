@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from grid.gateway.pages.markup import Markup, join, tag
-from grid.gateway.pages.servers import ServerRow
 from grid.gateway.pages.shell import card, facts, notice
+from grid.gateway.serverview import ServerView
 
 _CELL, _GAP, _NAMES = 26, 4, 130
 _MAX_SERVERS, _MAX_SHARES = 100, 256
@@ -17,7 +17,7 @@ _MAX_SERVERS, _MAX_SHARES = 100, 256
 Json = Mapping[str, object]
 
 
-def health_card(checked: Json, known: Sequence[ServerRow], buttons: Markup | None = None) -> Markup:
+def health_card(checked: Json, known: Sequence[ServerView], buttons: Markup | None = None) -> Markup:
     """Results of a check, or of a check and repair. known: all servers, those that gave no answer included."""
     parts: list[object] = []
     if "post-repair-results" in checked:
@@ -38,7 +38,7 @@ def _repair_notice(checked: Json) -> Markup:
     return notice("bad", tag("p", "The repair did not bring back all shares. See which servers are away."))
 
 
-def _results(checked: Json, known: Sequence[ServerRow]) -> Markup:
+def _results(checked: Json, known: Sequence[ServerView]) -> Markup:
     results = _object(checked.get("results"))
     if "sharemap" not in results:
         return notice("good", tag("p", "Healthy: there are no shares that could be lost."))
@@ -67,12 +67,12 @@ def _results(checked: Json, known: Sequence[ServerRow]) -> Markup:
     )
 
 
-def _answered(results: Json, silent: Sequence[ServerRow]) -> str:
+def _answered(results: Json, silent: Sequence[ServerView]) -> str:
     count = len(_list(results.get("servers-responding")))
     return f"{count} of {count + len(silent)}" if silent else str(count)
 
 
-def _silent(results: Json, known: Sequence[ServerRow]) -> list[ServerRow]:
+def _silent(results: Json, known: Sequence[ServerView]) -> list[ServerView]:
     """The servers that are known and said nothing, in the order of their names."""
     heard = {str(server) for server in _list(results.get("servers-responding"))}
     heard |= {server for server, _ in _holdings(results)}
@@ -80,7 +80,7 @@ def _silent(results: Json, known: Sequence[ServerRow]) -> list[ServerRow]:
     return sorted(missing, key=lambda row: (row.nickname, row.server_id))
 
 
-def _silent_list(silent: Sequence[ServerRow]) -> Markup | None:
+def _silent_list(silent: Sequence[ServerView]) -> Markup | None:
     """Each server that gave no answer, with what is known of it."""
     if not silent:
         return None
@@ -94,7 +94,7 @@ def _silent_list(silent: Sequence[ServerRow]) -> Markup | None:
     return tag("div", tag("p", words), tag("ul", entries), class_="silent-servers")
 
 
-def share_picture(results: Json, known: Sequence[ServerRow]) -> Markup:
+def share_picture(results: Json, known: Sequence[ServerView]) -> Markup:
     """An SVG: a row for every server, a column for every share; and the same as a table for those who do not see it."""
     names = {row.server_id: row.nickname for row in known if row.nickname}
     held = _holdings(results)
@@ -168,7 +168,7 @@ def _server_row(
     return tag("g", *cells)
 
 
-def _silent_row(index: int, row: ServerRow, labels: Sequence[str]) -> Markup:
+def _silent_row(index: int, row: ServerView, labels: Sequence[str]) -> Markup:
     y, shown = index * (_CELL + _GAP) + 2, row.nickname or row.server_id
     why = "no answer" if row.is_connected else "not connected"
     cells = [_name(shown, y)]

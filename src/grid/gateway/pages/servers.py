@@ -4,34 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import frozen
-
 from grid.gateway.pages.figures import duration_text, size_text, time_text
 from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.shell import document, nothing_here, notice
+from grid.gateway.serverview import ServerView
 
 
-@frozen(kw_only=True)
-class ServerRow:
-    """What is known of a server. status: one line. available_space: octets."""
-
-    server_id: str
-    nickname: str
-    is_connected: bool
-    status: str
-    version: str | None = None
-    available_space: int | None = None
-    last_received_at: float | None = None
-    latency_s: float | None = None
-
-
-def connected_text(servers: Sequence[ServerRow]) -> str:
+def connected_text(servers: Sequence[ServerView]) -> str:
     """How many of them there are."""
     connected = sum(server.is_connected for server in servers)
     return f"{connected} of {len(servers)} {'server' if len(servers) == 1 else 'servers'} connected"
 
 
-def render_servers(servers: Sequence[ServerRow], introducers: Sequence[str]) -> str:
+def render_servers(servers: Sequence[ServerView], introducers: Sequence[str]) -> str:
     """All servers known, those that are connected first."""
     if not servers:
         table = nothing_here(
@@ -55,13 +40,13 @@ def render_servers(servers: Sequence[ServerRow], introducers: Sequence[str]) -> 
     return document("Servers", tag("h1", "Servers"), _lead(servers), warning, table, listed, here="/servers")
 
 
-def _lead(servers: Sequence[ServerRow]) -> Markup:
+def _lead(servers: Sequence[ServerView]) -> Markup:
     space = sum(server.available_space or 0 for server in servers if server.is_connected)
     free = f", {size_text(space)} free" if space else ""
     return tag("p", f"{connected_text(servers)}{free}.", class_="lead")
 
 
-def _row(server: ServerRow) -> Markup:
+def _row(server: ServerView) -> Markup:
     state = "good" if server.is_connected else "bad"
     word = "Connected" if server.is_connected else "Not connected"
     detail = tag("small", server.status) if server.status and server.status != word else None

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grid.gateway.pages.markup import Markup, tag
-from grid.gateway.pages.servers import ServerRow, connected_text
+from grid.gateway.pages.servers import connected_text
 from grid.gateway.pages.shell import button, card, document, hidden, notice
+from grid.gateway.serverview import ServerView
 
 
-def render_welcome(servers: Sequence[ServerRow], introducers: Sequence[str], *, needed: int, nickname: str = "") -> str:
+def render_welcome(
+    servers: Sequence[ServerView], introducers: Sequence[str], *, needed: int, nickname: str = ""
+) -> str:
     """needed: servers that storing a file takes. introducers: a line on each."""
     connected = sum(server.is_connected for server in servers)
     state = tag("p", tag("a", connected_text(servers), href="/servers"), class_="lead")
