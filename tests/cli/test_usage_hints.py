@@ -31,6 +31,16 @@ def test_usage_when_wrong_says_what_to_write(
     assert hint in said.err
 
 
+def test_help_says_where_to_begin(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "`grid up --detach`" in capsys.readouterr().out
+
+
+def test_help_on_a_put_says_where_its_encoding_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["put", "--help"]) == 0
+    assert "shares.needed, shares.happy and shares.total" in " ".join(capsys.readouterr().out.split())
+
+
 def test_help_on_kinds_of_nodes_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["create", "--help"]) == 0
     said = capsys.readouterr().out.partition("Commands:")[2]

@@ -125,7 +125,12 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
     ctx.exit()
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="To begin, `grid up --detach` makes a grid on this machine and says what to do with it. "
+    "`grid COMMAND --help` says more of a command.",
+)
 @click.option(
     "-d", "--node-directory", "node_directory", metavar="NODEDIR", envvar="GRID_NODE_DIR",
     help="The client directory to use (or GRID_NODE_DIR; default ~/.grid).",

@@ -41,6 +41,9 @@ def put(
 
     REMOTE is a path to link the file at (directories that are missing are made; what is there is replaced, a mutable
     file gets new contents), or the write capability of a mutable file.
+
+    K, H and N are shares.needed, shares.happy and shares.total of the client directory where they are not given; `grid
+    status` shows them.
     """
     from grid.cli.client_command import open_home
     from grid.cli.progress import ProgressDisplay
