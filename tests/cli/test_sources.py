@@ -71,6 +71,6 @@ def test_pipe_is_spooled_where_nobody_else_can_see_it(tmp_path: Path) -> None:
 
 
 def test_missing_file_and_directory_are_os_errors(tmp_path: Path) -> None:
-    for name in (tmp_path / "missing", tmp_path):
-        with pytest.raises(OSError, match=r"directory"), open_source(str(name), tmp_path / "spool"):
+    for name, words in ((tmp_path / "missing", "No such file or directory"), (tmp_path, "directory; `grid cp -r`")):
+        with pytest.raises(OSError, match=words), open_source(str(name), tmp_path / "spool"):
             pass

@@ -107,8 +107,8 @@ def test_device_is_written_to_and_not_replaced() -> None:
 
 
 def test_directory_and_missing_folder_are_refused(tmp_path: Path) -> None:
-    for name in (tmp_path, tmp_path / "missing" / "t"):
-        with pytest.raises(OSError, match=r"directory"), open_target(str(name)):
+    for name, words in ((tmp_path, "name a file in it"), (tmp_path / "missing" / "t", "No such file or directory")):
+        with pytest.raises(OSError, match=words), open_target(str(name)):
             pass
 
 

@@ -5,6 +5,7 @@ Reads happen on the pool, never on the event loop.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -62,6 +63,8 @@ def open_source(name: str, spool_directory: Path) -> Iterator[BinaryIO]:
         with os.fdopen(os.dup(0), "rb") as stdin, _spool(stdin, spool_directory) as spooled:
             yield spooled
         return
+    if Path(name).is_dir():
+        raise IsADirectoryError(errno.EISDIR, "Is a directory; `grid cp -r` and `grid backup` store one", name)
     with Path(name).open("rb") as file:
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             yield file

@@ -60,7 +60,9 @@ def open_target(name: str | None) -> Iterator[int]:
         with _beside(target, stat.S_IMODE(mode)) as descriptor:
             yield descriptor
     else:
-        # A device or a pipe is written to, a directory refuses.
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "Is a directory; name a file in it", name)
+        # A device or a pipe is written to.
         descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC)
         try:
             yield descriptor
