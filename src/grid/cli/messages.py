@@ -13,8 +13,8 @@ _HINTS = {
 """What to do next, where the message of an error, which knows of no commands, does not ask the right question."""
 
 _FEWER_SERVERS = (
-    "; where there are no more servers, `grid put --happy N`, or shares.happy under [client] in the client's "
-    "configuration, asks for fewer"
+    "; where there are no more servers, shares.happy under [client] in the client's configuration asks for fewer, "
+    "as does `grid put --happy N`"
 )
 
 
