@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,18 @@ def test_choice_when_a_server_is_slow_or_busy_takes_another() -> None:
     servers[1].outstanding_bytes = 10**8
     shares = [held(peer, number) for number, peer in enumerate(servers)]
     assert [share.number for share in choose(shares, wanted=2)] == [2, 3]
+
+
+@pytest.mark.parametrize(("k", "right"), [(3, 3), (60, 0)])
+def test_choice_when_the_primary_is_on_a_somewhat_slower_server_depends_on_what_parity_costs(
+    k: int, right: int
+) -> None:
+    near, far = peers(2)
+    far.latency_s = 1.5 * near.latency_s
+    shares = [held(far, 0), held(near, k)]
+    assert [share.number for share in choose(shares, wanted=1, k=k, size=1)] == [right]
+    far.latency_s = 3 * near.latency_s
+    assert [share.number for share in choose(shares, wanted=1, k=k, size=1)] == [k]
 
 
 def test_choice_when_a_share_was_read_before_stays_with_it() -> None:
