@@ -116,7 +116,9 @@ class VersionMap:
 
     def without_pieces(self) -> VersionMap:
         """The same map, to be kept: of each share no more than its head."""
-        return evolve(self, sightings=[evolve(share, pieces={}) if share.pieces else share for share in self.sightings])
+        # A head may be a view of the whole message, and would keep it.
+        lean = [evolve(s, head=bytes(s.head), pieces={}) if s.pieces else s for s in self.sightings]
+        return evolve(self, sightings=lean)
 
     def places(self) -> dict[Place, Sighting | BadShare]:
         """Everything found, by place."""
