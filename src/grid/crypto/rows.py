@@ -47,8 +47,9 @@ class RowCut:
 
     def check(self, shares: Sequence[Buffer], columns: Sequence[Buffer], total: int) -> None:
         """ValueError if a buffer has another length, or `total` octets of the columns do not end in the last row."""
-        if any(len(run) != self.run_size for runs in (shares, columns) for run in runs):
-            raise ValueError(f"buffers of other lengths than {self.run_size} are not cut into rows")
+        size = self.run_size
+        if any(len(run) != size for runs in (shares, columns) for run in runs):
+            raise ValueError(f"buffers of other lengths than {size} are not cut into rows")
         if not 0 <= total - len(columns) * (self.count - 1) * self.size <= len(columns) * self.last_size:
             raise ValueError(f"{total} octets of {len(columns)} columns do not end in the last row")
 

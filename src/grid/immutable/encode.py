@@ -22,7 +22,8 @@ from grid.codec.merkle import build_tree, prove_leaf, tree_root
 from grid.codec.netstring import pack_netstring
 from grid.codec.room import unwiped
 from grid.crypto.aes import CtrCipher
-from grid.crypto.hashing import BLOCK_TAG, LeafHasher, RunningHasher, TaggedHasher
+from grid.crypto.hashing import BLOCK_TAG, LeafHasher, RunningHasher, TaggedHasher, hash_rows
+from grid.crypto.rows import RowCut
 from grid.errors import FormatError, IntegrityError
 from grid.immutable.geometry import HASH_SIZE, Geometry
 from grid.immutable.layout import (
@@ -123,7 +124,7 @@ class FinishedEncoding:
     ueb_hash: bytes = field(repr=bytes.hex)
     _blank_tree: bytes = field(repr=False)
     _crypttext_tree: bytes = field(repr=False)
-    _share_tree: bytes = field(repr=False)
+    _share_nodes: Sequence[bytes] = field(repr=False)
     _block_leaves: Sequence[Buffer] = field(repr=False)
 
     @property
@@ -149,9 +150,9 @@ class FinishedEncoding:
         """
         geometry, layout = self.geometry, self.layout
         block_tree = build_tree(self._block_leaves[share_number])
-        chain = pack_chain(share_number, geometry.n, tree_nodes(self._share_tree))
+        chain = pack_chain(share_number, geometry.n, self._share_nodes)
         length = pack_ueb_length(layout, len(self.ueb))
-        root = self._share_tree[:HASH_SIZE]
+        root = self._share_nodes[0]
         prove_leaf(root, geometry.n, share_number, block_tree[:HASH_SIZE], parse_chain(chain))
         pieces = [self._blank_tree, self._crypttext_tree, block_tree, chain, length, self.ueb]
         if parse_ueb_length(layout, length) != len(self.ueb) or self._ends(pieces) != self._planned_ends():
@@ -219,10 +220,9 @@ class Encoder:
             if cipher is not None:
                 cipher.crypt_into(source[start : start + len(unpadded)], unpadded)
             blocks = self._code_segment(segment, parity, position * geometry.block_size, run_size)
-            hashes = self._block_hasher.hash_row(blocks)
-            for share_number in range(geometry.n):
-                row, leaf = share_number * count + position, share_number * HASH_SIZE
-                block_leaves[row * HASH_SIZE : (row + 1) * HASH_SIZE] = hashes[leaf : leaf + HASH_SIZE]
+            row = RowCut(1, len(blocks[0]), len(blocks[0]))
+            hashes, _ = hash_rows(row, blocks, self._block_hasher)
+            _put_column(block_leaves, position, count, hashes)
         return EncodedBatch(
             geometry=geometry,
             first_segment=first_segment,
@@ -280,7 +280,7 @@ class Encoder:
             ueb_hash=ueb_hash(ueb),
             blank_tree=bytes(geometry.tree_size),
             crypttext_tree=crypttext_tree,
-            share_tree=share_tree,
+            share_nodes=tree_nodes(share_tree),
             block_leaves=self._block_leaves,
         )
 
@@ -324,6 +324,14 @@ class Encoder:
         coded = [parity[start : start + length] for start in range(offset, (n - k) * run_size, run_size)]
         self._coder.encode_into(primary, coded)
         return primary + coded
+
+
+def _put_column(rows: memoryview, position: int, row_length: int, hashes: bytes) -> None:
+    """Put one hash into each row of hashes, all at the same position: a word of all of them at a time."""
+    words = HASH_SIZE // 8
+    target, source = rows.cast("Q"), memoryview(hashes).cast("Q")
+    for word in range(words):
+        target[position * words + word :: row_length * words] = source[word::words]
 
 
 def tree_nodes(tree: Buffer) -> list[bytes]:
