@@ -188,8 +188,11 @@ class Performer:
                 self._uploads.pop((request.server_id, share), None)
 
     async def _abort_server(self, server_id: ServerId) -> None:
+        """All at once: whoever stops waiting has still told the server of each."""
+        tasks = Tasks()
         for upload, shares in self._take_uploads([key for key in self._uploads if key[0] == server_id]):
-            await upload.abort(shares)
+            tasks.start(upload.abort(shares))
+        await tasks.wait()
 
     def _take_uploads(self, keys: Sequence[tuple[ServerId, ShareNumber]]) -> list[tuple[Upload, list[ShareNumber]]]:
         """These shares by upload; they are not ours to write to any more."""
