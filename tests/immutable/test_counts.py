@@ -170,10 +170,10 @@ def test_put_when_all_is_well_costs_one_message_per_server_and_batch() -> None:
 
 def test_put_when_the_file_is_large_writes_one_message_per_server_and_batch() -> None:
     grid = ScriptedGrid()
-    data = noise(20_000_000)
+    data = noise(30_000_000)
     grid.put(data)
     batches = grid.virtual.cpu.calls.count("encode_segments")
-    assert batches == -(-20 // 5)
+    assert batches == -(-29 // 9)
     for server in grid.servers:
         assert server.calls.count("write") == batches
         assert server.calls.count("close") == 1

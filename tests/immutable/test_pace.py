@@ -50,8 +50,8 @@ def test_window_when_the_line_is_long_and_narrow_stays_at_its_least() -> None:
 
 
 def test_window_when_bandwidth_times_delay_lies_between_follows_it() -> None:
-    last = run(Pace(3), rate=40e6, delay_s=0.12, batches=40)[-1]
-    assert 40e6 * 0.12 < last < WINDOW_BYTES
+    last = run(Pace(3), rate=90e6, delay_s=0.12, batches=40)[-1]
+    assert 90e6 * 0.12 < last < WINDOW_BYTES
     assert last > LEAST_BYTES
 
 

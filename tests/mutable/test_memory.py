@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from grid.batchsizes import LIVE_BYTES, WRITE_BYTES
+from grid.batchsizes import LIVE_BYTES, READ_BYTES, WRITE_BYTES
 from grid.caps import KnownCap
 from grid.mutable import publish, readplan, streamplan
 from grid.ports import Buffer, TestWrite
@@ -131,7 +131,7 @@ def test_read_when_the_consumer_is_slow_then_holds_a_window(stored: tuple[Mutabl
             await super().write(data)  # type: ignore[arg-type]
 
     sink = Slow(source)
-    with at_most(2 * readplan.WINDOW_BYTES + 8 * MEBIBYTE):
+    with at_most(2 * (readplan.WINDOW_BYTES + READ_BYTES)):
         assert grid.run(grid.open(cap.read_cap()).read(sink)) == SIZE
     assert sink.taken == SIZE
 

@@ -4,7 +4,7 @@ Synchronous and pure; drive.py runs it. Text leaves in order, each octet proven,
 answer carries the share's checkstring, and a share that has moved on is left, not blamed. A bad share costs that share.
 
 Cost: round trips: one message per server and batch, several batches in flight; none for what came with the map.
-Network: k blocks a segment, and each chunk's hashes once a share. Memory: WINDOW_BYTES of blocks and of text.
+Network: k blocks a segment, and each chunk's hashes once a share. Memory: WINDOW_BYTES and a batch, of blocks and of text.
 CPU: one pool call a batch.
 """
 
