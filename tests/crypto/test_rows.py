@@ -9,7 +9,7 @@ from attrs import frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.crypto.hashing import LeafHasher, RunningHasher, hash_name, hash_rows, tagged_hash
+from grid.crypto.hashing import LeafHasher, hash_name, hash_rows, tagged_hash
 from grid.crypto.lanes import use_lanes
 from grid.crypto.rows import RowCut
 
@@ -44,14 +44,9 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(cut, shares, columns, len(columns) * cut.run_size - left_out)
 
 
-def hashes(case: Case) -> tuple[bytes, bytes, bytes, bytes]:
-    """What the code makes of a case: leaves, segments, segments beside the running hash, and that one."""
-    leaf, segment, running = LeafHasher(LEAF), LeafHasher(SEGMENT), RunningHasher(b"running")
-    leaves, segments = hash_rows(case.cut, case.shares, leaf, case.columns, segment, case.total)
-    beside = b""
-    for _ in range(2):
-        beside = running.update_rows(case.cut, case.columns, case.total, segment)
-    return leaves, segments, beside, running.digest()
+def hashes(case: Case) -> tuple[bytes, bytes]:
+    """What the code makes of a case."""
+    return hash_rows(case.cut, case.shares, LeafHasher(LEAF), case.columns, LeafHasher(SEGMENT), case.total)
 
 
 @given(cases())
@@ -60,7 +55,7 @@ def test_rows_when_hashed_are_hashed_as_one_piece_after_the_other(case: Case) ->
     pieces = [share[index * size : (index + 1) * size] for share in case.shares for index in range(count)]
     leaves = b"".join(tagged_hash(LEAF, piece) for piece in pieces)
     segments = b"".join(tagged_hash(SEGMENT, row) for row in case.segments())
-    right = leaves, segments, segments, tagged_hash(b"running", 2 * b"".join(case.segments()))
+    right = leaves, segments
     assert hashes(case) == right
     use_lanes(False)
     try:
@@ -104,8 +99,5 @@ def test_rows_when_sizes_do_not_fit_the_cut_are_refused(
     try:
         with pytest.raises(ValueError, match=r"rows|last row"):
             hash_rows(RowCut(2, 3, 2), shares, LeafHasher(LEAF), columns, LeafHasher(SEGMENT), total)
-        if not shares:
-            with pytest.raises(ValueError, match=r"rows|last row"):
-                RunningHasher(b"running").update_rows(RowCut(2, 3, 2), columns, total, LeafHasher(SEGMENT))
     finally:
         use_lanes(True)

@@ -143,21 +143,6 @@ class RunningHasher:
         messages = [(item,) for item in items]
         return library.hash_messages([hasher._prefix()] * len(items), messages, running=self._stream, data=data)
 
-    def update_rows(self, cut: RowCut, columns: Sequence[Buffer], total: int, hasher: LeafHasher) -> bytes:
-        """Append the pieces of row after row of the columns to what is hashed, `total` octets in all.
-
-        Returns the hash of each row's pieces joined. One thread at a time. ValueError if the sizes are others.
-        """
-        library = lanes()
-        cut.check((), columns, total)
-        if self._stream is not None and library is not None:
-            shape, tag = (cut.count, cut.size, cut.last_size), hasher._prefix()
-            return library.hash_rows(shape, (), tag, columns, tag, total, self._stream)[1]
-        for row in cut.rows(columns, total):
-            for piece in row:
-                self._inner.update(piece)
-        return hash_rows(cut, (), hasher, columns, hasher, total)[1]
-
     def digest(self) -> bytes:
         """The 32-octet hash of all data so far; more may follow."""
         library = lanes()

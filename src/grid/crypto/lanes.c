@@ -142,11 +142,6 @@ SHA_CODE static void hash_two(uint32_t *state, const uint8_t *data, uint32_t *st
 
 #if HAVE_LANES
 
-/* How runs of octets are cut: into `count` pieces of `size` octets, the last one of `last_size`. */
-struct cut {
-    size_t count, size, last_size;
-};
-
 /* A lane works through one message: the octets behind a prefix, in pieces, a step of whole blocks at a time. */
 enum end { END_OPEN, END_PADDED, END_OUTER, END_DONE };
 
@@ -158,9 +153,8 @@ struct lane {
     const uint8_t *const *pieces;
     const size_t *sizes;
     size_t pieces_left;
-    const struct cut *cut; /* if there is one, piece after piece of `runs`, across all of them, until none is `left` */
-    const uint8_t *const *runs;
-    size_t run_count, run, row;
+    const uint8_t *const *runs; /* if there are any, the `size` octets at `offset` of each, until none is `left` */
+    size_t offset, size;
     uint64_t left;
     const uint8_t *piece; /* what is left of the present piece */
     size_t piece_size;
@@ -190,8 +184,7 @@ static void pad(struct lane *lane, uint64_t total)
 /* To the next piece; 0 once there is none. */
 static int next_piece(struct lane *lane)
 {
-    const struct cut *cut = lane->cut;
-    if (!cut) {
+    if (!lane->runs) {
         if (!lane->pieces_left)
             return 0;
         lane->pieces_left--;
@@ -201,15 +194,9 @@ static int next_piece(struct lane *lane)
     }
     if (!lane->left)
         return 0;
-    lane->piece = lane->runs[lane->run] + lane->row * cut->size;
-    lane->piece_size = lane->row + 1 < cut->count ? cut->size : cut->last_size;
-    if (lane->piece_size > lane->left)
-        lane->piece_size = lane->left;
+    lane->piece = *lane->runs++ + lane->offset;
+    lane->piece_size = lane->left < lane->size ? lane->left : lane->size;
     lane->left -= lane->piece_size;
-    if (++lane->run == lane->run_count) {
-        lane->run = 0;
-        lane->row++;
-    }
     return 1;
 }
 
@@ -300,25 +287,22 @@ static void begin(struct lane *lane, const struct lanes_stream *prefix, const ui
     uint64_t size = 0;
     for (size_t i = 0; i < piece_count; i++)
         size += sizes[i];
-    lane->cut = NULL;
+    lane->runs = NULL;
     lane->pieces = pieces;
     lane->sizes = sizes;
     lane->pieces_left = piece_count;
     start(lane, prefix, size, stream, digest);
 }
 
-/* A message of `size` octets: the pieces of one row of the runs after the other, from `row` on. */
-static void begin_rows(struct lane *lane, const struct lanes_stream *prefix, const struct cut *cut,
-                       const uint8_t *const *runs, size_t run_count, size_t row, uint64_t size,
-                       struct lanes_stream *stream, uint8_t *digest)
+/* A message of `left` octets: the `size` octets at `offset` of one run after the other. There are runs enough for it. */
+static void begin_row(struct lane *lane, const struct lanes_stream *prefix, const uint8_t *const *runs, size_t offset,
+                      size_t size, uint64_t left, uint8_t *digest)
 {
-    lane->cut = cut;
     lane->runs = runs;
-    lane->run_count = run_count;
-    lane->run = 0;
-    lane->row = row;
-    lane->left = size;
-    start(lane, prefix, size, stream, digest);
+    lane->offset = offset;
+    lane->size = size;
+    lane->left = left;
+    start(lane, prefix, left, NULL, digest);
 }
 
 static void work(struct lane *a, struct lane *b)
@@ -420,32 +404,27 @@ EXPORT void lanes_join_pairs(const uint8_t *children, size_t count, uint8_t *par
 /* Hash what is cut into rows: piece j of a run, of `size` octets or, the last of `count`, `last_size`, is in row j.
  * Each piece of the shares is a message behind `leaf`, that in row j of share i to leaves[32 * (i * count + j)]. The
  * pieces of the columns in one row, joined, are a message behind `segment`, to segments[32 * j]. All segments together
- * have `total` octets, which end in the last row, maybe before its end; without columns there are none. `running`, if
- * there is one, takes all segments, and goes on behind them. */
+ * have `total` octets, which end in the last row, maybe before its end; without columns there are none. */
 EXPORT void lanes_hash_rows(size_t count, size_t size, size_t last_size, const struct lanes_stream *leaf,
                             size_t share_count, const uint8_t *const *shares, uint8_t *leaves,
                             const struct lanes_stream *segment, size_t column_count, const uint8_t *const *columns,
-                            size_t total, uint8_t *segments, struct lanes_stream *running)
+                            size_t total, uint8_t *segments)
 {
 #if HAVE_LANES
-    const struct cut cut = {count, size, last_size};
-    const size_t first_share = column_count ? 1 : 0, row_size = column_count * size;
+    const size_t first_share = column_count ? 1 : 0;
     struct lane lanes[2];
     size_t row = 0, next = 0; /* A row's segment comes before its pieces: both lanes read the same octets at a time. */
     lanes[0].end = lanes[1].end = END_DONE;
-    if (running)
-        begin_rows(&lanes[0], running, &cut, columns, column_count, 0, total, running, NULL);
     for (;;) {
         for (int i = 0; i < 2; i++)
             while (lanes[i].end == END_DONE && row < count && first_share + share_count) {
-                const int last = row + 1 == count;
-                const size_t share = next - first_share;
+                const size_t offset = row * size, share = next - first_share;
+                const size_t piece = row + 1 < count ? size : last_size;
+                const uint64_t segment_size = row + 1 < count ? column_count * size : total - column_count * offset;
                 if (next < first_share)
-                    begin_rows(&lanes[i], segment, &cut, columns, column_count, row,
-                               last ? total - row * row_size : row_size, NULL, segments + 32 * row);
+                    begin_row(&lanes[i], segment, columns, offset, piece, segment_size, segments + 32 * row);
                 else
-                    begin_rows(&lanes[i], leaf, &cut, shares + share, 1, row, last ? last_size : size, NULL,
-                               leaves + 32 * (share * count + row));
+                    begin_row(&lanes[i], leaf, shares + share, offset, piece, piece, leaves + 32 * (share * count + row));
                 if (++next == first_share + share_count) {
                     next = 0;
                     row++;
@@ -457,6 +436,6 @@ EXPORT void lanes_hash_rows(size_t count, size_t size, size_t last_size, const s
     }
 #else
     (void)count, (void)size, (void)last_size, (void)leaf, (void)share_count, (void)shares, (void)leaves;
-    (void)segment, (void)column_count, (void)columns, (void)total, (void)segments, (void)running;
+    (void)segment, (void)column_count, (void)columns, (void)total, (void)segments;
 #endif
 }

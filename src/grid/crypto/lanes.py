@@ -99,13 +99,12 @@ class LanesLibrary:
         columns: Sequence[Buffer],
         segment: Stream,
         total: int,
-        running: Stream | None = None,
     ) -> tuple[bytes, bytes]:
         """The hash of each piece, share after share; and of the pieces of each row of the columns, joined.
 
         cut: (count, size, last size) of the pieces of every buffer. total: octets of all rows of the columns together; what the
-        last row has besides is left out. Each hash is as in hash_messages. running: takes those octets, row after row.
-        The caller has checked that the buffers are as long as the cut says, and the total ends in the last row.
+        last row has besides is left out. Each hash is as in hash_messages. The caller has checked that the buffers are as long
+        as the cut says, and the total ends in the last row.
         """
         ffi = self._ffi
         count = cut[0]
@@ -124,7 +123,6 @@ class LanesLibrary:
             ffi.new("unsigned char *[]", pointers[1]),
             total,
             ffi.from_buffer("unsigned char[]", segments, require_writable=True),
-            ffi.NULL if running is None else running._state,
         )
         return bytes(leaves), bytes(segments)
 
@@ -178,7 +176,7 @@ def _proves_itself(library: LanesLibrary) -> bool:
     right = [_double(front + b"".join(message)) for message in messages]
     runs = [text[:70], text[70:140], text[140:210]]
     rows = [[run[0:30] for run in runs], [run[30:60] for run in runs], [run[60:70] for run in runs]]
-    leaves, segments = library.hash_rows((3, 30, 10), runs, prefixes[0], runs, prefixes[0], 205, running)
+    leaves, segments = library.hash_rows((3, 30, 10), runs, prefixes[0], runs, prefixes[0], 205)
     joined = [b"".join(row)[: 205 - 90 * index] for index, row in enumerate(rows)]
     head, tail = b"25:Merkle tree internal node,32:", b","
     pairs = [_double(head + text[i : i + 32] + b",32:" + text[i + 32 : i + 64] + tail) for i in range(0, 192, 64)]
@@ -186,7 +184,7 @@ def _proves_itself(library: LanesLibrary) -> bool:
         made == b"".join(right)
         and leaves == b"".join(_double(front + row[share]) for share in range(3) for row in rows)
         and segments == b"".join(_double(front + row) for row in joined)
-        and library.hash_messages([running], [[]]) == _double(b"run" + text + b"".join(joined))
+        and library.hash_messages([running], [[]]) == _double(b"run" + text)
         and library.join_pairs(text[:192]) == b"".join(pairs)
     )
 
