@@ -27,6 +27,9 @@ from grid.mutable.writeplan import HOPELESS_S, SLOWEST_RATE, STALL_FACTOR, STALL
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
 
+FIRST_PART = 6
+"""The first batch is so many times smaller than the others: it claims the places while the next one is encoded."""
+
 IN_FLIGHT = 2
 """Messages on their way to a server that has shown that the place is ours: while it waits for its disk, the next one comes."""
 
@@ -124,7 +127,9 @@ class StreamPlan:
         for (server_id, number), tests in goal.items():
             self._servers.setdefault(server_id, _Server(shares={})).shares[number] = tests
         self._wanted = frozenset(number for _, number in goal)
-        self._count = max(1, WRITE_BYTES // (job.geometry.n * job.geometry.stride))
+        stripe = job.geometry.n * job.geometry.stride
+        self._first_count = max(1, WRITE_BYTES // FIRST_PART // stripe)
+        self._count = max(1, WRITE_BYTES // stripe)
         self._next = 0
         self._reading: _Batch | None = None
         self._read: tuple[_Batch, Buffer] | None = None
@@ -245,7 +250,8 @@ class StreamPlan:
         geometry = self._geometry
         if self._reading is not None or self._read is not None or self._next >= geometry.segment_count:
             return []
-        first, count = self._next, min(self._count, geometry.segment_count - self._next)
+        first = self._next
+        count = min(self._count if first else self._first_count, geometry.segment_count - first)
         share_bytes, text_bytes = geometry.run_sizes(first, count)
         live = sum(batch.share_bytes for batch in self._batches)
         if live and live + share_bytes * geometry.n > LIVE_BYTES:
