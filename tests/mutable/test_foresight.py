@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 
 import pytest
+from attrs import evolve
 
 from grid.caps import StorageIndex
 from grid.mutable import foresight, mdmf
@@ -15,6 +16,7 @@ from grid.mutable.layout import parse_header
 from grid.mutable.mapplan import MapMode
 from grid.mutable.readbatch import ranges_of_read
 from grid.mutable.session import Gathering
+from grid.mutable.table import SIGNATURE_SIZE, ShareTable
 from grid.mutable.update import foresee_update
 from grid.mutable.versions import VersionMap
 from grid.ports import Buffer, Range, ServerId, ShareNumber
@@ -240,3 +242,64 @@ def test_memory_when_one_share_lies_elsewhere_than_the_others_then_is_of_the_oth
     assert after.table == table and len(after.holders) == 3 and after.holders != there.holders
     assert read(grid, cap, AT, 500) == OLD[AT : AT + 500]
     assert calls(grid) == {ONCE}
+
+
+def tiny_table(table: ShareTable) -> ShareTable:
+    """One that its file may have, with no room for keys."""
+    start, end = mdmf.HEADER_SIZE, mdmf.HEADER_SIZE + SIGNATURE_SIZE
+    tree = end + table.data[1]
+    return ShareTable(
+        private_key=(start, 0),
+        chain=(start, 0),
+        signature=(start, SIGNATURE_SIZE),
+        public_key=(end, 0),
+        data=(end, table.data[1]),
+        block_tree=(tree, table.block_tree[1]),
+        eof=tree + table.block_tree[1],
+    )
+
+
+def test_memory_when_one_server_shows_many_shares_that_lie_elsewhere_then_is_of_the_others() -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD, "mdmf")
+    found = grid.run(grid.open(cap)._session.find(MapMode.READ))
+    liar, *honest = found.sightings
+    lies = [evolve(liar, number=ShareNumber(number), table=tiny_table(liar.table)) for number in range(10)]
+    files = KnownFiles()
+    files.note(index_of(cap), evolve(found, sightings=[*lies, *honest]), lambda _: False)
+    there = files.get(index_of(cap))
+    assert there is not None and there.table == liar.table and liar.server_id not in there.holders
+
+
+@pytest.mark.parametrize("format", ["sdmf", "mdmf"])
+def test_memory_when_as_many_servers_say_another_table_then_is_of_the_standard_one(format: FormatName) -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD[:200_000], format)
+    found = grid.run(grid.open(cap)._session.find(MapMode.READ))
+    standard = found.sightings[0].table
+    odd = evolve(standard, chain=(standard.chain[0], standard.chain[1] + 34))
+    half = [evolve(share, table=odd) if place < 5 else share for place, share in enumerate(found.sightings)]
+    for sightings in (half, half[::-1]):
+        files = KnownFiles()
+        files.note(index_of(cap), evolve(found, sightings=sightings), lambda _: False)
+        there = files.get(index_of(cap))
+        assert there is not None and there.table == standard
+
+
+def test_memory_when_every_table_has_keys_that_fit_nowhere_then_has_the_one_of_most_servers() -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD, "mdmf")
+    found = grid.run(grid.open(cap)._session.find(MapMode.READ))
+    table = found.sightings[0].table
+    odd = evolve(table, private_key=(table.private_key[0], 5000))
+    files = KnownFiles()
+    files.note(index_of(cap), evolve(found, sightings=[evolve(s, table=odd) for s in found.sightings]), lambda _: False)
+    there = files.get(index_of(cap))
+    assert there is not None and there.table == odd
+
+
+def test_front_when_the_table_leaves_no_room_for_keys_then_holds_usual_keys_all_the_same() -> None:
+    geometry = Geometry.of_file(1, 10 * 2**20, 3, 10)
+    table = tiny_table(mdmf.plan_table(geometry, 294, 1216))
+    there = KnownFile(geometry=geometry, table=table, holders={ServerId("a"): 3})
+    assert there.foresee_nothing().front == foresight.USUAL_FRONT == mdmf.DATA_OFFSET

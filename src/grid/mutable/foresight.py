@@ -18,7 +18,10 @@ from weakref import WeakKeyDictionary
 from attrs import field, frozen
 
 from grid.caps import StorageIndex
+from grid.errors import FormatError
+from grid.mutable import mdmf
 from grid.mutable.geometry import HASH_SIZE, Geometry
+from grid.mutable.layout import plan_table
 from grid.mutable.readbatch import ranges_of_read
 from grid.mutable.table import ShareTable
 from grid.mutable.treerows import CHUNK_LEAVES, merge_ranges
@@ -27,6 +30,9 @@ from grid.ports import Range, Runtime, ServerId, ShareNumber
 
 FIRST_READ = 16384
 """Octets asked for of every share: the header and the keys, and all of a directory of a hundred names."""
+
+USUAL_FRONT = mdmf.DATA_OFFSET
+"""No less is asked for, whatever an unsigned table says: a header and the usual keys end there in either format."""
 
 MOST_FILES = 512
 """Files that are remembered, those met last."""
@@ -61,7 +67,7 @@ class Foresight:
 
 @frozen(kw_only=True)
 class KnownFile:
-    """A file as it was last seen. table: that of its shares, or of most of them.
+    """A file as it was last seen. table: that of its shares, or the one that most servers show.
 
     holders: servers that held k distinct shares of that table between them, and how many of those each held.
     """
@@ -72,7 +78,7 @@ class KnownFile:
 
     def foresee(self, everywhere: Sequence[Range], of_holders: Sequence[Range]) -> Foresight:
         """Those ranges of every share, and those of k shares; only the front if they are many octets."""
-        front = min(FIRST_READ, self.table.data[0])
+        front = min(FIRST_READ, max(USUAL_FRONT, self.table.data[0]))
         ranges = [merge_ranges([wanted for wanted in some if sum(wanted) > front]) for some in (everywhere, of_holders)]
         both = merge_ranges([*ranges[0], *ranges[1]])
         octets = sum(size for _, size in both)
@@ -143,9 +149,10 @@ def _known(found: VersionMap, is_slow: Callable[[ServerId], bool]) -> KnownFile 
     best = found.best
     if best is None:
         return None
-    tables = Counter(share.table for share in found.shares_of(best))
-    # The tables are not signed: one share that is astray, or lies, has no say.
-    table = max(tables, key=tables.__getitem__)
+    # The tables are not signed: one server that is astray, or lies, has no say, however many shares it shows.
+    said = dict.fromkeys((share.server_id, share.table) for share in found.shares_of(best))
+    servers = Counter(table for _, table in said)
+    table = max(servers, key=lambda table: (servers[table], _is_standard(table, best.geometry)))
     if table.eof <= FIRST_READ:
         return None  # Its front is all of it.
     shares = [share for share in found.shares_of(best) if share.table == table]
@@ -160,3 +167,10 @@ def _known(found: VersionMap, is_slow: Callable[[ServerId], bool]) -> KnownFile 
             seen |= held[share.server_id]
             holders[share.server_id] = len(held[share.server_id])
     return KnownFile(geometry=best.geometry, table=table, holders=holders)
+
+
+def _is_standard(table: ShareTable, geometry: Geometry) -> bool:
+    try:
+        return table == plan_table(geometry, table.public_key[1], table.private_key[1])
+    except FormatError:
+        return False
