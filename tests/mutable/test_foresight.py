@@ -190,7 +190,7 @@ def test_foresight_when_it_would_be_many_octets_or_ranges_then_is_of_the_front_o
     table = mdmf.plan_table(geometry, 294, 1216)
 
     def of(holders: dict[ServerId, int]) -> KnownFile:
-        return KnownFile(geometry=geometry, table=table, holders=holders)
+        return KnownFile(geometry=geometry, table=table, holders=holders, crowd=max(holders.values()))
 
     spread = of({ServerId("a"): 1, ServerId("b"): 1, ServerId("c"): 1})
     near = spread.foresee_read(SEGMENT, 2 * SEGMENT)
@@ -211,7 +211,7 @@ def test_foresight_when_it_would_be_many_octets_or_ranges_then_is_of_the_front_o
 def test_foresight_when_an_update_would_read_many_hashes_or_odd_segments_then_is_of_the_front_only() -> None:
     def of(geometry: Geometry) -> KnownFile:
         table = mdmf.plan_table(geometry, 294, 1216)
-        return KnownFile(geometry=geometry, table=table, holders={ServerId("a"): 1})
+        return KnownFile(geometry=geometry, table=table, holders={ServerId("a"): 1}, crowd=1)
 
     usual = of(Geometry.of_file(1, 2 * 10**9, 3, 10))
     assert foresee_update(usual, 10**9, 10).everywhere
@@ -301,5 +301,40 @@ def test_memory_when_every_table_has_keys_that_fit_nowhere_then_has_the_one_of_m
 def test_front_when_the_table_leaves_no_room_for_keys_then_holds_usual_keys_all_the_same() -> None:
     geometry = Geometry.of_file(1, 10 * 2**20, 3, 10)
     table = tiny_table(mdmf.plan_table(geometry, 294, 1216))
-    there = KnownFile(geometry=geometry, table=table, holders={ServerId("a"): 3})
+    there = KnownFile(geometry=geometry, table=table, holders={ServerId("a"): 3}, crowd=3)
     assert there.foresee_nothing().front == foresight.USUAL_FRONT == mdmf.DATA_OFFSET
+
+
+def test_foresight_when_a_server_that_is_no_holder_has_many_shares_then_counts_what_it_would_send() -> None:
+    grid = MutableGrid(2, Shape(k=1, n=10, happy=1))
+    cap = grid.create(OLD, "mdmf")
+    found = grid.run(grid.open(cap)._session.find(MapMode.READ))
+    few, many = (server.identity.server_id for server in grid.servers)
+    sightings = [evolve(share, server_id=many if share.number else few) for share in found.sightings]
+    files = KnownFiles()
+    files.note(index_of(cap), evolve(found, sightings=sightings), {many}.__contains__)
+    there = files.get(index_of(cap))
+    assert there is not None and there.holders.keys() == {few}
+    data, size = there.table.data[0], foresight.MOST_SHARE_OCTETS
+    assert not there.foresee([(data, size)], [(data, size)]).of_holders
+    assert there.foresee([(data, size // 9)], [(data, size)]).of_holders == [(data, size)]
+    both = there.foresee([(data, size // 4)], [(data, size // 4)])
+    assert both.ranges(many) == both.ranges(few) == [(0, mdmf.DATA_OFFSET)]
+    part = foresight.MOST_MESSAGE_OCTETS // 9
+    assert there.foresee([(data, part)], []).ranges(many)[1:] == [(data, part)]
+
+
+def test_foresight_when_a_server_has_shares_of_another_table_too_then_counts_them() -> None:
+    grid = MutableGrid(2, Shape(k=1, n=10, happy=1))
+    cap = grid.create(OLD, "mdmf")
+    found = grid.run(grid.open(cap)._session.find(MapMode.READ))
+    one, other = (server.identity.server_id for server in grid.servers)
+    share = found.sightings[0]
+    odd = evolve(share, server_id=one, table=tiny_table(share.table))
+    sightings = [evolve(share, server_id=server_id) for server_id in (one, other)]
+    sightings += [evolve(odd, number=ShareNumber(number)) for number in range(20, 28)]
+    files = KnownFiles()
+    files.note(index_of(cap), evolve(found, sightings=sightings), lambda _: False)
+    there = files.get(index_of(cap))
+    assert there is not None and there.holders == {one: 9}
+    assert not there.foresee([], [(there.table.data[0], foresight.MOST_SHARE_OCTETS)]).of_holders

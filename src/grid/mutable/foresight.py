@@ -5,8 +5,9 @@ the octets that will be wanted if they are still the same. Such octets are prove
 version whose front came with them; where the memory is wrong they are of no use, and nothing else is lost.
 See docs/decisions/0094-questions-asked-early.md.
 
-Cost: round trips: one less where the memory is right. Network: up to MOST_MESSAGE_OCTETS from each of at most k
-servers for nothing where it is wrong. Memory: a few hundred octets for each of MOST_FILES files.
+Cost: round trips: one less where the memory is right. Network: up to MOST_MESSAGE_OCTETS for nothing where it
+is wrong, from each of at most k servers, and what every share is asked for from all; more from a server that has gained
+shares since. Memory: a few hundred octets for each of MOST_FILES files.
 """
 
 from __future__ import annotations
@@ -69,12 +70,14 @@ class Foresight:
 class KnownFile:
     """A file as it was last seen. table: that of its shares, or the one that most servers show.
 
-    holders: servers that held k distinct shares of that table between them, and how many of those each held.
+    holders: servers that held k distinct shares of that table between them, and how many shares each held in all. crowd:
+    the most that any server held.
     """
 
     geometry: Geometry
     table: ShareTable
     holders: Mapping[ServerId, int] = field(repr=False)
+    crowd: int
 
     def foresee(self, everywhere: Sequence[Range], of_holders: Sequence[Range]) -> Foresight:
         """Those ranges of every share, and those of k shares; only the front if they are many octets."""
@@ -82,9 +85,10 @@ class KnownFile:
         ranges = [merge_ranges([wanted for wanted in some if sum(wanted) > front]) for some in (everywhere, of_holders)]
         both = merge_ranges([*ranges[0], *ranges[1]])
         octets = sum(size for _, size in both)
-        crowd = max(self.holders.values(), default=1)
-        too_much = octets > MOST_SHARE_OCTETS or octets * crowd > MOST_MESSAGE_OCTETS or len(both) > MOST_RANGES
-        if too_much:
+        of_anyone = self.crowd * sum(size for _, size in ranges[0])
+        of_holder = max(self.holders.values(), default=1) * octets
+        too_much = octets > MOST_SHARE_OCTETS or max(of_anyone, of_holder) > MOST_MESSAGE_OCTETS
+        if too_much or len(both) > MOST_RANGES:
             return Foresight(front=front)
         return Foresight(front=front, everywhere=ranges[0], of_holders=both, holders=frozenset(self.holders))
 
@@ -160,13 +164,15 @@ def _known(found: VersionMap, is_slow: Callable[[ServerId], bool]) -> KnownFile 
     held: dict[ServerId, set[ShareNumber]] = {}
     for share in shares:
         held.setdefault(share.server_id, set()).add(share.number)
+    # A question is of all shares that a server has, whatever version or table they are of.
+    crowds = Counter(share.server_id for share in found.sightings)
     seen: set[ShareNumber] = set()
     holders: dict[ServerId, int] = {}
     for share in shares:
         if len(seen) < best.k and share.number not in seen:
             seen |= held[share.server_id]
-            holders[share.server_id] = len(held[share.server_id])
-    return KnownFile(geometry=best.geometry, table=table, holders=holders)
+            holders[share.server_id] = crowds[share.server_id]
+    return KnownFile(geometry=best.geometry, table=table, holders=holders, crowd=max(crowds.values()))
 
 
 def _is_standard(table: ShareTable, geometry: Geometry) -> bool:
