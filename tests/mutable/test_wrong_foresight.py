@@ -11,6 +11,7 @@ from grid.errors import HoleError
 from grid.mutable import mdmf, publish
 from grid.mutable.geometry import Geometry
 from grid.mutable.layout import parse_header
+from grid.mutable.mapplan import FORESEEN_RATE, GRACE_FLOOR_S
 from grid.mutable.session import Gathering
 from grid.mutable.versions import VersionMap
 from grid.ports import Buffer, Range, ShareNumber
@@ -228,3 +229,15 @@ def test_update_when_a_share_is_on_another_server_than_before_then_asks_one_serv
     assert sum(server.calls.count("read_slot") for server in grid.servers) == 11
     assert sum(server.calls.count("test_and_write") for server in grid.servers) == 9
     assert grid.read(cap) == changed(OLD, AT, b"new")
+
+
+def test_holders_when_all_are_silent_then_are_waited_for_no_longer_than_one_of_them() -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD, "mdmf")
+    for server in holders_of(grid, cap):
+        server.calls.clear()
+        server.script = SlotScript(silent_from=0)
+    started = grid.runtime.clock.now()
+    assert read(grid, cap, 0, 5 * SEGMENT) == OLD[: 5 * SEGMENT]
+    one_s = 5 * BLOCK / FORESEEN_RATE
+    assert one_s < grid.runtime.clock.now() - started < GRACE_FLOOR_S + one_s + 0.5

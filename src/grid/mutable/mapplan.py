@@ -327,7 +327,8 @@ class MapPlan:
         return known and len(silent) + len(self._failed) < self._encoding.happy
 
     def _grace_ends(self) -> float:
-        foreseen_s = sum(question.foreseen_s for question in self._asked.values())
+        # All are asked side by side.
+        foreseen_s = max((question.foreseen_s for question in self._asked.values()), default=0.0)
         return self._last_answer_at + max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s) + foreseen_s
 
     def _leave_silent_behind(self, now: float) -> None:
