@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.batchsizes import READ_BYTES
+from grid.batchsizes import READ_BYTES, WIDE_READ_BYTES
 from grid.immutable.pace import LEAST_BATCHES, START_BYTES, WINDOW_BYTES, Mark, Pace
 
 BATCH = 4 * 2**20
@@ -47,6 +47,12 @@ def test_window_when_the_line_is_long_and_wide_grows_to_its_bound() -> None:
 
 def test_window_when_the_line_is_long_and_narrow_stays_at_its_least() -> None:
     assert max(run(Pace(3), rate=5e6, delay_s=0.3, batches=30)) == LEAST_BYTES
+
+
+def test_window_when_batches_are_wide_has_room_for_two() -> None:
+    windows = run(Pace(60), rate=125e6, delay_s=0.3, batches=30)
+    assert set(windows) == {WINDOW_BYTES}
+    assert WINDOW_BYTES >= 2 * WIDE_READ_BYTES
 
 
 def test_window_when_bandwidth_times_delay_lies_between_follows_it() -> None:

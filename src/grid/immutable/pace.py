@@ -17,7 +17,8 @@ START_BYTES = 2 * 2**20
 """In flight until the first batch has come: what it consists of, and something to keep the line busy."""
 
 LEAST_BATCHES = 3
-"""Full batches in flight from then on at least: one each on the way, being opened, and being taken."""
+"""Full batches in flight from then on at least: one each on the way, being opened, and being taken; wide ones are so large that
+WINDOW_BYTES has room for two."""
 
 WINDOW_BYTES = 32 * 2**20
 """Octets of text in flight at most: asked for, being opened, or not yet taken by the consumer."""

@@ -30,7 +30,7 @@ from grid.mutable.window import Window, WindowResult
 from grid.ports import Buffer, Event, Range, ServerId, ShareNumber
 
 WINDOW_BYTES = 16 * 2**20
-"""Octets of text asked for, being opened, or not yet taken by the consumer."""
+"""Octets of text asked for, being opened, or not yet taken by the consumer; two batches, where that is more."""
 
 PARITY_COST = 1.25
 SLOW_COST = 20.0
@@ -174,7 +174,7 @@ class ReadPlan:
 
     def _cut(self) -> None:
         in_flight = sum(batch.text_bytes for batch in self._batches)
-        while not self._cutter.at_end and (not self._batches or in_flight < WINDOW_BYTES):
+        while not self._cutter.at_end and (len(self._batches) < 2 or in_flight < WINDOW_BYTES):
             batch = self._cutter.cut()
             in_flight += batch.text_bytes
             self._batches.append(batch)

@@ -4,8 +4,8 @@ Synchronous and pure; drive.py runs it. It writes nothing that a reader looks at
 when somebody writes the headers. The first piece claims a place by a token that every later piece, and the header,
 must find there still; so two writers never mix their blocks. See docs/decisions/0030-large-mutable-files.md.
 
-Cost: round trips: per server one message per batch, one at a time. Memory: LIVE_BYTES of shares. CPU: one
-pool call a batch.
+Cost: round trips: per server one message per batch, IN_FLIGHT at a time. Memory: LIVE_BYTES of shares. CPU: one pool
+call a batch.
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ class StreamPlan:
         self._read: tuple[_Batch, Buffer] | None = None
         self._encoding: dict[EncodeRun, _Batch] = {}
         self._batches: deque[_Batch] = deque()
-        self._slowest_s = 0.0
+        self._slowest_pace = 0.0
+        """Seconds an octet of the slowest answer: batches differ in size."""
         self._dispensable: dict[ServerId, bool] = {}
         self._causes: list[GridError] = []
         self._error: GridError | None = None
@@ -313,7 +314,7 @@ class StreamPlan:
     def _written(self, request: WriteSlot, answer: SlotAnswer, now: float) -> None:
         server = self._servers[request.server_id]
         batch, at = server.writing.pop(request)
-        self._slowest_s = max(self._slowest_s, now - at)
+        self._slowest_pace = max(self._slowest_pace, (now - at) / max(1, request.size))
         if not answer.passed:
             self._error = self._error or ConflictError(
                 "somebody else changed the file at the same time; read it again and retry"
@@ -355,8 +356,8 @@ class StreamPlan:
     def _limit(self, request: WriteSlot, at: float) -> float:
         """When a write is given up: early if others have shown to be quicker, and are enough."""
         hopeless = HOPELESS_S + request.size / SLOWEST_RATE
-        if self._slowest_s and self._is_dispensable(request.server_id):
-            hopeless = min(hopeless, max(STALL_FLOOR_S, STALL_FACTOR * self._slowest_s))
+        if self._slowest_pace and self._is_dispensable(request.server_id):
+            hopeless = min(hopeless, max(STALL_FLOOR_S, STALL_FACTOR * self._slowest_pace * request.size))
         return at + hopeless
 
     def _leave_stalled_behind(self, now: float) -> None:

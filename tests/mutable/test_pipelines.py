@@ -1,0 +1,71 @@
+"""Pieces of a large file on their way: several at a time, and a slow line is no silent server."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from grid.mutable import publish, readbatch, readplan, streamplan
+from grid.mutable.geometry import SALT_SIZE
+from grid.ports import Range, ShareNumber, SlotAnswer, SlotSecrets, StorageIndex, TestWrite
+from tests.support.mutable_grid import MutableGrid
+from tests.support.scripted_slots import SlotServer
+
+SEGMENT = 131073
+STRIPE = 10 * (SEGMENT // 3 + SALT_SIZE)
+
+
+class DippingServer(SlotServer):
+    """Takes writes at a rate that falls for good once it has taken the first."""
+
+    rate = 30e3
+
+    async def test_and_write(
+        self,
+        storage_index: StorageIndex,
+        secrets: SlotSecrets,
+        writes: dict[ShareNumber, TestWrite],  # type: ignore[override]
+        ranges: tuple[Range, ...] = (),  # type: ignore[override]
+    ) -> SlotAnswer:
+        size = sum(len(data) for write in writes.values() for _, data in write.writes)
+        self.script.write_delay_s = size / self.rate
+        if size > SEGMENT // 3:
+            self.rate = 12e3
+        return await super().test_and_write(storage_index, secrets, writes, ranges)
+
+
+def test_create_when_the_line_gets_slower_behind_the_first_piece_then_loses_no_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(publish, "WHOLE_BYTES", 100_000)
+    monkeypatch.setattr(streamplan, "WRITE_BYTES", 6 * STRIPE)
+    monkeypatch.setattr(streamplan, "LIVE_BYTES", 12 * STRIPE)
+    grid = MutableGrid()
+    grid.servers[:] = [DippingServer(f"server{index}", grid.runtime.clock) for index in range(10)]
+    cap = grid.create(random.Random(1).randbytes(13 * SEGMENT), "mdmf")
+    first, second, *_ = [event.count for event in grid.events if event.what == "send" and event.detail == "WriteSlot"][
+        ::10
+    ]
+    assert second > 5 * first
+    found = grid.run(grid.open(cap).check())
+    assert found.healthy
+    assert len(grid.shares(cap)) == 10
+
+
+def test_read_when_a_batch_fills_the_window_then_has_another_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readbatch, "full_read_bytes", lambda k: 2 * SEGMENT)
+    monkeypatch.setattr(readplan, "WINDOW_BYTES", 2 * SEGMENT)
+    grid = MutableGrid()
+    data = random.Random(2).randbytes(20 * SEGMENT)
+    cap = grid.create(data, "mdmf")
+    grid.events.clear()
+    assert grid.read(cap) == data
+    seen = [event for event in grid.events if event.detail in {"ReadSlot", "Deliver"}]
+    start = next(index for index, event in enumerate(seen) if event.detail == "Deliver")
+    under_way = most = 0
+    for event in seen[start:]:
+        if event.detail == "ReadSlot":
+            under_way += {"send": 1, "answer": -1}.get(event.what, 0)
+            most = max(most, under_way)
+    assert most >= 2 * 3
