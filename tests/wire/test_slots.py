@@ -10,6 +10,7 @@ from grid.errors import FormatError
 from grid.limits import MAX_SLOT_HEAD, READ_CALL_BYTES
 from grid.ports import LeaseSecrets, Range, ShareNumber, SlotAnswer, SlotSecrets, TestWrite
 from grid.wire.slots import (
+    is_read_bounded,
     pack_slot_answer,
     pack_slot_wants,
     pack_slot_write,
@@ -103,12 +104,37 @@ def test_slot_write_when_it_is_one_piece_then_its_data_are_not_copied() -> None:
         ({number(1): TestWrite(tests=[(2**64, 1, b"")])}, []),
         ({number(1): TestWrite(new_length=2**64)}, []),
         ({}, [(0, READ_CALL_BYTES)]),
+        ({}, [(0, 2)] * 33),
     ],
 )
 def test_slot_write_when_the_form_is_too_narrow_then_is_not_packed(
     writes: dict[ShareNumber, TestWrite], ranges: list[Range]
 ) -> None:
     assert pack_slot_write(SECRETS, writes, ranges) is None
+
+
+def test_slot_write_when_it_asks_for_more_ranges_than_an_answer_may_have_then_is_refused() -> None:
+    head, _ = packed({}, [(0, 2)] * 32)
+    more = head[:96] + (33).to_bytes(4, "big") + head[100:102] + head[102:118] + head[102:]
+    with pytest.raises(FormatError, match="asks for more"):
+        parse_slot_write(more, b"")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "ranges", "is_bounded"),
+    [
+        ({0, 1}, [(0, READ_CALL_BYTES // 2)], True),
+        ({0, 1}, [(0, READ_CALL_BYTES // 2 + 1)], False),
+        (set(), [(0, READ_CALL_BYTES // 64)], True),
+        (set(), [(0, READ_CALL_BYTES // 64 + 1)], False),
+        (set(), [(0, 1)] * 128, True),
+        (set(), [(0, 1)] * 129, False),
+    ],
+)
+def test_slot_read_when_it_may_bring_too_much_then_is_not_packed(
+    numbers: set[int], ranges: list[Range], is_bounded: bool
+) -> None:
+    assert is_read_bounded(frozenset(map(number, numbers)), ranges) is is_bounded
 
 
 def test_slot_write_when_it_asks_for_more_than_an_answer_may_have_then_is_refused() -> None:

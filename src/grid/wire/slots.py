@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grid.errors import FormatError
-from grid.limits import MAX_SHARES, MAX_SLOT_HEAD, READ_CALL_BYTES
+from grid.limits import MAX_SHARES, MAX_SLOT_HEAD, READ_CALL_BYTES, READ_CALL_RANGES
 from grid.ports import Buffer, LeaseSecrets, Range, ShareNumber, SlotAnswer, SlotSecrets, TestWrite
 from grid.wire.batch import MAX_ANSWER_SIZE, MAX_REQUEST_SIZE, pack_answer, pack_ranges, parse_answer, parse_ranges
 
@@ -119,7 +119,19 @@ def parse_slot_answer(answer: bytes) -> SlotAnswer:
 
 def _is_answer_bounded(ranges: Sequence[Range]) -> bool:
     """Whether these ranges of all shares that there may be fit an answer: it cannot be refused once it is written."""
-    return sum(length for _, length in ranges) * MAX_SHARES <= READ_CALL_BYTES
+    octets = sum(length for _, length in ranges)
+    return octets * MAX_SHARES <= READ_CALL_BYTES and len(ranges) * MAX_SHARES <= READ_CALL_RANGES
+
+
+def is_read_bounded(share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]) -> bool:
+    """Whether a read may be asked for in packed form: what is read for it is bounded before it is known to fit an answer.
+
+    Where no share is named there are hardly ever as many as there may be: an answer for a quarter of them is room enough.
+    """
+    octets = sum(length for _, length in ranges)
+    if share_numbers:
+        return octets * len(share_numbers) <= READ_CALL_BYTES
+    return octets * MAX_SHARES <= 4 * READ_CALL_BYTES and len(ranges) * MAX_SHARES <= 4 * READ_CALL_RANGES
 
 
 class _Cursor:

@@ -14,12 +14,13 @@ from foolscap.api import DeadReferenceError, Referenceable, RemoteException, Vio
 from foolscap.broker import Broker
 from twisted.internet.defer import Deferred
 
-from grid.limits import MAX_SHARES, MAX_UNSENT, MAX_WIRE_MESSAGE, READ_CALL_RANGES
+from grid.limits import MAX_SHARES, MAX_UNSENT, MAX_WIRE_MESSAGE, READ_CALL_BYTES, READ_CALL_RANGES
 from grid.ports import ShareWrite
 from grid.runtime import ReactorClock
 from grid.wire import batch
 from grid.wire.foolscap.server import RemoteStorageServer
 from grid.wire.foolscap.tub import start_tub, stop_tub
+from grid.wire.slots import pack_slot_wants
 from tests.wire.foolscap.loopback import (
     INDEX,
     LEASE,
@@ -244,4 +245,6 @@ async def test_server_when_a_packed_slot_call_is_malformed_then_refuses_and_does
                 await raw_call(reference, "grid_write_slot", INDEX, head, data)
         with pytest.raises(RemoteException):
             await raw_call(reference, "grid_read_slot", INDEX, b"\1")
+        with pytest.raises(RemoteException):
+            await raw_call(reference, "grid_read_slot", INDEX, pack_slot_wants(frozenset(), [(0, READ_CALL_BYTES)]))
     assert server.calls == []

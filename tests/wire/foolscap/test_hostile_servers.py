@@ -134,12 +134,12 @@ async def test_client_when_a_packed_read_is_too_much_for_the_server_then_asks_sh
 
 async def test_server_when_a_packed_read_finds_too_much_then_is_asked_share_by_share() -> None:
     server = ScriptedServer()
-    server.shares = {number(share): bytes(READ_CALL_BYTES // 4) for share in range(5)}
+    size = READ_CALL_BYTES // 64
+    server.shares = {number(share): bytes(size) for share in range(65)}
     async with connected(server) as client:
-        found = await client.read_slot(INDEX, frozenset(), [(0, READ_CALL_BYTES)])
-        assert {share: len(pieces[0]) for share, pieces in found.items()} == dict.fromkeys(
-            range(5), READ_CALL_BYTES // 4
-        )
+        found = await client.read_slot(INDEX, frozenset(), [(0, size)])
+        assert {share: len(pieces[0]) for share, pieces in found.items()} == dict.fromkeys(range(65), size)
+    assert server.calls == [("get_version",), *[("read_slot", INDEX, frozenset(), [(0, size)])] * 2]
 
 
 async def test_client_when_a_reader_answers_too_much_then_raises_a_peer_error() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from grid.errors import DataTooLargeError, FormatError, PeerError, PeerGoneError
-from grid.limits import READ_CALL_BYTES
 from grid.ports import (
     Allocation,
     Buffer,
@@ -24,7 +23,7 @@ from grid.wire.finds import Found, pack_finds, parse_find_answers
 from grid.wire.foolscap.calls import call, check_pieces, check_share_numbers, misbehaved
 from grid.wire.foolscap.link import Session
 from grid.wire.foolscap.schema import RIShareUpload, RIStorageServer
-from grid.wire.slots import pack_slot_wants, parse_slot_answer
+from grid.wire.slots import is_read_bounded, pack_slot_wants, parse_slot_answer
 from grid.wire.stores import pack_stores, parse_store_answers
 
 
@@ -70,7 +69,7 @@ async def read_slot(
     ranges: Sequence[Range],
 ) -> Mapping[ShareNumber, Sequence[Buffer]] | None:
     """Ranges of mutable shares, in views of one message; None if they are too much for one."""
-    if sum(length for _, length in ranges) * max(1, len(share_numbers)) > READ_CALL_BYTES:
+    if not is_read_bounded(share_numbers, ranges):
         return None
     try:
         wants = pack_slot_wants(share_numbers, ranges)

@@ -41,7 +41,7 @@ from grid.wire.foolscap.values import (
     share_number,
     within_limits,
 )
-from grid.wire.slots import pack_slot_answer, parse_slot_wants, parse_slot_write
+from grid.wire.slots import is_read_bounded, pack_slot_answer, parse_slot_wants, parse_slot_write
 from grid.wire.stores import pack_store_answers, parse_stores
 
 
@@ -196,8 +196,11 @@ class RemoteStorageServer(Referenceable):
         return answer(self._read_slot(StorageIndex(storage_index), wants))
 
     async def _read_slot(self, storage_index: StorageIndex, wants: bytes) -> bytes:
-        found = await self._server.read_slot(storage_index, *parse_slot_wants(wants))
-        if sum(len(piece) for pieces in found.values() for piece in pieces) > READ_CALL_BYTES:
+        numbers, ranges = parse_slot_wants(wants)
+        found = (
+            await self._server.read_slot(storage_index, numbers, ranges) if is_read_bounded(numbers, ranges) else None
+        )
+        if found is None or sum(len(piece) for pieces in found.values() for piece in pieces) > READ_CALL_BYTES:
             raise DataTooLargeError(f"a read of more than {READ_CALL_BYTES} octets at once")
         return batch.pack_answer(found)
 
