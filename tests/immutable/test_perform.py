@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from grid.errors import GridError
 from grid.immutable.perform import Performer
@@ -45,7 +46,7 @@ def test_abort_of_a_server_when_it_has_two_uploads_then_tells_it_of_both_at_once
     assert not server.incoming
 
 
-def test_abort_of_a_server_when_one_fails_then_waits_for_the_other() -> None:
+def test_abort_of_a_server_when_one_fails_then_waits_for_the_other_and_says_so() -> None:
     server, performer = _one_server()
     _with_two_uploads(server, performer)
     outcome: list[object] = []
@@ -54,5 +55,5 @@ def test_abort_of_a_server_when_one_fails_then_waits_for_the_other() -> None:
     first.gate.errback(GridError("no"))
     assert not outcome
     server.answer(second)
-    assert outcome == [None]
+    assert isinstance(outcome[0], Failure) and outcome[0].check(GridError)
     assert [number for _, number in server.incoming] == [0]

@@ -190,9 +190,12 @@ class Performer:
     async def _abort_server(self, server_id: ServerId) -> None:
         """All at once: whoever stops waiting has still told the server of each."""
         tasks = Tasks()
+        errors: list[BaseException] = []
         for upload, shares in self._take_uploads([key for key in self._uploads if key[0] == server_id]):
-            tasks.start(upload.abort(shares))
+            tasks.start(upload.abort(shares), on_error=errors.append)
         await tasks.wait()
+        if errors:
+            raise errors[0]
 
     def _take_uploads(self, keys: Sequence[tuple[ServerId, ShareNumber]]) -> list[tuple[Upload, list[ShareNumber]]]:
         """These shares by upload; they are not ours to write to any more."""
