@@ -67,6 +67,22 @@ def test_full_server_explains_a_failed_put_before_an_unreachable_one() -> None:
     assert exit_code(errors.NotHappyError("x")) == ExitCode.UNREACHABLE
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        errors.PeerRefusedError("x", kind="InternalError"),
+        errors.BadWriteEnablerError("x"),
+        errors.ConflictingWriteError("x"),
+    ],
+)
+def test_exit_code_when_servers_answered_and_refused_then_does_not_call_them_unreachable(
+    refusal: GridError,
+) -> None:
+    assert exit_code(errors.NotHappyError("x", causes=[refusal])) == ExitCode.OTHER
+    gone = errors.PeerGoneError("x")
+    assert exit_code(errors.NotHappyError("x", causes=[refusal, gone])) == ExitCode.UNREACHABLE
+
+
 def _all_errors(parent: type[GridError]) -> list[type[GridError]]:
     return [parent, *(error for child in parent.__subclasses__() for error in _all_errors(child))]
 

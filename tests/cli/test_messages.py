@@ -15,6 +15,7 @@ from grid.errors import (
     NotEnoughSharesError,
     NotHappyError,
     PeerGoneError,
+    PeerRefusedError,
 )
 
 
@@ -50,6 +51,17 @@ def test_too_few_servers_are_a_reason_to_ask_for_fewer_but_full_ones_are_not() -
     assert "--happy" in describe(NotHappyError("only 2 server(s), and 7 are asked for"))
     assert describe(NotHappyError("only 2 server(s)", causes=[full])) == "only 2 server(s)"
     assert "--happy" not in describe(NoServersError("none"))
+
+
+def test_message_when_servers_answered_and_refused_then_sends_nobody_to_see_who_answers() -> None:
+    refused = PeerRefusedError("InternalError", kind="InternalError")
+    said = describe(NotHappyError("only 2 server(s) (InternalError).", causes=[refused]))
+    assert said.startswith(
+        "only 2 server(s) (InternalError); servers answered but did not do as asked, and who runs them can see"
+    )
+    assert "grid status" not in said and "`grid put --happy N`" in said
+    mixed = describe(NotHappyError("only 2 server(s)", causes=[refused, PeerGoneError("lost")]))
+    assert "`grid status` shows who answers" in mixed and "did not do as asked" not in mixed
 
 
 def test_hint_follows_a_sentence_without_its_full_stop() -> None:

@@ -91,6 +91,11 @@ def _of_missing_shares(error: NotEnoughSharesError) -> ExitCode:
 
 
 def _of_causes(error: NotHappyError) -> ExitCode:
-    """A full server explains a failed put; otherwise too few could be reached, or there are too few."""
+    """A full server explains a failed put, then one that could not be reached, then that there are too few.
+
+    What is left: servers answered and refused, and none of them was missing.
+    """
     codes = {exit_code(cause) for cause in error.causes}
-    return ExitCode.NO_SPACE if ExitCode.NO_SPACE in codes else ExitCode.UNREACHABLE
+    if ExitCode.NO_SPACE in codes:
+        return ExitCode.NO_SPACE
+    return ExitCode.UNREACHABLE if not codes or ExitCode.UNREACHABLE in codes else ExitCode.OTHER

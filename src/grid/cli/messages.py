@@ -12,6 +12,8 @@ _HINTS = {
 }
 """What to do next, where the message of an error, which knows of no commands, does not ask the right question."""
 
+_REFUSED = "; servers answered but did not do as asked, and who runs them can see why"
+
 _FEWER_SERVERS = (
     "; where there are no more servers, shares.happy under [client] in the client's configuration asks for fewer, "
     "as does `grid put --happy N`"
@@ -29,8 +31,8 @@ def describe(error: BaseException) -> str:
             text = one_line(str(error)) or type(error).__name__
             code = exit_code(error)
             hint = _HINTS.get(code, "")
-            if isinstance(error, NotHappyError) and code is ExitCode.UNREACHABLE:
-                hint += _FEWER_SERVERS
+            if isinstance(error, NotHappyError) and code is not ExitCode.NO_SPACE:
+                hint = (hint or _REFUSED) + _FEWER_SERVERS
             return text.removesuffix(".") + hint if hint and not text.endswith("?") else text
         case OSError() if error.strerror:
             where = f"{error.filename}: " if isinstance(error.filename, str) else ""
