@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +15,8 @@ from typing import Any
 
 import pytest
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.internet.task import deferLater
+from twisted.python import log as legacy_log
 from twisted.python.failure import Failure
 
 from grid.errors import GridError, PeerTimeoutError
@@ -25,6 +28,7 @@ from grid.runtime import (
     ThreadCpuPool,
     is_cancellation,
     make_runtime,
+    skip_log_contexts,
     with_deadline,
 )
 from tests.support.virtual_time import VirtualClock
@@ -246,6 +250,45 @@ def test_deadline_when_the_caller_cancels_first_is_no_timeout() -> None:
     task.cancel()
     assert is_cancellation(outcome[0])
     assert not clock.task_clock.getDelayedCalls()
+
+
+async def test_event_of_a_socket_when_it_fails_then_is_logged_and_the_loop_goes_on() -> None:
+    from twisted.internet import reactor
+
+    skip_log_contexts()
+    heard: list[dict[str, object]] = []
+    legacy_log.addObserver(heard.append)
+    ours, theirs = socket.socketpair()
+    calls: Deferred[None] = Deferred()
+
+    class Reader:
+        def fileno(self) -> int:
+            return ours.fileno()
+
+        def logPrefix(self) -> str:
+            raise AssertionError("nobody asks whose event it is")
+
+        def doRead(self) -> None:
+            ours.recv(1)
+            calls.callback(None)
+            raise ValueError("a defect")
+
+        def connectionLost(self, reason: object) -> None:
+            del reason
+
+    reader = Reader()
+    loop: Any = reactor
+    loop.addReader(reader)
+    try:
+        theirs.send(b"x")
+        await calls
+        await deferLater(loop, 0.0, lambda: None)
+    finally:
+        loop.removeReader(reader)
+        ours.close()
+        theirs.close()
+        legacy_log.removeObserver(heard.append)
+    assert any("a defect" in str(event.get("failure")) for event in heard)
 
 
 def test_freed_memory_when_kept_then_taking_it_again_costs_no_page_faults() -> None:
