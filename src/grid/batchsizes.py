@@ -13,8 +13,8 @@ WIDE_SHARES = 10
 PART_BYTES = 8 * 2**20
 """Octets of one share that are asked for in one range."""
 
-WRITE_BYTES = 32 * 2**20
-"""Octets of all shares in a batch of a write: more than three megabytes to each of ten servers, as each message has its price."""
+WRITE_BYTES = 20 * 2**20
+"""Octets of all shares in a batch of a write: nearly two megabytes to each of ten servers, as each message has its price."""
 
 LIVE_BYTES = 2 * WRITE_BYTES
 """Octets of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""

@@ -173,7 +173,7 @@ def test_put_when_the_file_is_large_writes_one_message_per_server_and_batch() ->
     data = noise(30_000_000)
     grid.put(data)
     batches = grid.virtual.cpu.calls.count("encode_segments")
-    assert batches == -(-29 // 9)
+    assert batches == -(-29 // 5)
     for server in grid.servers:
         assert server.calls.count("write") == batches
         assert server.calls.count("close") == 1

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from grid.batchsizes import LIVE_BYTES, READ_BYTES, WRITE_BYTES
+from grid.batchsizes import READ_BYTES
 from grid.caps import KnownCap
 from grid.mutable import publish, readplan, streamplan
 from grid.ports import Buffer, TestWrite
@@ -110,7 +110,7 @@ def test_create_when_of_a_hundred_megabytes_then_holds_a_few_batches_of_shares()
     for index, server in enumerate(servers):
         server.script.delay_s = 0.1 + 0.1 * index
     grid.servers[:] = servers
-    with at_most(LIVE_BYTES + WRITE_BYTES + 4 * MEBIBYTE):
+    with at_most(streamplan.LIVE_BYTES + streamplan.WRITE_BYTES + 4 * MEBIBYTE):
         grid.create(source, "mdmf")
     assert all(server.written_bytes >= SIZE // 3 for server in servers)
 

@@ -32,7 +32,7 @@ UPDATE_SIZE = 16 * 2**20
 """Octets of a mutable file that are replaced at once, from memory."""
 
 LARGE_SIZE = 2**20
-"""Octets from which a file takes a turn to be stored: its shares take up to 64 MiB of memory meanwhile."""
+"""Octets from which a file takes a turn to be stored: its shares take 40 MiB, or 64, of memory meanwhile."""
 
 LARGE_STORES = 4
 """Large files that are stored at once; the others are kept on the disk until it is their turn."""

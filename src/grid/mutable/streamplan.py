@@ -16,7 +16,6 @@ from enum import Enum
 
 from attrs import define, field, frozen
 
-from grid.batchsizes import LIVE_BYTES, WRITE_BYTES
 from grid.drive import Request
 from grid.errors import ConflictError, FormatError, GridError, NotHappyError, PeerTimeoutError
 from grid.mutable.blocks import EncodedRun, SegmentRun, VersionHashes, split_salted
@@ -26,6 +25,12 @@ from grid.mutable.requests import EncodeRun, ReadSource, WriteSlot
 from grid.mutable.writeplan import HOPELESS_S, SLOWEST_RATE, STALL_FACTOR, STALL_FLOOR_S
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
+
+WRITE_BYTES = 32 * 2**20
+"""Octets of all shares in a batch: more than an immutable file has, since a piece of a slot costs a server more than its octets do."""
+
+LIVE_BYTES = 2 * WRITE_BYTES
+"""Octets of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
 
 FIRST_PART = 6
 """The first batch is so many times smaller than the others: it claims the places while the next one is encoded."""
