@@ -1,4 +1,4 @@
-"""How many octets of a file go together: what the plans of immutable and of mutable files have in common. Pure."""
+"""How many octets of a file go together: what reads of immutable and of mutable files have in common. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,6 @@ WIDE_SHARES = 10
 
 PART_BYTES = 8 * 2**20
 """Octets of one share that are asked for in one range."""
-
-WRITE_BYTES = 20 * 2**20
-"""Octets of all shares in a batch of a write: nearly two megabytes to each of ten servers, as each message has its price."""
-
-LIVE_BYTES = 2 * WRITE_BYTES
-"""Octets of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
 
 
 def full_read_bytes(k: int) -> int:

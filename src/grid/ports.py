@@ -304,19 +304,6 @@ class Sink(Protocol):
         """Take the octets; the buffer is the caller's again once this returns."""
 
 
-class CountingSink:
-    """Passes octets on to a sink, and knows how many there were."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self.written = 0
-
-    async def write(self, data: Buffer) -> None:
-        """Take the octets; they count from when they are passed on."""
-        self.written += len(data)
-        await self._sink.write(data)
-
-
 class Timer(Protocol):
     """A call that is due later."""
 

@@ -125,6 +125,8 @@ def test_slot_write_when_it_asks_for_more_ranges_than_an_answer_may_have_then_is
     [
         ({0, 1}, [(0, READ_CALL_BYTES // 2)], True),
         ({0, 1}, [(0, READ_CALL_BYTES // 2 + 1)], False),
+        ({0, 1}, [(0, 1)] * 4096, True),
+        ({0, 1}, [(0, 1)] * 4097, False),
         (set(), [(0, READ_CALL_BYTES // 64)], True),
         (set(), [(0, READ_CALL_BYTES // 64 + 1)], False),
         (set(), [(0, 1)] * 128, True),

@@ -18,7 +18,8 @@ from grid.errors import GridError
 from grid.gateway.portions import SHARE, TOGETHER_SIZE, Portions
 from grid.immutable.geometry import Geometry
 from grid.immutable.get import ImmutableFile
-from grid.ports import Buffer, Clock, CountingSink, Observer, Runtime, ServerId, Sink, StorageServer
+from grid.ports import Buffer, Clock, Observer, Runtime, ServerId, Sink, StorageServer
+from grid.sinks import CountingSink
 
 KEPT_FILES = 16
 """Files kept open: more than are looked at at once."""

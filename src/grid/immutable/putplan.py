@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from attrs import define, field, frozen
 
 from grid import limits
-from grid.batchsizes import LIVE_BYTES, WRITE_BYTES
 from grid.drive import Request
 from grid.errors import GridError, NotHappyError, PeerTimeoutError
 from grid.immutable.encode import EncodedBatch, Encoder, FinishedEncoding
@@ -37,6 +36,12 @@ from grid.immutable.stalls import StallWatch
 from grid.immutable.writesplit import split_writes
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, ShareWrite
+
+WRITE_BYTES = 20 * 2**20
+"""Octets of all shares in a batch of a write: nearly two megabytes to each of ten servers, as each message has its price."""
+
+LIVE_BYTES = 2 * WRITE_BYTES
+"""Octets of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
 
 WRITE_WINDOW = 2**21 + 2**17
 """Octets outstanding per server, or one message if that is longer: all servers' together are what travels."""

@@ -182,10 +182,10 @@ class MapPlan:
         self._last_answer_at = now
         if question.candidates:
             for candidate in question.candidates:
-                pieces = answer.get(candidate.number, ())
+                pieces = answer.get(candidate.sighting.number, ())
                 for wanted, piece in zip(request.ranges, pieces, strict=False):
                     candidate.pieces[wanted] = piece
-                self._judge(candidate, now, final=True)
+                self._judge(candidate, now)
             return
         self._answered.add(request.server_id)
         for number in sorted(answer):
@@ -234,36 +234,36 @@ class MapPlan:
             self._reject(server_id, number, head, str(error), now)
             return
         besides = dict(zip(read.ranges[1:], pieces[1:], strict=False))
-        candidate = Candidate(
-            server_id=server_id, number=number, prefix=prefix, table=table, head=head, besides=besides
-        )
+        sighting = Sighting(server_id=server_id, number=number, prefix=prefix, table=table, head=head, pieces=besides)
+        candidate = Candidate(sighting=sighting)
         missing = [wanted for wanted in self._needed(candidate) if candidate.get(wanted) is None]
         if missing and len(head) == read.ranges[0][1]:
             self._fetch([candidate], missing, now)
         else:
-            self._judge(candidate, now, final=True)
+            self._judge(candidate, now)
 
     def _needed(self, candidate: Candidate) -> list[Range]:
         needed: list[Range] = []
         if self._public_key is None:
-            needed.append(candidate.table.public_key)
-        if candidate.prefix not in self._proven:
-            needed.append(candidate.table.signature)
+            needed.append(candidate.sighting.table.public_key)
+        if candidate.sighting.prefix not in self._proven:
+            needed.append(candidate.sighting.table.signature)
         return needed
 
     def _fetch(self, candidates: Sequence[Candidate], ranges: Sequence[Range], now: float) -> None:
-        server_id = candidates[0].server_id
+        server_id = candidates[0].sighting.server_id
         merged = merge_ranges(ranges)
         size = sum(length for _, length in merged)
-        shares = frozenset(candidate.number for candidate in candidates)
+        shares = frozenset(candidate.sighting.number for candidate in candidates)
         read = ReadSlot(server_id=server_id, shares=shares, ranges=merged, size=size)
         watch = self._paces.ask(server_id, size, now)
         self._asked[read] = _Question(server_id=server_id, watch=watch, candidates=candidates)
         self._reports.append(read)
 
-    def _judge(self, candidate: Candidate, now: float, *, final: bool) -> None:
+    def _judge(self, candidate: Candidate, now: float) -> None:
         """Prove the share's prefix, or reject the share."""
-        table, prefix = candidate.table, candidate.prefix
+        sighting = candidate.sighting
+        table, prefix = sighting.table, sighting.prefix
         try:
             if self._public_key is None:
                 self._public_key = self._keys.accept_public_key(candidate.require(table.public_key))
@@ -271,10 +271,10 @@ class MapPlan:
                 self._public_key.verify(candidate.require(table.signature), prefix.pack())
                 self._proven[prefix] = True
         except (FormatError, IntegrityError) as error:
-            self._reject(candidate.server_id, candidate.number, candidate.head, str(error), now)
+            self._reject(sighting.server_id, sighting.number, sighting.head, str(error), now)
             return
-        if all(seen.place != (candidate.server_id, candidate.number) for seen in self._sightings):
-            self._sightings.append(candidate.sighting())
+        if all(seen.place != sighting.place for seen in self._sightings):
+            self._sightings.append(sighting)
         self._try_key(candidate)
 
     def _reject(self, server_id: ServerId, number: ShareNumber, head: Buffer, reason: str, now: float) -> None:
@@ -289,10 +289,10 @@ class MapPlan:
 
     def _try_key(self, candidate: Candidate) -> None:
         """Take the private key from a share, if it is at hand; one that has a wrong one serves readers still."""
-        encrypted = candidate.get(candidate.table.private_key) if self._wants_key else None
+        encrypted = candidate.get(candidate.sighting.table.private_key) if self._wants_key else None
         if encrypted is None:
             return
-        self._key_tried.add((candidate.server_id, candidate.number))
+        self._key_tried.add(candidate.sighting.place)
         try:
             self._private_key = self._keys.accept_private_key(bytes(encrypted))
         except (FormatError, IntegrityError):
@@ -305,7 +305,7 @@ class MapPlan:
         for sighting in self._sightings:
             if sighting.place not in self._key_tried:
                 self._key_tried.add(sighting.place)
-                self._fetch([Candidate.of_sighting(sighting)], [sighting.table.private_key], now)
+                self._fetch([Candidate(sighting=sighting)], [sighting.table.private_key], now)
                 break
         reads, self._reports = self._reports, []
         return reads

@@ -43,7 +43,8 @@ from grid.mutable.writing import (
     require_size,
 )
 from grid.placement.leases import LeaseMaster
-from grid.ports import Buffer, CountingSink, Observer, Runtime, Sink, Source, StorageServer, ignore_events
+from grid.ports import Buffer, Observer, Runtime, Sink, Source, StorageServer, ignore_events
+from grid.sinks import CountingSink
 
 T = TypeVar("T")
 

@@ -17,8 +17,9 @@ from grid.errors import GridError
 from grid.immutable.get import ImmutableFile
 from grid.immutable.getplan import GetResult
 from grid.node.client import Client
-from grid.ports import CountingSink, Observer, Sink, StorageServer, ignore_events
+from grid.ports import Observer, Sink, StorageServer, ignore_events
 from grid.runtime import Tasks
+from grid.sinks import CountingSink
 
 IMPATIENCE_S = 0.5
 """How long a read may go on with remembered servers before the introducers are asked."""

@@ -119,19 +119,26 @@ def parse_slot_answer(answer: bytes) -> SlotAnswer:
 
 def _is_answer_bounded(ranges: Sequence[Range]) -> bool:
     """Whether these ranges of all shares that there may be fit an answer: it cannot be refused once it is written."""
-    octets = sum(length for _, length in ranges)
-    return octets * MAX_SHARES <= READ_CALL_BYTES and len(ranges) * MAX_SHARES <= READ_CALL_RANGES
+    return _fits(ranges, MAX_SHARES)
 
 
 def is_read_bounded(share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]) -> bool:
     """Whether a read may be asked for in packed form: what is read for it is bounded before it is known to fit an answer.
 
-    Where no share is named there are hardly ever as many as there may be: an answer for a quarter of them is room enough.
+    Where no share is named there are hardly ever as many as there may be: room for a quarter of them is enough.
     """
+    return _fits(ranges, len(share_numbers) or MAX_SHARES // 4)
+
+
+def fits_answer(found: Mapping[ShareNumber, Sequence[Buffer]]) -> bool:
+    """Whether what was read may be answered in packed form."""
+    pieces = [piece for some in found.values() for piece in some]
+    return sum(map(len, pieces)) <= READ_CALL_BYTES and len(pieces) <= READ_CALL_RANGES
+
+
+def _fits(ranges: Sequence[Range], share_count: int) -> bool:
     octets = sum(length for _, length in ranges)
-    if share_numbers:
-        return octets * len(share_numbers) <= READ_CALL_BYTES
-    return octets * MAX_SHARES <= 4 * READ_CALL_BYTES and len(ranges) * MAX_SHARES <= 4 * READ_CALL_RANGES
+    return octets * share_count <= READ_CALL_BYTES and len(ranges) * share_count <= READ_CALL_RANGES
 
 
 class _Cursor:

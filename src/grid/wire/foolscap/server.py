@@ -41,7 +41,7 @@ from grid.wire.foolscap.values import (
     share_number,
     within_limits,
 )
-from grid.wire.slots import is_read_bounded, pack_slot_answer, parse_slot_wants, parse_slot_write
+from grid.wire.slots import fits_answer, is_read_bounded, pack_slot_answer, parse_slot_wants, parse_slot_write
 from grid.wire.stores import pack_store_answers, parse_stores
 
 
@@ -197,12 +197,11 @@ class RemoteStorageServer(Referenceable):
 
     async def _read_slot(self, storage_index: StorageIndex, wants: bytes) -> bytes:
         numbers, ranges = parse_slot_wants(wants)
-        found = (
-            await self._server.read_slot(storage_index, numbers, ranges) if is_read_bounded(numbers, ranges) else None
-        )
-        if found is None or sum(len(piece) for pieces in found.values() for piece in pieces) > READ_CALL_BYTES:
-            raise DataTooLargeError(f"a read of more than {READ_CALL_BYTES} octets at once")
-        return batch.pack_answer(found)
+        if is_read_bounded(numbers, ranges):
+            found = await self._server.read_slot(storage_index, numbers, ranges)
+            if fits_answer(found):
+                return batch.pack_answer(found)
+        raise DataTooLargeError("more octets or ranges than one answer may have")
 
     def remote_grid_write_slot(self, storage_index: bytes, head: bytes, data: bytes) -> Deferred[bytes]:
         """As slot_testv_and_readv_and_writev, packed. [grid.wire.slots]"""

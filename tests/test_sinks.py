@@ -1,8 +1,8 @@
-"""What is more than a contract among the ports."""
+"""Consumers that stand before a consumer."""
 
 from __future__ import annotations
 
-from grid.ports import CountingSink
+from grid.sinks import CountingSink
 from tests.support.scripted_grid import MemorySink
 
 
