@@ -11,7 +11,8 @@ from attrs import define
 from twisted.internet.defer import CancelledError, Deferred
 
 from grid.drive import LINGER_S, Request, drive
-from grid.errors import GridError, PeerError
+from grid.engine.server_memory import server_memory
+from grid.errors import GridError, PeerError, PeerGoneError, PeerRefusedError
 from grid.ports import Event, ServerId
 from tests.support.virtual_time import VirtualRuntime
 
@@ -323,3 +324,44 @@ def test_drive_when_requests_are_sent_and_answered_tells_the_observer() -> None:
     sent, answered = run.events
     assert (sent.what, sent.detail, sent.server_id, sent.count) == ("send", "Ask", "s", 7)
     assert (answered.what, answered.share_numbers, answered.request_index) == ("answer", (3,), 0)
+
+
+def _three(plan_answers: int) -> tuple[ScriptedPlan, Run]:
+    plan = ScriptedPlan(*(Ask(name=name, server_id=ServerId(name)) for name in "abc"), answers_wanted=plan_answers)
+    return plan, Run(plan)
+
+
+def _in_doubt(run: Run) -> set[str]:
+    memory = server_memory(run.runtime)
+    return {name for name in "abc" if memory.is_doubtful(ServerId(name), "Ask")}
+
+
+def test_drive_when_a_plan_ends_without_an_overdue_answer_remembers_who_was_silent() -> None:
+    _, run = _three(2)
+    run.pass_turn(0.01)
+    run.hands.pending["a"].callback(None)
+    run.pass_turn(0.5)
+    run.hands.pending["b"].errback(PeerRefusedError("no room", kind="NoSpace"))
+    run.pass_turn()
+    assert run.outcome == ["done"]
+    assert _in_doubt(run) == set(), "c was given no longer than b took"
+    _, run = _three(1)
+    run.hands.pending["a"].callback(None)
+    run.pass_turn()
+    assert _in_doubt(run) == set(), "both others merely lost a race"
+
+
+def test_drive_when_a_plan_withdraws_an_overdue_request_remembers_the_silence() -> None:
+    asks = [Ask(name=name, server_id=ServerId(name)) for name in "abc"]
+    plan = ScriptedPlan(*asks, answers_wanted=3)
+    run = Run(plan)
+    run.pass_turn(0.01)
+    run.hands.pending["a"].callback(None)
+    run.pass_turn()
+    run.pass_turn(1.0)
+    plan.to_withdraw.append(asks[1])
+    run.hands.pending["c"].errback(PeerGoneError("no route"))
+    run.pass_turn()
+    assert _in_doubt(run) == {"b", "c"}
+    run.task.addErrback(lambda _: None)
+    run.task.cancel()

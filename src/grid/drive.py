@@ -3,6 +3,9 @@
 A plan is resumed only in a later turn of the event loop, never from inside a finishing answer: a Deferred
 fires its callbacks synchronously, and a plan resumed there would be entered twice. All answers that have come
 by then are fed in one turn, so that a plan sees the whole picture before it asks for more.
+
+It also tells the client's memory of servers what each answer, failure and silence shows of the server, for every plan alike:
+silence counts from the moment a plan stops waiting.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ from attrs import define, field
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 
-from grid.errors import GridError, PeerError
+from grid.engine.server_memory import ServerMemory, server_memory
+from grid.errors import GridError, PeerError, PeerGoneError, PeerTimeoutError
 from grid.ports import Clock, Event, Observer, Runtime, ServerId, Timer, ignore_events
 from grid.runtime import Tasks
 
@@ -83,15 +87,20 @@ async def drive(plan: Plan[R, T], perform: Perform[R], runtime: Runtime, observe
     perform: carries one request out; its GridErrors go to the plan. Any other error of a request that a server
     answers becomes a PeerError (a peer may provoke anything); of a local one it ends the run, as a defect of ours.
     """
-    return await _Loop(plan, perform, runtime.clock, observer).run()
+    return await _Loop(plan, perform, runtime.clock, observer, server_memory(runtime)).run()
 
 
 class _Loop(Generic[R, T]):
-    def __init__(self, plan: Plan[R, T], perform: Perform[R], clock: Clock, observer: Observer) -> None:
+    def __init__(
+        self, plan: Plan[R, T], perform: Perform[R], clock: Clock, observer: Observer, memory: ServerMemory
+    ) -> None:
         self._plan = plan
         self._perform = perform
         self._clock = clock
         self._observer = observer
+        self._memory = memory
+        self._sent_at: dict[R, float] = {}
+        self._slowest_s = 0.0
         self._outstanding: dict[R, Deferred[None]] = {}
         self._tasks = Tasks()
         self._inbox: deque[tuple[R, object, BaseException | None]] = deque()
@@ -124,6 +133,7 @@ class _Loop(Generic[R, T]):
         return self._plan.finished
 
     def _feed(self, request: R, answer: object, error: BaseException | None, now: float) -> None:
+        self._remember(request, error, now)
         if error is None:
             self._tell("answer", request, now)
             self._plan.answer(request, answer, now)
@@ -136,8 +146,32 @@ class _Loop(Generic[R, T]):
         self._tell("fail", request, now, type(error).__name__)
         self._plan.fail(request, error, now)
 
+    def _remember(self, request: R, error: BaseException | None, now: float) -> None:
+        """Tell the memory what the end of a request shows of its server."""
+        sent_at = self._sent_at.pop(request, now)
+        if request.server_id is None:
+            return
+        kind = type(request).__name__
+        if isinstance(error, PeerTimeoutError):
+            self._memory.silent(request.server_id, kind, now)
+        elif isinstance(error, PeerGoneError) or (error is not None and not isinstance(error, GridError)):
+            self._memory.failed(request.server_id, kind, now)
+        else:
+            self._slowest_s = max(self._slowest_s, now - sent_at)
+            self._memory.answered(request.server_id, kind, now)
+
+    def _stop_waiting(self, request: R, now: float) -> None:
+        """Tell the memory of a request that nobody waits for any more."""
+        sent_at = self._sent_at.pop(request, now)
+        server_id, kind = request.server_id, type(request).__name__
+        if server_id is not None and self._memory.is_overdue(
+            server_id, kind, request.size, sent_at, self._slowest_s, now
+        ):
+            self._memory.silent(server_id, kind, now)
+
     def _send(self, request: R, now: float) -> None:
         request.index = self._request_count
+        self._sent_at[request] = now
         self._request_count += 1
         self._tell("send", request, now)
 
@@ -158,6 +192,7 @@ class _Loop(Generic[R, T]):
             task = self._outstanding.pop(request, None)
             if task is not None:
                 self._tell("cancel", request, now)
+                self._stop_waiting(request, now)
                 task.cancel()
 
     def _arrived(self, request: R, answer: object, error: BaseException | None) -> None:
@@ -195,8 +230,10 @@ class _Loop(Generic[R, T]):
     async def _linger(self) -> None:
         """Let parting requests end, within LINGER_S; all others are cancelled."""
         outstanding, self._outstanding = self._outstanding, {}
+        now = self._clock.now()
         for request, task in outstanding.items():
             if not request.parting:
+                self._stop_waiting(request, now)
                 task.cancel()
         parting = [task for request, task in outstanding.items() if request.parting and not task.called]
         if not parting:

@@ -56,10 +56,10 @@ def test_choice_when_the_primary_is_on_a_somewhat_slower_server_depends_on_what_
     k: int, right: int
 ) -> None:
     near, far = peers(2)
-    far.latency_s = 1.5 * near.latency_s
+    far.latency.latency_s = 1.5 * near.latency.latency_s
     shares = [held(far, 0), held(near, k)]
     assert [share.number for share in choose(shares, wanted=1, k=k, size=1)] == [right]
-    far.latency_s = 3 * near.latency_s
+    far.latency.latency_s = 3 * near.latency.latency_s
     assert [share.number for share in choose(shares, wanted=1, k=k, size=1)] == [k]
 
 

@@ -18,9 +18,9 @@ def peer() -> Peer:
 def test_peer_when_answers_come_learns_latency_from_small_and_rate_from_large_ones() -> None:
     server = peer()
     server.sent(100, 0.0).answered(0.02)
-    assert server.latency_s == pytest.approx(0.02)
+    assert server.latency.latency_s == pytest.approx(0.02)
     server.sent(BIG, 1.0).answered(2.02)
-    assert server.octet_s == pytest.approx(1e-6)
+    assert server.latency.byte_s == pytest.approx(1e-6)
     assert server.time_of(BIG) == pytest.approx(1.02)
 
 
@@ -31,7 +31,7 @@ def test_peer_when_requests_queue_expects_them_one_after_the_other() -> None:
     for index, watch in enumerate(watches, 1):
         watch.answered(1.02 + index)
     # Three answers, each a second after the one before it, are one rate, not three.
-    assert server.octet_s == pytest.approx(1e-6)
+    assert server.latency.byte_s == pytest.approx(1e-6)
     assert server.outstanding_bytes == 0
 
 

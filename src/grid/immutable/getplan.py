@@ -314,7 +314,7 @@ class GetPlan:
                 self._take_blocks(part, request, pieces[start])
 
     def _learn(self, peer: Peer) -> None:
-        if peer.rate_known:
+        if peer.latency.rate_known:
             self._hedge.learn()
             self._finder.spread_rate()
 

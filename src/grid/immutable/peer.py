@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from attrs import define
+from attrs import define, field
 
+from grid.engine.latency import Latency
+from grid.engine.server_memory import SHORT_PATIENCE_S
 from grid.errors import GridError
 from grid.ports import ServerId
-
-FIRST_LATENCY_S = 0.1
-FIRST_OCTET_S = 1 / 10e6
-"""What an answer and an octet of it are taken to cost of a server that has not answered yet."""
 
 HEDGE_FLOOR_S = 0.75
 """No answer is late before this: a busy machine's scheduling alone costs tenths of a second."""
@@ -27,24 +25,20 @@ SLOWEST_RATE = 10e3
 """A silent server is taken for dead, and what it was asked for withdrawn, after this long, plus what an answer
 takes at this rate in octets a second: where every server is so slow, patience is all that helps."""
 
-SMALL_ANSWER = 32768
-"""Octets below which an answer's time tells of the latency, above which of the rate."""
-
 
 @define(kw_only=True, eq=False)
 class Peer:
     """A server's place in the order, its load and its speed, as seen by one plan.
 
-    latency_s, octet_s: seconds for an answer, and for each octet of it. heard_at: when it last answered anything.
+    latency: what its answers cost, as the client remembers it. is_doubtful: whether it was silent before this plan, and has
+    not answered the plan yet. heard_at: when it last answered anything.
     """
 
     server_id: ServerId
     order: int
-    latency_s: float = FIRST_LATENCY_S
-    octet_s: float = FIRST_OCTET_S
+    latency: Latency = field(factory=Latency)
+    is_doubtful: bool = False
     outstanding_bytes: int = 0
-    latency_known: bool = False
-    rate_known: bool = False
     heard_at: float = float("-inf")
     slow: bool = False
     error: GridError | None = None
@@ -54,8 +48,8 @@ class Peer:
         return self.time_of(self.outstanding_bytes + size)
 
     def time_of(self, size: int) -> float:
-        """Seconds for `size` octets if nothing else is asked for."""
-        return self.latency_s + size * self.octet_s
+        """Seconds for `size` bytes if nothing else is asked for."""
+        return self.latency.time_of(size)
 
     def sent(self, size: int, now: float) -> Watch:
         """Note a request for `size` octets; the watch says when its answer is late, and when it is hopeless."""
@@ -80,11 +74,15 @@ class Watch:
     @property
     def late_at(self) -> float:
         """When the answer has taken longer than it should, as far as is known."""
+        if self.peer.is_doubtful:
+            return self.sent_at + SHORT_PATIENCE_S
         return self.sent_at + max(HEDGE_FLOOR_S, HEDGE_FACTOR * self.peer.time_of(self.queued))
 
     @property
     def silent_at(self) -> float:
         """When the peer has been silent for too long to be merely slow."""
+        if self.peer.is_doubtful:
+            return self.sent_at + SHORT_PATIENCE_S
         return self._heard_at + max(SILENCE_FLOOR_S, SILENCE_FACTOR * self.peer.time_of(self.size))
 
     @property
@@ -99,16 +97,10 @@ class Watch:
 
     def answered(self, now: float) -> None:
         """The answer came: learn from it how fast the peer is."""
-        peer, size = self.peer, self.size
-        elapsed = max(now - self.sent_at, 1e-4)
+        peer = self.peer
+        peer.latency.learn(self.size, self.queued, now - self.sent_at)
         self.ended()
-        if size < SMALL_ANSWER:
-            peer.latency_s += (0.2 if peer.latency_known else 1.0) * (elapsed - peer.latency_s)
-            peer.latency_known = True
-        else:
-            octet_s = max(elapsed - peer.latency_s, elapsed / 4) / self.queued
-            peer.octet_s += (0.2 if peer.rate_known else 1.0) * (octet_s - peer.octet_s)
-            peer.rate_known = True
+        peer.is_doubtful = False
         peer.heard_at = now
         peer.slow = False
 

@@ -288,10 +288,10 @@ class ShareFinder:
 
     def spread_rate(self) -> None:
         """Take servers that have sent no blocks yet to be as fast as the others are on average."""
-        known = [peer.octet_s for peer in self.peers if peer.rate_known]
+        known = [peer.latency.byte_s for peer in self.peers if peer.latency.rate_known]
         for peer in self.peers:
-            if known and not peer.rate_known:
-                peer.octet_s = sum(known) / len(known)
+            if known and not peer.latency.rate_known:
+                peer.latency.byte_s = sum(known) / len(known)
 
     def _next_peer(self) -> Peer | None:
         if self._unasked:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from attrs import define, field
 
+from grid.engine.latency import Latency
+from grid.engine.server_memory import ServerMemory
 from grid.ports import ServerId
-
-FIRST_LATENCY_S = 0.1
-FIRST_OCTET_S = 1 / 10e6
-"""What an answer and an octet of it are taken to cost of a server that has not answered yet."""
 
 LATE_FLOOR_S = 0.75
 LATE_FACTOR = 4.0
@@ -21,23 +19,18 @@ HOPELESS_S = 20.0
 SLOWEST_RATE = 10e3
 """An answer is given up after this long, plus its octets at this rate a second."""
 
-SMALL_ANSWER = 32768
-"""Octets below which an answer's time tells of the latency, above which of the rate."""
-
 
 @define(kw_only=True, eq=False)
 class ServerPace:
-    """latency_s, octet_s: seconds for an answer, and for each octet of it. slow: its last answer is overdue."""
+    """latency: what its answers cost. slow: its last answer is overdue. queued: bytes asked for that have not come."""
 
-    latency_s: float = FIRST_LATENCY_S
-    octet_s: float = FIRST_OCTET_S
-    known: bool = False
+    latency: Latency = field(factory=Latency)
     slow: bool = False
     queued: int = 0
 
     def expected_s(self, size: int) -> float:
-        """Seconds until `size` more octets should have come."""
-        return self.latency_s + (self.queued + size) * self.octet_s
+        """Seconds until `size` more bytes should have come."""
+        return self.latency.time_of(self.queued + size)
 
 
 @define(kw_only=True, eq=False)
@@ -52,8 +45,7 @@ class Watch:
     @property
     def late_at(self) -> float:
         """When the answer takes longer than it should."""
-        pace = self.pace
-        return self.sent_at + max(LATE_FLOOR_S, LATE_FACTOR * (pace.latency_s + self.queued * pace.octet_s))
+        return self.sent_at + max(LATE_FLOOR_S, LATE_FACTOR * self.pace.latency.time_of(self.queued))
 
     @property
     def hopeless_at(self) -> float:
@@ -67,24 +59,22 @@ class Watch:
         if now is None:
             return
         pace.slow = False
-        elapsed = max(now - self.sent_at, 1e-4)
-        weight = 0.2 if pace.known else 1.0
-        if self.size < SMALL_ANSWER:
-            pace.latency_s += weight * (elapsed - pace.latency_s)
-        else:
-            pace.octet_s += weight * (max(elapsed - pace.latency_s, elapsed / 4) / self.queued - pace.octet_s)
-        pace.known = True
+        pace.latency.learn(self.size, self.queued, now - self.sent_at)
 
 
 @define
 class Paces:
-    """The pace of every server, kept from one operation to the next."""
+    """The pace of every server, kept from one operation on a file to the next."""
 
+    memory: ServerMemory = field(factory=ServerMemory)
     _paces: dict[ServerId, ServerPace] = field(factory=dict)
 
     def of(self, server_id: ServerId) -> ServerPace:
         """That server's pace."""
-        return self._paces.setdefault(server_id, ServerPace())
+        pace = self._paces.get(server_id)
+        if pace is None:
+            pace = self._paces[server_id] = ServerPace(latency=self.memory.latency(server_id))
+        return pace
 
     def ask(self, server_id: ServerId, size: int, now: float) -> Watch:
         """Note a question whose answer has `size` octets."""

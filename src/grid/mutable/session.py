@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 
 from grid.crypto.rsa import PrivateKey
 from grid.drive import drive
+from grid.engine.server_memory import server_memory
 from grid.mutable.auditplan import AuditPlan, AuditReport
 from grid.mutable.foresight import Foresee, known_files
 from grid.mutable.geometry import Encoding
@@ -80,7 +81,15 @@ class Session:
     ) -> Session:
         """The session of a cap's keys with these servers, which come in any order."""
         ordered = permute(servers, keys.storage_index)
-        return cls(keys=keys, servers=ordered, encoding=encoding, runtime=runtime, leases=leases, observer=observer)
+        return cls(
+            keys=keys,
+            servers=ordered,
+            encoding=encoding,
+            runtime=runtime,
+            leases=leases,
+            paces=Paces(memory=server_memory(runtime)),
+            observer=observer,
+        )
 
     def observed_by(self, observer: Observer) -> Session:
         """The same session with another observer."""

@@ -1,0 +1,229 @@
+"""What a client remembers of its servers from one operation to the next: speed, silence, failures.
+
+The first operation that meets a silent server may pay for it; the next ones know. A server in doubt is asked last, serves
+as a spare, and is waited for no longer than SHORT_PATIENCE_S. One answer clears it. Doubt is kept for each kind
+of request, because a server may take reads and stall on writes; until it has answered anything, it is in doubt for all of
+them. It never decides what a share is worth: a server in doubt is slow or away, not a liar.
+
+Pure: time enters as `now`. Cost: memory: a few hundred bytes a server, for MOST_SERVERS at most.
+See docs/decisions/0170-memory-of-servers.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeGuard
+from weakref import WeakKeyDictionary
+
+from attrs import define, field
+
+from grid.engine.latency import Latency
+from grid.ports import Runtime, ServerId
+
+SHORT_PATIENCE_S = 0.1
+"""How long a server in doubt may keep anybody waiting."""
+
+SILENCE_FLOOR_S = 0.15
+SILENCE_FACTOR = 4.0
+"""A request that is no longer waited for tells of a silent server when it is older than this, and so many times as old as
+the slowest answer of its operation, and as what was expected of the server."""
+
+PROBATION_S = 15.0
+MOST_PROBATION_S = 600.0
+"""A server that falls silent on the same kind of request again and again stays in doubt for that kind so long, doubled
+each time, although it answers other questions."""
+
+MOST_SERVERS = 4096
+MOST_KINDS = 16
+"""More servers, or kinds of request of one server, are not remembered: those longest known go first."""
+
+Kind = str
+"""The name of a request's class."""
+
+FORMAT = 1
+
+
+@define(kw_only=True)
+class _Doubt:
+    """since: when the server was silent or away last. count: how often in a row. is_away: it could not be reached at all."""
+
+    since: float
+    count: int = 1
+    is_away: bool = False
+
+    def outlasts_probe(self, now: float) -> bool:
+        """Whether an answer to another question leaves this doubt as it is."""
+        if self.is_away or self.count == 1:
+            return False
+        return now - self.since < min(MOST_PROBATION_S, PROBATION_S * (1 << min(self.count - 2, 10)))
+
+
+@define(kw_only=True, eq=False)
+class _Record:
+    latency: Latency = field(factory=Latency)
+    heard_at: float = float("-inf")
+    heard_of: dict[Kind, float] = field(factory=dict)
+    doubts: dict[Kind, _Doubt] = field(factory=dict)
+
+    def is_doubtful(self, kind: Kind | None) -> bool:
+        """In doubt for that kind of request; None: for any that it was not silent on."""
+        if kind in self.doubts:
+            return True
+        return any(doubt.since >= self.heard_at for doubt in self.doubts.values())
+
+
+def _ignore(server_id: ServerId) -> None:
+    """Nobody probes servers in doubt."""
+
+
+class ServerMemory:
+    """The servers of one client, as their answers have shown them."""
+
+    def __init__(self) -> None:
+        self._records: dict[ServerId, _Record] = {}
+        self.on_doubt: Callable[[ServerId], None] = _ignore
+        self.revision = 0
+
+    def latency(self, server_id: ServerId) -> Latency:
+        """How fast that server is; shared by all operations, which teach it."""
+        return self._record(server_id).latency
+
+    def is_doubtful(self, server_id: ServerId, kind: Kind | None = None) -> bool:
+        """Whether the server was silent or away, and has not answered such a request since."""
+        record = self._records.get(server_id)
+        return record is not None and record.is_doubtful(kind)
+
+    def trusted_first(self, server_ids: Iterable[ServerId], kind: Kind | None = None) -> list[ServerId]:
+        """The servers in their order, those in doubt behind all others."""
+        return sorted(server_ids, key=lambda server_id: self.is_doubtful(server_id, kind))
+
+    def heard_at(self, server_id: ServerId, kind: Kind) -> float:
+        """When the server last answered such a request; -inf if never."""
+        record = self._records.get(server_id)
+        return record.heard_of.get(kind, float("-inf")) if record is not None else float("-inf")
+
+    def answered(self, server_id: ServerId, kind: Kind, now: float) -> None:
+        """The server has answered such a request, were it with a refusal."""
+        record = self._record(server_id)
+        record.heard_at = now
+        record.heard_of[kind] = now
+        if record.doubts:
+            self.revision += record.doubts.pop(kind, None) is not None
+            self._clear_away(record)
+        if len(record.heard_of) > MOST_KINDS:
+            del record.heard_of[next(iter(record.heard_of))]
+
+    def heard(self, server_id: ServerId, now: float) -> None:
+        """The server has answered a probe, or was announced anew: it is trusted but for what it keeps failing at."""
+        record = self._record(server_id)
+        record.heard_at = now
+        kept = {kind: doubt for kind, doubt in record.doubts.items() if doubt.outlasts_probe(now)}
+        self.revision += len(kept) != len(record.doubts)
+        record.doubts = kept
+
+    def silent(self, server_id: ServerId, kind: Kind, now: float) -> None:
+        """A request of that kind is no longer waited for, although its answer is overdue."""
+        self._doubt(server_id, kind, now, is_away=False)
+
+    def failed(self, server_id: ServerId, kind: Kind, now: float) -> None:
+        """The server could not be reached, or was lost before it answered."""
+        self._doubt(server_id, kind, now, is_away=True)
+
+    def is_overdue(
+        self, server_id: ServerId, kind: Kind, size: int, sent_at: float, slowest_s: float, now: float
+    ) -> bool:
+        """Whether a request that nobody waits for any more tells of a silent server, and not of a quicker one beside it.
+
+        size: bytes to move. slowest_s: the slowest answer that the same operation has had.
+        """
+        waited_s = now - max(sent_at, self.heard_at(server_id, kind))
+        expected_s = self._record(server_id).latency.time_of(size) if size else slowest_s
+        return waited_s >= max(SILENCE_FLOOR_S, SILENCE_FACTOR * slowest_s, SILENCE_FACTOR * expected_s)
+
+    def export(self, now: float) -> dict[str, Any]:
+        """What a later process may begin with, as plain values; see restore."""
+        servers = {}
+        for server_id, record in self._records.items():
+            doubts = {
+                kind: [doubt.count, doubt.is_away, max(0.0, now - doubt.since)] for kind, doubt in record.doubts.items()
+            }
+            latency = record.latency
+            if doubts or latency.latency_known:
+                servers[str(server_id)] = {
+                    "doubts": doubts,
+                    "latency_s": latency.latency_s if latency.latency_known else None,
+                    "byte_s": latency.byte_s if latency.rate_known else None,
+                }
+        return {"format": FORMAT, "servers": servers}
+
+    def restore(self, document: object, age_s: float, now: float) -> None:
+        """Begin with what an earlier process exported age_s ago. What is not of the right form is left out.
+
+        Nothing that is known already is replaced.
+        """
+        if not isinstance(document, Mapping) or document.get("format") != FORMAT or age_s < 0:
+            return
+        servers = document.get("servers")
+        if not isinstance(servers, Mapping):
+            return
+        for server_id, found in list(servers.items())[:MOST_SERVERS]:
+            if isinstance(server_id, str) and isinstance(found, Mapping) and server_id not in self._records:
+                self._restore_one(ServerId(server_id), found, age_s, now)
+
+    def _restore_one(self, server_id: ServerId, found: Mapping[str, object], age_s: float, now: float) -> None:
+        record = self._record(server_id)
+        latency_s, byte_s, doubts = found.get("latency_s"), found.get("byte_s"), found.get("doubts")
+        if _is_seconds(latency_s):
+            record.latency.latency_s, record.latency.latency_known = float(latency_s), True
+        if _is_seconds(byte_s):
+            record.latency.byte_s, record.latency.rate_known = float(byte_s), True
+        if not isinstance(doubts, Mapping):
+            return
+        for kind, values in list(doubts.items())[:MOST_KINDS]:
+            match values:
+                case [int(count), bool(is_away), int() | float() as since_s] if (
+                    isinstance(kind, str) and 1 <= count < 64
+                ):
+                    if _is_seconds(since_s):
+                        since = now - age_s - since_s
+                        record.doubts[kind] = _Doubt(since=since, count=count, is_away=is_away)
+
+    def _doubt(self, server_id: ServerId, kind: Kind, now: float, *, is_away: bool) -> None:
+        record = self._record(server_id)
+        was_doubtful = record.is_doubtful(None)
+        old = record.doubts.get(kind)
+        if old is None:
+            record.doubts[kind] = _Doubt(since=now, is_away=is_away)
+            if len(record.doubts) > MOST_KINDS:
+                del record.doubts[next(iter(record.doubts))]
+        elif now > old.since:
+            old.since, old.is_away = now, is_away
+            old.count = min(old.count + 1, 63)
+        self.revision += 1
+        if not was_doubtful:
+            self.on_doubt(server_id)
+
+    def _clear_away(self, record: _Record) -> None:
+        """An answer shows that the server is there, whatever it could not be reached for."""
+        record.doubts = {kind: doubt for kind, doubt in record.doubts.items() if not doubt.is_away}
+
+    def _record(self, server_id: ServerId) -> _Record:
+        record = self._records.get(server_id)
+        if record is None:
+            record = self._records[server_id] = _Record()
+            if len(self._records) > MOST_SERVERS:
+                del self._records[next(iter(self._records))]
+        return record
+
+
+def _is_seconds(value: object) -> TypeGuard[float]:
+    """Whether this is a plausible number of seconds."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e6
+
+
+_memories: WeakKeyDictionary[Runtime, ServerMemory] = WeakKeyDictionary()
+
+
+def server_memory(runtime: Runtime) -> ServerMemory:
+    """The memory of the client that has this runtime, as long as it lives."""
+    return _memories.setdefault(runtime, ServerMemory())

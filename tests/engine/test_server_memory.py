@@ -1,0 +1,159 @@
+"""Which servers are in doubt, from when, for what, and until when."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.engine.server_memory import (
+    MOST_SERVERS,
+    PROBATION_S,
+    SILENCE_FACTOR,
+    SILENCE_FLOOR_S,
+    ServerMemory,
+    server_memory,
+)
+from grid.ports import ServerId
+from tests.support.virtual_time import VirtualRuntime
+
+A, B, C = ServerId("a"), ServerId("b"), ServerId("c")
+
+
+def test_server_when_nothing_is_known_of_it_is_trusted() -> None:
+    memory = ServerMemory()
+    assert not memory.is_doubtful(A) and not memory.is_doubtful(A, "ReadSlot")
+
+
+def test_server_when_it_was_silent_is_in_doubt_for_every_kind_of_request() -> None:
+    memory = ServerMemory()
+    memory.answered(A, "ReadSlot", 1.0)
+    memory.silent(A, "WriteSlot", 2.0)
+    assert memory.is_doubtful(A, "WriteSlot") and memory.is_doubtful(A, "ReadSlot") and memory.is_doubtful(A)
+
+
+def test_server_when_it_answers_another_kind_since_is_in_doubt_for_the_kind_it_was_silent_on_alone() -> None:
+    memory = ServerMemory()
+    memory.silent(A, "WriteSlot", 2.0)
+    memory.answered(A, "ReadSlot", 3.0)
+    assert memory.is_doubtful(A, "WriteSlot") and not memory.is_doubtful(A, "ReadSlot")
+    memory.answered(A, "WriteSlot", 4.0)
+    assert not memory.is_doubtful(A, "WriteSlot")
+
+
+def test_server_when_it_could_not_be_reached_is_cleared_by_any_answer() -> None:
+    memory = ServerMemory()
+    for now in (1.0, 2.0, 3.0):
+        memory.failed(A, "WriteSlot", now)
+    memory.answered(A, "ReadSlot", 4.0)
+    assert not memory.is_doubtful(A, "WriteSlot")
+
+
+def test_probe_when_it_is_answered_clears_a_first_doubt_and_leaves_one_that_came_again_for_its_probation() -> None:
+    memory = ServerMemory()
+    memory.silent(A, "WriteSlot", 0.0)
+    memory.heard(A, 1.0)
+    assert not memory.is_doubtful(A, "WriteSlot")
+    memory.silent(A, "WriteSlot", 2.0)
+    memory.silent(A, "WriteSlot", 3.0)
+    memory.heard(A, 4.0)
+    assert memory.is_doubtful(A, "WriteSlot") and not memory.is_doubtful(A, "ReadSlot")
+    memory.heard(A, 3.0 + PROBATION_S)
+    assert not memory.is_doubtful(A, "WriteSlot")
+
+
+def test_order_when_some_are_in_doubt_keeps_the_others_first_and_each_part_as_it_was() -> None:
+    memory = ServerMemory()
+    memory.silent(A, "FindShares", 1.0)
+    memory.failed(C, "FindShares", 1.0)
+    assert memory.trusted_first([C, A, B], "FindShares") == [B, C, A]
+
+
+def test_hook_when_a_server_falls_into_doubt_is_called_once_until_it_is_trusted_again() -> None:
+    memory = ServerMemory()
+    called: list[ServerId] = []
+    memory.on_doubt = called.append
+    memory.silent(A, "ReadSlot", 1.0)
+    memory.silent(A, "WriteSlot", 2.0)
+    assert called == [A]
+    memory.heard(A, 3.0)
+    memory.failed(A, "ReadSlot", 4.0)
+    assert called == [A, A]
+
+
+def test_request_given_up_when_others_were_as_slow_tells_of_no_silence() -> None:
+    memory = ServerMemory()
+    just = SILENCE_FACTOR * 1.0
+    assert not memory.is_overdue(A, "ReadSlot", 0, 0.0, 1.0, just - 0.01)
+    assert memory.is_overdue(A, "ReadSlot", 0, 0.0, 1.0, just)
+
+
+def test_request_given_up_when_a_quicker_one_came_first_tells_of_no_silence() -> None:
+    memory = ServerMemory()
+    assert not memory.is_overdue(A, "ReadSlot", 0, 0.0, 0.001, SILENCE_FLOOR_S / 2)
+    assert memory.is_overdue(A, "ReadSlot", 0, 0.0, 0.001, SILENCE_FLOOR_S)
+
+
+def test_request_given_up_when_the_server_answered_its_kind_meanwhile_counts_from_then() -> None:
+    memory = ServerMemory()
+    memory.answered(A, "ReadSlot", 5.0)
+    assert not memory.is_overdue(A, "ReadSlot", 0, 0.0, 0.001, 5.0 + SILENCE_FLOOR_S / 2)
+
+
+def test_request_given_up_when_much_was_asked_for_counts_from_what_that_takes() -> None:
+    memory = ServerMemory()
+    memory.latency(A).learn(10**6, 10**6, 1.0)
+    assert not memory.is_overdue(A, "ReadShares", 10**6, 0.0, 0.001, 3.5)
+    assert memory.is_overdue(A, "ReadShares", 10**6, 0.0, 0.001, 6.0)
+
+
+def test_later_process_when_it_restores_begins_with_doubts_and_speeds() -> None:
+    memory = ServerMemory()
+    memory.latency(A).learn(1, 1, 0.02)
+    memory.silent(B, "WriteSlot", 10.0)
+    memory.answered(C, "ReadSlot", 10.0)
+    document = json.loads(json.dumps(memory.export(20.0)))
+    later = ServerMemory()
+    later.restore(document, age_s=5.0, now=1000.0)
+    assert later.latency(A).latency_s == pytest.approx(0.02)
+    assert later.is_doubtful(B, "ReadSlot") and not later.is_doubtful(C)
+    later.heard(B, 1000.0)
+    assert not later.is_doubtful(B)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["doubts", "latency_s", "byte_s", "ReadSlot", "x"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(
+    document=_JSON
+    | st.fixed_dictionaries({"format": st.just(1), "servers": st.dictionaries(st.text(max_size=4), _JSON)})
+)
+def test_restore_when_the_document_is_anything_never_fails_and_keeps_sane_numbers(document: Any) -> None:
+    memory = ServerMemory()
+    memory.restore(document, age_s=1.0, now=10.0)
+    for server_id in list(document.get("servers", {}) if isinstance(document, dict) else {}):
+        assert 0 <= memory.latency(ServerId(server_id)).time_of(1) < 1e13
+    memory.export(11.0)
+
+
+def test_memory_when_there_are_ever_more_servers_stays_bounded() -> None:
+    memory = ServerMemory()
+    for number in range(MOST_SERVERS + 10):
+        memory.silent(ServerId(str(number)), "ReadSlot", 1.0)
+    assert len(memory.export(1.0)["servers"]) == MOST_SERVERS
+
+
+def test_memory_when_asked_for_by_runtime_is_one_a_client() -> None:
+    runtime, other = VirtualRuntime(), VirtualRuntime()
+    assert server_memory(runtime) is server_memory(runtime)
+    assert server_memory(runtime) is not server_memory(other)
