@@ -80,9 +80,10 @@ MAX_VERSION_TEXT = 1000
 CONNECT_DEADLINE_S = 15.0
 """Seconds until a server that does not finish connecting counts as unreachable; loopback takes 20 ms."""
 
-MAX_NEGOTIATIONS = 1024
-"""Incoming Foolscap connections that have not finished their negotiation: whoever really connects is done in 100 ms,
-and far more of them than clients come back at once when a server was restarted."""
+MAX_CONNECTIONS = 4096
+"""Incoming connections of one process, over all protocols, where its descriptors allow that many: far more than a server
+of a large grid has clients; an idle one costs some 100 kB. Half of them may be strangers at any moment, which is more than clients
+come back at once when a server was restarted."""
 
 MAX_RECONNECT_DELAY_S = 30.0
 """Seconds between attempts to reach a server that is away, at most: a restarted one is soon found again."""
@@ -130,7 +131,7 @@ MAX_HTTP_ERROR_BODY = 10_000
 """Octets of an error's body that a client takes in. [spec wire 18]"""
 
 MAX_HTTP_CONNECTIONS = 512
-"""Connections that one HTTP listener serves at once: beyond it the longest idle one gives way."""
+"""Connections that one HTTP listener of a storage node serves at once: beyond it one of them gives way."""
 
 HTTP_PIECES_BYTES = 16 * 2**20
 """Octets of share data that all requests of one HTTP server together hold at once, whatever they are about."""
@@ -152,6 +153,9 @@ HTTP_IDLE_DEADLINE_S = 300.0
 
 HTTP_STALL_DEADLINE_S = 60.0
 """Seconds in which a body must move on, in either direction. [spec wire 18]"""
+
+HTTP_BODY_PACE = 4096
+"""Bytes of a body that must come in that time while they are waited for: fewer do not count as moving on."""
 
 MAX_HTTP_UPLOAD_IDLE_S = 1800.0
 """Seconds after which an upload that nobody wrote to is forgotten. [spec storage-server 8.2]"""
@@ -222,6 +226,9 @@ GATEWAY_BODY_PERIOD_S = 60.0
 
 GATEWAY_BODY_PACE = 4096
 """Octets of a body that must come in each such period while they are waited for."""
+
+MAX_GATEWAY_CONNECTIONS = 1000
+"""Connections that a gateway serves at once, each of which has one request under way at most."""
 
 GATEWAY_STALL_S = 600.0
 """How long a client may take nothing of an answer."""

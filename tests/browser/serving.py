@@ -33,6 +33,7 @@ from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService
 from grid.storage.settings import StorageSettings
+from grid.wire.places import Places
 
 NICKNAMES = ("Ada", "Barbara", "Edsger", "Grace", "Leslie")
 
@@ -142,7 +143,7 @@ async def serve(reactor: Any, folder: Path) -> None:
         nickname="My grid",
     )
     gateway = Gateway(store=store, client=View(servers), settings=settings)
-    factory = GatewayFactory(gateway, make_routes(gateway), reactor)
+    factory = GatewayFactory(gateway, make_routes(gateway), reactor, Places())
     port = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     ended: Deferred[None] = Deferred()
     stdio.StandardIO(Orders(servers, ended))

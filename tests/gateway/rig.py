@@ -27,6 +27,7 @@ from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService
 from grid.storage.settings import StorageSettings
+from grid.wire.places import Places
 from tests.support.conformance import require_documented
 
 TOKEN = b"a token that is not guessed"
@@ -220,7 +221,7 @@ async def running_gateway(
     )
     routes = make_routes(gateway)
     routes.add(handlers or {})
-    factory = GatewayFactory(gateway, routes, reactor)
+    factory = GatewayFactory(gateway, routes, reactor, Places())
     port = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     address: Any = port.getHost()
     rig = Rig(gateway, factory, address.port, servers)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
 
-from grid.node.descriptors import WANTED
+import pytest
+
+from grid.node.descriptors import WANTED, descriptors_in_use, plan_descriptors
+from grid.wire.places import Places
 
 
 def raised_from(soft: int, hard: int) -> str:
@@ -32,3 +36,25 @@ def test_large_soft_limit_is_left_alone() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = WANTED if hard == resource.RLIM_INFINITY else min(WANTED, hard)
     assert raised_from(allowed, allowed) == f"{allowed} {allowed} {allowed}"
+
+
+@pytest.mark.parametrize("limit", [40, 64, 100, 256, 1024, 4096, WANTED])
+def test_descriptors_however_few_are_enough_for_places_and_files_together(limit: int) -> None:
+    in_use = 10
+    plan = plan_descriptors(limit, in_use)
+    places = Places(plan.connections)
+    assert in_use + places.most + plan.files <= limit
+    assert plan.files >= min(8, plan.connections)
+    assert plan.connections >= 4
+
+
+def test_descriptors_when_few_still_leave_places_for_several_clients() -> None:
+    plan = plan_descriptors(64, 10)
+    assert plan.connections >= 16
+    assert plan.files >= 16
+
+
+def test_descriptors_in_use_are_counted() -> None:
+    before = descriptors_in_use()
+    with open(os.devnull), open(os.devnull):
+        assert descriptors_in_use() == before + 2

@@ -30,6 +30,7 @@ from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService
 from grid.storage.settings import StorageSettings
+from grid.wire.places import Places
 from tests.support.conformance import require_documented
 
 TOKEN = b"token of this start of the node"
@@ -239,7 +240,7 @@ async def web_gateway(
     gateway = Gateway(store=store, client=_NoClient(), settings=settings)
     routes = Routes()
     routes.add(handlers or {})
-    factory = GatewayFactory(gateway, routes if handlers is not None else make_routes(gateway), reactor)
+    factory = GatewayFactory(gateway, routes if handlers is not None else make_routes(gateway), reactor, Places())
     listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     found = WebGateway(gateway, factory, services, disks, listening.getHost().port)
     try:

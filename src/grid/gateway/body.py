@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 
 from grid.gateway.faults import BadRequest, PayloadTooLarge
 from grid.gateway.spool import Spool
+from grid.wire.pace import Pace
 
 MAX_WAITING = 2**20
 """Octets that may have arrived and not been taken."""
@@ -32,13 +33,17 @@ class Body:
         pause: Callable[[], None],
         resume: Callable[[], None],
         make_spool: Callable[[], Spool],
+        pace: Pace,
     ) -> None:
-        """pause, resume: stop and go on reading the socket. make_spool: where a body is kept that is read twice."""
+        """pause, resume: stop and go on reading the socket. make_spool: where a body is kept that is read twice.
+        pace: told of when the client is waited for, and of what comes.
+        """
         self.size = size
         self.content_type = content_type
         self._pause = pause
         self._resume = resume
         self._make_spool = make_spool
+        self._pace = pace
         self._pieces: deque[bytes] = deque()
         self._waiting = 0
         self._is_paused = False
@@ -47,6 +52,11 @@ class Body:
         self._taker: Deferred[None] | None = None
         self._discards = False
         self.received = 0
+
+    @property
+    def waited_s(self) -> float:
+        """How long a handler that waits for more has waited for the client; 0 if none does."""
+        return 0.0 if self._taker is None else self._pace.waited_s
 
     @property
     def has_ended(self) -> bool:
@@ -63,6 +73,7 @@ class Body:
     def arrive(self, data: bytes) -> None:
         """More octets."""
         self.received += len(data)
+        self._pace.move(len(data))
         if self._discards:
             return
         self._pieces.append(data)
@@ -127,6 +138,7 @@ class Body:
             if self._has_ended:
                 return b""
             self._taker = Deferred()
+            self._pace.wait()
             await self._taker
         taken: list[bytes] = []
         size = 0
@@ -145,6 +157,7 @@ class Body:
 
     def _wake(self) -> None:
         taker, self._taker = self._taker, None
+        self._pace.rest()
         if taker is not None and not taker.called:
             taker.callback(None)
 

@@ -26,7 +26,9 @@ from grid.gateway.pace import BodyPace
 from grid.gateway.spool import Spool
 from grid.gateway.websocket import SwitchingAnswer
 from grid.gateway.writer import Writer, piece_size
-from grid.limits import GATEWAY_DISCARDED
+from grid.limits import GATEWAY_BODY_PACE, GATEWAY_DISCARDED
+from grid.wire.pace import Pace
+from grid.wire.places import Standing
 
 if TYPE_CHECKING:
     from grid.gateway.server import GatewayFactory
@@ -52,6 +54,7 @@ class GatewayRequest(http.Request):
         self._shown = "/"
         self._called = ("other", "")
         self._pace: BodyPace | None = None
+        self._writer: Writer | None = None
         self._sent = 0
 
     # What the channel says.
@@ -68,6 +71,7 @@ class GatewayRequest(http.Request):
             pause=self.channel.stop_reading,
             resume=self.channel.go_on_reading,
             make_spool=lambda: Spool(gateway.settings.spool_directory, gateway.store.runtime.cpu),
+            pace=Pace(self.clock, GATEWAY_BODY_PACE),
         )
         self.factory.requests.add(self)
         self.started_at = self.clock.now()
@@ -100,6 +104,12 @@ class GatewayRequest(http.Request):
         if self.body is not None and not self.finished:
             self._count(None)
         self.factory.forget(self)
+
+    @property
+    def waited_s(self) -> float:
+        """How long the client has been waited for: for its body, or for it to take the answer."""
+        body_s = 0.0 if self.body is None else self.body.waited_s
+        return max(body_s, 0.0 if self._writer is None else self._writer.waited_s)
 
     # What the answer does.
 
@@ -192,6 +202,7 @@ class GatewayRequest(http.Request):
             raise BadRequest("the request has more than one Host header")
         host = check_host(headers, self.factory.gateway.settings.hosts)
         check_origin(method, headers, host)
+        self.channel.place.stand(Standing.ACTIVE)
         arguments = Arguments(parse_query(raw_query))
         self._shown = loggable(segments, arguments.t)
         self._called = self.factory.gateway.traffic.called(segments[0], arguments.t.lower())
@@ -221,6 +232,9 @@ class GatewayRequest(http.Request):
                 self._sent = len(answer.body)
                 self.write(answer.body)
         self._is_over = True
+        if self.channel is not None:
+            # What is dropped of a body that nobody wants holds nothing against others.
+            self.channel.place.stand(Standing.IDLE if self.code < 400 else Standing.STRANGER)
         if self.body is None or self.body.has_ended:
             self._finish()
         else:
@@ -230,7 +244,7 @@ class GatewayRequest(http.Request):
                 self._pace.end(self._hang_up)
 
     async def _stream(self, answer: StreamedAnswer) -> None:
-        writer = Writer(self, lambda: piece_size(len(self.factory.requests)))
+        writer = self._writer = Writer(self, lambda: piece_size(len(self.factory.requests)))
         self.registerProducer(writer, True)
         try:
             if isinstance(answer, SwitchingAnswer):

@@ -12,15 +12,22 @@ from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.defer import Deferred
-from twisted.internet.protocol import connectionDone
+from twisted.internet.protocol import Protocol, connectionDone
 from twisted.web import http
 
 from grid.gateway.framing import FramedChannel
 from grid.gateway.gateway import Gateway
 from grid.gateway.request import GatewayRequest
 from grid.gateway.routing import Routes
-from grid.limits import GATEWAY_HEADER_COUNT, GATEWAY_HEADER_S, GATEWAY_HEADERS_SIZE, GATEWAY_IDLE_S
+from grid.limits import (
+    GATEWAY_HEADER_COUNT,
+    GATEWAY_HEADER_S,
+    GATEWAY_HEADERS_SIZE,
+    GATEWAY_IDLE_S,
+    MAX_GATEWAY_CONNECTIONS,
+)
 from grid.ports import Timer
+from grid.wire.places import Place, Places
 
 _SEND_SIZE = 2**20
 """Octets given to the socket at once."""
@@ -35,6 +42,7 @@ class GatewayChannel(FramedChannel):
     factory: GatewayFactory
     transport: Any
     site: Any
+    place: Place
     maxHeaders = GATEWAY_HEADER_COUNT
     totalHeadersSize = GATEWAY_HEADERS_SIZE
     requestFactory: Any = GatewayRequest
@@ -49,6 +57,7 @@ class GatewayChannel(FramedChannel):
         """Begin; what a stranger may take his time for is bounded from here on."""
         super().connectionMade()
         self.factory.connections.add(self)
+        self.place.hold(self.transport.abortConnection, lambda: self.requests[-1].waited_s if self.requests else 0.0)
         self.transport.SEND_LIMIT = _SEND_SIZE
         self.setTimeout(GATEWAY_IDLE_S)
 
@@ -83,6 +92,7 @@ class GatewayChannel(FramedChannel):
         self._relax()
         if self._farewell is not None:
             self._farewell.cancel()
+        self.place.leave()
         super().connectionLost(reason)
         self.factory.lost(self)
 
@@ -126,6 +136,14 @@ class GatewayChannel(FramedChannel):
             self._header_timer = None
 
 
+class _Refused(Protocol):
+    """A connection for which there is no room: Twisted's TLS wants a protocol for it all the same."""
+
+    def connectionMade(self) -> None:
+        transport: Any = self.transport
+        transport.abortConnection()
+
+
 class GatewayFactory(http.HTTPFactory):
     """All connections of a gateway."""
 
@@ -133,8 +151,12 @@ class GatewayFactory(http.HTTPFactory):
     noisy = False
     reactor: Any
 
-    def __init__(self, gateway: Gateway, routes: Routes, reactor: Any) -> None:
+    def __init__(self, gateway: Gateway, routes: Routes, reactor: Any, places: Places) -> None:
+        """places: of all connections of this process."""
         super().__init__(timeout=GATEWAY_IDLE_S, reactor=reactor)
+        self._places = places
+        self._own_places = Places(MAX_GATEWAY_CONNECTIONS)
+        self.is_below_tls = False
         self.gateway = gateway
         self.routes = routes
         self.requests: set[GatewayRequest] = set()
@@ -145,7 +167,13 @@ class GatewayFactory(http.HTTPFactory):
 
     def buildProtocol(self, address: Any) -> Any:
         """A connection's channel, without Twisted's choice between versions of HTTP."""
+        place = self._places.enter(getattr(address, "host", None))
+        if place is None or not self._own_places.admit(place):
+            if place is not None:
+                place.leave()
+            return _Refused() if self.is_below_tls else None
         channel: Any = GatewayChannel()
+        channel.place = place
         channel.factory = self
         channel.site = self
         channel.timeOut = GATEWAY_IDLE_S

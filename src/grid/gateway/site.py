@@ -10,6 +10,7 @@ from grid.gateway.mkdir import make_unlinked
 from grid.gateway.routing import Routes
 from grid.gateway.server import GatewayFactory
 from grid.gateway.tree_resource import tree_resource
+from grid.wire.places import Places
 
 
 def make_routes(gateway: Gateway) -> Routes:
@@ -25,6 +26,6 @@ def make_routes(gateway: Gateway) -> Routes:
     return found
 
 
-def make_site(gateway: Gateway, reactor: Any) -> GatewayFactory:  # noqa: ANN401 - Twisted's
-    """What an endpoint listens with."""
-    return GatewayFactory(gateway, make_routes(gateway), reactor)
+def make_site(gateway: Gateway, reactor: Any, places: Places) -> GatewayFactory:  # noqa: ANN401 - Twisted's
+    """What an endpoint listens with. places: of all connections of this process."""
+    return GatewayFactory(gateway, make_routes(gateway), reactor, places)

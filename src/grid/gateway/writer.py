@@ -51,7 +51,13 @@ class Writer:
         self._ready: Deferred[None] | None = None
         self._is_paused = False
         self._stall: Timer | None = None
+        self._paused_at = 0.0
         self.written = 0
+
+    @property
+    def waited_s(self) -> float:
+        """How long the answer has waited for the client to take what it was sent."""
+        return 0.0 if self._ready is None else self._outlet.clock.now() - self._paused_at
 
     async def write(self, data: Buffer) -> None:
         """Take the octets; the head goes before the first of them."""
@@ -75,6 +81,7 @@ class Writer:
     def pauseProducing(self) -> None:
         """The client is slower than we are."""
         self._is_paused = True
+        self._paused_at = self._outlet.clock.now()
         if self._stall is None:
             self._stall = self._outlet.clock.call_later(GATEWAY_STALL_S, self._outlet.abort)
 

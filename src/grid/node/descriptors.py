@@ -1,11 +1,60 @@
-"""How many files and connections a node may have open at once."""
+"""How many files and connections a node may have open at once, and how they share what there is."""
 
 from __future__ import annotations
 
+import os
 import resource
+
+from attrs import frozen
+
+from grid.limits import MAX_CONNECTIONS
 
 WANTED = 65536
 """Descriptors that serve thousands of idle connections with room for the files of those that are served."""
+
+_IN_USE = 16
+"""What a process has open at its start, where that cannot be counted."""
+
+_OWN = 8
+"""What a node opens for itself before anybody connects: its ports, its log, its database."""
+
+
+@frozen(kw_only=True)
+class DescriptorPlan:
+    """What the descriptors of a process are for.
+
+    connections: incoming ones that hold places. files: kept for what they ask for: share files, uploads in progress, bodies
+    spooled to the disk, connections to servers.
+    """
+
+    connections: int
+    files: int
+
+
+def plan_descriptors(limit: int, in_use: int) -> DescriptorPlan:
+    """Half of what is free for files, and of the other half eight parts in nine for places: one is for those being closed.
+
+    A limit of 64 leaves some 20 places and 20 files.
+    """
+    free = max(12, limit - in_use - _OWN)
+    connections = min(MAX_CONNECTIONS, max(4, free * 4 // 9 - 2))
+    return DescriptorPlan(connections=connections, files=max(4, free - connections - max(4, connections // 8)))
+
+
+def descriptors_in_use() -> int:
+    """Descriptors that this process has open now."""
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        try:
+            return len(os.listdir(folder)) - 1
+        except OSError:
+            continue
+    return _IN_USE
+
+
+def descriptor_limit() -> int:
+    """How many this process may have."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return WANTED if soft == resource.RLIM_INFINITY else soft
 
 
 def raise_descriptor_limit() -> int:

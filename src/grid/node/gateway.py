@@ -33,6 +33,7 @@ from grid.node.redaction import one_line
 from grid.node.web_address import allowed_hosts, place_to_listen, url_of
 from grid.ports import ServerId, StorageServer, Timer
 from grid.runtime import Tasks, with_deadline
+from grid.wire.places import Places
 from grid.wire.status import ConnectionState, ConnectionStatus
 
 LOOK_S = 30.0
@@ -145,6 +146,7 @@ class Listening:
 async def running_gateway(
     directory: NodeDirectory,
     client: Client,
+    places: Places,
     reactor: Any,  # noqa: ANN401
     description: str,
     say: Callable[[str], None],
@@ -152,7 +154,7 @@ async def running_gateway(
 ) -> AsyncIterator[Listening]:
     """Serve the node's gateway while the context lasts; then let what runs end, within a limit. ConfigError.
 
-    description: where to listen, as `[node] web.port` has it. storage: the node's own storage server, if it has one.
+    places: of the connections of this process. description: where to listen, as `[node] web.port` has it. storage: the node's own storage server, if it has one.
     """
     where = f"the place to listen (--listen, or web.port under [node] in {directory.config_file})"
     description = place_to_listen(description)
@@ -162,7 +164,8 @@ async def running_gateway(
     gateway = Gateway(
         store=make_store(client), client=view, settings=_settings(directory, hosts), blocks=blocks, storage=storage
     )
-    factory = make_site(gateway, reactor)
+    factory = make_site(gateway, reactor, places)
+    factory.is_below_tls = description.startswith("ssl:")
     try:
         port = await serverFromString(reactor, description).listen(factory)
     except (ValueError, TypeError, KeyError) as problem:

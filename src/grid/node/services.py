@@ -19,13 +19,16 @@ from grid.discovery.introducer_client import IntroducerClient, IntroducerSetting
 from grid.discovery.introducer_server import Introducer
 from grid.node.certificates import read_certificates
 from grid.node.client import Client
+from grid.node.descriptors import descriptor_limit, descriptors_in_use, plan_descriptors
 from grid.node.directory import NodeDirectory, NodeKind
 from grid.node.identity import signing_key
 from grid.node.introducers import read_introducers
 from grid.node.tubs import listen_as_configured, node_tub
 from grid.ports import Runtime
 from grid.runtime import ThreadCpuPool
+from grid.wire.foolscap.negotiation import FoolscapEndpoint
 from grid.wire.foolscap.tub import register, stop_tub
+from grid.wire.places import Places
 
 if TYPE_CHECKING:
     from grid.gateway.storagestatus import StorageView
@@ -43,18 +46,19 @@ async def run_node(directory: NodeDirectory, runtime: Runtime, reactor: Any, say
 
     say: told one line when the node is ready, the same that 1.20 logs, and others about what it does.
     """
+    places = Places(plan_descriptors(descriptor_limit(), descriptors_in_use()).connections)
     if directory.kind is NodeKind.INTRODUCER:
-        await _run_introducer(directory, reactor, say)
+        await _run_introducer(directory, places, reactor, say)
     elif directory.settings.storage.enabled:
-        await _run_storage(directory, runtime, reactor, say)
+        await _run_storage(directory, runtime, places, reactor, say)
     else:
-        await _run_client(directory, runtime, reactor, say)
+        await _run_client(directory, runtime, places, reactor, say)
 
 
-async def _run_introducer(directory: NodeDirectory, reactor: Any, say: Say) -> None:  # noqa: ANN401
+async def _run_introducer(directory: NodeDirectory, places: Places, reactor: Any, say: Say) -> None:  # noqa: ANN401
     tub = node_tub(directory)
     try:
-        await listen_as_configured(tub, directory, reactor)
+        await listen_as_configured(tub, directory, reactor, lambda endpoint: FoolscapEndpoint(endpoint, places))
         register(tub, Introducer(VERSION), directory.private / "introducer.furl")
         say("introducer running")
         await _forever()
@@ -62,17 +66,29 @@ async def _run_introducer(directory: NodeDirectory, reactor: Any, say: Say) -> N
         await stop_tub(tub)
 
 
-async def _run_client(directory: NodeDirectory, runtime: Runtime, reactor: Any, say: Say) -> None:  # noqa: ANN401
+async def _run_client(
+    directory: NodeDirectory,
+    runtime: Runtime,
+    places: Places,
+    reactor: Any,  # noqa: ANN401
+    say: Say,
+) -> None:
     client = Client(directory, runtime, reactor)
     async with AsyncExitStack() as closing:
         closing.push_async_callback(client.close)
         client.start()
-        await _serve_web(closing, client, reactor, say)
+        await _serve_web(closing, client, places, reactor, say)
         say("client running")
         await _forever()
 
 
-async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any, say: Say) -> None:  # noqa: ANN401
+async def _run_storage(
+    directory: NodeDirectory,
+    runtime: Runtime,
+    places: Places,
+    reactor: Any,  # noqa: ANN401
+    say: Say,
+) -> None:
     # Only a node that stores pays for the imports of a store.
     from grid.node.shared_http import SharedHttp
     from grid.node.storage_node import identify_node, make_service, server_settings
@@ -95,7 +111,7 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
         closing.push_async_callback(housekeeping.stop)
         # Stopped first of all, so that nothing new comes in while the uploads in progress are given up.
         closing.push_async_callback(stop_tub, tub)
-        http = SharedHttp(directory, service, runtime.clock)
+        http = SharedHttp(directory, service, runtime.clock, places)
         closing.push_async_callback(http.close)
         await listen_as_configured(tub, directory, reactor, http.share_port)
         await http.listen_in_the_clear(reactor)
@@ -119,7 +135,7 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
         if directory.settings.web_port is not None:
             client = Client(directory, runtime, reactor)
             closing.push_async_callback(client.close)
-            await _serve_web(closing, client, reactor, say, LocalStorage(service, housekeeping, settings))
+            await _serve_web(closing, client, places, reactor, say, LocalStorage(service, housekeeping, settings))
         say("client running")
         await _forever()
 
@@ -127,6 +143,7 @@ async def _run_storage(directory: NodeDirectory, runtime: Runtime, reactor: Any,
 async def _serve_web(
     closing: AsyncExitStack,
     client: Client,
+    places: Places,
     reactor: Any,  # noqa: ANN401
     say: Say,
     storage: StorageView | None = None,
@@ -137,7 +154,9 @@ async def _serve_web(
         # Only a gateway pays for the imports of one.
         from grid.node.gateway import running_gateway
 
-        await closing.enter_async_context(running_gateway(client.directory, client, reactor, web_port, say, storage))
+        await closing.enter_async_context(
+            running_gateway(client.directory, client, places, reactor, web_port, say, storage)
+        )
 
 
 def _node_id(tub: Any) -> bytes:  # noqa: ANN401

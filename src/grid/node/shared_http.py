@@ -10,17 +10,19 @@ from typing import Any
 from grid.errors import ConfigError
 from grid.node.directory import NodeDirectory
 from grid.ports import Clock, StorageServer
+from grid.wire.foolscap.negotiation import FoolscapEndpoint
 from grid.wire.foolscap.tub import node_certificate
 from grid.wire.http.announced import nurls_of
 from grid.wire.http.listeners import HttpOffer, PlainFactory, SharedEndpoint
 from grid.wire.http.tls import server_context, spki_hash_of_pem
 from grid.wire.locators import Furl
+from grid.wire.places import Places
 
 
 class SharedHttp:
     """The store over HTTP, unless the configuration leaves Foolscap alone on its port."""
 
-    def __init__(self, directory: NodeDirectory, server: StorageServer, clock: Clock) -> None:
+    def __init__(self, directory: NodeDirectory, server: StorageServer, clock: Clock, places: Places) -> None:
         """Nobody is let in before `open_to`; ConfigError if the certificate cannot be used."""
         settings = directory.settings.storage
         self._where = f"{directory.config_file}: section [storage], key plaintext_reads"
@@ -29,15 +31,16 @@ class SharedHttp:
         if settings.plaintext_reads is not None and (settings.force_foolscap or not settings.anonymous):
             raise ConfigError(f"{self._where}: needs HTTP, which force_foolscap or anonymous switches off")
         self._clock = clock
+        self._places = places
         self._certificate_file = directory.private / "node.pem"
         self._offer = HttpOffer(server, clock) if settings.anonymous and not settings.force_foolscap else None
 
     def share_port(self, endpoint: Any) -> Any:  # noqa: ANN401 - foolscap and endpoints have no types
         """The endpoint to give to the Tub."""
         if self._offer is None:
-            return endpoint
+            return FoolscapEndpoint(endpoint, self._places)
         context = server_context(self._certificate_file)
-        return SharedEndpoint(endpoint, context, self._offer.connections, self._clock)
+        return SharedEndpoint(endpoint, context, self._offer.connections, self._clock, self._places)
 
     async def listen_in_the_clear(self, reactor: Any) -> None:  # noqa: ANN401
         """Listen for readers in the clear, if the configuration asks for it; ConfigError if that is not possible."""
@@ -52,7 +55,7 @@ class SharedHttp:
         except (ValueError, TypeError, KeyError):
             raise ConfigError(f"{self._where}: not a server endpoint") from None
         try:
-            self._plain_port = await endpoint.listen(PlainFactory(self._offer.plain_connections))
+            self._plain_port = await endpoint.listen(PlainFactory(self._offer.plain_connections, self._places))
         except (CannotListenError, OSError, OverflowError) as error:  # Overflow: there is no such port.
             raise ConfigError(f"{self._where}: cannot listen: {error}") from None
 

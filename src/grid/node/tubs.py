@@ -37,12 +37,12 @@ async def listen_as_configured(
     tub: Any,  # noqa: ANN401
     directory: NodeDirectory,
     reactor: Any,  # noqa: ANN401 - as are reactors
-    share_port: Callable[[Any], Any] = lambda endpoint: endpoint,
+    share_port: Callable[[Any], Any],
 ) -> None:
     """Let the Tub listen where the configuration says, and know its location; ConfigError if that is not possible.
 
     What is registered right after this is there before the first connection is served. share_port: makes of an
-    endpoint one where another protocol listens as well.
+    endpoint one whose connections hold places, and where another protocol may listen as well.
     """
     from twisted.internet.endpoints import serverFromString
 

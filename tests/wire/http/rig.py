@@ -27,6 +27,7 @@ from grid.wire.http.listeners import HttpOffer, PlainFactory, SharedPortFactory
 from grid.wire.http.pool import Address, Pool
 from grid.wire.http.tls import server_context, spki_hash_of_pem
 from grid.wire.locators import Nurl
+from grid.wire.places import Places
 
 SWISSNUM = "swissnumswissnumswissnumswissnum"
 NODE_ID = bytes(range(20))
@@ -84,6 +85,7 @@ class Rig:
 
     service: StorageServer
     offer: HttpOffer
+    places: Places
     port: int
     plain_port: int
     nurl: Nurl
@@ -99,17 +101,27 @@ async def running(
     runtime = make_runtime()
     offer = HttpOffer(service, runtime.clock, extensions=extensions)
     offer.open_to(SWISSNUM)
-    factory = SharedPortFactory(foolscap or RefusingFactory(), tls_context(), offer.connections, runtime.clock)
+    places = Places()
+    factory = SharedPortFactory(foolscap or RefusingFactory(), tls_context(), offer.connections, runtime.clock, places)
     listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     plain_listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(
-        PlainFactory(offer.plain_connections)
+        PlainFactory(offer.plain_connections, places)
     )
     port, plain_port = listening.getHost().port, plain_listening.getHost().port
     nurl = Nurl(spki_hash=spki_hash_of_pem(certificate()), host="127.0.0.1", port=port, swissnum=SWISSNUM)
     pool = Pool(reactor, runtime.clock)
     client = HttpServer(make_identity(), [nurl], pool, runtime, ("127.0.0.1", plain_port) if plain else None)
     try:
-        yield Rig(service=service, offer=offer, port=port, plain_port=plain_port, nurl=nurl, pool=pool, client=client)
+        yield Rig(
+            service=service,
+            offer=offer,
+            places=places,
+            port=port,
+            plain_port=plain_port,
+            nurl=nurl,
+            pool=pool,
+            client=client,
+        )
     finally:
         client.close()
         pool.close()

@@ -27,6 +27,7 @@ from grid.wire.http.messages import pack_head
 from grid.wire.http.pool import Address, Pool
 from grid.wire.http.tls import TlsLayer, client_context, spki_hash_of_pem
 from grid.wire.locators import Nurl, parse_furl
+from grid.wire.places import Places
 from tests.contract.storage_server import plain, put
 from tests.wire.http.rig import (
     SWISSNUM,
@@ -103,7 +104,7 @@ async def test_one_port_when_asked_by_either_protocol_serves_both(tmp_path: Any)
     pool = Pool(reactor, runtime.clock)
     try:
         endpoint = TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1")
-        port = await listen(tub, SharedEndpoint(endpoint, tls_context(), offer.connections, runtime.clock))
+        port = await listen(tub, SharedEndpoint(endpoint, tls_context(), offer.connections, runtime.clock, Places()))
         set_location(tub, (f"tcp:127.0.0.1:{port}",))
         furl = parse_furl(tub.registerReference(RemoteStorageServer(service)))
         nurl = Nurl(spki_hash=spki_hash_of_pem(certificate()), host="127.0.0.1", port=port, swissnum=furl.swissnum)
@@ -219,7 +220,7 @@ async def test_requests_when_pipelined_are_answered_in_turn() -> None:
 
 async def test_connections_when_there_are_too_many_take_the_place_of_the_longest_idle() -> None:
     async with running(await make_service()) as rig:
-        rig.offer.connections._limit = 3
+        rig.offer.connections._places = Places(4)  # Of which one address gets three.
         wires = []
         async with AsyncExitStack() as closing:
             for _ in range(5):

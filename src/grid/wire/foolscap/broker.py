@@ -18,6 +18,7 @@ from zope.interface import implementer
 
 from grid.limits import MAX_UNSENT, MAX_WIRE_MESSAGE
 from grid.wire.foolscap.receive_buffer import ReceiveBuffer
+from grid.wire.places import Place, Standing
 from grid.wire.wakemark import set_wake_mark
 
 _PREFIX_SIZE = 65
@@ -43,6 +44,24 @@ class BoundedBroker(Broker):
     """One connection: no message longer than MAX_WIRE_MESSAGE octets, not much more than MAX_UNSENT waiting to go."""
 
     unslicerClass = _RootUnslicer  # noqa: N815 - the name is Foolscap's
+    _place: Place | None = None
+
+    def hold_place(self, place: Place) -> None:
+        """The connection holds that place until it is lost."""
+        self._place = place
+
+    def remote_getReferenceByName(self, name: bytes) -> Any:
+        """The object of that name: who knows one is no stranger."""
+        found = super().remote_getReferenceByName(name)
+        if self._place is not None:
+            self._place.stand(Standing.IDLE)
+        return found
+
+    def connectionLost(self, why: Any) -> None:
+        """The connection is gone."""
+        if self._place is not None:
+            self._place.leave()
+        super().connectionLost(why)
 
     def initReceive(self) -> None:
         """Start with no message."""
@@ -142,6 +161,8 @@ class BoundedBroker(Broker):
     def message_ended(self) -> None:
         """A whole message has been received, or refused."""
         self._message_size = 0
+        if self._place is not None and self._place.standing is not Standing.STRANGER:
+            self._place.stand(self._place.standing)
 
     def handleData(self, chunk: bytes) -> None:
         """Take what has come; BananaError (the end of the connection) if the message outgrows its bound.

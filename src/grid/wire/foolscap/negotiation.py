@@ -1,34 +1,36 @@
-"""Incoming connections until they have said who they are: no more than a number of them at once.
+"""Incoming Foolscap connections until they have said who they are, with the places that they hold.
 
-Foolscap gives each one two minutes to finish its negotiation. Without a bound, whoever opens connections and says
-nothing uses up the descriptors of a node, and nobody else gets in; with it, the oldest of them gives way.
+Foolscap gives each one two minutes to finish its negotiation, and then any time at all. A connection is a stranger's, whose
+place is the first to go, until it has named an object that is offered here; after that it is as recent as its last message.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from grid.limits import MAX_NEGOTIATIONS
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IStreamServerEndpoint
+from twisted.internet.protocol import Protocol
+from zope.interface import implementer
+
+from grid.wire.door import Door
 from grid.wire.foolscap.bulk import BulkNegotiation
+from grid.wire.places import Place, Places
 
 HEADER_SIZE = 4096
 """Octets that Foolscap allows a header; it refuses more."""
 
 
-class BoundedNegotiation(BulkNegotiation):
-    """A negotiation that is given up when it is the oldest of too many, in this process, that others began."""
+class PlacedNegotiation(BulkNegotiation):
+    """A negotiation, and after it a broker, with a place if somebody else began it."""
 
-    limit: ClassVar[int] = MAX_NEGOTIATIONS
-    waiting: ClassVar[dict[BoundedNegotiation, None]] = {}
+    place: Place | None = None
 
     def connectionMadeServer(self) -> None:
         """Wait for the peer to speak."""
-        self.waiting[self] = None
+        if self.place is not None:
+            self.place.hold(self.transport.abortConnection)
         super().connectionMadeServer()
-        if len(self.waiting) > self.limit:
-            oldest = next(iter(self.waiting))
-            del self.waiting[oldest]
-            oldest.transport.abortConnection()
 
     def dataReceived(self, chunk: bytes) -> None:
         """Take what a header may have, and an octet that is too many; once that was refused, hang up on more."""
@@ -38,11 +40,52 @@ class BoundedNegotiation(BulkNegotiation):
         super().dataReceived(chunk[: HEADER_SIZE + 1 - len(self.buffer)])
 
     def switchToBanana(self, params: Any) -> None:
-        """The negotiation has succeeded."""
-        self.waiting.pop(self, None)
-        super().switchToBanana(params)
+        """The negotiation has succeeded: the place is the broker's from now on."""
+        try:
+            super().switchToBanana(params)
+        finally:
+            # Foolscap makes the broker in there, and has it told of the loss of the connection in our place.
+            broker: Any = self.connectionLost.__self__
+            if broker is not self and self.place is not None:
+                broker.hold_place(self.place)
+                self.place = None
 
     def negotiationFailed(self) -> None:
         """The negotiation has failed, or its connection was lost."""
-        self.waiting.pop(self, None)
         super().negotiationFailed()
+        if self.place is not None:
+            self.place.leave()
+
+
+def with_place(protocol: Any, place: Place) -> Any:
+    """The negotiation that Foolscap made, if it made one, with its place."""
+    if protocol is not None:
+        protocol.place = place
+    return protocol
+
+
+class _FoolscapDoor(Door):
+    """A port that speaks nothing else."""
+
+    def __init__(self, places: Places, foolscap: Any) -> None:
+        super().__init__(places, foolscap)
+        self._foolscap = foolscap
+
+    def open(self, addr: Any, place: Place) -> Protocol:
+        """A negotiation."""
+        protocol: Protocol = with_place(self._foolscap.buildProtocol(addr), place)
+        return protocol
+
+
+@implementer(IStreamServerEndpoint)
+class FoolscapEndpoint:
+    """An endpoint to give to Foolscap in place of its own, whose connections hold places."""
+
+    def __init__(self, endpoint: Any, places: Places) -> None:
+        self._endpoint = endpoint
+        self._places = places
+
+    def listen(self, factory: Any) -> Deferred[Any]:
+        """Listen; the factory is Foolscap's."""
+        listening: Deferred[Any] = self._endpoint.listen(_FoolscapDoor(self._places, factory))
+        return listening

@@ -2,7 +2,8 @@
 
 Holds at most one head, one unread piece of a body (reading from the socket stops meanwhile) and what one
 `send` or `write` was given. Each state has a deadline, kept by one timer that is re-armed only when it fires.
-It knows nothing of storage. Cost per request: no task beside the handler's, no copy of a body.
+A body moves on when it does so by HTTP_BODY_PACE bytes, not by one. Until a request of the connection was admitted, and while what
+nobody wants is dropped, its place is the first to go. It knows nothing of storage. Cost per request: no task beside the handler's, no copy of a body.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from zope.interface import implementer
 
 from grid.errors import FormatError, PeerGoneError
 from grid.limits import (
+    HTTP_BODY_PACE,
     HTTP_HEAD_DEADLINE_S,
     HTTP_IDLE_DEADLINE_S,
     HTTP_STALL_DEADLINE_S,
@@ -31,6 +33,8 @@ from grid.wire.http.exchange import Exchange
 from grid.wire.http.messages import HEAD_END, pack_head, pack_status_line, parse_request_head, request_body
 from grid.wire.http.outbox import Outbox
 from grid.wire.http.tls import expect
+from grid.wire.pace import Pace
+from grid.wire.places import Place, Standing
 
 log = Logger()
 
@@ -66,10 +70,12 @@ class ServerChannel(Protocol):
     transport: Any
     _outbox: Outbox
 
-    def __init__(self, handler: Handler, clock: Clock, on_lost: Callable[[ServerChannel], None]) -> None:
+    def __init__(self, handler: Handler, clock: Clock, place: Place, on_lost: Callable[[ServerChannel], None]) -> None:
         self._handler = handler
         self._clock = clock
+        self._place = place
         self._on_lost = on_lost
+        self._is_known = False
         self._state = _State.IDLE
         self._received = b""
         self._exchange: Exchange | None = None
@@ -81,12 +87,9 @@ class ServerChannel(Protocol):
         self._taking_heads = False
         self._deadline = 0.0
         self._timer: Timer | None = None
-        self.idle_since = clock.now()
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no request is being served."""
-        return self._state in (_State.IDLE, _State.HEAD)
+        self._body_pace = Pace(clock, HTTP_BODY_PACE)
+        self._answer_pace = Pace(clock, 1)
+        place.hold(self.abort, self._waited_s)
 
     # What the transport calls.
 
@@ -105,8 +108,11 @@ class ServerChannel(Protocol):
             self._take_heads()
         elif (exchange := self._exchange) is not None and not exchange.body_ended:
             if self._state is _State.SERVING:  # A body that nobody wants gets no more time by trickling.
-                self._set_deadline(HTTP_STALL_DEADLINE_S)
+                self._body_pace.move(len(data))
+                self._set_deadline(HTTP_STALL_DEADLINE_S - self._body_pace.waited_s)
             self._take_body(data)
+            if not exchange.awaits_body:
+                self._body_pace.rest()
             expect(self.transport, exchange.awaited)
         elif self._state is not _State.CLOSED:
             self._received += data
@@ -124,16 +130,19 @@ class ServerChannel(Protocol):
         if self._exchange is not None:
             self._exchange.break_off(gone)
         self._release_drain(gone)
+        self._place.leave()
         self._on_lost(self)
 
     def pauseProducing(self) -> None:
         """The socket is full."""
         self._outbox.pause()
+        self._answer_pace.wait()
         self._set_deadline(HTTP_STALL_DEADLINE_S)
 
     def resumeProducing(self) -> None:
         """The socket has room."""
         self._set_deadline(HTTP_STALL_DEADLINE_S)
+        self._answer_pace.begin()
         self._outbox.resume()
         if self._outbox.is_empty:
             self._all_sent()
@@ -158,8 +167,14 @@ class ServerChannel(Protocol):
 
     def want_body(self) -> None:
         """The handler waits for the body."""
-        self._set_deadline(HTTP_STALL_DEADLINE_S)
+        self._body_pace.wait()
+        self._set_deadline(HTTP_STALL_DEADLINE_S - self._body_pace.waited_s)
         self._set_reading(True)
+
+    def admit(self) -> None:
+        """The request may be made: whoever made it is no stranger."""
+        self._is_known = True
+        self._place.stand(Standing.ACTIVE)
 
     def send_continue(self) -> None:
         """Tell a client that waits for it to send its body."""
@@ -212,6 +227,8 @@ class ServerChannel(Protocol):
     def _serve(self, exchange: Exchange, rest: bytes) -> None:
         self._move(_State.SERVING)
         self._exchange = exchange
+        self._body_pace.begin()
+        self._body_pace.move(len(rest))
         self._set_deadline(HTTP_STALL_DEADLINE_S)
         self._take_body(rest)
         task = Deferred.fromCoroutine(self._handler(exchange))
@@ -264,6 +281,7 @@ class ServerChannel(Protocol):
             self._unsent_answer = exchange
             return
         self._move(_State.DISCARDING)
+        self._place.stand(Standing.IDLE if self._is_known else Standing.STRANGER)
         self._discarded = 0
         if exchange.is_broken:
             self._close()
@@ -285,7 +303,6 @@ class ServerChannel(Protocol):
             self._close()
             return
         self._move(_State.IDLE)
-        self.idle_since = self._clock.now()
         self._set_deadline(HTTP_IDLE_DEADLINE_S)
         self._set_reading(True)
         self._take_heads()
@@ -343,6 +360,13 @@ class ServerChannel(Protocol):
             self._timer = self._clock.call_later(min(max(wait_s, 1.0), TICK_S), self._look_at_time)
         else:
             self.abort()
+
+    def _waited_s(self) -> float:
+        """How long the request under way has waited for its client: for its body, or for it to read the answer."""
+        if self._state is _State.SERVING and not self._outbox.is_empty:
+            return self._answer_pace.waited_s
+        exchange = self._exchange
+        return self._body_pace.waited_s if exchange is not None and exchange.awaits_body else 0.0
 
     def _awaits_storage(self) -> bool:
         """Whether it is the storage that takes its time, not the client."""

@@ -39,6 +39,9 @@ class Connection(Protocol):
     def want_body(self) -> None:
         """The handler waits for the body."""
 
+    def admit(self) -> None:
+        """The request may be made by who made it."""
+
     def send_continue(self) -> None:
         """Tell a client that waits for it to send its body."""
 
@@ -64,6 +67,10 @@ class Exchange:
         self._expects_continue = b"100-continue" in head.headers.get(b"expect", ())
         self.answered = False
         self.in_chunks = False
+
+    def admit(self) -> None:
+        """Say that the client has shown that it may make this request."""
+        self._channel.admit()
 
     @property
     def body_length(self) -> int | None:

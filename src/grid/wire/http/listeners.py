@@ -11,12 +11,14 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IStreamServerEndpoint
-from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from grid.limits import MAX_HTTP_CONNECTIONS, SNIFF_DEADLINE_S
 from grid.ports import Clock, StorageServer, Timer
+from grid.wire.door import Door
+from grid.wire.foolscap.negotiation import with_place
 from grid.wire.http.answering_reads import ReadAnswers
 from grid.wire.http.answering_slots import SlotAnswers
 from grid.wire.http.answering_uploads import UploadAnswers
@@ -25,6 +27,7 @@ from grid.wire.http.channel import Handler, ServerChannel
 from grid.wire.http.routes import EXTENSIONS, READS, Endpoint
 from grid.wire.http.service import Answerer, Bounds, HttpService
 from grid.wire.http.tls import TlsLayer
+from grid.wire.places import Place, Places
 
 FOOLSCAP_START = b"GET /id/"
 
@@ -65,20 +68,17 @@ class Connections:
     def __init__(self, handler: Handler, clock: Clock, limit: int = MAX_HTTP_CONNECTIONS) -> None:
         self._handler = handler
         self._clock = clock
-        self._limit = limit
+        self._places = Places(limit)
         self._open: dict[ServerChannel, None] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def new_channel(self) -> ServerChannel | None:
-        """The protocol of a new connection; None if there are too many, all of them busy."""
-        if len(self._open) >= self._limit:
-            idle = min((channel for channel in self._open if channel.is_idle), key=_idle_since, default=None)
-            if idle is None:
-                return None
-            idle.abort()
-        channel = ServerChannel(self._handler, self._clock, self._lost)
+    def new_channel(self, place: Place) -> ServerChannel | None:
+        """The protocol of a connection that holds that place; None if there are too many, all of them well used."""
+        if not self._places.admit(place):
+            return None
+        channel = ServerChannel(self._handler, self._clock, place, self._lost)
         self._open[channel] = None
         return channel
 
@@ -91,54 +91,43 @@ class Connections:
         self._open.pop(channel, None)
 
 
-def _idle_since(channel: ServerChannel) -> float:
-    return channel.idle_since
-
-
-class PlainFactory(Factory):
+class PlainFactory(Door):
     """HTTP without TLS: to be listened with for `plaintext_reads`, and nothing else."""
 
-    noisy = False
-
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, places: Places) -> None:
+        super().__init__(places)
         self._connections = connections
 
-    def buildProtocol(self, addr: Any) -> Protocol | None:
+    def open(self, addr: Any, place: Place) -> Protocol | None:
         """A connection's protocol."""
-        return self._connections.new_channel()
+        channel = self._connections.new_channel(place)
+        if channel is None:
+            place.leave()
+        return channel
 
 
-class SharedPortFactory(Factory):
+class SharedPortFactory(Door):
     """Tells Foolscap's connections from HTTPS ones."""
 
-    noisy = False
-
-    def __init__(self, foolscap: Any, context: ssl.SSLContext, connections: Connections, clock: Clock) -> None:
+    def __init__(
+        self, foolscap: Any, context: ssl.SSLContext, connections: Connections, clock: Clock, places: Places
+    ) -> None:
         """foolscap: the factory of its connections; context: TLS with the Tub's certificate."""
+        super().__init__(places, foolscap)
         self._foolscap = foolscap
         self._context = context
         self._connections = connections
         self._clock = clock
 
-    def doStart(self) -> None:
-        """Start both."""
-        super().doStart()  # type: ignore[no-untyped-call]
-        self._foolscap.doStart()
+    def open(self, addr: Any, place: Place) -> Protocol:
+        """A protocol that waits for the first bytes."""
+        return _Sniffer(lambda start: self._choose(start, addr, place), place, self._clock)
 
-    def doStop(self) -> None:
-        """Stop both."""
-        self._foolscap.doStop()
-        super().doStop()  # type: ignore[no-untyped-call]
-
-    def buildProtocol(self, addr: Any) -> Protocol:
-        """A protocol that waits for the first octets."""
-        return _Sniffer(lambda start: self._choose(start, addr), self._clock)
-
-    def _choose(self, start: bytes, addr: Any) -> Protocol | None:
+    def _choose(self, start: bytes, addr: Any, place: Place) -> Protocol | None:
         if start == FOOLSCAP_START:
-            protocol: Protocol = self._foolscap.buildProtocol(addr)
-            return protocol
-        channel = self._connections.new_channel()
+            negotiation: Protocol | None = with_place(self._foolscap.buildProtocol(addr), place)
+            return negotiation
+        channel = self._connections.new_channel(place)
         return None if channel is None else TlsLayer(self._context, channel, server_side=True)
 
 
@@ -147,13 +136,15 @@ class _Sniffer(Protocol):
 
     transport: Any
 
-    def __init__(self, choose: Callable[[bytes], Protocol | None], clock: Clock) -> None:
+    def __init__(self, choose: Callable[[bytes], Protocol | None], place: Place, clock: Clock) -> None:
         self._choose = choose
+        self._place = place
         self._clock = clock
         self._start = b""
         self._timer: Timer | None = None
 
     def connectionMade(self) -> None:
+        self._place.hold(self.transport.abortConnection)
         self._timer = self._clock.call_later(SNIFF_DEADLINE_S, self._too_late)
 
     def dataReceived(self, data: bytes) -> None:
@@ -172,6 +163,7 @@ class _Sniffer(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         self._stop_timer()
+        self._place.leave()
 
     def _too_late(self) -> None:
         self._timer = None
@@ -187,7 +179,10 @@ class _Sniffer(Protocol):
 class SharedEndpoint:
     """An endpoint to give to Foolscap in place of its own: it listens there for both protocols."""
 
-    def __init__(self, endpoint: Any, context: ssl.SSLContext, connections: Connections, clock: Clock) -> None:
+    def __init__(
+        self, endpoint: Any, context: ssl.SSLContext, connections: Connections, clock: Clock, places: Places
+    ) -> None:
+        self._places = places
         self._endpoint = endpoint
         self._context = context
         self._connections = connections
@@ -195,6 +190,6 @@ class SharedEndpoint:
 
     def listen(self, factory: Any) -> Deferred[Any]:
         """Listen; the factory is Foolscap's."""
-        shared = SharedPortFactory(factory, self._context, self._connections, self._clock)
+        shared = SharedPortFactory(factory, self._context, self._connections, self._clock, self._places)
         listening: Deferred[Any] = self._endpoint.listen(shared)
         return listening

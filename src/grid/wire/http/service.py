@@ -143,6 +143,7 @@ class HttpService:
             raise RefusedError(404)
         if not self._gatekeeper.admits(head.headers):
             raise RefusedError(401)
+        exchange.admit()
         required: Collection[str] = REQUIRED_SECRETS.get(route.endpoint, NO_SECRETS)
         return Request(route=route, secrets=parse_secrets(head.headers, required), exchange=exchange), answerer
 

@@ -1,0 +1,41 @@
+"""The door of a listening port: every connection gets a place, or is closed at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.protocol import Factory, Protocol
+
+from grid.wire.places import Place, Places
+
+
+class Door(Factory):
+    """A factory whose protocols hold places. Whoever gets one says in `hold` how it ends, and leaves it when it has."""
+
+    noisy = False
+
+    def __init__(self, places: Places, inner: Any = None) -> None:
+        """inner: a factory that starts and stops with this one."""
+        self._places = places
+        self._inner = inner
+
+    def doStart(self) -> None:
+        """Start both."""
+        super().doStart()  # type: ignore[no-untyped-call]
+        if self._inner is not None:
+            self._inner.doStart()
+
+    def doStop(self) -> None:
+        """Stop both."""
+        if self._inner is not None:
+            self._inner.doStop()
+        super().doStop()  # type: ignore[no-untyped-call]
+
+    def buildProtocol(self, addr: Any) -> Protocol | None:
+        """A connection's protocol; None closes it."""
+        place = self._places.enter(getattr(addr, "host", None))
+        return None if place is None else self.open(addr, place)
+
+    def open(self, addr: Any, place: Place) -> Protocol | None:
+        """The protocol of a connection that has its place."""
+        raise NotImplementedError
