@@ -54,7 +54,11 @@ class UnknownWriteCapError(CapError):
 
 
 class PeerError(GridError):
-    """A server refused, failed, timed out or misbehaved."""
+    """A server refused, failed, timed out or misbehaved. reason: why, in words that do not name the server again."""
+
+    def __init__(self, message: str, *, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
 
 
 class PeerTimeoutError(PeerError):

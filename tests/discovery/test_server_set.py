@@ -23,6 +23,7 @@ class FakeServer(ScriptedServer):
 
     place = ""
     closed = False
+    forgotten = 0
 
     @property
     def status(self) -> ConnectionStatus:
@@ -30,6 +31,9 @@ class FakeServer(ScriptedServer):
 
     async def connect(self) -> None:
         return
+
+    def forget_failures(self) -> None:
+        self.forgotten += 1
 
     def close(self) -> None:
         self.closed = True
@@ -68,6 +72,17 @@ def test_set_when_a_newer_announcement_says_the_same_place_then_keeps_the_client
     assert servers.servers == before
     assert servers.servers[0] is before[0]
     assert servers.entries[0].announcement.seqnum == 2
+
+
+def test_set_when_a_server_announces_itself_again_then_its_client_forgets_its_failures() -> None:
+    servers = server_set()
+    servers.announced(announcement(0, 1))
+    (client,) = servers.servers
+    assert isinstance(client, FakeServer) and client.forgotten == 0
+    servers.announced(announcement(0, 2))
+    assert client.forgotten == 1
+    servers.announced(announcement(0, 2))  # Heard from another introducer: that is no news.
+    assert client.forgotten == 1
 
 
 def test_set_when_a_newer_announcement_says_another_place_then_makes_a_new_client() -> None:

@@ -29,6 +29,9 @@ class NearServer(ScriptedServer):
     async def connect(self) -> None:
         return
 
+    def forget_failures(self) -> None:
+        return
+
     def close(self) -> None:
         return
 

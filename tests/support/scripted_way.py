@@ -56,6 +56,7 @@ class ScriptedWay:
         self.calls: list[str] = []
         self.connects = 0
         self.closed = False
+        self.forgotten = 0
         self._inner = inner
         self._name = name
         self._clock = clock
@@ -79,6 +80,9 @@ class ScriptedWay:
     def lose(self) -> None:
         """The connection is lost, as everybody can see."""
         self._is_connected = False
+
+    def forget_failures(self) -> None:
+        self.forgotten += 1
 
     def close(self) -> None:
         self.closed = True

@@ -13,12 +13,13 @@ from grid.errors import (
     PeerGoneError,
     PeerTimeoutError,
 )
-from grid.wire.fallback import SILENCE_S
-from grid.wire.headstart import HEAD_START_S
+from grid.wire.fallback import RACE_S
+from grid.wire.headstart import AGAIN_S, HEAD_START_S
 from grid.wire.preference import FIRST_AVOIDED_S, LONGEST_AVOIDED_S
+from grid.wire.silence import SILENCE_S
 from grid.wire.status import ConnectionState
 from tests.wire.fallback_rig import WRONG_KEY, Rig
-from tests.wire.foolscap.loopback import INDEX, VERSION
+from tests.wire.foolscap.loopback import INDEX, VERSION, number
 
 
 @pytest.fixture
@@ -112,9 +113,9 @@ def test_server_when_the_preferred_way_stays_dead_tries_it_ever_more_rarely(rig:
 
 def test_server_when_neither_way_leads_there_fails_with_both_reasons_and_prefers_what_it_did(rig: Rig) -> None:
     rig.http.script.down, rig.foolscap.script.down = "no http", "no foolscap"
-    with pytest.raises(PeerGoneError, match=r"HTTP: no http; over Foolscap: no foolscap"):
+    with pytest.raises(PeerGoneError, match=r"HTTP: no http; Foolscap: no foolscap"):
         rig.read()
-    assert rig.server.status.detail == "no http; no foolscap"
+    assert rig.server.status.detail == "HTTP: no http; Foolscap: no foolscap"
     rig.http.script.down = rig.foolscap.script.down = ""
     assert rig.read() == b"octets"
     assert rig.server.status.transport == "http" and not rig.server.status.fallback
@@ -145,12 +146,124 @@ def test_way_when_it_is_silent_and_callers_give_up_is_doubted(rig: Rig) -> None:
 def test_way_when_callers_give_up_soon_is_not_doubted(rig: Rig) -> None:
     rig.run(rig.server.connect())
     rig.http.script.silent = True
-    call = Deferred.fromCoroutine(rig.server.find_shares(INDEX))
-    rig.wait(1)
-    call.cancel()
-    call.addErrback(lambda _: None)
+    give_up(rig, SILENCE_S / 2)
     rig.http.script.silent = False
     assert rig.read() == b"octets" and rig.foolscap.connects == 0
+
+
+def give_up(rig: Rig, after_s: float) -> None:
+    """Ask for something, and stop waiting after that time."""
+    call = Deferred.fromCoroutine(rig.server.find_shares(INDEX))
+    rig.wait(after_s)
+    call.cancel()
+    call.addErrback(lambda _: None)
+
+
+def test_way_when_callers_with_little_patience_never_get_an_answer_is_doubted_too(rig: Rig) -> None:
+    rig.run(rig.server.connect())
+    rig.http.script.silent = True
+    for _ in range(4):
+        assert rig.server.known_version is not None
+        rig.wait(60)
+        give_up(rig, 0.3 * SILENCE_S)
+    assert rig.server.known_version is None
+    assert rig.read() == b"octets" and rig.server.status.transport == "foolscap"
+
+
+def test_way_when_calls_are_given_up_among_others_that_are_answered_is_not_doubted(rig: Rig) -> None:
+    rig.run(rig.server.connect())
+    for _ in range(50):
+        rig.http.script.silent = True
+        give_up(rig, 0.3 * SILENCE_S)
+        rig.http.script.silent = False
+        rig.read()
+    assert rig.server.known_version is not None and rig.foolscap.connects == 0
+
+
+def test_way_when_a_large_read_is_given_up_before_it_can_have_come_is_not_doubted(rig: Rig) -> None:
+    rig.run(rig.server.connect())
+    rig.http.script.silent = True
+    call = Deferred.fromCoroutine(rig.server.read_shares(INDEX, {number(1): [(0, 2**20)]}))
+    rig.wait(5)
+    call.cancel()
+    call.addErrback(lambda _: None)
+    assert rig.server.known_version is not None
+
+
+def test_way_when_the_server_was_only_slow_answers_for_itself_and_is_kept(rig: Rig) -> None:
+    rig.run(rig.server.connect())
+    rig.http.script.silent = True
+    give_up(rig, 3.0)
+    rig.http.script.silent = False
+    assert rig.read() == b"octets"
+    assert rig.http.calls == ["get_version", "read_shares"]
+    assert rig.server.status.transport == "http" and not rig.foolscap.calls
+
+
+def test_way_when_it_answers_for_its_version_but_for_nothing_else_is_left(rig: Rig) -> None:
+    rig.run(rig.server.connect())
+    for _ in range(3):
+        rig.http.script.silent = True
+        give_up(rig, 1.0)
+        rig.http.script.silent = False
+        if rig.server.known_version is None:
+            rig.run(rig.server.connect())
+    assert rig.server.status.transport == "foolscap"
+
+
+def test_server_when_one_way_hangs_and_the_other_comes_back_is_reached_by_that(rig: Rig) -> None:
+    rig.http.script.connect_s = 1e9
+    rig.foolscap.script.down = "refused"
+    call = Deferred.fromCoroutine(rig.server.get_version())
+    rig.wait(HEAD_START_S + 0.5)
+    rig.foolscap.script.down = ""
+    rig.run(call)
+    assert rig.now < HEAD_START_S + AGAIN_S + 1 and rig.server.status.transport == "foolscap"
+
+
+def test_server_when_one_way_hangs_and_the_other_is_down_fails_in_time_and_every_time(rig: Rig) -> None:
+    rig.http.script.connect_s = 1e9
+    rig.foolscap.script.down = "refused"
+    for attempt in range(1, 4):
+        with pytest.raises(PeerTimeoutError, match="did not finish"):
+            rig.run(rig.server.get_version())
+        assert rig.now <= attempt * (RACE_S + 0.1)
+    rig.foolscap.script.down = ""
+    assert rig.read() == b"octets"
+
+
+def test_preferred_way_when_its_trial_hangs_is_tried_again_later(rig: Rig) -> None:
+    rig.http.script.down = "refused"
+    rig.read()
+    rig.http.script.down, rig.http.script.connect_s = "", 1e9
+    rig.wait(FIRST_AVOIDED_S + 1)
+    rig.read()
+    rig.wait(LONGEST_AVOIDED_S)
+    rig.http.script.connect_s = 0.1
+    rig.read()
+    rig.wait(1)
+    rig.read()
+    assert rig.server.status.transport == "http"
+
+
+def test_server_when_it_is_announced_again_forgets_the_failures_of_both_ways(rig: Rig) -> None:
+    rig.http.script.down = "refused"
+    rig.read()
+    rig.http.script.down = ""
+    rig.server.forget_failures()
+    assert (rig.http.forgotten, rig.foolscap.forgotten) == (1, 1)
+    rig.read()
+    rig.wait(1)
+    rig.read()
+    assert rig.server.status.transport == "http"
+
+
+def test_server_when_both_ways_fail_alike_says_so_once_and_in_short(rig: Rig) -> None:
+    rig.http.script.down = rig.foolscap.script.down = "connection refused"
+    with pytest.raises(PeerGoneError) as caught:
+        rig.read()
+    assert str(caught.value) == "server test cannot be reached: connection refused"
+    assert rig.server.status.detail == "connection refused"
 
 
 def test_way_when_it_is_doubted_and_the_other_does_not_work_is_kept(rig: Rig) -> None:

@@ -165,7 +165,7 @@ def test_calls_when_ways_come_and_go_are_carried_out_or_fail_and_never_twice_wha
                 way.script.down = "refused"
                 way.lose()
             case "late":
-                way.script.connect_s = 30.0
+                way.script.connect_s = 12.0
                 way.lose()
             case "time":
                 rig.wait(20)

@@ -115,6 +115,29 @@ def test_parse_nurl_when_malformed_then_refuses(text: str) -> None:
         parse_nurl(text)
 
 
+IMPOSSIBLE = ["a..b", ".a", "..", "x" * 64, f"{'x' * 64}.org", ".".join(["abc"] * 64), "[::g]", "1:2"]
+POSSIBLE = ["a.b.", "x" * 63, "under_score.org", "[::1]", "127.0.0.1", "localhost", ".".join(["abc"] * 63)]
+
+
+@pytest.mark.parametrize("host", IMPOSSIBLE)
+def test_parsers_when_no_host_can_have_the_name_then_refuse(host: str) -> None:
+    with pytest.raises(FormatError, match="host"):
+        parse_nurl(NURL.replace("example.org", host))
+    if host != "1:2":  # A hint of some other kind, then.
+        with pytest.raises(FormatError, match="host"):
+            parse_furl(FURL.replace("example.org", host))
+
+
+@pytest.mark.parametrize("host", POSSIBLE)
+def test_parsers_when_a_host_can_have_the_name_then_accept(host: str) -> None:
+    assert parse_nurl(NURL.replace("example.org", host)).host == host
+    assert host in parse_furl(FURL.replace("example.org", host)).hints[1]
+
+
+def test_parse_furl_when_a_hint_is_not_of_the_kind_tcp_then_leaves_it_alone() -> None:
+    assert parse_furl(f"pb://{TUB_ID}@tor:a..b:1,x:y..z/name").hints == ("tor:a..b:1", "x:y..z")
+
+
 @given(st.text() | st.from_regex(r"pb://[^@]*@[^/]*/.*") | st.from_regex(r"pb(\+tor)?://.*@.*:.*/.*#v=1"))
 def test_parsers_when_given_any_text_then_raise_nothing_but_format_error(text: str) -> None:
     for parse in (parse_furl, parse_nurl):
@@ -124,7 +147,7 @@ def test_parsers_when_given_any_text_then_raise_nothing_but_format_error(text: s
 
 @given(
     st.text(BASE32, min_size=31, max_size=31).map(lambda text: text + "a"),
-    st.lists(st.from_regex(r"[a-z]{1,5}:[a-z0-9.:-]{1,20}", fullmatch=True), max_size=5),
+    st.lists(st.from_regex(r"[a-su-z]{1,5}:[a-z0-9:-]{1,20}", fullmatch=True), max_size=5),
     st.from_regex(r"[!-~]{1,40}", fullmatch=True),
 )
 def test_furl_when_packed_and_parsed_then_is_the_same(tub_id: str, hints: list[str], swissnum: str) -> None:

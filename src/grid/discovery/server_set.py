@@ -113,6 +113,7 @@ class ServerSet:
         known = self._known.get(announcement.server_id)
         if known is not None and known.server.identity == identity and _same_place(known.announcement, announcement):
             known.announcement, known.is_static = announcement, is_static
+            known.server.forget_failures()  # It has just started, perhaps.
             return
         # The old client is left to whoever still uses it: both may share one connection.
         server = self._make_server(identity, announcement)

@@ -14,10 +14,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from attrs import evolve, frozen
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 
 from grid.errors import GridError, PeerError, PeerGoneError, PeerRefusedError, PeerTimeoutError, PeerUnreachableError
+from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import (
     Allocation,
     Buffer,
@@ -37,18 +38,20 @@ from grid.ports import (
     TestWrite,
     Upload,
 )
-from grid.runtime import Tasks, is_cancellation
-from grid.wire.headstart import HEAD_START_S, race
+from grid.runtime import Tasks, with_deadline
+from grid.wire.headstart import HEAD_START_S, Connect, race
 from grid.wire.preference import OTHER, PREFERRED, Preference
-from grid.wire.status import ConnectionState, ConnectionStatus, RemoteServer
+from grid.wire.silence import Silence
+from grid.wire.single_flight import SingleFlight
+from grid.wire.status import ConnectionState, ConnectionStatus, RemoteServer, brief
 from grid.wire.storequeue import store_by_steps
 
 T = TypeVar("T")
 
 log = Logger()
 
-SILENCE_S = 10.0
-"""A call that was given up after so long without an answer is held against its way, as one would be that timed out."""
+RACE_S = CONNECT_DEADLINE_S + 2 * HEAD_START_S
+"""How long both ways together may take to connect: longer than either takes by itself. Whatever hangs ends here."""
 
 MOST_TRIES = 3
 """Of one call: on a connection, on a new one, and the other way."""
@@ -73,9 +76,10 @@ class FallbackServer:
         self._servers: dict[int, RemoteServer] = {}
         self._clock = clock
         self._preference = Preference()
-        self._attempts = Tasks()
-        self._is_racing = False
-        self._waiters: list[Deferred[int]] = []
+        self._silence = Silence()
+        self._race = SingleFlight(
+            self._choose, clock, RACE_S, self._where, arrived=lambda _: None, failed=lambda _: None
+        )
         self._trials = Tasks()
         self._since = clock.unix_time()
 
@@ -96,8 +100,8 @@ class FallbackServer:
             return ConnectionStatus(state=ConnectionState.IDLE, since=self._since)
         status = server.status
         if status.state is not ConnectionState.CONNECTED:
-            details = dict.fromkeys(each.status.detail for each in self._servers.values() if each.status.detail)
-            return evolve(status, detail="; ".join(details))
+            details = {way: each.status.detail for way, each in self._servers.items() if each.status.detail}
+            return evolve(status, detail=self._both(details))
         if self._preference.chosen == OTHER:
             return evolve(status, fallback=f"{self._ways[PREFERRED].name} does not work: {self._preference.reason}")
         return status
@@ -112,9 +116,15 @@ class FallbackServer:
         """Return when connected one way or the other; PeerError if neither leads there."""
         await self._reach()
 
+    def forget_failures(self) -> None:
+        """It has been announced again: the next call connects without waiting, and tries the preferred way again."""
+        self._preference.forget()
+        for server in self._servers.values():
+            server.forget_failures()
+
     def close(self) -> None:
         """Give up all connections and attempts."""
-        self._attempts.cancel()
+        self._race.cancel()
         self._trials.cancel()
         for server in self._servers.values():
             server.close()
@@ -129,19 +139,21 @@ class FallbackServer:
         self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
         """Every immutable share held, with those ranges of each."""
-        return await self._ask(lambda server: server.find_shares(storage_index, ranges))
+        return await self._ask(lambda server: server.find_shares(storage_index, ranges), _length(ranges))
 
     async def read_shares(
         self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
         """Ranges of immutable shares; shares not held are left out."""
-        return await self._ask(lambda server: server.read_shares(storage_index, wants))
+        size = sum(map(_length, wants.values()))
+        return await self._ask(lambda server: server.read_shares(storage_index, wants), size)
 
     async def read_slot(
         self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
         """Ranges of mutable shares; none named: all."""
-        return await self._ask(lambda server: server.read_slot(storage_index, share_numbers, ranges))
+        size = _length(ranges) * max(1, len(share_numbers))
+        return await self._ask(lambda server: server.read_slot(storage_index, share_numbers, ranges), size)
 
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
         """Add or renew the lease on every share held."""
@@ -150,10 +162,11 @@ class FallbackServer:
     async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
         """Store whole new shares; those that were stored by a message without an answer are held already for the next."""
         version = self._server(await self._connected()).known_version
+        size = sum(store.size for store in stores)
         if version is None:
-            return (await self._ask_once(lambda server: server.store_shares(stores)))[1]
+            return (await self._ask_once(lambda server: server.store_shares(stores), size))[1]
         if version.batched_stores:
-            return await self._ask(lambda server: server.store_shares(stores))
+            return await self._ask(lambda server: server.store_shares(stores), size)
         return [await store_by_steps(self, each) for each in stores]
 
     # Calls that are made once, unless it is certain that the server did not hear of them.
@@ -169,7 +182,7 @@ class FallbackServer:
         way, allocation = await self._ask_once(
             lambda server: server.allocate(storage_index, secrets, share_numbers, share_size)
         )
-        return evolve(allocation, upload=_Upload(allocation.upload, lambda make: self._watch(way, make)))
+        return evolve(allocation, upload=_Upload(allocation.upload, lambda make, size: self._watch(way, make, size)))
 
     async def advise_corrupt(
         self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
@@ -185,30 +198,33 @@ class FallbackServer:
         ranges: Sequence[Range] = (),
     ) -> SlotAnswer:
         """Test, and if every test holds write, as one step."""
-        _, answer = await self._ask_once(lambda server: server.test_and_write(storage_index, secrets, writes, ranges))
+        size = sum(len(data) for write in writes.values() for _, data in write.writes)
+        _, answer = await self._ask_once(
+            lambda server: server.test_and_write(storage_index, secrets, writes, ranges), size
+        )
         return answer
 
-    async def _ask(self, make: Callable[[RemoteServer], Awaitable[T]]) -> T:
+    async def _ask(self, make: Callable[[RemoteServer], Awaitable[T]], size: int = 0) -> T:
         for _ in range(MOST_TRIES - 1):
             way = await self._reach()
             try:
-                return await self._watch(way, lambda: make(self._server(way)))  # noqa: B023 - called before the next turn
+                return await self._watch(way, lambda: make(self._server(way)), size)  # noqa: B023 - called before the next turn
             except PeerRefusedError:
                 raise
             except PeerError:
                 continue
         way = await self._reach()
-        return await self._watch(way, lambda: make(self._server(way)))
+        return await self._watch(way, lambda: make(self._server(way)), size)
 
-    async def _ask_once(self, make: Callable[[RemoteServer], Awaitable[T]]) -> tuple[int, T]:
+    async def _ask_once(self, make: Callable[[RemoteServer], Awaitable[T]], size: int = 0) -> tuple[int, T]:
         for _ in range(MOST_TRIES - 1):
             way = await self._connected()
             try:
-                return way, await self._watch(way, lambda: make(self._server(way)))  # noqa: B023 - as above
+                return way, await self._watch(way, lambda: make(self._server(way)), size)  # noqa: B023 - as above
             except PeerUnreachableError:
                 continue
         way = await self._connected()
-        return way, await self._watch(way, lambda: make(self._server(way)))
+        return way, await self._watch(way, lambda: make(self._server(way)), size)
 
     async def _connected(self) -> int:
         """As _reach, but where the connection has just been lost it is made again before anything is sent."""
@@ -219,22 +235,28 @@ class FallbackServer:
             return await self._reach()
         return way
 
-    async def _watch(self, way: int, make: Callable[[], Awaitable[T]]) -> T:
-        """The answer; a failure that may be the way's is held against it."""
+    async def _watch(self, way: int, make: Callable[[], Awaitable[T]], size: int = 0) -> T:
+        """The answer; a failure that may be the way's is held against it. size: bytes that the call moves."""
         began_at, faults = self._clock.now(), self._preference.faults
         try:
-            return await make()
+            answer = await make()
         except PeerRefusedError:
+            self._heard(way)
             raise  # The server has heard and does not want to: no other way would change its mind.
         except PeerError as error:
             self._preference.fault(way, error, faults, self._clock.now())
             raise
         except CancelledError:
-            waited_s = self._clock.now() - began_at
-            if waited_s >= SILENCE_S:
-                silence = PeerTimeoutError(f"{self._where} did not answer for {waited_s:.0f} s")
-                self._preference.fault(way, silence, faults, self._clock.now())
+            silent_s = self._silence.gave_up(way, began_at, self._clock.now(), size)
+            if silent_s:
+                self._preference.silent(way, f"it did not answer for {silent_s:.1f} s", faults)
             raise
+        self._heard(way)
+        return answer
+
+    def _heard(self, way: int) -> None:
+        self._silence.heard(way, self._clock.now())
+        self._preference.heard(way)
 
     # Which way.
 
@@ -250,22 +272,24 @@ class FallbackServer:
             if preference.chosen == OTHER and not preference.retry_in(self._clock.now()) and not self._trials.count:
                 self._trials.start(self._try_preferred())
             return preference.chosen
-        waiter: Deferred[int] = Deferred(self._forget)
-        self._waiters.append(waiter)
-        if not self._is_racing:
-            self._is_racing = True
-            self._attempts.start(self._race(*preference.order(self._clock.now())), self._arrived, self._failed)
-        return await waiter
+        return await self._race.join()
 
-    async def _race(self, first: int, second: int) -> int:
+    async def _choose(self) -> int:
         """The way that connects, the first one if it does so soon."""
-        ways = first, second
-        arrival = await race(self._server(first).connect, lambda: self._server(second).connect(), self._clock)
+        preference = self._preference
+        first, second = ways = preference.order(self._clock.now())
+        connect: Connect = self._server(first).connect
+        head_start_s = HEAD_START_S
+        if preference.is_silent:
+            # It may be the server that is slow: then its answer on the connection that there is comes first.
+            connect, head_start_s = self._server(first).get_version, 0.0
+        arrival = await race(connect, lambda: self._server(second).connect(), self._clock, head_start_s)
         if arrival.winner is None:
             self._preference.nowhere()
             raise self._away({ways[index]: error for index, error in arrival.errors.items()})
+        loser = arrival.errors.get(1 - arrival.winner)
         late = f"it did not connect within {HEAD_START_S:g} s" if arrival.winner else ""
-        self._judge(ways[arrival.winner], str(arrival.errors.get(1 - arrival.winner) or self._preference.doubt or late))
+        self._judge(ways[arrival.winner], brief(loser) if loser else self._preference.doubt or late)
         return ways[arrival.winner]
 
     def _judge(self, way: int, failure: str) -> None:
@@ -285,41 +309,40 @@ class FallbackServer:
         )
 
     def _away(self, errors: Mapping[int, GridError]) -> PeerError:
-        words = [f"over {self._ways[way].name}: {errors[way]}" for way in (PREFERRED, OTHER)]
-        return PeerGoneError(f"{self._where} cannot be reached; {'; '.join(words)}")
+        reason = self._both({way: brief(error) for way, error in errors.items()})
+        return PeerGoneError(f"{self._where} cannot be reached: {reason}", reason=reason)
 
-    def _arrived(self, way: int) -> None:
-        self._is_racing = False
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            waiter.callback(way)
-
-    def _failed(self, error: BaseException) -> None:
-        self._is_racing = False
-        if is_cancellation(error):
-            error = PeerGoneError(f"the attempt to reach {self._where} was given up")
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            waiter.errback(error)
-
-    def _forget(self, waiter: Deferred[int]) -> None:
-        if waiter in self._waiters:
-            self._waiters.remove(waiter)
+    def _both(self, reasons: Mapping[int, str]) -> str:
+        """What is wrong with the ways, said once if it is the same."""
+        if len(set(reasons.values())) < 2:
+            return next(iter(reasons.values()), "")
+        return "; ".join(f"{self._ways[way].name}: {reasons[way]}" for way in sorted(reasons))
 
     async def _try_preferred(self) -> None:
         """See whether the preferred way leads to the server again, while the other one serves."""
         try:
-            await self._server(PREFERRED).connect()
+            await with_deadline(self._clock, self._server(PREFERRED).connect(), RACE_S, self._too_late)
         except GridError as error:
-            self._preference.failed_again(self._clock.now(), str(error))
+            self._preference.failed_again(self._clock.now(), brief(error))
         else:
             self._judge(PREFERRED, "")
+
+    def _too_late(self) -> PeerTimeoutError:
+        reason = f"did not finish connecting within {RACE_S:g} s"
+        return PeerTimeoutError(f"{self._where} {reason}", reason=reason)
+
+
+def _length(ranges: Sequence[Range]) -> int:
+    return sum(length for _, length in ranges)
+
+
+_Watch = Callable[[Callable[[], Awaitable[None]], int], Awaitable[None]]
 
 
 class _Upload:
     """An upload whose failures tell of the way that it goes."""
 
-    def __init__(self, inner: Upload, watch: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]) -> None:
+    def __init__(self, inner: Upload, watch: _Watch) -> None:
         self._inner = inner
         self._watch = watch
 
@@ -330,12 +353,12 @@ class _Upload:
 
     async def write(self, writes: Sequence[ShareWrite]) -> None:
         """Store all of the writes."""
-        await self._watch(lambda: self._inner.write(writes))
+        await self._watch(lambda: self._inner.write(writes), sum(write.size for write in writes))
 
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
         """Return when these shares are finished."""
-        await self._watch(lambda: self._inner.close(share_numbers))
+        await self._watch(lambda: self._inner.close(share_numbers), 0)
 
     async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
         """Give these shares up."""
-        await self._watch(lambda: self._inner.abort(share_numbers))
+        await self._watch(lambda: self._inner.abort(share_numbers), 0)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from attrs import frozen
-from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.defer import Deferred
 
 from grid.errors import GridError
 from grid.ports import Clock, Timer
+from grid.runtime import Tasks
 
 HEAD_START_S = 2.0
 """How long the first may take before the second begins beside it: a handshake across the world."""
 
 HEAD_START_TICKS = 4
 
-Connect = Callable[[], Awaitable[None]]
+AGAIN_S = 1.0
+"""How long a way that failed waits before it tries again, while the other one has not connected either."""
+
+Connect = Callable[[], Awaitable[object]]
 
 
 @frozen
@@ -27,45 +30,70 @@ class Arrival:
     errors: Mapping[int, GridError]
 
 
-async def race(first: Connect, second: Connect, clock: Clock) -> Arrival:
-    """Who connects. Whoever has not when the other one does is cancelled."""
-    errors: dict[int, GridError] = {}
-    go: Deferred[None] = Deferred()
-
-    def start_second() -> None:
-        if not go.called:
-            go.callback(None)
-
-    async def attempt(index: int, connect: Connect) -> int:
-        if index:
-            await go
-        try:
-            await connect()
-        except GridError as error:
-            errors[index] = error
-            # In a later turn: the second may connect at once, which ends the race and with it this attempt.
-            clock.call_later(0, start_second)
-            raise
-        return index
-
-    timer = _head_start(clock, start_second)
-    tasks = [Deferred.fromCoroutine(attempt(index, connect)) for index, connect in enumerate((first, second))]
+async def race(first: Connect, second: Connect, clock: Clock, head_start_s: float = HEAD_START_S) -> Arrival:
+    """Who connects. Whoever has not when the other one does is canceled; who fails while the other one tries, tries again."""
+    running = _Race((first, second), clock)
+    timer = _head_start(clock, head_start_s, running.start_second)
     try:
-        outcome: Any = await DeferredList(tasks, fireOnOneCallback=True, consumeErrors=True)
+        winner = await running.run()
     finally:
         timer[0].cancel()
-        for task in tasks:
-            task.cancel()
-    if isinstance(outcome, tuple):
-        return Arrival(outcome[0], errors)
-    for _, failure in outcome:
-        if not isinstance(failure.value, GridError):
-            raise failure.value  # A defect, of ours.
-    return Arrival(None, errors)
+    return Arrival(winner, running.errors)
 
 
-def _head_start(clock: Clock, end: Callable[[], None]) -> list[Timer]:
-    """Call `end` after HEAD_START_S. In ticks: what kept this process itself busy counts as one of them, however long.
+class _Race:
+    def __init__(self, connects: tuple[Connect, Connect], clock: Clock) -> None:
+        self.errors: dict[int, GridError] = {}
+        self._connects = connects
+        self._clock = clock
+        self._down: set[int] = set()
+        self._go: Deferred[None] = Deferred()
+        self._outcome: Deferred[int | None] = Deferred()
+        self._tasks = Tasks()
+
+    async def run(self) -> int | None:
+        for index in (0, 1):
+            self._tasks.start(self._attempt(index), on_error=self._broke)
+        try:
+            return await self._outcome
+        finally:
+            self._tasks.cancel()
+
+    def start_second(self) -> None:
+        if not self._go.called:
+            self._go.callback(None)
+
+    async def _attempt(self, index: int) -> None:
+        if index:
+            await self._go
+        while True:
+            try:
+                await self._connects[index]()
+            except GridError as error:
+                self.errors[index] = error
+                self._down.add(index)
+                if len(self._down) == len(self._connects):
+                    self._end(None)
+                    return
+                # In a later turn: the second may connect at once, which ends the race and with it this attempt.
+                self._clock.call_later(0, self.start_second)
+                await self._clock.sleep(AGAIN_S)
+                self._down.discard(index)
+            else:
+                self._end(index)
+                return
+
+    def _end(self, winner: int | None) -> None:
+        if not self._outcome.called:
+            self._outcome.callback(winner)
+
+    def _broke(self, error: BaseException) -> None:
+        if not self._outcome.called:
+            self._outcome.errback(error)  # A defect, of ours.
+
+
+def _head_start(clock: Clock, head_start_s: float, end: Callable[[], None]) -> list[Timer]:
+    """Call `end` after that time. In ticks: what kept this process itself busy counts as one of them, however long.
 
     The timer that is under way is always the list's only item.
     """
@@ -73,7 +101,7 @@ def _head_start(clock: Clock, end: Callable[[], None]) -> list[Timer]:
 
     def tick(left: int) -> None:
         if left:
-            timers[:] = [clock.call_later(HEAD_START_S / HEAD_START_TICKS, lambda: tick(left - 1))]
+            timers[:] = [clock.call_later(head_start_s / HEAD_START_TICKS, lambda: tick(left - 1))]
         else:
             end()
 

@@ -5,6 +5,7 @@ The swissnum is a capability: it never appears in a repr nor in an error's messa
 
 from __future__ import annotations
 
+import ipaddress
 import re
 
 from attrs import field, frozen
@@ -22,6 +23,11 @@ _SPKI = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _HINT_PART = re.compile(r"[\x21-\x2b\x2d\x2e\x30-\x7e]+", re.ASCII)
 _NAME = re.compile(r"[\x21-\x7e]+", re.ASCII)
 _PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
+_TCP_HINT = re.compile(r"(?:tcp:)?([^:]*|\[[^\]]*\]):[0-9]+", re.ASCII)
+
+MAX_HOST_LENGTH = 253
+MAX_LABEL_LENGTH = 63
+"""Of a host's name and of each part of it, by the rules of the DNS; what is longer no resolver takes."""
 
 
 @frozen(kw_only=True)
@@ -73,6 +79,8 @@ def parse_furl(text: str) -> Furl:
         raise FormatError(f"a FURL with {len(hints)} location hints; at most {MAX_LOCATION_HINTS} are accepted")
     if not all(_HINT_PART.fullmatch(hint) for hint in hints):
         raise FormatError("not a FURL: a location hint is empty or has characters that no hint may have")
+    if not all(_may_be_host(tcp[1]) for tcp in map(_TCP_HINT.fullmatch, hints) if tcp is not None):
+        raise FormatError("not a FURL: a location hint names a host that cannot be")
     if _NAME.fullmatch(match[3]) is None:
         raise FormatError("not a FURL: the name has characters that no name may have")
     return Furl(tub_id=tub_id, hints=hints, swissnum=match[3])
@@ -91,11 +99,25 @@ def parse_nurl(text: str) -> Nurl:
     host, separator, port = match[3].rpartition(":")
     if not separator or _HINT_PART.fullmatch(host) is None or _PORT.fullmatch(port) is None:
         raise FormatError("not a NURL: expected HOST:PORT after the @")
+    if not _may_be_host(host):
+        raise FormatError("not a NURL: no host can have that name")
     if not 0 < int(port) < 65536 or port != str(int(port)):
         raise FormatError("not a NURL: the port must be 1 to 65535")
     if _NAME.fullmatch(match[4]) is None:
         raise FormatError("not a NURL: the name has characters that no name may have")
     return Nurl(spki_hash=match[2], host=host, port=int(port), swissnum=match[4], over_tor=match[1] == "pb+tor")
+
+
+def _may_be_host(host: str) -> bool:
+    """Whether that is an address, or a name that a resolver would look up. One that is `::1` without brackets may be, too."""
+    if ":" in host:
+        try:
+            ipaddress.IPv6Address(host.removeprefix("[").removesuffix("]"))
+        except ValueError:
+            return False
+        return True
+    name = host.removesuffix(".")
+    return len(name) <= MAX_HOST_LENGTH and all(0 < len(label) <= MAX_LABEL_LENGTH for label in name.split("."))
 
 
 def _require_short(text: str, kind: str) -> None:

@@ -7,6 +7,7 @@ it is the server that is away, and nothing is held against either. [docs/decisio
 from __future__ import annotations
 
 from grid.errors import PeerError, PeerGoneError
+from grid.wire.status import brief
 
 PREFERRED, OTHER = 0, 1
 
@@ -19,11 +20,15 @@ LONGEST_AVOIDED_S = 900.0
 FAULTS_TOGETHER_S = 60.0
 """Two calls that fail within this time, the second begun after the first had failed, make a way doubtful."""
 
+SILENCES_FORGIVEN = 2
+"""How often a way that was silent may clear itself by answering for its version, before a call has been answered too."""
+
 
 class Preference:
     """What is known of the two ways. reason: why the preferred one is not chosen; doubt: about the chosen one, "" if none.
 
-    faults: how many there were; what failed together counts as one.
+    faults: how many there were; what failed together counts as one. is_silent: whether the doubt is that calls got no
+    answer, which may be the server's fault: the way is asked again beside the other one then, and the first answer decides.
     """
 
     def __init__(self) -> None:
@@ -31,6 +36,8 @@ class Preference:
         self.reason = ""
         self.doubt = ""
         self.faults = 0
+        self.is_silent = False
+        self._silences = 0
         self._avoided_s = 0.0
         self._until = 0.0
         self._recovered_at: float | None = None
@@ -39,14 +46,14 @@ class Preference:
     def order(self, now: float) -> tuple[int, int]:
         """The way to try first and the one after it."""
         is_due = self.chosen == OTHER and not self.retry_in(now)
-        first = 1 - self.chosen if self.doubt or is_due else self.chosen
+        first = 1 - self.chosen if (self.doubt and not self.is_silent) or is_due else self.chosen
         return first, 1 - first
 
     def reached(self, way: int, now: float, failure: str) -> bool:
         """That way leads to the server; failure: of the other one, "" if it was not tried. Whether the choice is new."""
         was_chosen, self.chosen = self.chosen, way
         if way != was_chosen or self.doubt:
-            self.doubt, self._fault_at = "", None
+            self._clear()
         if way == PREFERRED:
             self._recovered_at = now if was_chosen == OTHER else self._recovered_at
             self.reason = ""
@@ -59,7 +66,11 @@ class Preference:
 
     def nowhere(self) -> None:
         """Neither way leads to the server: a doubt about one of them says nothing."""
-        self.doubt, self._fault_at = "", None
+        self._clear()
+
+    def forget(self) -> None:
+        """The server is said to be back: the preferred way is tried at the next call."""
+        self._until = 0.0
 
     def failed_again(self, now: float, failure: str) -> None:
         """The preferred way was tried again, and still fails."""
@@ -78,7 +89,23 @@ class Preference:
         self._fault_at = now
         # A connection is lost when a server restarts, too; an answer that is late or no answer has no such excuse.
         if follows or not isinstance(error, PeerGoneError):
-            self.doubt = str(error)
+            self.doubt, self.is_silent = brief(error), False
+
+    def silent(self, way: int, why: str, faults: int) -> None:
+        """Calls on the way got no answer; faults: as they were when the last one began."""
+        if way != self.chosen or faults != self.faults:
+            return
+        self.faults += 1
+        self._silences += 1
+        self.doubt, self.is_silent = why, self._silences <= SILENCES_FORGIVEN
+
+    def heard(self, way: int) -> None:
+        """A call on the way was answered."""
+        if way == self.chosen:
+            self._silences = 0
+
+    def _clear(self) -> None:
+        self.doubt, self.is_silent, self._fault_at = "", False, None
 
     def _avoid(self, now: float, failure: str, *, relapsed: bool) -> None:
         longer = min(LONGEST_AVOIDED_S, 2 * self._avoided_s)

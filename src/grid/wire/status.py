@@ -7,7 +7,11 @@ from typing import Protocol
 
 from attrs import frozen
 
+from grid.errors import GridError, PeerError
 from grid.ports import ServerVersion, StorageServer
+
+MOST_LETTERS = 80
+"""Of a reason: what fits a line beside the server's name."""
 
 
 class ConnectionState(Enum):
@@ -46,5 +50,14 @@ class RemoteServer(StorageServer, Protocol):
     async def connect(self) -> None:
         """Return when connected; PeerError if that fails."""
 
+    def forget_failures(self) -> None:
+        """It has been announced again: the next call connects without waiting for the backoff."""
+
     def close(self) -> None:
         """Give up the connection."""
+
+
+def brief(error: GridError) -> str:
+    """What an error says, without the server's name where that is known, and short: for a list of servers."""
+    text = error.reason if isinstance(error, PeerError) else str(error)
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}..."

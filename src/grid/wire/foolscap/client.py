@@ -75,6 +75,10 @@ class FoolscapServer:
         """Return when connected; PeerError if that fails. Any other method would connect as well."""
         await self._link.session()
 
+    def forget_failures(self) -> None:
+        """It has been announced again: the next call connects without waiting for the backoff."""
+        self._link.forget_failures()
+
     def close(self) -> None:
         """Give up the connection; what waits on it fails with PeerGoneError."""
         self._link.close()

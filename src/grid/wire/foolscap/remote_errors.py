@@ -36,6 +36,7 @@ from grid.errors import (
     PeerRefusedError,
     UnknownVersionError,
 )
+from grid.wire.reasons import words_for
 
 MAX_REMOTE_TEXT = 300
 
@@ -110,8 +111,11 @@ def from_remote(error: Exception, where: str) -> GridError:
     if isinstance(error, Violation):
         return PeerError(f"{where} broke the protocol: {printable(str(error))}")
     if isinstance(error, _LOST):
-        return PeerGoneError(f"the connection to {where} was lost or refused ({type(error).__name__})")
-    return PeerGoneError(f"{where} cannot be reached ({type(error).__name__}: {printable(str(error))})")
+        if isinstance(error, ConnectError | DNSLookupError):
+            return PeerGoneError(f"{where} cannot be reached: {words_for(error)}", reason=words_for(error))
+        return PeerGoneError(f"the connection to {where} was lost", reason="the connection was lost")
+    reason = f"{words_for(error)}: {printable(str(error))}"
+    return PeerGoneError(f"{where} cannot be reached: {reason}", reason=reason)
 
 
 def _refusal(failure: Any, where: str) -> GridError:

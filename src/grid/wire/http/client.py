@@ -43,7 +43,7 @@ from grid.wire.http.pool import Address, Pool
 from grid.wire.http.routes import pack_path
 from grid.wire.http.streams import ReadAhead
 from grid.wire.locators import Nurl
-from grid.wire.status import ConnectionStatus
+from grid.wire.status import ConnectionStatus, brief
 from grid.wire.storequeue import store_by_steps, store_queue
 
 T = TypeVar("T")
@@ -99,6 +99,10 @@ class HttpServer:
     async def connect(self) -> None:
         """Return when the server has answered; PeerError if it does not. Any other method would connect as well."""
         await self._link.session()
+
+    def forget_failures(self) -> None:
+        """It has been announced again: the next call connects without waiting for the backoff."""
+        self._link.forget_failures()
 
     def close(self) -> None:
         """Give up the connections; what waits on them fails with PeerGoneError."""
@@ -278,7 +282,7 @@ class HttpServer:
         try:
             return await work
         except PeerGoneError as error:
-            self._link.lost(session, str(error))
+            self._link.lost(session, brief(error))
             raise
 
     def _require(self, reply: Reply, *harmless: int) -> None:

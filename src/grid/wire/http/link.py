@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import define, evolve
-from twisted.internet.defer import Deferred
+from attrs import define
 
-from grid.errors import FormatError, GridError, PeerGoneError, PeerTimeoutError
+from grid.errors import FormatError
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, ServerVersion
-from grid.runtime import Tasks, is_cancellation, with_deadline
-from grid.wire.backoff import Backoff
 from grid.wire.http.answers import EXTENSIONS_HEADER, parse_version
 from grid.wire.http.asking import Asker, Entrance, Question, first_of
-from grid.wire.status import ConnectionState, ConnectionStatus
+from grid.wire.reasons import unreachable
+from grid.wire.session import Connector, SessionKeeper
+from grid.wire.status import ConnectionStatus
 
 _VERSION = Question(method=b"GET", path=b"/storage/v1/version")
 
@@ -44,54 +43,40 @@ class Link:
         self._asker = asker
         self._entrances = tuple(entrances)
         self._plain = plain
-        self._clock = clock
-        self._session: Session | None = None
-        self._waiters: list[Deferred[Session]] = []
-        self._attempts = Tasks()
-        self._backoff = Backoff(clock)
-        self._status = ConnectionStatus(state=ConnectionState.IDLE, since=clock.unix_time())
+        connector = Connector(transport="http", connect=self._connect, place=_place)
+        self._keeper: SessionKeeper[Session] = SessionKeeper(connector, clock, asker.where, CONNECT_DEADLINE_S)
 
     @property
     def status(self) -> ConnectionStatus:
         """How the connection stands."""
-        return self._status
+        return self._keeper.status
 
     @property
     def current(self) -> Session | None:
         """The session, if there is one."""
-        return self._session
+        return self._keeper.current
 
     async def session(self) -> Session:
         """The present session, or the next one; PeerGoneError, PeerTimeoutError or another PeerError if none comes."""
-        if self._session is not None:
-            return self._session
-        if not self._attempts.count:
-            self._backoff.require_due(self._asker.where)
-            self._set_state(ConnectionState.CONNECTING)
-            self._attempts.start(self._connect(), self._connected, self._failed)
-        if self._session is not None:
-            return self._session
-        waiter: Deferred[Session] = Deferred(self._forget)
-        self._waiters.append(waiter)
-        return await waiter
+        return await self._keeper.session()
 
     async def ask_version(self, session: Session) -> ServerVersion:
         """What the server says now."""
-        session.version = await self._greet(session.entrance)
-        self._status = evolve(self._status, version=session.version)
-        return session.version
+        version = await self._greet(session.entrance)
+        self._keeper.learned(session, version)
+        return version
 
     def lost(self, session: Session, why: str) -> None:
         """The server could not be reached: the next call begins anew."""
-        if self._session is session:
-            self._session = None
-            self._set_state(ConnectionState.WAITING, why)
+        self._keeper.lost(session, why)
+
+    def forget_failures(self) -> None:
+        """The server is said to be back."""
+        self._keeper.forget_failures()
 
     def close(self) -> None:
         """Give up the attempt and the connections; the next session() would connect again."""
-        self._attempts.cancel()
-        self._session = None
-        self._set_state(ConnectionState.WAITING, "closed here")
+        self._keeper.close()
         for entrance in (*self._entrances, *([self._plain] if self._plain else ())):
             self._asker.pool.close(entrance.address)
 
@@ -108,38 +93,9 @@ class Link:
             return Session(entrance, await self._greet(entrance), self._plain)
 
         if not self._entrances:
-            raise PeerGoneError(f"{self._asker.where} has no HTTP address that can be reached from here")
-        attempts = first_of(attempt(entrance) for entrance in self._entrances)
-        return await with_deadline(self._clock, attempts, CONNECT_DEADLINE_S, self._too_late)
+            raise unreachable(self._asker.where, "no HTTP address that can be reached from here")
+        return await first_of(attempt(entrance) for entrance in self._entrances)
 
-    def _too_late(self) -> Exception:
-        return PeerTimeoutError(f"{self._asker.where} did not finish connecting within {CONNECT_DEADLINE_S:g} s")
 
-    def _connected(self, session: Session) -> None:
-        self._session = session
-        self._backoff.reset()
-        self._set_state(ConnectionState.CONNECTED, version=session.version)
-        address = session.entrance.host.decode("ascii")
-        self._status = evolve(self._status, place=f"tcp:{address}", transport="http")
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            waiter.callback(session)
-
-    def _failed(self, error: BaseException) -> None:
-        if is_cancellation(error):
-            error = PeerGoneError(f"the attempt to reach {self._asker.where} was given up")
-        elif isinstance(error, GridError):
-            self._backoff.failed(str(error))
-            self._set_state(ConnectionState.WAITING, str(error))
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            waiter.errback(error)
-
-    def _forget(self, waiter: Deferred[Session]) -> None:
-        if waiter in self._waiters:
-            self._waiters.remove(waiter)
-
-    def _set_state(self, state: ConnectionState, detail: str = "", version: ServerVersion | None = None) -> None:
-        self._status = ConnectionStatus(
-            state=state, since=self._clock.unix_time(), detail=detail, version=version or self._status.version
-        )
+def _place(session: Session) -> str:
+    return f"tcp:{session.entrance.host.decode('ascii')}"

@@ -11,17 +11,17 @@ from collections import deque
 from typing import Any
 
 from attrs import define, field, frozen
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint, TCP6ClientEndpoint
-from twisted.internet.error import ConnectError, DNSLookupError
 from twisted.internet.protocol import Factory
 
-from grid.errors import FormatError, PeerTimeoutError, PeerUnreachableError
+from grid.errors import FormatError, GridError, PeerTimeoutError, PeerUnreachableError
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock
 from grid.runtime import with_deadline
 from grid.wire.http.connection import ClientConnection
 from grid.wire.http.tls import TlsLayer, client_context, spki_hash
+from grid.wire.reasons import unreachable, words_for
 
 CONNECTIONS_PER_SERVER = 8
 """At most; 1.20's own clients use 10. Some of them may be taken by streams for a while."""
@@ -122,7 +122,7 @@ class Pool:
         def lost(connection: ClientConnection) -> None:
             if connection in place.idle:
                 place.idle.remove(connection)
-            opening.fail(f"{where} closed the connection at once")
+            opening.fail("closed the connection at once")
 
         connection = ClientConnection(self._clock, where, lost)
         protocol: Any = connection
@@ -138,11 +138,14 @@ class Pool:
             await opening.outcome
 
         try:
-            await with_deadline(
-                self._clock, body(), CONNECT_DEADLINE_S, lambda: PeerTimeoutError(f"{where} did not finish connecting")
-            )
-        except (ConnectError, DNSLookupError, OSError) as error:
-            raise PeerUnreachableError(f"{where} cannot be reached ({type(error).__name__})") from error
+            await with_deadline(self._clock, body(), CONNECT_DEADLINE_S, lambda: _too_late(where))
+        except (GridError, CancelledError):
+            connection.abort()
+            raise
+        except Exception as error:
+            # Twisted has errors of its own, the system's, and ValueError for names that no host can have.
+            connection.abort()
+            raise unreachable(where, words_for(error)) from error
         except BaseException:
             connection.abort()
             raise
@@ -171,7 +174,7 @@ class _Opening:
         """Whether the certificate has the key."""
         accepted = _has_key(certificate, self._spki_hash)
         if not accepted:
-            self.fail(f"{self._where} is not who answers there: the key is another")
+            self.fail("is not who answers there: the key is another")
         return accepted
 
     def succeed(self) -> None:
@@ -182,7 +185,12 @@ class _Opening:
     def fail(self, why: str) -> None:
         """It cannot, or not any more."""
         if not self.outcome.called:
-            self.outcome.errback(PeerUnreachableError(why))
+            self.outcome.errback(PeerUnreachableError(f"{self._where} {why}", reason=why))
+
+
+def _too_late(where: str) -> PeerTimeoutError:
+    reason = "did not finish connecting"
+    return PeerTimeoutError(f"{where} {reason}", reason=reason)
 
 
 class _OneProtocol(Factory):

@@ -1,0 +1,41 @@
+"""Why a connection could not be made, in a few words that name no server: who shows it has named the server already."""
+
+from __future__ import annotations
+
+from twisted.internet.error import (
+    ConnectError,
+    ConnectingCancelledError,
+    ConnectionClosed,
+    ConnectionRefusedError,
+    DNSLookupError,
+    NoRouteError,
+    TCPTimedOutError,
+    TimeoutError,
+)
+
+from grid.errors import PeerUnreachableError
+
+_WORDS: tuple[tuple[type[BaseException], str], ...] = (
+    (ConnectionRefusedError, "connection refused"),
+    (TCPTimedOutError, "connection timed out"),
+    (TimeoutError, "connection timed out"),
+    (NoRouteError, "no route to host"),
+    (DNSLookupError, "host name not found"),
+    (ConnectingCancelledError, "the attempt was given up"),
+    (ConnectionClosed, "connection lost"),
+    (ConnectError, "connecting failed"),
+    (ValueError, "the address cannot be used"),
+)
+
+
+def words_for(error: BaseException | None) -> str:
+    """The words for what a library raised while it connected."""
+    for kind, words in _WORDS:
+        if isinstance(error, kind):
+            return words
+    return type(error).__name__
+
+
+def unreachable(where: str, reason: str) -> PeerUnreachableError:
+    """The error for a server to which no connection could be made."""
+    return PeerUnreachableError(f"{where} cannot be reached: {reason}", reason=reason)

@@ -1,0 +1,120 @@
+"""One server's session: made when it is first needed, shared by all calls, made again after a loss, and what is told of it.
+
+How a session is made, and what it holds, is its transport's. It never holds more than one, nor makes two at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Generic, Protocol, TypeVar
+
+from attrs import evolve, frozen
+
+from grid.errors import GridError
+from grid.ports import Clock, ServerVersion
+from grid.runtime import with_deadline
+from grid.wire.backoff import Backoff
+from grid.wire.single_flight import SingleFlight
+from grid.wire.status import ConnectionState, ConnectionStatus, brief
+
+
+class _Session(Protocol):
+    version: ServerVersion
+
+
+S = TypeVar("S", bound=_Session)
+
+
+def _nothing() -> None:
+    return
+
+
+@frozen(kw_only=True)
+class Connector(Generic[S]):
+    """How sessions are made. place: where one leads, as a location hint. clean_up: called when an attempt has failed."""
+
+    transport: str
+    connect: Callable[[], Awaitable[S]]
+    place: Callable[[S], str]
+    clean_up: Callable[[], None] = _nothing
+
+
+class SessionKeeper(Generic[S]):
+    """The session with one server."""
+
+    def __init__(self, connector: Connector[S], clock: Clock, where: str, deadline_s: float) -> None:
+        """where: the server in messages; deadline_s: for one attempt as a whole."""
+        self._connector = connector
+        self._clock = clock
+        self._where = where
+        self._session: S | None = None
+        self._backoff = Backoff(clock)
+        self._flight = SingleFlight(
+            connector.connect, clock, deadline_s, where, arrived=self._arrived, failed=self._failed
+        )
+        self._status = ConnectionStatus(state=ConnectionState.IDLE, since=clock.unix_time())
+
+    @property
+    def status(self) -> ConnectionStatus:
+        """How the connection stands."""
+        return self._status
+
+    @property
+    def current(self) -> S | None:
+        """The session, if there is one."""
+        return self._session
+
+    async def session(self) -> S:
+        """The present session, or the next one; PeerGoneError, PeerTimeoutError or another PeerError if none comes."""
+        if self._session is not None:
+            return self._session
+        if not self._flight.is_flying:
+            self._backoff.begin(self._where)
+            self._set_state(ConnectionState.CONNECTING)
+        patience_s = self._backoff.patience_s()
+        if patience_s is None:
+            return await self._flight.join()
+        if not patience_s:
+            raise self._backoff.away(self._where)
+        return await with_deadline(
+            self._clock, self._flight.join(), patience_s, lambda: self._backoff.away(self._where)
+        )
+
+    def learned(self, session: S, version: ServerVersion) -> None:
+        """The server has said anew what it is."""
+        session.version = version
+        if self._session is session:
+            self._status = evolve(self._status, version=version)
+
+    def lost(self, session: S, why: str) -> None:
+        """The session has ended: the next call begins anew."""
+        if self._session is session:
+            self._session = None
+            self._set_state(ConnectionState.WAITING, why, session.version)
+
+    def forget_failures(self) -> None:
+        """The server is said to be back: the next call connects without waiting for the backoff."""
+        self._backoff.forget()
+
+    def close(self) -> None:
+        """Give up the attempt and the session; the next call would connect again."""
+        self._flight.cancel()
+        self._session = None
+        self._set_state(ConnectionState.WAITING, "closed here")
+
+    def _arrived(self, session: S) -> None:
+        self._session = session
+        self._backoff.reset()
+        self._set_state(ConnectionState.CONNECTED, version=session.version)
+        self._status = evolve(self._status, place=self._connector.place(session), transport=self._connector.transport)
+
+    def _failed(self, error: GridError) -> None:
+        self._session = None
+        self._backoff.failed(brief(error))
+        self._set_state(ConnectionState.WAITING, brief(error))
+        self._connector.clean_up()
+
+    def _set_state(self, state: ConnectionState, detail: str = "", version: ServerVersion | None = None) -> None:
+        self._status = ConnectionStatus(
+            state=state, since=self._clock.unix_time(), detail=detail, version=version or self._status.version
+        )

@@ -1,0 +1,161 @@
+"""One attempt at a time, shared by all who want its result, and bounded in time.
+
+Whoever asks while an attempt is under way waits for that one. It ends for everybody at once, whatever ends it: a result,
+an error of any class, its deadline (even if the attempt ignores being canceled), or cancel(). It never decides whether
+an attempt may begin; that is its owner's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from grid.errors import GridError, PeerGoneError, PeerTimeoutError
+from grid.ports import Clock, Timer
+from grid.runtime import is_cancellation
+from grid.wire.reasons import unreachable, words_for
+
+T = TypeVar("T")
+
+
+class _Flight:
+    """One attempt; task: None until it has begun."""
+
+    def __init__(self) -> None:
+        self.task: Deferred[None] | None = None
+        self.timer: Timer | None = None
+
+
+class SingleFlight(Generic[T]):
+    """The attempts of one owner, never two at once.
+
+    arrived, failed: tell the owner how an attempt ended, before anybody who waits hears of it; the owner may ask for the
+    next attempt from there. failed hears every error but that of cancel(), as one of our own tree.
+    """
+
+    def __init__(
+        self,
+        attempt: Callable[[], Awaitable[T]],
+        clock: Clock,
+        deadline_s: float,
+        where: str,
+        *,
+        arrived: Callable[[T], None],
+        failed: Callable[[GridError], None],
+    ) -> None:
+        """where: the server, as messages name it; deadline_s: for each attempt as a whole."""
+        self._attempt = attempt
+        self._clock = clock
+        self._deadline_s = deadline_s
+        self._where = where
+        self._arrived = arrived
+        self._failed = failed
+        self._flight: _Flight | None = None
+        self._waiters: list[Deferred[T]] = []
+
+    @property
+    def is_flying(self) -> bool:
+        """Whether an attempt is under way."""
+        return self._flight is not None
+
+    async def join(self) -> T:
+        """The result of the attempt under way, or of a new one; its error raised. Canceling it ends no attempt."""
+        # An attempt may end before start() returns: whoever waits for it must be known by then.
+        waiter: Deferred[T] = Deferred(self._forget)
+        self._waiters.append(waiter)
+        self.start()
+        return await waiter
+
+    def start(self) -> None:
+        """Begin an attempt unless one is under way; nobody has to wait for it."""
+        if self._flight is not None:
+            return
+        flight = self._flight = _Flight()
+        flight.timer = self._clock.call_later(self._deadline_s, lambda: self._expire(flight))
+
+        async def body() -> T:
+            return await self._attempt()
+
+        task = Deferred.fromCoroutine(body())
+        flight.task = task.addCallbacks(
+            lambda result: self._land(flight, result), lambda failure: self._crash(flight, failure)
+        )
+        if self._flight is not flight:
+            flight.task.cancel()  # It was canceled while it began; if it has ended this does nothing.
+
+    def cancel(self) -> None:
+        """Give up the attempt under way; PeerGoneError for all who wait."""
+        if self._flight is not None:
+            self._abandon(self._flight, self._given_up())
+
+    def _expire(self, flight: _Flight) -> None:
+        if self._flight is not flight:
+            return
+        reason = f"did not finish connecting within {self._deadline_s:g} s"
+        error = PeerTimeoutError(f"{self._where} {reason}", reason=reason)
+        self._abandon(flight, error, self._failed)
+
+    def _abandon(self, flight: _Flight, error: GridError, tell: Callable[[GridError], None] = lambda _: None) -> None:
+        """End a flight whose attempt goes on, and that as far as it lets itself be canceled."""
+        waiters = self._end(flight)
+        try:
+            tell(error)
+        finally:
+            self._fail(waiters, error)
+            if flight.task is not None:
+                flight.task.cancel()
+
+    def _land(self, flight: _Flight, result: T) -> None:
+        if self._flight is not flight:
+            return  # It was given up.
+        waiters = self._end(flight)
+        try:
+            self._arrived(result)
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may be left waiting for it
+            self._tell_failure(waiters, error)
+            return
+        for waiter in waiters:
+            if not waiter.called:  # One waiter's callback may have canceled another.
+                waiter.callback(result)
+
+    def _crash(self, flight: _Flight, failure: Failure) -> None:
+        if self._flight is flight:
+            self._tell_failure(self._end(flight), failure.value)
+
+    def _tell_failure(self, waiters: list[Deferred[T]], cause: BaseException | None) -> None:
+        error = self._translate(cause)
+        try:
+            self._failed(error)
+        finally:
+            self._fail(waiters, error)
+
+    def _translate(self, error: BaseException | None) -> GridError:
+        if isinstance(error, GridError):
+            return error
+        if error is not None and is_cancellation(error):
+            return self._given_up()
+        # Libraries raise ValueError and others for names and addresses that cannot be.
+        return unreachable(self._where, words_for(error))
+
+    def _given_up(self) -> GridError:
+        return PeerGoneError(f"the attempt to reach {self._where} was given up", reason="the attempt was given up")
+
+    def _end(self, flight: _Flight) -> list[Deferred[T]]:
+        """Nobody's flight any more; who waited for it."""
+        self._flight = None
+        if flight.timer is not None:
+            flight.timer.cancel()
+        waiters, self._waiters = self._waiters, []
+        return waiters
+
+    def _fail(self, waiters: list[Deferred[T]], error: GridError) -> None:
+        for waiter in waiters:
+            if not waiter.called:
+                waiter.errback(error)
+
+    def _forget(self, waiter: Deferred[T]) -> None:
+        if waiter in self._waiters:
+            self._waiters.remove(waiter)
