@@ -31,8 +31,8 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("test put aside", "tests/immutable/test_vectors.py"): "the published vectors are not ours to ship, only to name",
     ("test put aside", "tests/interop/conftest.py"): "the peer is a program that only tox -e interop installs",
     ("broad except", "src/grid/gateway/request.py::GatewayRequest._serve"): "no mistake of ours may reach a client",
-    ("broad except", "src/grid/wire/http/pool.py::Pool._connect"): "whatever connecting raises is an error of the server's",
-    ("broad except", "src/grid/wire/single_flight.py::SingleFlight._land"): "nobody may be left waiting, whatever it is",
+    ("broad except", "src/grid/wire/http/pool.py::Pool._connect"): "whatever it is, connecting failed",
+    ("broad except", "src/grid/wire/single_flight.py::SingleFlight._land"): "nobody is left waiting for it",
     ("broad except", "src/grid/runtime.py::ThreadCpuPool._work"): "what a call raises is for whoever waits for it",
 }
 """(rule, what it names) -> why that is right. What it names: a path from the root, with `::name` for a function."""
