@@ -206,6 +206,15 @@ MAX_DIRECTORY_SIZE = 256 * 2**20
 MAX_DIRECTORY_ENTRIES = 2**20
 """Entries of a directory; each costs a few objects in memory."""
 
+MAX_NAME_SIZE = 64 * 2**10
+"""Bytes of a name in a directory, as UTF-8; file systems end at 255, and no URL to a gateway holds half of this."""
+
+MAX_METADATA_SIZE = 64 * 2**10
+"""Bytes of JSON in one entry's metadata; real ones have a hundred. As objects they take thirty times that for a moment."""
+
+KEPT_METADATA_BYTES = 64 * 2**20
+"""Memory that one directory's metadata takes as objects: a hundred thousand usual entries. What is beyond stays JSON."""
+
 MAX_METADATA_DEPTH = 100
 """Objects and lists within each other in a link's metadata; real ones have 2, and Python's own parser ends near 1000."""
 

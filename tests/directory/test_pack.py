@@ -7,21 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, SdmfReadCap, SdmfWriteCap, UnknownChild
-from grid.codec.netstring import pack_netstring
+from grid.codec.netstring import pack_netstring, parse_netstring
+from grid.directory.edits import SetChild, apply_edits
+from grid.directory.metadata import pack_metadata, parse_metadata
+from grid.directory.names import normalize_name
 from grid.directory.pack import (
     Child,
     Target,
     make_entry,
-    normalize_name,
     open_write_cap,
     pack_directory,
-    pack_metadata,
     parse_directory,
-    parse_metadata,
     seal_write_cap,
 )
-from grid.errors import CapError, FormatError, MustBeDeepImmutableError
-from grid.limits import MAX_METADATA_DEPTH
+from grid.errors import CapError, ExistingChildError, FormatError, MustBeDeepImmutableError
+from grid.limits import KEPT_METADATA_BYTES, MAX_METADATA_DEPTH, MAX_METADATA_SIZE, MAX_NAME_SIZE
 
 WRITE_KEY = bytes(range(16))
 LIT = LitCap(data=b"small")
@@ -102,18 +102,85 @@ def test_name_when_there_twice_then_the_later_listed_entry_counts() -> None:
         assert name == "é" and found.child is not None and found.child.metadata == {"a": 2}
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        entry(b"\xff"), entry(b"a", metadata=b"x"), entry(b"a", metadata=b"[]"), entry(b"a", metadata=b"\xff"),
-        entry(b"a")[:-1], entry(b"a") + b"x", pack_netstring(pack_netstring(b"a") * 3), b"+1:x,", b"1_0:x,", b"99999999999:",
-        entry(b"a", metadata=b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}"),
-        entry(b"a", metadata=b'{"a":' + b"[" * 150 + b"]" * 150 + b"}"), entry(b"a", metadata=b'{"a": ' + b"9" * 5000 + b"}"),
-    ],
-)  # fmt: skip
-def test_directory_when_an_entry_is_malformed_then_is_unreadable(data: bytes) -> None:
+@pytest.mark.parametrize("data", [entry(b"a")[:-1], entry(b"a") + b"x", b"+1:x,", b"1_0:x,", b"99999999999:"])
+def test_directory_when_it_is_no_row_of_netstrings_then_is_unreadable(data: bytes) -> None:
     with pytest.raises(FormatError):
         parse_directory(entry(b"0") + data, mutable=True, write_key=WRITE_KEY)
+
+
+NAMELESS = (
+    pack_netstring(b""), pack_netstring(b"x"), pack_netstring(pack_netstring(b"a") * 3), pack_netstring(b"5:abc,"),
+    entry(b"\xff"), entry(b"n" * (MAX_NAME_SIZE + 1)), entry("é".encode() * (MAX_NAME_SIZE // 2 + 1)),
+)  # fmt: skip
+NAMED = (
+    entry(b"a", metadata=b"x"), entry(b"a", metadata=b"[]"), entry(b"a", metadata=b"\xff"), entry(b"a", metadata=b""),
+    entry(b"a", metadata=b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}"), entry(b"a", metadata=b"[" * 60_000),
+    entry(b"a", metadata=b'{"a":' + b"[" * 150 + b"]" * 150 + b"}"), entry(b"a", metadata=b'{"a": ' + b"9" * 60_000 + b"}"),
+    entry(b"a", read=b"URI:SSK:nonsense"), entry(b"a", read=b"URI:LIT:" + b"a" * 70_000),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", [*NAMELESS, *NAMED])
+def test_entry_when_it_is_malformed_then_is_not_listed_and_keeps_its_bytes(bad: bytes) -> None:
+    data = entry(b"0") + bad + entry(b"z")
+    entries = parse_directory(data, mutable=True, write_key=WRITE_KEY)
+    assert {name for name, found in entries.items() if found.child} == {"0", "z"} and len(entries) == 3
+    assert ("a" in entries) == (bad in NAMED)
+    changed = {**entries, "m": make_entry("m", Child(target=LIT), mutable=True, write_key=WRITE_KEY)}
+    del changed["0"]
+    packed = pack_directory(changed)
+    assert bad in packed
+    assert parse_directory(packed, mutable=True, write_key=WRITE_KEY).keys() == changed.keys()
+
+
+def test_entry_when_malformed_with_a_name_that_another_has_then_both_stay() -> None:
+    bad, other, good = entry(b"a", metadata=b"x"), entry(b"a", metadata=b"y"), entry(b"a")
+    for data in (bad + other + good, good + bad + other, bad + good + other):
+        entries = parse_directory(data, mutable=True)
+        found = entries["a"].child
+        assert len(entries) == 3 and found is not None and found.target == LIT
+        packed = pack_directory(entries)
+        assert all(each in packed for each in (bad, other, good)) and len(packed) == len(data)
+
+
+def test_entry_when_malformed_then_an_overwrite_of_its_name_takes_its_place() -> None:
+    bad = entry(b"a", metadata=b"x") + entry(b"\xff")
+    entries = parse_directory(bad, mutable=True, write_key=WRITE_KEY)
+    for overwrite in (True, False):
+        edit = SetChild("a", LIT, overwrite=overwrite)
+        if not overwrite:
+            with pytest.raises(ExistingChildError):
+                apply_edits(entries, [edit], now=0.0, retrying=False, write_key=WRITE_KEY)
+            continue
+        edited = apply_edits(entries, [edit], now=0.0, retrying=False, write_key=WRITE_KEY)
+        assert len(edited.entries) == 2 and entry(b"\xff") in pack_directory(edited.entries)
+        assert entry(b"a", metadata=b"x") not in pack_directory(edited.entries)
+
+
+def test_entry_when_its_metadata_is_longer_than_any_then_is_listed_without() -> None:
+    long = entry(b"long", metadata=b'{"a": "' + b"x" * MAX_METADATA_SIZE + b'"}')
+    huge = entry(b"huge", metadata=b"[" * 2**20, more=b"more")
+    data = huge + long
+    entries = parse_directory(data, mutable=True, write_key=WRITE_KEY)
+    assert {name: found.child for name, found in entries.items()} == {
+        "huge": Child(target=LIT),
+        "long": Child(target=LIT),
+    }
+    assert pack_directory(entries) == data
+    longest = b'{"a": "' + b"x" * (MAX_METADATA_SIZE - 9) + b'"}'
+    child = parse_directory(entry(b"a", metadata=longest), mutable=True)["a"].child
+    assert child is not None and len(str(child.metadata["a"])) == MAX_METADATA_SIZE - 9
+
+
+def test_metadata_when_there_is_very_much_of_it_then_is_read_when_it_is_asked_for() -> None:
+    lists = b'{"a": [' + b"[]," * 21_000 + b'"last"]}'
+    count = KEPT_METADATA_BYTES // (96 * 21_000) + 5
+    data = b"".join(entry(b"%04d" % number, metadata=lists) for number in range(count))
+    entries = parse_directory(data, mutable=True)
+    first, last = (entries[name].child for name in ("0000", f"{count - 1:04}"))
+    assert first is not None and last is not None
+    assert first.metadata is first.metadata and last.metadata is not last.metadata
+    assert first.metadata == last.metadata and last.metadata["a"][-1] == "last"  # type: ignore[index]
 
 
 def test_tolerance_when_reading_then_is_that_of_the_table() -> None:
@@ -124,8 +191,7 @@ def test_tolerance_when_reading_then_is_that_of_the_table() -> None:
     )
     targets = [found.child.target for found in entries.values() if found.child]
     assert targets == [LIT, LIT, UnknownChild()]
-    with pytest.raises(FormatError):
-        parse_directory(entry(b"a", sealed=b"x"), mutable=False)
+    assert parse_directory(entry(b"a", sealed=b"x"), mutable=False)["a"].child is None
 
 
 def test_write_cap_when_in_the_read_slot_then_is_taken_at_face_value() -> None:
@@ -155,7 +221,7 @@ def test_immutable_directory_when_given_what_may_change_then_refuses_and_skips_i
 def test_unknown_child_when_in_an_immutable_directory_then_is_shown_as_immutable() -> None:
     made = make_entry("u", Child(target=UnknownChild(read=b"ro.future:1")), mutable=False)
     found = parse_directory(pack_directory({"u": made}), mutable=False)["u"].child
-    assert b"8:future:1," in made.octets.replace(b"imm.", b"")
+    assert b"8:future:1," in bytes(made.octets).replace(b"imm.", b"")
     assert found is not None and found.target == UnknownChild(read=b"imm.future:1")
 
 
@@ -176,20 +242,57 @@ def test_metadata_when_it_has_what_is_no_number_then_it_is_null(number: str) -> 
     assert parse_metadata(octets) == {"a": [None, 1e300, 2.5, 0.0], "b": "1e999"}
 
 
-def test_name_when_given_then_is_normalized_or_refused() -> None:
-    assert normalize_name("e\u0301") == "\u00e9"
-    with pytest.raises(FormatError):
-        normalize_name("\ud800")
+HOSTILE = st.one_of(
+    st.binary(max_size=80),
+    st.builds(
+        entry,
+        st.one_of(
+            st.binary(max_size=6), st.text(max_size=6).map(str.encode), st.sampled_from([b"a", b"\xcc\x80" * 40])
+        ),
+        st.one_of(st.binary(max_size=30), st.sampled_from([LIT_TEXT, b"", b"imm.x", SSK.to_string().encode()])),
+        st.one_of(st.just(b""), st.binary(max_size=80)),
+        st.one_of(st.binary(max_size=30), st.sampled_from([b"{}", b'{"a": 1}', b'{"a": NaN}', b"[" * 2000])),
+        st.binary(max_size=3),
+    ),
+    st.binary(max_size=60).map(pack_netstring),
+)
 
 
-@given(st.binary(max_size=200), st.booleans())
-def test_directory_when_of_any_octets_then_raises_format_error_only(data: bytes, mutable: bool) -> None:
-    for octets in (data, entry(data), entry(b"a", read=data), entry(b"a", metadata=data), pack_netstring(data)):
-        try:
-            entries = parse_directory(octets, mutable=mutable, write_key=WRITE_KEY if mutable else None)
-        except FormatError:
-            continue
-        assert parse_directory(pack_directory(entries), mutable=mutable).keys() == entries.keys()
+@given(st.lists(HOSTILE, max_size=6), st.booleans())
+def test_directory_when_of_any_bytes_then_raises_format_error_or_keeps_every_entry(
+    pieces: list[bytes], mutable: bool
+) -> None:
+    key = WRITE_KEY if mutable else None
+    try:
+        entries = parse_directory(b"".join(pieces), mutable=mutable, write_key=key)
+    except FormatError:
+        return
+    packed = pack_directory(entries)
+    again = parse_directory(packed, mutable=mutable, write_key=key)
+    assert len(packed) == len(pack_directory(again))
+    assert sorted(bytes(e.octets) for e in again.values()) == sorted(bytes(e.octets) for e in entries.values())
+    assert {n: e for n, e in again.items() if e.child} == {n: e for n, e in entries.items() if e.child}
+    for found in entries.values():
+        assert pack_netstring(found.octets) in b"".join(pieces)
+    for piece in pieces:
+        assert piece in packed or not _is_malformed_entry(piece, mutable)
+
+
+def _is_malformed_entry(octets: bytes, mutable: bool) -> bool:
+    """Whether it is one entry, which is there and not understood."""
+    try:
+        [found] = parse_directory(octets, mutable=mutable).values()
+    except (FormatError, ValueError):
+        return False
+    try:
+        fields = parse_netstring(octets, 0, len(octets))[0]
+        offset = 0
+        for _ in range(3):
+            _, offset = parse_netstring(fields, offset, len(fields))
+        parse_metadata(parse_netstring(fields, offset, len(fields))[0])
+    except FormatError:
+        return found.child is None
+    return False
 
 
 @given(st.dictionaries(st.text(max_size=8), st.sampled_from([LIT, CHK, SSK, SSK.read_cap()]), max_size=8))

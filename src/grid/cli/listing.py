@@ -9,7 +9,8 @@ from attrs import frozen
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, UnknownChild
 from grid.cli.quoting import plain
-from grid.directory.pack import Child, Metadata
+from grid.directory.metadata import Metadata
+from grid.directory.pack import Child
 
 HALF_A_YEAR_S = 180 * 24 * 3600
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from grid.crypto.buffer import Buffer
 from grid.errors import FormatError
+
+_HEAD = re.compile(rb"(0|[1-9][0-9]{0,18}):")
+"""A length that some buffer may have."""
 
 
 def pack_netstring(value: Buffer) -> bytes:
@@ -12,20 +17,25 @@ def pack_netstring(value: Buffer) -> bytes:
 
 
 def parse_netstring(data: Buffer, offset: int, limit: int) -> tuple[bytes, int]:
-    """The value framed at `offset`, and the offset behind it; a copy.
+    """The value framed at `offset`, and the offset behind it; a copy. The errors of `locate_netstring`."""
+    start, end = locate_netstring(data, offset, limit)
+    return bytes(data[start:end]), end + 1
+
+
+def locate_netstring(data: Buffer, offset: int, limit: int) -> tuple[int, int]:
+    """Where the value framed at `offset` begins and ends; a comma stands behind it.
 
     limit: the most octets the value may have; not more of the data is looked at. FormatError if there is no
     whole netstring, or its length is longer than the limit or has leading zeros.
     """
-    head = bytes(data[offset : offset + len(str(limit)) + 1])
-    digits, colon, _ = head.partition(b":")
-    if not colon or not digits.isdigit() or (digits[0] == 0x30 and digits != b"0"):
+    head = _HEAD.match(data, offset)
+    if head is None:
         raise FormatError(f"no netstring of at most {limit} octets starts at offset {offset}")
-    length = int(digits)
+    length = int(head[1])
     if length > limit:
         raise FormatError(f"the netstring at offset {offset} has {length} octets, more than the {limit} allowed")
-    start = offset + len(digits) + 1
+    start = head.end()
     end = start + length
-    if bytes(data[end : end + 1]) != b",":
+    if end >= len(data) or data[end] != 0x2C:
         raise FormatError(f"the netstring at offset {offset} does not end after its {length} octets")
-    return bytes(data[start:end]), end + 1
+    return start, end

@@ -12,7 +12,9 @@ from typing import Literal
 from attrs import field, frozen
 
 from grid.caps import DirectoryCap, UnknownChild
-from grid.directory.pack import Child, Entries, Entry, Metadata, Target, make_entry, normalize_name
+from grid.directory.metadata import Metadata
+from grid.directory.names import normalize_name
+from grid.directory.pack import Child, Entries, Entry, Target, make_entry
 from grid.errors import ChildOfWrongTypeError, ExistingChildError, NoSuchChildError
 
 Overwrite = bool | Literal["only-files"]

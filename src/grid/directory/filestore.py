@@ -16,7 +16,8 @@ from attrs import evolve, field, frozen
 from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, LitCap, require_usable
 from grid.crypto.rsa import PrivateKey
 from grid.directory.edits import Overwrite
-from grid.directory.pack import Child, make_entry, normalize_name, pack_directory
+from grid.directory.names import normalize_name
+from grid.directory.pack import Child, make_entry, pack_directory
 from grid.errors import AuthorityError, CapError
 from grid.immutable import check as immutable_check
 from grid.immutable import repair as immutable_repair

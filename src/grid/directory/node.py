@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from grid.caps import DirectoryCap, KnownCap, MdmfWriteCap, SdmfWriteCap, UnknownChild
 from grid.directory.edits import Edit, Edited, Overwrite, RemoveChild, SetChild, apply_edits, updated_metadata
-from grid.directory.pack import Child, Entry, normalize_name, pack_directory, parse_directory
+from grid.directory.names import normalize_name
+from grid.directory.pack import Child, Entry, pack_directory, parse_directory
 from grid.errors import (
     AuthorityError,
     ChildOfWrongTypeError,

@@ -1,26 +1,25 @@
-"""The octets of a directory: entries to values and back. [spec directories 2, 3, 5, 6]
+"""The bytes of a directory: entries to values and back. [spec directories 2, 3, 5, 6]
 
-Pure. An entry that nobody changes keeps its octets, whatever they are: also one whose child cannot be listed.
-Nothing but FormatError comes out of parsing. Reprs show names and no caps.
+Pure. An entry that nobody changes keeps its bytes, whatever they are: also one that is malformed, or whose child cannot
+be listed. It never makes the others unreadable. Nothing but FormatError comes out of parsing. Reprs show names and no caps.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import unicodedata
 from collections.abc import Mapping
 from hashlib import sha256
-from math import isfinite
 
 from attrs import field, frozen
 
 from grid.caps import KnownCap, UnknownCap, UnknownChild, parse_cap, settle_unknown_child
-from grid.codec.netstring import pack_netstring, parse_netstring
+from grid.codec.netstring import locate_netstring, pack_netstring
 from grid.crypto.aes import crypt_once
 from grid.crypto.hashing import tagged_hash, tagged_pair_hash
+from grid.directory.metadata import Metadata, MetadataRoom, pack_metadata, parse_metadata
+from grid.directory.names import parse_name
+from grid.directory.ordering import sort_names
 from grid.errors import CapError, FormatError, MustBeDeepImmutableError
-from grid.limits import MAX_DIRECTORY_ENTRIES, MAX_DIRECTORY_SIZE, MAX_METADATA_DEPTH
+from grid.limits import MAX_CAP_LENGTH, MAX_DIRECTORY_ENTRIES, MAX_DIRECTORY_SIZE, MAX_METADATA_SIZE, MAX_NAME_SIZE
 
 SALT_SIZE = 16
 MAC_SIZE = 32
@@ -28,14 +27,8 @@ MAC_SIZE = 32
 Target = KnownCap | UnknownChild
 """What a link leads to."""
 
-Metadata = Mapping[str, object]
-"""A JSON object."""
-
 _SALT_TAG = b"allmydata_dirnode_child_rwcap_to_salt_v1"
 _KEY_TAG = b"allmydata_mutable_writekey_and_salt_to_dirnode_child_capkey_v1"
-_MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{3}|[0-9]{300}")
-"""What is in every number that Python reads as an infinite one, and in few others."""
-
 _INNER_PAD = bytes([0x36]) * 16
 _OUTER_PAD = bytes([0x5C]) * 16
 
@@ -45,56 +38,78 @@ class Child:
     """One listed link: where it leads, and what is noted with it (not to be changed)."""
 
     target: Target = field(repr=False)
-    metadata: Metadata = field(factory=dict)
+    _metadata: Metadata | bytes = field(factory=dict, alias="metadata")
+
+    @property
+    def metadata(self) -> Metadata:
+        """What is noted with the link. Of a directory with very much of it, made from its JSON each time."""
+        kept = self._metadata
+        return parse_metadata(kept) if isinstance(kept, bytes) else kept
 
 
 @frozen(kw_only=True)
 class Entry:
     """octets: the four fields, with whatever follows them. child: None if it is not to be listed."""
 
-    octets: bytes = field(repr=False)
+    octets: bytes | memoryview = field(repr=False)
     child: Child | None
 
 
 Entries = Mapping[str, Entry]
-"""NFC names to entries."""
+"""NFC names to entries. An entry without a name of its own has a key that begins with UNNAMED."""
 
+UNNAMED = "\udcff"
+"""Half of a surrogate pair, with which no name begins: UTF-8 does not have it."""
 
-def normalize_name(name: str) -> str:
-    """The name as directories hold it; FormatError if it is no text that UTF-8 has."""
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise FormatError("a name in a directory is Unicode text, without lone surrogates") from error
-    return unicodedata.normalize("NFC", name)
+_LARGE_ENTRY = 2 * (MAX_NAME_SIZE + 2 * MAX_CAP_LENGTH + MAX_METADATA_SIZE)
+"""Bytes from which an entry is left where it lies: copying a hundred megabytes would hold the interpreter."""
 
 
 def parse_directory(data: bytes, *, mutable: bool, write_key: bytes | None = None) -> dict[str, Entry]:
-    """Every entry of a directory, in the order of its octets; FormatError if one of them cannot be read.
+    """Every entry of a directory; FormatError if the data is no row of netstrings, or has more entries than any.
 
-    write_key: 16 octets of a mutable directory, None to see what its readers see.
+    An entry that cannot be read is there without a child, under its name if that can be read and is no other's.
+    write_key: 16 bytes of a mutable directory, None to see what its readers see.
     """
     if len(data) > MAX_DIRECTORY_SIZE:
-        raise FormatError(f"a directory of {len(data)} octets is larger than any")
+        raise FormatError(f"a directory of {len(data)} bytes is larger than any")
+    view = memoryview(data)
+    room = MetadataRoom()
     entries: dict[str, Entry] = {}
+    malformed: list[tuple[str | None, Entry]] = []
     offset = count = 0
     while offset < len(data):
-        octets, offset = parse_netstring(data, offset, len(data))
+        start, end = locate_netstring(data, offset, len(data))
+        offset = end + 1
         count += 1
         if count > MAX_DIRECTORY_ENTRIES:
             raise FormatError(f"the directory has more than {MAX_DIRECTORY_ENTRIES} entries")
-        name, entry = _parse_entry(octets, mutable, write_key)
+        octets = data[start:end] if end - start < _LARGE_ENTRY else view[start:end]
+        name: str | None = None
+        try:
+            fields = _fields(octets)
+            name = parse_name(fields[0])
+            entry = Entry(octets=octets, child=_child(fields, mutable, write_key, room))
+        except FormatError:
+            malformed.append((name, Entry(octets=octets, child=None)))
+            continue
         former = entries.get(name)
         if entry.child is not None or former is None or former.child is None:
             entries[name] = entry
+    unnamed = 0
+    for name, entry in malformed:
+        if name is None or name in entries:
+            name = f"{UNNAMED}{unnamed:07}"
+            unnamed += 1
+        entries[name] = entry
     return entries
 
 
 def pack_directory(entries: Entries) -> bytes:
-    """The octets of a directory with these entries, by name; FormatError if it is larger than any may be."""
-    packed = b"".join(pack_netstring(entries[name].octets) for name in sorted(entries))
+    """The bytes of a directory with these entries, by name; FormatError if it is larger than any may be."""
+    packed = b"".join(pack_netstring(entries[name].octets) for name in sort_names(entries))
     if len(packed) > MAX_DIRECTORY_SIZE or len(entries) > MAX_DIRECTORY_ENTRIES:
-        raise FormatError(f"a directory of {len(entries)} entries and {len(packed)} octets is larger than any may be")
+        raise FormatError(f"a directory of {len(entries)} entries and {len(packed)} bytes is larger than any may be")
     return packed
 
 
@@ -131,53 +146,33 @@ def open_write_cap(sealed: bytes, write_key: bytes) -> bytes:
     return crypt_once(key, sealed[SALT_SIZE:-MAC_SIZE])
 
 
-def pack_metadata(metadata: Metadata) -> bytes:
-    """The JSON of it; FormatError if it has none, or is nested too deep."""
-    try:
-        packed = json.dumps(metadata, allow_nan=False).encode("ascii")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise FormatError("metadata must be what JSON can say") from error
-    _check_depth(metadata)
-    return packed
-
-
-def parse_metadata(octets: bytes) -> dict[str, object]:
-    """The JSON object that the octets say; FormatError.
-
-    What is no number to anybody but Python, which 1.20 stores all the same, is null: whoever lists a directory is told JSON.
-    """
-    try:
-        text = octets.decode("utf-8")
-        if _MAYBE_INFINITE.search(octets) is None:
-            value = json.loads(text, parse_constant=_no_number)
-        else:
-            value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
-    except (ValueError, RecursionError) as error:
-        raise FormatError("an entry's metadata is not JSON") from error
-    if not isinstance(value, dict):
-        raise FormatError("an entry's metadata is not a JSON object")
-    _check_depth(value)
-    return value
-
-
-def _parse_entry(octets: bytes, mutable: bool, write_key: bytes | None) -> tuple[str, Entry]:
-    fields: list[bytes] = []
+def _fields(octets: bytes | memoryview) -> tuple[bytes, bytes, bytes, bytes]:
+    """The four fields of an entry. One that is longer than any such field is cut behind that: it is still too long."""
+    found: list[bytes] = []
     offset = 0
-    for _ in range(4):
-        value, offset = parse_netstring(octets, offset, len(octets))
-        fields.append(value)
-    raw_name, read, sealed, metadata = fields
+    for longest in _LONGEST:
+        start, end = locate_netstring(octets, offset, len(octets))
+        found.append(bytes(octets[start : min(end, start + longest + 1)]))
+        offset = end + 1
+    name, read, sealed, metadata = found
+    return name, read, sealed, metadata
+
+
+_LONGEST = (MAX_NAME_SIZE, MAX_CAP_LENGTH, MAX_CAP_LENGTH + SALT_SIZE + MAC_SIZE, MAX_METADATA_SIZE)
+"""Bytes that each field of an entry has at most, if it is to be understood."""
+
+
+def _child(
+    fields: tuple[bytes, bytes, bytes, bytes], mutable: bool, write_key: bytes | None, room: MetadataRoom
+) -> Child | None:
+    """What the entry leads to; None if it is not to be listed. FormatError."""
+    _, read, sealed, metadata = fields
     if sealed and not mutable:
         raise FormatError("an entry of an immutable directory has a write cap")
-    try:
-        name = unicodedata.normalize("NFC", raw_name.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise FormatError("an entry's name is not UTF-8") from error
     write = open_write_cap(sealed, write_key).rstrip(b" ") if write_key is not None else b""
     target = _target(write, read.rstrip(b" "), deep_immutable=not mutable)
-    noted = parse_metadata(metadata)
-    child = None if target is None else Child(target=target, metadata=noted)
-    return name, Entry(octets=octets, child=child)
+    noted = room.read(metadata)
+    return None if target is None else Child(target=target, metadata=noted)
 
 
 def _target(write: bytes, read: bytes, *, deep_immutable: bool) -> Target | None:
@@ -207,33 +202,6 @@ def _slots(name: str, target: Target, mutable: bool) -> tuple[bytes, bytes]:
         raise MustBeDeepImmutableError(f"{name!r} is mutable, and all in an immutable directory must be immutable")
     write = target.to_string().encode() if target.authority == "write" else b""
     return write, target.read_cap().to_string().encode()
-
-
-def _no_number(name: str) -> None:
-    """What NaN and Infinity become."""
-
-
-def _finite(text: str) -> float | None:
-    value = float(text)
-    return value if isfinite(value) else None
-
-
-def _check_depth(value: object) -> None:
-    level: list[object] = [value]
-    for _ in range(MAX_METADATA_DEPTH):
-        nested: list[object] = []
-        for item in level:
-            # Most are plain; asking them what else they may be takes longer than everything here.
-            if isinstance(item, str | int | float) or item is None:
-                continue
-            if isinstance(item, dict | Mapping):
-                nested.extend(item.values())
-            elif isinstance(item, list | tuple):
-                nested.extend(item)
-        if not nested:
-            return
-        level = nested
-    raise FormatError(f"metadata is nested more than {MAX_METADATA_DEPTH} deep")
 
 
 def _xor(left: bytes, right: bytes) -> bytes:

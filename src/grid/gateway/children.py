@@ -13,7 +13,9 @@ from attrs import field, frozen
 
 from grid.caps import UnknownCap, parse_cap, settle_unknown_child
 from grid.directory.edits import Overwrite, SetChild, read_only
-from grid.directory.pack import Child, Metadata, Target, normalize_name, pack_metadata
+from grid.directory.metadata import Metadata, pack_metadata
+from grid.directory.names import normalize_name
+from grid.directory.pack import Child, Target
 from grid.errors import CapError, FormatError
 from grid.limits import MAX_CAP_LENGTH, MAX_DIRECTORY_ENTRIES
 

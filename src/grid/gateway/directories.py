@@ -8,9 +8,9 @@ from attrs import evolve
 
 from grid.caps import DirectoryCap
 from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.names import normalize_name
 from grid.directory.node import Directory, move
 from grid.directory.nodejson import describe_directory
-from grid.directory.pack import normalize_name
 from grid.errors import GridError
 from grid.gateway.answers import HTML, Answer, AnyAnswer, cap_answer, json_answer, plain_cap, redirect, text_answer
 from grid.gateway.children import as_edits

@@ -14,8 +14,8 @@ from attrs import frozen
 from grid.caps import DirectoryCap
 from grid.crypto.rsa import PrivateKey
 from grid.directory.edits import Overwrite, SetChild
+from grid.directory.names import normalize_name
 from grid.directory.node import Directory
-from grid.directory.pack import normalize_name
 from grid.errors import ExistingChildError, NotWriteableError
 from grid.gateway.answers import AnyAnswer, cap_answer, redirect
 from grid.gateway.children import GivenChild, as_children, parse_children

@@ -14,8 +14,9 @@ from attrs import field, frozen
 
 from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.edits import Edit
+from grid.directory.names import normalize_name
 from grid.directory.node import Directory
-from grid.directory.pack import Child, normalize_name
+from grid.directory.pack import Child
 from grid.errors import GridError, NotEnoughSharesError
 from grid.gateway.faults import BadRequest, Gone, HttpFault, NotFound, Shape, fault_of
 from grid.gateway.gateway import Gateway

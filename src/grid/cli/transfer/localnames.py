@@ -6,8 +6,9 @@ Whoever can write a directory of the grid chooses the names in it; none may lead
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections.abc import Iterable
+
+from grid.directory.names import normalize_text
 
 MAX_NAME = 255
 """Octets in a file's name, as nearly every file system has it."""
@@ -33,7 +34,7 @@ def find_collisions(names: Iterable[str]) -> dict[str, str]:
     first: dict[str, str] = {}
     collisions = {}
     for name in sorted(names):
-        key = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+        key = normalize_text(normalize_text(name).casefold())
         if first.setdefault(key, name) != name:
             collisions[name] = first[key]
     return collisions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grid.cli.transfer.tree import Branch, Leaf
-from grid.directory.pack import normalize_name
+from grid.directory.names import normalize_name
 
 
 def normalize_names(root: Branch) -> list[str]:

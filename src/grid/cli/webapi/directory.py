@@ -16,7 +16,8 @@ from grid.caps import DirectoryCap, UnknownChild
 from grid.cli.webapi.http import GatewayClient
 from grid.cli.webapi.shapes import describe_link, directory_cap, parse_listing
 from grid.directory.edits import Edit, RemoveChild, SetChild, SetMetadata
-from grid.directory.pack import Child, normalize_name
+from grid.directory.names import normalize_name
+from grid.directory.pack import Child
 from grid.errors import (
     AuthorityError,
     ChildOfWrongTypeError,

@@ -28,7 +28,8 @@ from grid.cli.webapi.shapes import (
 )
 from grid.crypto.rsa import PrivateKey
 from grid.directory.edits import Overwrite, RemoveChild, SetChild
-from grid.directory.pack import Child, normalize_name
+from grid.directory.names import normalize_name
+from grid.directory.pack import Child
 from grid.errors import (
     AuthorityError,
     CapError,

@@ -1,0 +1,115 @@
+"""The metadata of a link: JSON to a value and back, within bounds. Pure. [spec directories 4]
+
+It owns how much of it is taken for a value. Whoever can write a directory chooses it: sixty megabytes of `[]` in a row
+would be two gigabytes of lists.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from math import isfinite
+
+from attrs import define
+
+from grid.errors import FormatError
+from grid.limits import KEPT_METADATA_BYTES, MAX_METADATA_DEPTH, MAX_METADATA_SIZE
+
+Metadata = Mapping[str, object]
+"""A JSON object."""
+
+_MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{3}|(?<![0-9])[0-9]{300}")
+"""What is in every number that Python reads as an infinite one, and in few others."""
+
+_PLAIN = (str, int, float, type(None))
+_LISTS = (list, tuple)
+
+_VALUE_BYTES = 96
+"""Memory that a value in a list or an object takes, whatever it is, and what it says apart."""
+
+
+def pack_metadata(metadata: Metadata) -> bytes:
+    """The JSON of it; FormatError if it has none, or if it is too long or nested too deep."""
+    try:
+        packed = json.dumps(metadata, allow_nan=False).encode("ascii")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FormatError("metadata must be what JSON can say") from error
+    if len(packed) > MAX_METADATA_SIZE:
+        raise FormatError(f"metadata has at most {MAX_METADATA_SIZE} bytes as JSON; this has {len(packed)}")
+    _check_depth(metadata)
+    return packed
+
+
+def parse_metadata(octets: bytes) -> dict[str, object]:
+    """The JSON object that the octets say; FormatError.
+
+    What is no number to anybody but Python, which 1.20 stores all the same, is null: whoever lists a directory is told JSON.
+    """
+    try:
+        text = octets.decode("utf-8")
+        if _MAYBE_INFINITE.search(octets) is None:
+            value = _DECODER.decode(text)
+        else:
+            value = _CAREFUL_DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError("an entry's metadata is not JSON") from error
+    if not isinstance(value, dict):
+        raise FormatError("an entry's metadata is not a JSON object")
+    if octets.count(b"[") + octets.count(b"{") > MAX_METADATA_DEPTH:
+        _check_depth(value)
+    return value
+
+
+@define
+class MetadataRoom:
+    """How much memory one directory's metadata may still take as objects."""
+
+    left: int = KEPT_METADATA_BYTES
+
+    def read(self, octets: bytes) -> Metadata | bytes:
+        """The metadata if there is room for it, otherwise its JSON, which is sound; FormatError.
+
+        What is longer than any metadata is told as none: nobody has read it.
+        """
+        if len(octets) > MAX_METADATA_SIZE:
+            return {}
+        value = parse_metadata(octets)
+        # Each value stands behind one of these; those inside strings are counted too, which does no harm.
+        values = len(octets) - len(octets.translate(None, b"[{,"))
+        cost = _VALUE_BYTES * values + 4 * len(octets)
+        if cost > self.left:
+            return octets
+        self.left -= cost
+        return value
+
+
+def _no_number(name: str) -> None:
+    """What NaN and Infinity become."""
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if isfinite(value) else None
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
+_CAREFUL_DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
+
+
+def _check_depth(value: object) -> None:
+    level: list[object] = [value]
+    for _ in range(MAX_METADATA_DEPTH):
+        nested: list[object] = []
+        for item in level:
+            # Most are plain, or what JSON makes; asking the others what they are takes longer than everything here.
+            if isinstance(item, _PLAIN):
+                continue
+            if isinstance(item, _LISTS):
+                nested.extend(item)
+            elif isinstance(item, Mapping):
+                nested.extend(item.values())
+        if not nested:
+            return
+        level = nested
+    raise FormatError(f"metadata is nested more than {MAX_METADATA_DEPTH} deep")
