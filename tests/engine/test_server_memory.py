@@ -69,7 +69,7 @@ def test_order_when_some_are_in_doubt_keeps_the_others_first_and_each_part_as_it
     memory = ServerMemory()
     memory.silent(A, "FindShares", 1.0)
     memory.failed(C, "FindShares", 1.0)
-    assert memory.trusted_first([C, A, B], "FindShares") == [B, C, A]
+    assert memory.trusted_first([C, A, B], ["FindShares"]) == [B, C, A]
 
 
 def test_hook_when_a_server_falls_into_doubt_is_called_once_until_it_is_trusted_again() -> None:

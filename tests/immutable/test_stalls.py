@@ -52,9 +52,9 @@ def test_stalls_when_another_write_is_in_time_waits_for_that_first() -> None:
     watch.sent(stuck, 0.0)
     watch.ended(done, 0.1)
     watch.sent(new, 8.0)
-    assert watch.stalled(9.0, blocked=True) == []
+    assert watch.stalled(8.5, blocked=True) == []
     watch.ended(new, None)
-    assert watch.stalled(9.0, blocked=True) == [stuck]
+    assert watch.stalled(8.5, blocked=True) == [stuck]
 
 
 def test_stalls_when_a_write_is_hopeless_names_it_whatever_else_goes_on() -> None:

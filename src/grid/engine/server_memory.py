@@ -93,9 +93,14 @@ class ServerMemory:
         record = self._records.get(server_id)
         return record is not None and record.is_doubtful(kind)
 
-    def trusted_first(self, server_ids: Iterable[ServerId], kind: Kind | None = None) -> list[ServerId]:
-        """The servers in their order, those in doubt behind all others."""
-        return sorted(server_ids, key=lambda server_id: self.is_doubtful(server_id, kind))
+    def is_doubtful_for_any(self, server_id: ServerId, kinds: Iterable[Kind]) -> bool:
+        """Whether the server is in doubt for one of those kinds: for work that takes them all."""
+        return any(self.is_doubtful(server_id, kind) for kind in kinds)
+
+    def trusted_first(self, server_ids: Iterable[ServerId], kinds: Iterable[Kind]) -> list[ServerId]:
+        """The servers in their order, those in doubt for one of these kinds behind all others."""
+        kinds = tuple(kinds)
+        return sorted(server_ids, key=lambda server_id: self.is_doubtful_for_any(server_id, kinds))
 
     def heard_at(self, server_id: ServerId, kind: Kind) -> float:
         """When the server last answered such a request; -inf if never."""
@@ -137,8 +142,9 @@ class ServerMemory:
         size: bytes to move. slowest_s: the slowest answer that the same operation has had.
         """
         waited_s = now - max(sent_at, self.heard_at(server_id, kind))
-        expected_s = self._record(server_id).latency.time_of(size) if size else slowest_s
-        return waited_s >= max(SILENCE_FLOOR_S, SILENCE_FACTOR * slowest_s, SILENCE_FACTOR * expected_s)
+        latency = self._record(server_id).latency
+        expected_s = latency.time_of(size) if size and latency.rate_known else slowest_s
+        return waited_s >= max(SILENCE_FLOOR_S, SILENCE_FACTOR * max(slowest_s, expected_s))
 
     def export(self, now: float) -> dict[str, Any]:
         """What a later process may begin with, as plain values; see restore."""

@@ -29,7 +29,8 @@ class CheckResult:
 
     sharemap: share number to the servers with a good one. corrupt: (server, share number) that failed
     verification, with reasons. incompatible: of a version this code does not know. responding: servers that
-    answered. verified: whether the shares were read.
+    answered. silent: servers that were not waited for any longer; what they hold is not known. verified: whether the
+    shares were read.
     """
 
     storage_index: str
@@ -39,6 +40,7 @@ class CheckResult:
     corrupt: Mapping[tuple[ServerId, ShareNumber], str] = {}
     incompatible: Sequence[tuple[ServerId, ShareNumber]] = ()
     responding: Sequence[ServerId] = ()
+    silent: Sequence[ServerId] = ()
     verified: bool = False
 
     @property
@@ -75,6 +77,8 @@ class CheckResult:
         if self.literal:
             return {"storage-index": "", "results": {"healthy": True}}
         hosts = {server_id for holders in self.sharemap.values() for server_id in holders}
+        # A key of our own, and only where there is something to tell: programs for 1.20 see what they know.
+        silent = {"servers-silent": sorted(self.silent)} if self.silent else {}
         return {
             "storage-index": self.storage_index,
             "summary": self.summary,
@@ -93,6 +97,7 @@ class CheckResult:
                 "list-corrupt-shares": [[server, self.storage_index, share] for server, share in sorted(self.corrupt)],
                 "servers-responding": sorted(self.responding),
                 "sharemap": {str(share): sorted(holders) for share, holders in sorted(self.sharemap.items())},
+                **silent,
             },
         }
 
@@ -138,5 +143,6 @@ def _summarize(findings: Findings, storage_index: str, needed: int, total: int, 
         corrupt={key: reason for key, (verdict, reason) in findings.audits.items() if verdict is Verdict.CORRUPT},
         incompatible=[key for key, (verdict, _) in findings.audits.items() if verdict is Verdict.INCOMPATIBLE],
         responding=sorted(findings.responding),
+        silent=sorted(findings.silent),
         verified=verified,
     )

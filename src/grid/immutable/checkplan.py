@@ -1,6 +1,7 @@
 """The plan of a check: ask every server what it holds, and on demand verify every octet of every share.
 
-Synchronous and pure; drive.py runs it. A server that keeps silent delays a check, it does not stall it.
+Synchronous and pure; drive.py runs it. A server that keeps silent delays a check by about a second, measured by what the
+others take, and is named in what the check finds.
 [spec placement 9.1; immutable 15]
 
 Cost: round trips: one per server (two with a lease); verifying adds what audit.py says, for AUDITS shares at once.
@@ -10,8 +11,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from math import inf
 
-from attrs import frozen
+from attrs import define, frozen
 
 from grid.drive import Request
 from grid.errors import DamagedFileError, GridError, PeerTimeoutError
@@ -22,7 +24,12 @@ from grid.immutable.verify import FileVerifier
 from grid.ports import Event, ServerId, ShareNumber
 
 ANSWER_LIMIT_S = 15.0
-"""How long a server may take to say what it holds."""
+"""How long a server may take to say what it holds, whatever the others take."""
+
+GRACE_FLOOR_S = 0.8
+GRACE_FACTOR = 6.0
+"""Once others have answered, a silent server is waited for so long, and so many times the slowest answer; for shares that
+are being verified, since the last of their servers' answers."""
 
 AUDITS = 6
 """Shares verified at once."""
@@ -30,12 +37,25 @@ AUDITS = 6
 
 @frozen(kw_only=True)
 class Findings:
-    """responding: servers that answered. claimed: what they say they hold. audits: by (server, share) if verified."""
+    """responding: servers that answered. claimed: what they say they hold. audits: by (server, share) if verified.
+
+    silent: servers that were given up because they did not answer in time, now or while their shares were verified.
+    """
 
     responding: frozenset[ServerId]
     claimed: Mapping[ServerId, frozenset[ShareNumber]]
     audits: Mapping[tuple[ServerId, ShareNumber], tuple[Verdict, str]]
+    silent: frozenset[ServerId]
     errors: Sequence[GridError]
+
+
+@define(kw_only=True, eq=False)
+class _Question:
+    """One outstanding request, and the share that it verifies, if any."""
+
+    sent_at: float
+    limit: float
+    audit: ShareAudit | None
 
 
 class CheckPlan:
@@ -48,7 +68,10 @@ class CheckPlan:
         self._verifier = verifier
         self._to_ask = list(server_ids)
         self._add_lease = add_lease
-        self._outstanding: dict[Request, tuple[float, ShareAudit | None]] = {}
+        self._outstanding: dict[Request, _Question] = {}
+        self._silent: set[ServerId] = set()
+        self._slowest_s: dict[type[Request], float] = {}
+        self._last_answer_at = 0.0
         self._claimed: dict[ServerId, frozenset[ShareNumber]] = {}
         self._waiting: deque[ShareAudit] = deque()
         self._active: set[ShareAudit] = set()
@@ -73,6 +96,7 @@ class CheckPlan:
             responding=frozenset(self._claimed),
             claimed=self._claimed,
             audits={(a.server_id, a.number): (a.verdict or Verdict.UNREADABLE, a.reason) for a in self._done},
+            silent=frozenset(self._silent),
             errors=self._errors,
         )
 
@@ -88,7 +112,8 @@ class CheckPlan:
 
     def wake_at(self) -> float | None:
         """When the next unanswered question is given up."""
-        return min((deadline for deadline, _ in self._outstanding.values()), default=None)
+        times = [self._gives_up_at(request, question) for request, question in self._outstanding.items()]
+        return min((at for at in times if at != inf), default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
         """Questions to ask and octets to read now."""
@@ -113,7 +138,7 @@ class CheckPlan:
         """Share lists, octets, and what the processor says of them."""
         if isinstance(request, AdviseCorrupt):
             return
-        _, audit = self._outstanding.pop(request)
+        audit = self._take(request, now)
         if isinstance(request, FindShares):
             assert isinstance(answer, Mapping)
             self._found(request.server_id, frozenset(number for number in answer if 0 <= number < self._n))
@@ -132,31 +157,50 @@ class CheckPlan:
         """A server that fails is noted, and so are its shares."""
         if isinstance(request, AdviseCorrupt):
             return
-        _, audit = self._outstanding.pop(request)
+        audit = self._outstanding.pop(request).audit
         self._errors.append(error)
         if audit is not None:
             audit.failed(error)
             self._judge(audit, now)
 
     def _busy(self) -> set[ShareAudit]:
-        return {audit for _, audit in self._outstanding.values() if audit is not None}
+        return {question.audit for question in self._outstanding.values() if question.audit is not None}
+
+    def _take(self, request: Request, now: float) -> ShareAudit | None:
+        """The share that an answered request verifies, if any; note how long the answer took."""
+        question = self._outstanding.pop(request)
+        if request.server_id is not None:
+            kind, elapsed_s = type(request), now - question.sent_at
+            self._slowest_s[kind] = max(self._slowest_s.get(kind, 0.0), elapsed_s)
+            self._last_answer_at = now
+        return question.audit
 
     def _sent(self, request: Request, now: float, audit: ShareAudit | None = None) -> Request:
         local = not isinstance(request, ServerRequest)
-        reading = 2 * GIVE_UP_FLOOR_S + request.size / SLOWEST_RATE
-        patience = float("inf") if local else ANSWER_LIMIT_S if audit is None else reading
-        self._outstanding[request] = now + patience, audit
+        reading = GIVE_UP_FLOOR_S + request.size / SLOWEST_RATE
+        patience = inf if local else ANSWER_LIMIT_S if audit is None else reading
+        self._outstanding[request] = _Question(sent_at=now, limit=now + patience, audit=audit)
         return request
 
+    def _gives_up_at(self, request: Request, question: _Question) -> float:
+        """When a question is given up: soon, once others of its kind were answered and nothing else is being waited for."""
+        slowest_s = self._slowest_s.get(type(request))
+        if slowest_s is None or request.server_id is None:
+            return question.limit
+        since = question.sent_at if question.audit is not None else max(question.sent_at, self._last_answer_at)
+        return min(question.limit, since + max(GRACE_FLOOR_S, GRACE_FACTOR * slowest_s))
+
     def _give_up(self, now: float) -> None:
-        for request, (deadline, _) in list(self._outstanding.items()):
-            if now >= deadline and request.server_id is not None:
+        for request, question in list(self._outstanding.items()):
+            if request in self._outstanding and now >= self._gives_up_at(request, question):
+                assert request.server_id is not None
                 self._withdrawn.append(request)
                 self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
                 self._leave(request.server_id, now)
 
     def _leave(self, server_id: ServerId, now: float) -> None:
         """Ask a silent server for nothing more: what it holds stays unread."""
+        self._silent.add(server_id)
         error = PeerTimeoutError(f"server {server_id} did not answer in time")
         for audit in [audit for audit in self._waiting if audit.server_id == server_id]:
             self._waiting.remove(audit)

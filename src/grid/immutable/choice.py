@@ -17,7 +17,7 @@ HABIT_COST = 0.6
 """How much cheaper a share is on a server whose blocks were read before: long runs from few servers."""
 
 SLOW_COST = 20.0
-"""How much dearer a share is on a server whose last answer is late."""
+"""How much dearer a share is on a server whose last answer is late, or that was silent lately."""
 
 FALSE_COST = 10.0
 """How much dearer a share is that had a false block elsewhere: its others may be no better."""
@@ -53,7 +53,9 @@ def choose_shares(
             ahead = queued.get(share.peer.order, 0)
             queued[share.peer.order] = ahead + size
             cost = share.peer.expected_s(ahead + size)
-            cost *= (parity_cost if number >= k else 1.0) * (SLOW_COST if share.peer.slow else 1.0)
+            cost *= (parity_cost if number >= k else 1.0) * (
+                SLOW_COST if share.peer.slow or share.peer.is_doubtful else 1.0
+            )
             cost *= FALSE_COST if share.bad_segments else HABIT_COST if share.peer.order in familiar else 1.0
             priced.append((cost, share.peer.order, share))
     priced.sort(key=lambda item: item[:2])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex, require_usable
 from grid.drive import drive
+from grid.engine.server_memory import server_memory
 from grid.immutable.getplan import GetPlan, GetResult
 from grid.immutable.layout import guess
 from grid.immutable.perform import Performer
@@ -75,7 +76,8 @@ class ImmutableFile:
         finder, self._finder = self._finder, None
         if finder is None:
             ids = [server.identity.server_id for server in self._servers]
-            finder = ShareFinder(ids, self._verifier, self._guess, first_segment, segment_count)
+            memory = server_memory(self._runtime)
+            finder = ShareFinder(ids, self._verifier, self._guess, first_segment, segment_count, memory)
         key = cap.key if isinstance(cap, ChkCap) else None
         plan = GetPlan(finder, self._verifier, k=cap.needed, key=key, offset=offset, length=length)
         performer = Performer(self._servers, StorageIndex(cap.storage_index), self._runtime, sink=sink)

@@ -9,15 +9,17 @@ from grid.engine.server_memory import SHORT_PATIENCE_S
 from grid.errors import GridError
 from grid.ports import ServerId
 
-HEDGE_FLOOR_S = 0.75
+HEDGE_FLOOR_S = 0.5
 """No answer is late before this: a busy machine's scheduling alone costs tenths of a second."""
 
 HEDGE_FACTOR = 4.0
 """An answer is late when it takes this many times what was expected."""
 
 SILENCE_FLOOR_S = 1.5
+COMPARED_SILENCE_FLOOR_S = 0.85
 SILENCE_FACTOR = 8.0
-"""A server is silent when nothing at all has come from it for so long, though an answer is due."""
+"""A server is silent when nothing at all has come from it for so long, though an answer is due; sooner once others have
+answered, because then it is not the line that is slow."""
 
 GIVE_UP_FLOOR_S = 20.0
 GIVE_UP_FACTOR = 20.0
@@ -31,13 +33,14 @@ class Peer:
     """A server's place in the order, its load and its speed, as seen by one plan.
 
     latency: what its answers cost, as the client remembers it. is_doubtful: whether it was silent before this plan, and has
-    not answered the plan yet. heard_at: when it last answered anything.
+    not answered the plan yet. is_compared: whether the rate of another server is known. heard_at: when it last answered anything.
     """
 
     server_id: ServerId
     order: int
     latency: Latency = field(factory=Latency)
     is_doubtful: bool = False
+    is_compared: bool = False
     outstanding_bytes: int = 0
     heard_at: float = float("-inf")
     slow: bool = False
@@ -83,7 +86,8 @@ class Watch:
         """When the peer has been silent for too long to be merely slow."""
         if self.peer.is_doubtful:
             return self.sent_at + SHORT_PATIENCE_S
-        return self._heard_at + max(SILENCE_FLOOR_S, SILENCE_FACTOR * self.peer.time_of(self.size))
+        floor = COMPARED_SILENCE_FLOOR_S if self.peer.is_compared else SILENCE_FLOOR_S
+        return self._heard_at + max(floor, SILENCE_FACTOR * self.peer.time_of(self.size))
 
     @property
     def give_up_at(self) -> float:

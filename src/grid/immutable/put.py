@@ -16,12 +16,14 @@ from attrs import field, frozen
 
 from grid.caps import ChkCap, LitCap
 from grid.drive import drive
+from grid.engine.server_memory import server_memory
 from grid.errors import FormatError
 from grid.immutable.encode import Encoder, convergent_hasher
 from grid.immutable.geometry import DEFAULT_MAX_SEGMENT_SIZE, Geometry
 from grid.immutable.perform import Performer
 from grid.immutable.putplan import Pushed, PutPlan, require_whole
-from grid.immutable.selectplan import Selection, SelectPlan
+from grid.immutable.requests import UPLOAD_KINDS
+from grid.immutable.selectplan import Selection, SelectPlan, split_trusted
 from grid.immutable.smallfile import (
     ASK_FIRST_COUNT,
     ASK_FIRST_SIZE,
@@ -106,10 +108,11 @@ async def put(
     if key is None and convergence is None:
         key = runtime.entropy.octets(16)
     size = whole_share_size(geometry)
-    if size is not None and place_whole(allowed, geometry.n, size):
+    trusted = _trusted(allowed, geometry.n, encoding.happy, runtime)
+    if size is not None and place_whole(trusted, geometry.n, size):
         whole = await _read_whole(source, geometry, key, convergence, runtime)
         key = whole.key
-        attempt = await _store(whole, allowed, encoding.happy, leases, runtime, observer, preferred)
+        attempt = await _store(whole, trusted, encoding.happy, leases, runtime, observer, preferred)
         if attempt.is_enough:
             return _result(whole.cap, attempt.sharemap, attempt, attempt.sharemap)
     if key is None:
@@ -190,8 +193,10 @@ async def push(
 ) -> tuple[Selection, Pushed]:
     """Place and push the shares of an encoder's file; when that fails, everything allocated is aborted."""
     geometry = encoder.geometry
+    ids = [server.identity.server_id for server in ordered]
     select = SelectPlan(
-        [server.identity.server_id for server in ordered],
+        ids,
+        in_doubt=_in_doubt(ids, runtime),
         k=geometry.k,
         n=geometry.n,
         happy=happy,
@@ -205,6 +210,19 @@ async def push(
     finally:
         await performer.abort()
     return selection, pushed
+
+
+def _in_doubt(server_ids: Sequence[ServerId], runtime: Runtime) -> frozenset[ServerId]:
+    """Those that were silent lately on something that an upload takes."""
+    memory = server_memory(runtime)
+    return frozenset(server_id for server_id in server_ids if memory.is_doubtful_for_any(server_id, UPLOAD_KINDS))
+
+
+def _trusted(servers: Sequence[StorageServer], n: int, happy: int, runtime: Runtime) -> list[StorageServer]:
+    """The servers to store n whole shares on at once; in their order."""
+    ids = [server.identity.server_id for server in servers]
+    trusted, _ = split_trusted(ids, _in_doubt(ids, runtime), n=n, happy=happy)
+    return [server for server in servers if server.identity.server_id in set(trusted)]
 
 
 def permitted(servers: Sequence[StorageServer], now: float) -> list[StorageServer]:

@@ -137,3 +137,12 @@ class MakeTrailers(Request):
     for_server: ServerId
     shares: frozenset[ShareNumber]
     finished: FinishedEncoding = field(repr=False)
+
+
+READ_KINDS = (FindShares.__name__, ReadShares.__name__)
+"""What a server must answer to be read from, by the names that the memory of servers keeps."""
+
+UPLOAD_KINDS = tuple(
+    kind.__name__ for kind in (AskVersion, FindShares, Allocate, StoreShares, WriteShares, CloseShares)
+)
+"""What a server must answer to take new shares, by the names that the memory of servers keeps."""

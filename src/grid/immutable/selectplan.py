@@ -28,7 +28,7 @@ from grid.ports import Allocation, Event, ServerId, ServerVersion, ShareNumber
 ANSWER_LIMIT_S = 15.0
 """How long any server may take to answer a question here. [spec placement 3]"""
 
-GRACE_FLOOR_S = 1.0
+GRACE_FLOOR_S = 0.75
 GRACE_FACTOR = 4.0
 """A silent server is left behind when it takes longer than this and than this many times the slowest answer,
 if the others suffice."""
@@ -79,13 +79,15 @@ class SelectPlan:
 
     existing: the shares to count on, by server, where they are known already (a repair); then servers are not
     asked for their lists, and what else they claim to hold is not counted. Shares on servers that are no
-    candidates count too.
+    candidates count too. in_doubt: servers that were silent lately; they are asked only where the others do not
+    suffice.
     """
 
     def __init__(
         self,
         server_ids: Sequence[ServerId],
         *,
+        in_doubt: Collection[ServerId] = (),
         k: int,
         n: int,
         happy: int,
@@ -93,8 +95,9 @@ class SelectPlan:
         existing: Mapping[ServerId, Collection[ShareNumber]] | None = None,
     ) -> None:
         self._k, self._n, self._happy, self._share_size = k, n, happy, share_size
-        self._candidates = {server_id: _Candidate(server_id=server_id) for server_id in server_ids[: 2 * n]}
-        self._reserve = deque(server_ids[2 * n :])
+        trusted, self._spares = split_trusted(server_ids, in_doubt, n=n, happy=happy)
+        self._candidates = {server_id: _Candidate(server_id=server_id) for server_id in trusted[: 2 * n]}
+        self._reserve = deque(trusted[2 * n :])
         self._given = existing is not None
         for server_id, shares in (existing or {}).items():
             holder = _Candidate(server_id=server_id, standing=_Standing.READ_ONLY, asked=False)
@@ -147,7 +150,7 @@ class SelectPlan:
         times = [min(self._outstanding.values()) + ANSWER_LIMIT_S]
         if self._enough_without_silent():
             times.append(self._grace_ends())
-        if self._reserve and self._phase is _Phase.ASKING:
+        if (self._reserve or self._spares) and self._phase is _Phase.ASKING:
             due = (sent_at + IMPATIENCE_S for sent_at in self._outstanding.values())
             times += [at for at in due if at > self._looked_at]
         return min(times)
@@ -211,7 +214,14 @@ class SelectPlan:
             candidate.standing is _Standing.WRITABLE and candidate.server_id not in tardy
             for candidate in self._candidates.values()
         )
+        if usable < self._happy:
+            self._call_on_spares()
         return self._draw(2 * (self._n - usable), now)
+
+    def _call_on_spares(self) -> None:
+        """Servers in doubt count as further servers from now on."""
+        self._reserve.extend(self._spares)
+        self._spares = []
 
     def _draw(self, count: int, now: float) -> list[Request]:
         """Make candidates of so many further servers, and ask them."""
@@ -257,6 +267,8 @@ class SelectPlan:
 
     def _conclude_or_widen(self, now: float) -> list[Request]:
         """End, or go on with the servers behind the candidates if these could not take everything."""
+        if not self._complete():
+            self._call_on_spares()
         if self._reserve and not self._complete():
             self._phase, self._improvable = _Phase.ASKING, True
             return self._draw(2 * self._n, now)
@@ -351,3 +363,17 @@ class SelectPlan:
                 self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
                 candidate = self._candidates[request.server_id]
                 self._demote(candidate, _Standing.BAD)
+
+
+def split_trusted(
+    server_ids: Sequence[ServerId], in_doubt: Collection[ServerId], *, n: int, happy: int
+) -> tuple[list[ServerId], list[ServerId]]:
+    """The servers to place n shares on, and those in doubt to do without; all of them where too few others are left.
+
+    Enough are `happy` servers, and half of as many as could have a share each.
+    """
+    trusted = [server_id for server_id in server_ids if server_id not in in_doubt]
+    spares = [server_id for server_id in server_ids if server_id in in_doubt]
+    if len(trusted) < max(happy, -(-min(n, len(server_ids)) // 2)):
+        return [*trusted, *spares], []
+    return trusted, spares

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from grid import limits
+from grid.engine.server_memory import ServerMemory
 from grid.errors import (
     DamagedFileError,
     FormatError,
@@ -29,7 +30,7 @@ from grid.errors import (
 from grid.immutable.heldshare import HeldShare, ShareState, missing_ranges, prove_share
 from grid.immutable.layout import MAX_HEADER_SIZE, Guess
 from grid.immutable.peer import Peer, Watch
-from grid.immutable.requests import AdviseCorrupt, FindShares, ReadShares
+from grid.immutable.requests import READ_KINDS, AdviseCorrupt, FindShares, ReadShares
 from grid.immutable.verify import CHUNK_LEAVES, FileVerifier, RowRanges
 from grid.immutable.window import window_sizes
 from grid.ports import Buffer, Range, ServerId, ShareNumber
@@ -66,12 +67,14 @@ class ShareFinder:
         guess: Guess,
         first_segment: int,
         segment_count: int = 0,
+        memory: ServerMemory | None = None,
     ) -> None:
-        """segment_count: how many segments the first read needs, from first_segment on; their blocks may come along.
+        """memory: what is known of the servers; those in doubt are asked last. segment_count: how many segments the first read needs, from first_segment on; their blocks may come along.
 
         is_enough: whether the first answers of k servers may bring all that this read needs.
         """
-        self.peers = [Peer(server_id=server_id, order=order) for order, server_id in enumerate(server_ids)]
+        self._memory = memory or ServerMemory()
+        self.peers = self._peers(server_ids)
         self.shares: list[HeldShare] = []
         self.errors: list[GridError] = []
         self.answered_count = 0
@@ -91,6 +94,18 @@ class ShareFinder:
         self._examining: dict[ReadShares, tuple[Watch, HeldShare, Sequence[Range]]] = {}
         self._outbox: list[AdviseCorrupt] = []
         self._withdrawn: list[FindShares | ReadShares] = []
+
+    def _peers(self, server_ids: Sequence[ServerId]) -> list[Peer]:
+        memory = self._memory
+        return [
+            Peer(
+                server_id=server_id,
+                order=order,
+                latency=memory.latency(server_id),
+                is_doubtful=memory.is_doubtful_for_any(server_id, READ_KINDS),
+            )
+            for order, server_id in enumerate(memory.trusted_first(server_ids, READ_KINDS))
+        ]
 
     def usable(self) -> dict[ShareNumber, list[HeldShare]]:
         """Shares ready to be read, by number."""
@@ -192,6 +207,8 @@ class ShareFinder:
         self._examining.clear()
         for peer in self.peers:
             peer.outstanding_bytes = 0
+            peer.is_doubtful = self._memory.is_doubtful_for_any(peer.server_id, READ_KINDS)
+        self._unasked.sort(key=lambda peer: peer.is_doubtful)
         self._second_chances = [peer for peer in self.peers if peer.error is not None]
 
     def take_reports(self) -> list[AdviseCorrupt]:
@@ -319,6 +336,10 @@ class ShareFinder:
         watch = self._finding.pop(request)
         watch.answered(now)
         self.answered_count += 1
+        if watch.peer.latency.rate_known:
+            self.spread_rate()
+            for peer in self.peers:
+                peer.is_compared = True
         for number in sorted(answer):
             if not 0 <= number < self._n:
                 continue

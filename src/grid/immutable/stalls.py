@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from grid.immutable.requests import CloseShares, WriteShares
 
-STALL_FLOOR_S = 8.0
-STALL_FACTOR = 12.0
-"""A write is stalled when it takes longer than this, and this many times the slowest answered one."""
+STALL_FLOOR_S = 0.9
+STALL_FACTOR = 6.0
+"""A write is stalled when it takes longer than this, and this many times the slowest answered one. Only a put that waits for
+nothing else looks, so what goes on elsewhere is not in a hurry."""
 
 HOPELESS_S = 60.0
 SLOWEST_RATE = 20e3
 """A write is hopeless when it has taken longer than a minute, plus its size at this rate in octets a second."""
 
-RECHECK_S = 0.5
-"""How often stalled writes are looked at again while something else is still going on."""
-
 PEERLESS_S = 30.0
-"""The same for a server before any write was answered: there is nothing to compare it with."""
+"""A write is stalled after this long before any write was answered: there is nothing to compare it with."""
+
+RECHECK_S = 0.1
+"""How often stalled writes are looked at again while something else is still going on."""
 
 
 class StallWatch:

@@ -24,7 +24,7 @@ from grid.ports import Buffer, Event, ServerId, ShareNumber, StoreAnswer
 ANSWER_LIMIT_S = 15.0
 """How long any server may take."""
 
-GRACE_FLOOR_S = 4.0
+GRACE_FLOOR_S = 0.75
 GRACE_FACTOR = 8.0
 """When half of the servers have answered, the others are given this long, and this many times the slowest answer."""
 

@@ -1,0 +1,138 @@
+"""What silent servers cost operations on immutable files: the first that meets them a little, the next hardly anything.
+
+All times are virtual; each server answers after 10 ms unless it is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from grid.engine.server_memory import server_memory
+from grid.immutable.put import Encoding
+from tests.support.scripted_grid import ScriptedGrid, noise
+
+SMALL, LARGE = 3_000, 8_000_000
+
+Operation = Callable[[ScriptedGrid, int], object]
+"""Takes the grid and how often it was done before."""
+
+
+def put(size: int) -> Operation:
+    return lambda grid, count: grid.put(bytes([count]) + noise(size))
+
+
+def get(grid: ScriptedGrid, count: int) -> object:
+    assert grid.get(grid.store(noise(LARGE)).cap) == noise(LARGE)
+    return None
+
+
+def read_range(grid: ScriptedGrid, count: int) -> object:
+    assert grid.get(grid.store(noise(LARGE)).cap, 5_000_000, 1000) == noise(LARGE)[5_000_000:5_001_000]
+    return None
+
+
+def check(grid: ScriptedGrid, count: int) -> object:
+    return grid.check(grid.store(noise(LARGE)).cap, verify=False)
+
+
+def verify(grid: ScriptedGrid, count: int) -> object:
+    return grid.check(grid.store(noise(LARGE)).cap)
+
+
+def repair(grid: ScriptedGrid, count: int) -> object:
+    file = grid.store(noise(LARGE, count), holdings={index: [index] for index in range(6)})
+    return grid.repair(file.cap)
+
+
+OPERATIONS: dict[str, Operation] = {
+    "put of a small file": put(SMALL),
+    "put of a large file": put(LARGE),
+    "get": get,
+    "range": read_range,
+    "check": check,
+    "verify": verify,
+    "repair": repair,
+}
+
+KINDS = {
+    "put of a small file": ["get_version", "find_shares", "allocate", "store_shares", "*"],
+    "put of a large file": ["get_version", "find_shares", "allocate", "write", "close", "*"],
+    "get": ["find_shares", "read_shares", "*"],
+    "range": ["find_shares", "read_shares", "*"],
+    "check": ["find_shares", "*"],
+    "verify": ["find_shares", "read_shares", "*"],
+    "repair": ["get_version", "find_shares", "read_shares", "allocate", "write", "close", "*"],
+}
+
+LATER = {"put of a small file": 0.2, "put of a large file": 0.2, "get": 0.2, "range": 0.1, "check": 1.0}
+"""Seconds that silent servers may add from the second time on; twice as many where three of ten are silent."""
+
+LONGER = 2.0
+"""The same of a verify and a repair, however many are silent."""
+
+FIRST = {1: 1.0, 3: 2.0}
+"""Seconds that so many silent servers may add to the first operation that meets them."""
+
+CASES = [(name, kind) for name, kinds in KINDS.items() for kind in kinds]
+
+
+def grid_of(name: str) -> ScriptedGrid:
+    grid = ScriptedGrid(10)
+    for index in range(10):
+        grid.script(index, known=name == "put of a small file")
+    return grid
+
+
+def time_of(grid: ScriptedGrid, name: str, count: int) -> float:
+    start = grid.now
+    OPERATIONS[name](grid, count)
+    return grid.now - start
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+@pytest.mark.parametrize("silent_count", [1, 3])
+def test_operation_when_servers_are_silent_costs_little_first_and_less_later(
+    name: str, kind: str, silent_count: int
+) -> None:
+    healthy = max(time_of(grid_of(name), name, count) for count in range(5))
+    for first_silent in (0, 4, 7):
+        grid = grid_of(name)
+        silent = [(first_silent + step) % 10 for step in range(silent_count)]
+        for index in silent:
+            only = frozenset() if kind == "*" else frozenset([kind])
+            grid.script(index, known=name == "put of a small file", silent_from=0, only=only)
+        times = [time_of(grid, name, count) - healthy for count in range(5)]
+        assert times[0] <= FIRST[silent_count] + (LONGER - 1 if name in {"verify", "repair"} else 0), times
+        later = (
+            LONGER
+            if name in {"verify", "repair"}
+            else LATER[name] * (2 if silent_count == 3 and name != "check" else 1)
+        )
+        # Three silent servers may be met by three operations, one by each.
+        assert max(times[silent_count:]) <= later + 1e-6, times
+
+
+def test_put_when_a_silent_server_answers_again_gives_it_shares_again() -> None:
+    grid = grid_of("put of a large file")
+    grid.script(4, silent_from=0)
+    grid.put(noise(LARGE), encoding=Encoding(happy=7))
+    grid.put(b"1" + noise(LARGE))
+    assert not grid.servers[4].shares
+    grid.script(4)
+    server_memory(grid.runtime).heard(grid.servers[4].identity.server_id, grid.now)  # As the answer to a probe does.
+    grid.put(b"2" + noise(LARGE))
+    grid.put(b"3" + noise(LARGE))
+    assert grid.servers[4].shares
+
+
+def test_check_when_servers_are_silent_names_them() -> None:
+    grid = grid_of("check")
+    cap = grid.store(noise(SMALL)).cap
+    assert grid.check(cap).silent == [] and "servers-silent" not in str(grid.check(cap).to_json())
+    grid.script(2, silent_from=0)
+    grid.script(5, dead_from=0)
+    result = grid.check(cap)
+    assert result.silent == ["s2"]
+    assert result.to_json()["results"]["servers-silent"] == ["s2"]  # type: ignore[index]
