@@ -8,7 +8,8 @@ from grid.errors import DamagedFileError, NoServersError, NotEnoughSharesError, 
 from grid.immutable.layout import guess
 from grid.immutable.peer import HEDGE_FLOOR_S
 from grid.immutable.requests import FindShares, ReadShares
-from grid.immutable.sharefinder import MAX_OUTSTANDING, WHOLE_SHARE_SIZE, ShareFinder, speculate
+from grid.immutable.sharefinder import MAX_OUTSTANDING, ShareFinder
+from grid.immutable.speculation import WHOLE_SHARE_SIZE, speculate
 from grid.immutable.verify import FileVerifier
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 from tests.support.scripted_grid import encoded, noise
