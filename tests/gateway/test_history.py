@@ -88,9 +88,9 @@ def test_timeline_when_there_are_too_many_requests_then_keeps_the_first_and_coun
 
 def test_retrieve_when_its_first_plan_asks_whole_slots_then_a_mapupdate_is_listed_too(history: History) -> None:
     with history.retrieve(INDEX):
-        history.observe(event("send", "ReadSlot", server_id=SERVER, request_index=0))
+        history.observe(event("send", "ReadFronts", server_id=SERVER, request_index=0))
         assert {each.kind for each in history.active} == {"retrieve", "mapupdate"}
-        history.observe(event("send", "ReadSlot", server_id=SERVER, request_index=0, share_numbers=(1,)))
+        history.observe(event("send", "ReadBlocks", server_id=SERVER, request_index=0, share_numbers=(1,)))
         assert {each.kind for each in history.active} == {"retrieve"}
     found = history.find("mapupdate", 0)
     assert found is not None

@@ -61,11 +61,11 @@ def test_read_when_a_batch_fills_the_window_then_has_another_on_its_way(monkeypa
     cap = grid.create(data, "mdmf")
     grid.events.clear()
     assert grid.read(cap) == data
-    seen = [event for event in grid.events if event.detail in {"ReadSlot", "Deliver"}]
+    seen = [event for event in grid.events if event.detail in {"ReadBlocks", "Deliver"}]
     start = next(index for index, event in enumerate(seen) if event.detail == "Deliver")
     under_way = most = 0
     for event in seen[start:]:
-        if event.detail == "ReadSlot":
+        if event.detail == "ReadBlocks":
             under_way += {"send": 1, "answer": -1}.get(event.what, 0)
             most = max(most, under_way)
     assert most >= 2 * 3

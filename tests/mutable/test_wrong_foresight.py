@@ -11,7 +11,7 @@ from grid.errors import HoleError
 from grid.mutable import mdmf, publish
 from grid.mutable.geometry import Geometry
 from grid.mutable.layout import parse_header
-from grid.mutable.mapplan import FORESEEN_RATE, GRACE_FLOOR_S
+from grid.mutable.mapwait import FORESEEN_RATE, GRACE_FLOOR_S
 from grid.mutable.session import Gathering
 from grid.mutable.versions import VersionMap
 from grid.ports import Buffer, Range, ShareNumber

@@ -24,7 +24,8 @@ from grid.gateway.faults import BadRequest, Gone, Headers, RangeNotSatisfiable
 from grid.gateway.filepages import info_page
 from grid.gateway.history import History
 from grid.gateway.ranges import ByteRange, RangeBeyondEndError, parse_range
-from grid.mutable.node import Guess, MutableFile
+from grid.mutable.node import MutableFile
+from grid.mutable.reading import Guess
 from grid.mutable.session import Gathering
 from grid.ports import Sink
 

@@ -99,13 +99,12 @@ class Operation:
             self.fraction = min(1.0, self.count / self.size)
 
     def begins_map(self, event: Event) -> bool:
-        """Whether a plan begins to look for the shares of a mutable file: its first request asks for all of a slot."""
+        """Whether a plan begins to look for the shares of a mutable file: its first request asks for the fronts of all."""
         return (
             self.kind in ("retrieve", "publish")
             and event.what == "send"
             and event.request_index == 0
-            and event.detail == "ReadSlot"
-            and not event.share_numbers
+            and event.detail == "ReadFronts"
         )
 
     def ends_map(self, event: Event) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from grid.crypto.rsa import PrivateKey
-from grid.errors import MustForceRepairError, NoServersError
+from grid.errors import ConflictError, MustForceRepairError, NoServersError, NotEnoughSharesError
 from grid.mutable.auditplan import AuditReport
 from grid.mutable.goal import ABSENT, Goal, assign_homeless, choose_goal, tests_of, tests_of_version
 from grid.mutable.health import CheckResult, RepairResult, storage_index_text
@@ -18,19 +18,37 @@ from grid.mutable.prefix import Prefix
 from grid.mutable.publish import Release, move_into_place, publish
 from grid.mutable.session import Session
 from grid.mutable.sources import OverlaySource, SealedSource
-from grid.mutable.versions import BadShare, Sighting, VersionMap, front_of
+from grid.mutable.versions import BadShare, Place, Sighting, VersionMap, front_of
 from grid.mutable.writing import find_for_write, require_key
 from grid.ports import ShareNumber
 
 
 async def check(session: Session, *, verify: bool = False, add_lease: bool = False) -> CheckResult:
-    """What there is of the file; with verify every octet of every share of the best version is checked.
+    """What there is of the file; with verify every byte of every share of the best version is checked.
 
     NoServersError if no server answers.
     """
-    found = await session.find(MapMode.CHECK, add_lease=add_lease)
+    found = await session.find(MapMode.CHECK, add_lease=add_lease, anew=verify)
     _require_answers(session, found)
+    if not verify:
+        found = await _without_pretended(session, found)
     return (await _examine(session, found, verify=verify))[0]
+
+
+async def _without_pretended(session: Session, found: VersionMap) -> VersionMap:
+    """The map whose best version can be read. Where versions compete, a share of each kind may be one server's claim."""
+    while (
+        len(found.versions()) > 1 and found.best is not None and found.best.size and session.keys.read_key is not None
+    ):
+        try:
+            await session.gather(found, found.best, 0, 1)
+            break
+        except (ConflictError, NotEnoughSharesError):
+            after = session.without_refuted(found)
+            if len(after.sightings) == len(found.sightings):
+                break
+            found = after
+    return found
 
 
 async def repair(session: Session, *, force: bool = False, private_key: PrivateKey | None = None) -> RepairResult:
@@ -64,15 +82,19 @@ async def repair(session: Session, *, force: bool = False, private_key: PrivateK
 
 
 async def _examine(session: Session, found: VersionMap, *, verify: bool) -> tuple[CheckResult, VersionMap]:
-    """The result, and the map without the shares that proved bad (or that were not to be read)."""
+    """The result, and the map without the shares that proved bad (or that were not to be read).
+
+    Where too few shares of the best version are good, the next one is examined as well.
+    """
     name = storage_index_text(session.keys.storage_index)
-    best = found.best
-    if not verify or best is None:
-        return CheckResult(storage_index=name, found=found, verified=verify), found
-    report = await session.audit(found, best)
-    examined = _without(found, report)
-    result = CheckResult(storage_index=name, found=examined, corrupt=report.corrupt, verified=True)
-    return result, examined
+    corrupt: dict[Place, str] = {}
+    best, examined = found.best, None
+    while verify and best is not None and best != examined:
+        report = await session.audit(found, best)
+        found = _without(found, report)
+        corrupt.update(report.corrupt)
+        best, examined = found.best, best
+    return CheckResult(storage_index=name, found=found, corrupt=corrupt, verified=verify), found
 
 
 def _without(found: VersionMap, report: AuditReport) -> VersionMap:

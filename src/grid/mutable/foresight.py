@@ -61,9 +61,10 @@ class Foresight:
     of_holders: Sequence[Range] = ()
     holders: frozenset[ServerId] = frozenset()
 
-    def ranges(self, server_id: ServerId) -> list[Range]:
-        """What to ask that server for; its first range is the front."""
-        return [(0, self.front), *(self.of_holders if server_id in self.holders else self.everywhere)]
+    def ranges(self, server_id: ServerId, *, early: bool = True) -> list[Range]:
+        """What to ask that server for; its first range is the front. early: whether its blocks may be relied on."""
+        is_holder = early and server_id in self.holders
+        return [(0, self.front), *(self.of_holders if is_holder else self.everywhere)]
 
 
 @frozen(kw_only=True)

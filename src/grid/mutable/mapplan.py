@@ -1,44 +1,40 @@
 """The plan that finds out which versions of a file there are, and where their shares lie. [spec mutable 13]
 
 Synchronous and pure; drive.py runs it. Everybody who may hold shares is asked at once. A server that keeps silent is
-waited for as long as a version that somebody was told is safe might hide there, and no longer than ANSWER_LIMIT_S.
+waited for as long as a newer version might hide there; how long that is, mapwait.py says. A signature decides what version a
+share is of; the number that a server shows it under is believed when its hash chain proves it, where that matters.
 
-Cost: round trips: one; another where keys or signatures lie beyond the first FIRST_READ octets. Network: FIRST_READ
-octets of each share, which is all of a small file; or what is foreseen.
+Cost: round trips: one; another where keys or signatures lie beyond the first FIRST_READ bytes, or where several shares of
+a large file lie on one server and their numbers matter. Network: FIRST_READ bytes of each share, which is all of a small
+file; or what is foreseen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 
-from attrs import define
+from attrs import evolve
 
 from grid.crypto.rsa import PrivateKey, PublicKey
 from grid.drive import Request
 from grid.errors import FormatError, GridError, IntegrityError, PeerTimeoutError
 from grid.limits import MAX_MUTABLE_SHARES
 from grid.mutable.candidate import Candidate
-from grid.mutable.foresight import FIRST_READ, Foresight
+from grid.mutable.foresight import Foresight
 from grid.mutable.geometry import Encoding
 from grid.mutable.keys import FileKeys
 from grid.mutable.layout import parse_header
-from grid.mutable.pace import Paces, Watch
+from grid.mutable.mapwait import Stake, Waiting
+from grid.mutable.numberproof import NumberProof, proof_ranges, prove_number
+from grid.mutable.pace import Paces
 from grid.mutable.prefix import Prefix
-from grid.mutable.requests import AddLease, AdviseCorrupt, ReadSlot
+from grid.mutable.requests import AddLease, AdviseCorrupt, ReadFields, ReadFronts, ReadSlot
+from grid.mutable.table import ShareTable
 from grid.mutable.treerows import merge_ranges
-from grid.mutable.versions import BadShare, Sighting, VersionMap, front_of
+from grid.mutable.versions import BadShare, Place, Sighting, VersionMap, front_of
 from grid.ports import Buffer, Event, Range, ServerId, ShareNumber
-
-ANSWER_LIMIT_S = 15.0
-"""How long a server may take to say what it holds."""
-
-GRACE_FLOOR_S = 0.5
-GRACE_FACTOR = 4.0
-"""A silent server is left behind after this, and this many times the slowest answer, where it cannot matter."""
-
-FORESEEN_RATE = 64e3
-"""Octets a second at which what is asked for early may come: as much longer is waited, in both cases."""
 
 
 class MapMode(Enum):
@@ -51,23 +47,6 @@ class MapMode(Enum):
     WRITE = "write"
     CHECK = "check"
     REPAIR = "repair"
-
-
-@define(kw_only=True, eq=False)
-class _Question:
-    server_id: ServerId
-    watch: Watch
-    candidates: Sequence[Candidate] = ()
-
-    @property
-    def foreseen_s(self) -> float:
-        """Seconds that the answer may take longer because more than the fronts is asked for."""
-        return max(0, self.watch.size - FIRST_READ) / FORESEEN_RATE
-
-    @property
-    def limit(self) -> float:
-        """When it is given up."""
-        return self.watch.sent_at + ANSWER_LIMIT_S + self.foreseen_s
 
 
 class MapPlan:
@@ -84,35 +63,36 @@ class MapPlan:
         add_lease: bool = False,
         private_key: PrivateKey | None = None,
         foresight: Foresight | None = None,
+        floor: int = 0,
     ) -> None:
         """add_lease: every server asked is told to add or renew a lease. private_key: the file's, if known.
 
-        foresight: what to ask for in the first question; the sightings will have it as their pieces.
+        foresight: what to ask for in the first question; the sightings will have it as their pieces. floor: the sequence
+        number of a version that is known: everybody is asked, and waited for, before an older one is taken for the newest.
         """
         self._servers = list(servers)
         self._keys = keys
         self._encoding = encoding
         self._mode = mode
-        self._paces = paces
         self._add_lease = add_lease
+        self._floor = floor
         self._foresight = foresight or Foresight()
         # Who may write will: a map made for reading is then good for that as well.
         everybody = mode is not MapMode.READ or keys.write_key is not None
         fan_out = len(servers) if everybody else encoding.n + encoding.k
         self._to_ask = self._servers[:fan_out]
         self._rest = self._servers[fan_out:]
-        self._asked: dict[ReadSlot, _Question] = {}
-        self._leases: set[AddLease] = set()
+        self._waiting = Waiting(paces=paces)
         self._answered: set[ServerId] = set()
         self._failed: set[ServerId] = set()
+        self._silent: set[ServerId] = set()
         self._sightings: list[Sighting] = []
         self._bad: list[BadShare] = []
         self._proven: dict[Prefix, bool] = {}
         self._public_key: PublicKey | None = None
         self._private_key = private_key
-        self._key_tried: set[tuple[ServerId, ShareNumber]] = set()
-        self._slowest_s = 0.0
-        self._last_answer_at = 0.0
+        self._key_tried: set[Place] = set()
+        self._numbers_sought: set[Place] = set()
         self._done = False
         self._reports: list[Request] = []
         self._withdrawn: list[Request] = []
@@ -129,6 +109,7 @@ class MapPlan:
             servers=self._servers,
             answered=frozenset(self._answered),
             failed=frozenset(self._failed),
+            silent=frozenset(self._silent),
             sightings=self._sightings,
             bad=self._bad,
             public_key=self._public_key,
@@ -147,10 +128,7 @@ class MapPlan:
 
     def wake_at(self) -> float | None:
         """When to look again at servers that keep silent."""
-        if not self._asked:
-            return None
-        limit = min(question.limit for question in self._asked.values())
-        return min(limit, self._grace_ends()) if self._may_leave() else limit
+        return self._waiting.wake_at(self._stake()) if self._waiting else None
 
     def advance(self, now: float) -> Sequence[Request]:
         """Questions to ask now."""
@@ -158,8 +136,10 @@ class MapPlan:
         if not self._done:
             self._leave_silent_behind(now)
             requests += self._ask(now)
-            requests += self._seek_key(now)
-            if not self._asked:
+            if not self._waiting:
+                self._seek_numbers(now)
+                self._seek_key(now)
+            if not self._waiting:
                 if self._rest and not self._settled():
                     self._to_ask, self._rest = self._rest, []
                     requests += self._ask(now)
@@ -171,53 +151,40 @@ class MapPlan:
 
     def answer(self, request: Request, answer: object, now: float) -> None:
         """The fronts of a server's shares, or more of some of them."""
-        if isinstance(request, AddLease):
-            self._leases.discard(request)
         if not isinstance(request, ReadSlot):
             return
         assert isinstance(answer, Mapping)
-        question = self._asked.pop(request)
-        question.watch.end(now)
-        self._slowest_s = max(self._slowest_s, now - question.watch.sent_at)
-        self._last_answer_at = now
-        if question.candidates:
-            for candidate in question.candidates:
-                pieces = answer.get(candidate.sighting.number, ())
-                for wanted, piece in zip(request.ranges, pieces, strict=False):
-                    candidate.pieces[wanted] = piece
-                self._judge(candidate, now)
-            return
-        self._answered.add(request.server_id)
-        for number in sorted(answer):
-            pieces = answer[number]
-            if pieces and pieces[0]:
-                self._consider(request, number, pieces, now)
+        question = self._waiting.answered(request, now)
+        for candidate in question.candidates:
+            pieces = answer.get(candidate.sighting.number, ())
+            for wanted, piece in zip(request.ranges, pieces, strict=False):
+                candidate.pieces[wanted] = piece
+            self._judge(candidate, now)
+        if isinstance(request, ReadFronts):
+            self._answered.add(request.server_id)
+            for number in sorted(answer):
+                pieces = answer[number]
+                if pieces and pieces[0]:
+                    self._consider(request, number, pieces, now)
+        proof_came = {candidate.sighting.place for candidate in question.candidates} & self._numbers_sought
+        self._prove_numbers(request.server_id, proof_came, now)
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
         """A server that fails is noted."""
-        if isinstance(request, AddLease):
-            self._leases.discard(request)
-        if not isinstance(request, ReadSlot):
-            return
-        question = self._asked.pop(request)
-        question.watch.end(None)
-        self._last_answer_at = now
-        self._failed.add(request.server_id)
+        if isinstance(request, ReadSlot):
+            self._waiting.failed(request, now)
+            self._failed.add(request.server_id)
 
     def _ask(self, now: float) -> list[Request]:
         requests: list[Request] = []
         for server_id in self._to_ask:
-            ranges = self._foresight.ranges(server_id)
+            ranges = self._foresight.ranges(server_id, early=not self._waiting.is_doubtful(server_id))
             size = sum(length for _, length in ranges)
-            read = ReadSlot(server_id=server_id, shares=frozenset(), ranges=ranges, size=size)
-            self._asked[read] = _Question(server_id=server_id, watch=self._paces.ask(server_id, size, now))
+            read = ReadFronts(server_id=server_id, shares=frozenset(), ranges=ranges, size=size)
+            self._waiting.ask(read, (), now)
             requests.append(read)
             if self._add_lease:
-                lease = AddLease(server_id=server_id, parting=True)
-                self._leases.add(lease)
-                requests.append(lease)
-        if self._to_ask:
-            self._last_answer_at = now
+                requests.append(AddLease(server_id=server_id, parting=True))
         self._to_ask = []
         return requests
 
@@ -253,11 +220,10 @@ class MapPlan:
     def _fetch(self, candidates: Sequence[Candidate], ranges: Sequence[Range], now: float) -> None:
         server_id = candidates[0].sighting.server_id
         merged = merge_ranges(ranges)
-        size = sum(length for _, length in merged)
+        size = sum(length for _, length in merged) * len(candidates)
         shares = frozenset(candidate.sighting.number for candidate in candidates)
-        read = ReadSlot(server_id=server_id, shares=shares, ranges=merged, size=size)
-        watch = self._paces.ask(server_id, size, now)
-        self._asked[read] = _Question(server_id=server_id, watch=watch, candidates=candidates)
+        read = ReadFields(server_id=server_id, shares=shares, ranges=merged, size=size)
+        self._waiting.ask(read, candidates, now)
         self._reports.append(read)
 
     def _judge(self, candidate: Candidate, now: float) -> None:
@@ -273,9 +239,42 @@ class MapPlan:
         except (FormatError, IntegrityError) as error:
             self._reject(sighting.server_id, sighting.number, sighting.head, str(error), now)
             return
-        if all(seen.place != sighting.place for seen in self._sightings):
-            self._sightings.append(sighting)
+        if candidate.pieces:
+            sighting = evolve(sighting, pieces={**sighting.pieces, **candidate.pieces})
+        self._sightings = [seen for seen in self._sightings if seen.place != sighting.place]
+        self._sightings.append(sighting)
         self._try_key(candidate)
+
+    def _prove_numbers(self, server_id: ServerId, proof_came: Collection[Place], now: float) -> None:
+        """Where a server shows several shares of one version, see whether they are those that it says.
+
+        proof_came: those whose proof was asked for, and has come as far as it ever will.
+        """
+        shown = Counter(share.prefix for share in self._sightings if share.server_id == server_id)
+        for index, share in enumerate(self._sightings):
+            if share.server_id != server_id or share.number_proven or shown[share.prefix] < 2:
+                continue
+            proof = prove_number(share)
+            if proof is NumberProof.PROVEN:
+                self._sightings[index] = evolve(share, number_proven=True)
+            elif proof is NumberProof.FALSE or share.place in proof_came:
+                self._reject(server_id, share.number, share.head, "it is not the share of that number", now)
+        bad = {share.place for share in self._bad}
+        self._sightings = [share for share in self._sightings if share.place not in bad]
+
+    def _seek_numbers(self, now: float) -> None:
+        """Ask for what proves the numbers of shares, where that may change which versions can be read, or their health."""
+        if self._mode in {MapMode.READ, MapMode.WRITE} and self._settled():
+            return
+        shown = Counter((share.server_id, share.prefix) for share in self._sightings)
+        wanted: dict[tuple[ServerId, ShareTable], list[Candidate]] = {}
+        for share in self._sightings:
+            several = shown[share.server_id, share.prefix] > 1
+            if several and share.prefix.size and not share.number_proven and share.place not in self._numbers_sought:
+                self._numbers_sought.add(share.place)
+                wanted.setdefault((share.server_id, share.table), []).append(Candidate(sighting=share))
+        for (_, table), candidates in wanted.items():
+            self._fetch(candidates, proof_ranges(table), now)
 
     def _reject(self, server_id: ServerId, number: ShareNumber, head: Buffer, reason: str, now: float) -> None:
         self._bad.append(BadShare(server_id=server_id, number=number, front=front_of(head), reason=reason))
@@ -298,43 +297,41 @@ class MapPlan:
         except (FormatError, IntegrityError):
             return
 
-    def _seek_key(self, now: float) -> list[Request]:
+    def _seek_key(self, now: float) -> None:
         """Ask for the private key by itself, of one share after the other, once everybody has been asked."""
-        if not self._wants_key or self._asked or self._mode not in {MapMode.WRITE, MapMode.REPAIR}:
-            return []
+        if not self._wants_key or self._waiting or self._mode not in {MapMode.WRITE, MapMode.REPAIR}:
+            return
         for sighting in self._sightings:
             if sighting.place not in self._key_tried:
                 self._key_tried.add(sighting.place)
                 self._fetch([Candidate(sighting=sighting)], [sighting.table.private_key], now)
                 break
-        reads, self._reports = self._reports, []
-        return reads
 
     def _settled(self) -> bool:
         """Whether a version can be read, and no newer one shows that others may hold more of it."""
         found = self.result()
-        return found.best is not None and not found.newer_unrecoverable
+        best = found.best
+        return best is not None and best.seqnum >= self._floor and not found.newer_unrecoverable
 
-    def _may_leave(self) -> bool:
-        """Whether the silent and the failed are too few to hide a version that was successfully written.
+    def _stake(self) -> Stake:
+        """What the silent may still change.
 
-        Such a version is on `happy` servers at least: one of those who have answered has a share of it.
+        A version that can be read has k shares, and a server has its even part of the n: as long as fewer than k shares
+        can lie with those who have not answered, one of those who have holds a share of it.
         """
+        found = self.result()
+        best = found.best
+        if best is None or best.seqnum < self._floor:
+            return Stake.EVERYTHING
         if self._mode in {MapMode.CHECK, MapMode.REPAIR}:
-            return False
-        silent = {question.server_id for question in self._asked.values()}
-        known = self._settled() and len(self._answered) >= min(2 * self._encoding.k, len(self._servers))
-        return known and len(silent) + len(self._failed) < self._encoding.happy
-
-    def _grace_ends(self) -> float:
-        # All are asked side by side.
-        foreseen_s = max((question.foreseen_s for question in self._asked.values()), default=0.0)
-        return self._last_answer_at + max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s) + foreseen_s
+            return Stake.HEALTH
+        asked = len(self._servers) - len(self._rest)
+        missing = len(self._waiting.server_ids | self._failed)
+        enough = missing * -(-best.n // asked) < best.k
+        return Stake.NOTHING if enough and not found.newer_unrecoverable else Stake.NEWNESS
 
     def _leave_silent_behind(self, now: float) -> None:
-        leave = bool(self._asked) and self._may_leave() and now >= self._grace_ends()
-        for request, question in list(self._asked.items()):
-            if leave or now >= question.limit:
-                self._withdrawn.append(request)
-                question.watch.pace.slow = True
-                self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+        for request in self._waiting.overdue(self._stake(), now) if self._waiting else ():
+            self._withdrawn.append(request)
+            self._silent.add(request.server_id)
+            self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)

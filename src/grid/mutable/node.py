@@ -10,6 +10,7 @@ of it, one to modify it right after reading it. Of other files each takes one mo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Literal, TypeVar
 
 from attrs import field, frozen
@@ -28,6 +29,7 @@ from grid.mutable.mapplan import MapMode
 from grid.mutable.perform import in_turn
 from grid.mutable.prefix import Prefix
 from grid.mutable.publish import WHOLE_BYTES, Release, publish
+from grid.mutable.reading import Choice, Guess, read_best, warn_if_outdated
 from grid.mutable.session import Gathering, Session
 from grid.mutable.sources import MemorySource, OverlaySource, as_source
 from grid.mutable.update import foresee_update, may_update_in_place, update_in_place
@@ -50,15 +52,6 @@ T = TypeVar("T")
 
 KEPT_TEXT = 2**20
 """Octets of a file that are remembered after a read, for a modify."""
-
-REMAPS = 2
-"""How often a read begins anew because the file changed under it, or shares were missing."""
-
-Choice = Callable[[int], tuple[int, int]]
-"""(octets of the version that is read) -> the first octet that is wanted of it, and the first that is not any more."""
-
-Guess = Callable[[int], tuple[int, int | None] | None]
-"""(octets that the file had) -> the first octet that is wanted, and how many (None: to the end); None if not known."""
 
 Modifier = Callable[[bytes, bool], bytes | None]
 """(the contents, whether this is the first attempt) -> the new contents, None for no change. May be called again."""
@@ -132,6 +125,8 @@ class MutableFile:
         self._runtime = runtime
         self._memory: _Memory | None = None
         self._key: PrivateKey | None = None
+        self.warning: str | None = None
+        """What the user of the last read or write should know: that it was of an older version than one that is known."""
 
     @property
     def is_writable(self) -> bool:
@@ -172,18 +167,19 @@ class MutableFile:
 
         self._keys.require_read_key()
         counting = CountingSink(sink)
-        for attempt in range(REMAPS + 1):
-            found = await self._find(MapMode.CHECK if attempt else MapMode.READ, foresee)
+        size = 0
+
+        async def attempt(found: VersionMap) -> None:
+            nonlocal size
             prefix = require_size(require_best(found), largest)
             start, stop = choose(prefix.size)
-            try:
-                await self._session.read(found, prefix, counting, start, max(0, stop - start))
-            except (ConflictError, NotEnoughSharesError):
-                if counting.written or attempt == REMAPS:
-                    raise
-                continue
-            return max(0, stop - start)
-        raise AssertionError("the loop returns or raises")
+            size = max(0, stop - start)
+            await self._session.read(found, prefix, counting, start, size)
+
+        found = await self._find(MapMode.READ, foresee)
+        check = partial(self._find, MapMode.CHECK, foresee)
+        self._settle_on(await read_best(self._session, found, attempt, check, lambda: not counting.written), found)
+        return size
 
     async def read_all(self, largest: int | None = None) -> bytes:
         """The contents; the errors of `read`. What is small is remembered for a `modify`."""
@@ -237,6 +233,7 @@ class MutableFile:
 
         async def body() -> RepairResult:
             self._memory = None
+            self._session.refutations.clear()
             return await repair(self._session, force=force, private_key=self._key)
 
         return await in_turn(self._runtime, self._keys.storage_index, body)
@@ -257,14 +254,21 @@ class MutableFile:
         if memory is None or self._key is None:
             return None
         found = memory.found
-        whole = len(found.answered) == len(found.servers) and not found.failed and not found.newer_unrecoverable
+        whole = len(found.answered) == len(found.servers) and not found.failed and not found.is_outdated
         return memory if whole and found.best is not None else None
 
     async def _find_for_write(self, attempt: int, foresee: Foresee) -> VersionMap:
         mode = MapMode.CHECK if attempt and self._key else MapMode.WRITE
         found = await find_for_write(self._session, mode, self._key, foresee)
         self._remember(found, None)
+        self.warning = warn_if_outdated(self._session, found)
         return found
+
+    def _settle_on(self, found: VersionMap, first: VersionMap) -> None:
+        """The file is as this map has it, by which it was read; `first` is remembered already."""
+        if found is not first:
+            self._remember(found, None)
+        self.warning = warn_if_outdated(self._session, found)
 
     def _foresee_key(self, known: KnownFile) -> Foresight:
         return known.foresee_read(0, 0, and_key=self._key is None)
@@ -308,7 +312,7 @@ class MutableFile:
             else:
                 memory = None
                 found = await self._find_for_write(count, self._foresee_all)
-                prefix, text = await self._read_for_write(found, last, largest)
+                found, prefix, text = await self._read_for_write(found, last, largest)
             last = prefix, text
             new = function(text, not wrote)
             if new is None or new == text:
@@ -326,12 +330,20 @@ class MutableFile:
 
     async def _read_for_write(
         self, found: VersionMap, last: tuple[Prefix, bytes] | None, largest: int | None
-    ) -> tuple[Prefix, bytes]:
-        """The best version and its contents; if none is left, what it was before this process wrote."""
+    ) -> tuple[VersionMap, Prefix, bytes]:
+        """The best version that reads, and its contents; if none is left, what it was before this process wrote."""
         if found.best is None and last is not None:
-            return last
-        prefix = require_size(require_best(found), largest)
-        return prefix, bytes(await self._session.gather(found, prefix, 0, prefix.size))
+            return found, *last
+        text = b""
+
+        async def attempt(found: VersionMap) -> None:
+            nonlocal text
+            prefix = require_size(require_best(found), largest)
+            text = bytes(await self._session.gather(found, prefix, 0, prefix.size))
+
+        read = await read_best(self._session, found, attempt, partial(self._find_for_write, 1, self._foresee_all))
+        self._settle_on(read, found)
+        return read, require_best(read), text
 
     async def _update(self, offset: int, data: Buffer) -> None:
         async def attempt(count: int, memory: _Memory | None) -> Literal["done", "again"]:
@@ -373,11 +385,16 @@ class MutableFile:
                 pass  # The file is not any more as it is remembered: that is no collision yet.
         delay_s = FIRST_DELAY_S
         for count in range(RETRIES + 1):
+            refuted = self._session.refutations.count
             try:
                 await attempt(count, None)
                 return
             except ConflictError:
                 if count == RETRIES:
                     raise
+            except NotEnoughSharesError:
+                if count == RETRIES or self._session.refutations.count == refuted:
+                    raise
+                continue  # Another version may be the best one that can be read.
             delay_s = next_delay(self._runtime.entropy, delay_s)
             await self._runtime.clock.sleep(delay_s)

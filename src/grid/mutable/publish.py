@@ -305,6 +305,7 @@ def updated(
             prefix=fields.prefix,
             table=fields.table,
             head=fields.front(chain(number)),
+            number_proven=True,
         )
         for server_id, number in sorted(written.places)
     ]

@@ -23,7 +23,7 @@ from grid.mutable.keys import FileKeys
 from grid.mutable.pace import Paces, Watch
 from grid.mutable.prefix import Prefix
 from grid.mutable.readbatch import Batch, BatchCutter, BatchState, Fetch
-from grid.mutable.requests import AdviseCorrupt, Deliver, OpenWindow, ReadSlot
+from grid.mutable.requests import AdviseCorrupt, Deliver, OpenWindow, ReadBlocks, ReadSlot
 from grid.mutable.treerows import split_range
 from grid.mutable.versions import Place, Sighting
 from grid.mutable.window import Window, WindowResult
@@ -84,16 +84,21 @@ class ReadPlan:
         """All is delivered, or nothing more can be."""
         return self._error is not None or (self._cutter.at_end and not self._batches)
 
-    @property
-    def delivered(self) -> int:
-        """Octets that the consumer has taken."""
-        return self._delivered
-
     def result(self) -> ReadResult:
         """What was read; NotEnoughSharesError, or ConflictError if the file has changed meanwhile."""
         if self._error is not None:
             raise self._error
         return ReadResult(size=self._delivered, bad=self._bad)
+
+    @property
+    def refuted(self) -> Mapping[Place, str]:
+        """Shares that proved false, and why."""
+        return self._bad
+
+    @property
+    def lost(self) -> frozenset[Place]:
+        """Shares that could not be had: their servers failed, or they have moved on."""
+        return frozenset(share.place for share in self._held if not share.usable) - self._bad.keys()
 
     def take_events(self) -> Sequence[Event]:
         """Progress and rejected shares since the last call."""
@@ -206,7 +211,7 @@ class ReadPlan:
     ) -> Request:
         size = sum(length for _, length in ranges) * len(fetches)
         numbers = frozenset(fetch.share.number for fetch in fetches)
-        request = ReadSlot(
+        request = ReadBlocks(
             server_id=server_id,
             shares=numbers,
             ranges=ranges,
@@ -363,14 +368,18 @@ class ReadPlan:
             numbers = {fetch.share.number for fetch in batch.fetches} | set(batch.runs)
             if len(numbers) >= k or self._error is not None:
                 continue
-            if self._moved:
-                self._error = ConflictError("the file was changed while it was read; read it again")
-                continue
-            usable = len({share.number for share in self._held if share.usable})
-            self._error = NotEnoughSharesError(
-                f"{usable} usable shares were found of the {k} that the file needs"
-                + (f"; {len(self._bad)} are bad" if self._bad else ""),
-                found=usable,
-                needed=k,
-                causes=self._causes,
-            )
+            self._error = self._verdict()
+
+    def _verdict(self) -> GridError:
+        """Why the version cannot be read."""
+        if self._moved:
+            return ConflictError("the file was changed while it was read; read it again")
+        k = self._geometry.k
+        usable = len({share.number for share in self._held if share.usable})
+        return NotEnoughSharesError(
+            f"{usable} usable shares were found of the {k} that the file needs"
+            + (f"; {len(self._bad)} are bad" if self._bad else ""),
+            found=usable,
+            needed=k,
+            causes=self._causes,
+        )

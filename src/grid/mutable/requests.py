@@ -28,6 +28,24 @@ class ReadSlot(ServerRequest):
 
 
 @define(kw_only=True, eq=False)
+class ReadFronts(ReadSlot):
+    """The first bytes of all shares: which there are, and of which version.
+
+    Its kinds are classes because a server may answer one and keep silent on another, which is remembered apart.
+    """
+
+
+@define(kw_only=True, eq=False)
+class ReadFields(ReadSlot):
+    """Keys, signatures and hashes."""
+
+
+@define(kw_only=True, eq=False)
+class ReadBlocks(ReadSlot):
+    """Blocks, with the hashes that prove them."""
+
+
+@define(kw_only=True, eq=False)
 class WriteSlot(ServerRequest):
     """Answer: SlotAnswer, with the ranges of every share that was there before."""
 

@@ -16,12 +16,12 @@ from attrs import define, field, frozen
 
 from grid.codec.merkle import padded_leaf_count, prove_leaf
 from grid.drive import Request
-from grid.errors import ConflictError, FormatError, GridError, IntegrityError, PeerTimeoutError
+from grid.errors import FormatError, GridError, IntegrityError, PeerTimeoutError
 from grid.mutable.geometry import HASH_SIZE, Geometry
 from grid.mutable.nodes import climb, nodes_beside
 from grid.mutable.pace import Paces, Watch
 from grid.mutable.prefix import Prefix, checkstring_size
-from grid.mutable.requests import AdviseCorrupt, ReadSlot
+from grid.mutable.requests import AdviseCorrupt, ReadFields, ReadSlot
 from grid.mutable.table import ShareTable, parse_chain
 from grid.mutable.treerows import merge_ranges
 from grid.mutable.versions import Place, Sighting
@@ -97,19 +97,16 @@ class RowPlan:
         self._asked: dict[ReadSlot, tuple[Watch, list[Sighting]]] = {}
         self._rows: dict[ShareNumber, ShareRows] = {}
         self._looked = False
-        self._moved = False
         self._reports: list[Request] = []
         self._withdrawn: list[Request] = []
 
     @property
     def finished(self) -> bool:
         """Everything has come that will."""
-        return self._moved or (not self._asked and not self._untried())
+        return not self._asked and not self._untried()
 
     def result(self) -> dict[ShareNumber, ShareRows]:
-        """What is proven; ConflictError if the file has changed."""
-        if self._moved:
-            raise ConflictError("the file was changed while it was read; read it again and retry")
+        """What is proven; a share that is of another version by now, as one server says, is not among it."""
         return self._rows
 
     def take_events(self) -> Sequence[Event]:
@@ -194,7 +191,7 @@ class RowPlan:
         size = sum(length for _, length in ranges) * len(sightings)
         server_id = sightings[0].server_id
         numbers = frozenset(sighting.number for sighting in sightings)
-        request = ReadSlot(
+        request = ReadFields(
             server_id=server_id, shares=numbers, ranges=ranges, size=size, share_numbers=tuple(sorted(numbers))
         )
         self._asked[request] = self._paces.ask(server_id, size, now), list(sightings)
@@ -212,7 +209,6 @@ class RowPlan:
         if len(pieces) != len(ranges):
             return
         if not hmac.compare_digest(bytes(pieces[0]), self._prefix.checkstring):
-            self._moved = True
             return
         nodes: dict[int, bytes] = {}
         tree_start, tree_size = sighting.table.block_tree

@@ -14,16 +14,20 @@ from attrs import evolve, field, frozen
 from grid.crypto.rsa import PrivateKey
 from grid.drive import drive
 from grid.engine.server_memory import server_memory
+from grid.errors import ConflictError, NotEnoughSharesError
 from grid.mutable.auditplan import AuditPlan, AuditReport
 from grid.mutable.foresight import Foresee, known_files
 from grid.mutable.geometry import Encoding
 from grid.mutable.goal import Goal
 from grid.mutable.keys import FileKeys
 from grid.mutable.mapplan import MapMode, MapPlan
+from grid.mutable.newest import newest_seen
 from grid.mutable.pace import Paces
 from grid.mutable.perform import Performer
 from grid.mutable.prefix import Prefix
 from grid.mutable.readplan import ReadPlan, ReadResult
+from grid.mutable.refutations import Refutations
+from grid.mutable.requests import ReadBlocks, ReadFronts
 from grid.mutable.rowplan import RowPlan, RowWants, ShareRows
 from grid.mutable.streamplan import Streamed, StreamJob, StreamPlan
 from grid.mutable.versions import Place, VersionMap
@@ -68,6 +72,7 @@ class Session:
     leases: LeaseMaster = field(repr=False)
     paces: Paces = field(factory=Paces, repr=False)
     observer: Observer = field(default=ignore_events, repr=False)
+    refutations: Refutations = field(factory=Refutations, repr=False)
 
     @classmethod
     def open(
@@ -113,12 +118,17 @@ class Session:
         add_lease: bool = False,
         private_key: PrivateKey | None = None,
         foresee: Foresee | None = None,
+        anew: bool = False,
     ) -> VersionMap:
         """What is where now; never fails, however little is found.
 
-        foresee: what to ask for early, if the file is known.
+        foresee: what to ask for early, if the file is known. anew: shares that reads have refuted are in it as well.
         """
-        known = known_files(self.runtime).get(self.keys.storage_index)
+        if anew:
+            self.refutations.clear()
+        storage_index, newest = self.keys.storage_index, newest_seen(self.runtime)
+        known = known_files(self.runtime).get(storage_index)
+        floor = newest.floor(storage_index, self.runtime.clock.now())
         plan = MapPlan(
             self.server_ids,
             self.keys,
@@ -128,21 +138,40 @@ class Session:
             add_lease=add_lease,
             private_key=private_key,
             foresight=foresee(known) if known is not None and foresee is not None else None,
+            floor=floor,
         )
-        return await drive(plan, self._performer(), self.runtime, self.observer)
+        found = await drive(plan, self._performer(), self.runtime, self.observer)
+        return newest.note(storage_index, self.without_refuted(found), floor, self.runtime.clock.now())
+
+    def without_refuted(self, found: VersionMap) -> VersionMap:
+        """The map without the shares that reads have shown to be false or out of reach."""
+        return self.refutations.apply(found, self.runtime.clock.now())
 
     def note(self, found: VersionMap) -> None:
         """Remember the file as it is now."""
-        known_files(self.runtime).note(self.keys.storage_index, found, lambda server_id: self.paces.of(server_id).slow)
+        newest_seen(self.runtime).note(self.keys.storage_index, found, 0, self.runtime.clock.now())
+        known_files(self.runtime).note(self.keys.storage_index, found, self._is_slow)
+
+    def _is_slow(self, server_id: ServerId) -> bool:
+        memory = self.paces.memory
+        kinds = (ReadFronts.__name__, ReadBlocks.__name__)
+        return self.paces.of(server_id).slow or any(memory.is_doubtful(server_id, kind) for kind in kinds)
 
     async def read(
         self, found: VersionMap, prefix: Prefix, sink: Sink, offset: int, length: int, *, raw: bool = False
     ) -> ReadResult:
-        """Write octets of a version to the sink; see ReadPlan. Nothing if length is 0."""
+        """Write bytes of a version to the sink; see ReadPlan. Nothing if length is 0.
+
+        What proves false is not in the maps that follow.
+        """
         if not length:
             return ReadResult(size=0, bad={})
         plan = ReadPlan(prefix, found.shares_of(prefix), self.paces, None if raw else self.keys, offset, length)
-        return await drive(plan, self._performer(sink=sink), self.runtime, self.observer)
+        try:
+            return await drive(plan, self._performer(sink=sink), self.runtime, self.observer)
+        except (ConflictError, NotEnoughSharesError):
+            self.refutations.note(prefix, plan.refuted, plan.lost, self.runtime.clock.now())
+            raise
 
     async def gather(
         self, found: VersionMap, prefix: Prefix, offset: int, length: int, *, raw: bool = False
@@ -161,7 +190,9 @@ class Session:
 
     async def write(self, job: WriteJob, goal: Goal) -> Written:
         """Put a version in its places; see WritePlan."""
-        return await drive(WritePlan(job, goal), self._performer(), self.runtime, self.observer)
+        written = await drive(WritePlan(job, goal), self._performer(), self.runtime, self.observer)
+        self.refutations.forget(written.places)
+        return written
 
     async def stream(self, job: StreamJob, goal: Goal, source: Source) -> Streamed:
         """Bring the blocks of a large version to its places; see StreamPlan."""

@@ -1,12 +1,14 @@
 """What was seen where: the versions of a mutable file, as one value. [spec mutable 10, 13]
 
-Pure. A share is of the version that its signed prefix names. It knows nothing of blocks: whether a share listed
-here is whole shows when it is read.
+Pure. A share is of the version that its signed prefix names; its number is its server's claim until its hash chain has
+proven it. How many numbers of a version count is decided here (decision 0150). Nothing here knows of blocks: whether a
+share is whole shows when it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
@@ -14,6 +16,7 @@ from grid.codec import base32
 from grid.crypto.rsa import PrivateKey, PublicKey
 from grid.mutable.prefix import LONGEST_PREFIX, Prefix
 from grid.mutable.table import ShareTable
+from grid.placement.happiness import happiness
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 Place = tuple[ServerId, ShareNumber]
@@ -23,7 +26,8 @@ Place = tuple[ServerId, ShareNumber]
 class Sighting:
     """A share whose signed prefix is proven. table: where its fields lie. head: its first octets, as they came.
 
-    pieces: more of its octets that have come, by where they lie; nothing of them is proven.
+    pieces: more of its bytes that have come, by where they lie; nothing of them is proven. number_proven: whether its hash
+    chain leads from its number to the root hash, or this process has written it.
     """
 
     server_id: ServerId
@@ -32,6 +36,7 @@ class Sighting:
     table: ShareTable
     head: Buffer = field(repr=False)
     pieces: Mapping[Range, Buffer] = field(factory=dict, repr=False)
+    number_proven: bool = False
 
     @property
     def place(self) -> Place:
@@ -62,16 +67,19 @@ class BadShare:
 class VersionMap:
     """servers: all that there are, in the file's order. answered, failed: what came of asking; others were not asked.
 
-    sightings, bad: every share found. private_key: None if it was not sought or not found.
+    silent: those that failed by not answering in time. sightings, bad: every share found. private_key: None if it was not
+    sought or not found. known_seqnum: the highest that this process has seen signed at any time, 0 if it has not looked.
     """
 
     servers: Sequence[ServerId]
     answered: frozenset[ServerId] = frozenset()
     failed: frozenset[ServerId] = frozenset()
+    silent: frozenset[ServerId] = frozenset()
     sightings: Sequence[Sighting] = ()
     bad: Sequence[BadShare] = ()
     public_key: PublicKey | None = field(default=None, repr=False)
     private_key: PrivateKey | None = field(default=None, repr=False)
+    known_seqnum: int = 0
 
     def versions(self) -> dict[Prefix, list[Sighting]]:
         """Every version seen, and its shares."""
@@ -81,12 +89,36 @@ class VersionMap:
         return found
 
     def recoverable(self) -> list[Prefix]:
-        """The versions with k distinct shares or more, the newest first."""
-        return sorted((p for p, s in self.versions().items() if is_recoverable(p, s)), key=_order, reverse=True)
+        """The versions of which k share numbers or more count, the newest first."""
+        return self._sorted(True)
 
     def unrecoverable(self) -> list[Prefix]:
-        """The versions with fewer, the newest first."""
-        return sorted((p for p, s in self.versions().items() if not is_recoverable(p, s)), key=_order, reverse=True)
+        """The versions of which fewer count, the newest first."""
+        return self._sorted(False)
+
+    def count_numbers(self, prefix: Prefix) -> int:
+        """How many share numbers of a version count.
+
+        Those that are proven do, and one for each server that has proven none: a server may show one share under many
+        numbers. Of an empty version nothing can be proven, because all its shares are alike: there a server
+        counts for its even part of the file, unless nobody shows anything else.
+        """
+        shares = self.shares_of(prefix)
+        proven = {share.number for share in shares if share.number_proven}
+        holders = {share.server_id for share in shares if share.number_proven}
+        most = 1
+        if not prefix.size:
+            if len(shares) == len(self.sightings):
+                return len({share.number for share in shares})
+            most = -(-prefix.n // max(1, len(self.servers)))
+        claims = [share for share in shares if share.number not in proven and share.server_id not in holders]
+        if max(Counter(share.server_id for share in claims).values(), default=0) <= most:
+            return len(proven) + len({share.number for share in claims})
+        hosts: dict[ShareNumber, list[ServerId]] = {}
+        for share in claims:
+            turns = [ServerId(f"{share.server_id} {turn}") for turn in range(most)]
+            hosts.setdefault(share.number, []).extend(turns)
+        return len(proven) + happiness(hosts)
 
     @property
     def best(self) -> Prefix | None:
@@ -95,8 +127,8 @@ class VersionMap:
 
     @property
     def highest_seqnum(self) -> int:
-        """Of all versions seen, recoverable or not; 0 if none."""
-        return max((sighting.prefix.seqnum for sighting in self.sightings), default=0)
+        """Of all versions seen now or earlier, recoverable or not; 0 if none."""
+        return max([self.known_seqnum, *(sighting.prefix.seqnum for sighting in self.sightings)])
 
     @property
     def newer_unrecoverable(self) -> list[Prefix]:
@@ -110,9 +142,19 @@ class VersionMap:
         seqnums = [prefix.seqnum for prefix in self.recoverable()]
         return len(seqnums) != len(set(seqnums))
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a newer version than the best is known to have been signed."""
+        best = self.best
+        return best is not None and best.seqnum < self.highest_seqnum
+
     def shares_of(self, prefix: Prefix) -> list[Sighting]:
         """The shares of one version."""
         return [sighting for sighting in self.sightings if sighting.prefix == prefix]
+
+    def knowing(self, seqnum: int) -> VersionMap:
+        """The same map, with the highest sequence number that is known of the file besides."""
+        return evolve(self, known_seqnum=max(self.known_seqnum, seqnum))
 
     def without_pieces(self) -> VersionMap:
         """The same map, to be kept: of each share no more than its head."""
@@ -120,16 +162,29 @@ class VersionMap:
         lean = [evolve(s, head=bytes(s.head), pieces={}) if s.pieces else s for s in self.sightings]
         return evolve(self, sightings=lean)
 
+    def without(self, refuted: Mapping[Place, str], lost: Collection[Place] = ()) -> VersionMap:
+        """The map where shares that were read count as bad, for these reasons, and lost ones as not seen."""
+        gone = {share.place: share for share in self.sightings if share.place in refuted or share.place in lost}
+        bad = [
+            BadShare(
+                server_id=share.server_id, number=share.number, front=front_of(share.head), reason=refuted[share.place]
+            )
+            for share in gone.values()
+            if share.place in refuted
+        ]
+        kept = [share for share in self.sightings if share.place not in gone]
+        return evolve(self, sightings=kept, bad=[*self.bad, *bad])
+
     def places(self) -> dict[Place, Sighting | BadShare]:
         """Everything found, by place."""
         found: dict[Place, Sighting | BadShare] = {share.place: share for share in self.bad}
         found.update({share.place: share for share in self.sightings})
         return found
 
-
-def is_recoverable(prefix: Prefix, sightings: Sequence[Sighting]) -> bool:
-    """Whether so many shares are enough to read the version."""
-    return len({sighting.number for sighting in sightings}) >= prefix.k
+    def _sorted(self, recoverable: bool) -> list[Prefix]:
+        versions = dict.fromkeys(sighting.prefix for sighting in self.sightings)
+        wanted = [prefix for prefix in versions if (self.count_numbers(prefix) >= prefix.k) is recoverable]
+        return sorted(wanted, key=_order, reverse=True)
 
 
 def version_name(prefix: Prefix) -> str:
