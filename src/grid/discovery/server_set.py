@@ -53,18 +53,33 @@ class _Known:
 class ServerSet:
     """All known storage servers, each with one client."""
 
-    def __init__(self, make_server: MakeServer, clock: Clock, manager_keys: Sequence[VerifyingKey] = ()) -> None:
-        """manager_keys: of the grid managers whose certificates permit uploads; none permit all."""
+    def __init__(
+        self,
+        make_server: MakeServer,
+        clock: Clock,
+        manager_keys: Sequence[VerifyingKey] = (),
+        on_return: Callable[[ServerId], None] = lambda _: None,
+    ) -> None:
+        """manager_keys: of the grid managers whose certificates permit uploads; none permit all.
+
+        on_return: told of servers that were known and have announced themselves anew: they have just started.
+        """
         self._make_server = make_server
         self._clock = clock
         self._manager_keys = tuple(manager_keys)
         self._known: dict[ServerId, _Known] = {}
+        self._on_return = on_return
         self._latch = Latch(clock)
 
     @property
     def servers(self) -> list[StorageServer]:
         """All of them, connected or not."""
         return [known.server for known in self._known.values()]
+
+    def find(self, server_id: ServerId) -> StorageServer | None:
+        """The client of that server, if it is known."""
+        known = self._known.get(server_id)
+        return None if known is None else known.server
 
     @property
     def entries(self) -> list[ServerEntry]:
@@ -112,13 +127,18 @@ class ServerSet:
         identity = identify(announcement, expires)
         known = self._known.get(announcement.server_id)
         if known is not None and known.server.identity == identity and _same_place(known.announcement, announcement):
+            is_news = announcement.seqnum != known.announcement.seqnum
             known.announcement, known.is_static = announcement, is_static
-            known.server.forget_failures()  # It has just started, perhaps.
+            if is_news:
+                known.server.forget_failures()
+                self._on_return(announcement.server_id)
             return
         # The old client is left to whoever still uses it: both may share one connection.
         server = self._make_server(identity, announcement)
         self._known[announcement.server_id] = _Known(announcement, server, is_static)
         self._latch.changed()
+        if known is not None:
+            self._on_return(announcement.server_id)
 
 
 def _supersedes(new: Announcement, kept: Announcement) -> bool:

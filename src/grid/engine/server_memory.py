@@ -33,6 +33,9 @@ MOST_PROBATION_S = 600.0
 """A server that falls silent on the same kind of request again and again stays in doubt for that kind so long, doubled
 each time, although it answers other questions."""
 
+MOST_RESTORED_S = 300.0
+"""A doubt that is older than this when a process begins is forgotten: commands do not probe."""
+
 MOST_SERVERS = 4096
 MOST_KINDS = 16
 """More servers, or kinds of request of one server, are not remembered: those longest known go first."""
@@ -101,6 +104,15 @@ class ServerMemory:
         """The servers in their order, those in doubt for one of these kinds behind all others."""
         kinds = tuple(kinds)
         return sorted(server_ids, key=lambda server_id: self.is_doubtful_for_any(server_id, kinds))
+
+    def has_doubts(self, server_id: ServerId) -> bool:
+        """Whether there is anything at all that the server is in doubt for."""
+        record = self._records.get(server_id)
+        return record is not None and bool(record.doubts)
+
+    def in_doubt(self) -> list[ServerId]:
+        """The servers that are in doubt for anything."""
+        return [server_id for server_id, record in self._records.items() if record.doubts]
 
     def heard_at(self, server_id: ServerId, kind: Kind) -> float:
         """When the server last answered such a request; -inf if never."""
@@ -190,7 +202,7 @@ class ServerMemory:
                 case [int(count), bool(is_away), int() | float() as since_s] if (
                     isinstance(kind, str) and 1 <= count < 64
                 ):
-                    if _is_seconds(since_s):
+                    if _is_seconds(since_s) and age_s + since_s <= MOST_RESTORED_S:
                         since = now - age_s - since_s
                         record.doubts[kind] = _Doubt(since=since, count=count, is_away=is_away)
 

@@ -19,10 +19,13 @@ from grid.discovery.factories import Transports
 from grid.discovery.latch import Latch
 from grid.discovery.server_set import ServerSet
 from grid.discovery.static_servers import read_static_servers
+from grid.engine.server_memory import server_memory
 from grid.errors import ConfigError, FormatError, NoServersError
 from grid.node.directory import NodeDirectory
 from grid.node.introducers import read_introducers
+from grid.node.memory_file import MemoryFile
 from grid.node.outgoing import require_plain_tcp
+from grid.node.prober import Prober
 from grid.placement.leases import LeaseMaster
 from grid.ports import Runtime, ServerId, StorageServer
 
@@ -41,7 +44,7 @@ MEMORY_S = 12 * 3600.0
 
 
 class Client:
-    """What a node directory makes of a process: use it between open_client and close."""
+    """What a node directory makes of a process; close() ends it."""
 
     def __init__(self, directory: NodeDirectory, runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401
         """Reads the files that say where servers are; opens nothing. ConfigError."""
@@ -60,7 +63,13 @@ class Client:
             choice=settings.transport if directory.settings.tcp_handler == "tcp" else "foolscap",
             plaintext_reads=settings.plaintext_reads,
         )
-        self.server_set = ServerSet(transports.server_maker(), runtime.clock, _manager_keys(directory))
+        self._memory = server_memory(runtime)
+        self._memory_file = MemoryFile(directory.private / "server_memory.json", self._memory, runtime.clock)
+        self._memory_file.load()
+        self.server_set = ServerSet(
+            transports.server_maker(), runtime.clock, _manager_keys(directory), on_return=self._returned
+        )
+        self._prober = Prober(self._memory, runtime.clock, self.server_set.find)
         self._latch = Latch(runtime.clock)
         self._furls = read_introducers(directory)
         self._introducers: list[IntroducerClient] | None = None
@@ -102,6 +111,10 @@ class Client:
             for introducer in self.introducers:
                 introducer.start()
 
+    def start_probing(self) -> None:
+        """Ask servers in doubt in the background from now on until close(): for clients that run for long."""
+        self._prober.start()
+
     async def servers(self) -> list[StorageServer]:
         """All servers known once an introducer has told of its own; NoServersError, saying why, if there are none."""
         self.start()
@@ -130,7 +143,9 @@ class Client:
         return self.server_set.servers
 
     async def close(self) -> None:
-        """Give up all connections."""
+        """Give up all connections, and note for the next process which servers are in doubt."""
+        self._prober.close()
+        self._memory_file.save()
         for introducer in self._introducers or ():
             introducer.close()
         self.server_set.close()
@@ -140,6 +155,9 @@ class Client:
             from grid.wire.foolscap.tub import stop_tub
 
             await stop_tub(self._tub)
+
+    def _returned(self, server_id: ServerId) -> None:
+        self._memory.heard(server_id, self.runtime.clock.now())
 
     def _cache_file(self, petname: str) -> Path:
         return self.directory.private / f"introducer_{petname}_cache.yaml"

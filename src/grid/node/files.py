@@ -20,15 +20,19 @@ MAX_TEXT = 1024 * 1024
 """Octets in a file that a node reads whole; a bigger one is none of ours."""
 
 
-def write_atomically(path: Path, data: bytes, mode: int = SECRET_MODE) -> None:
-    """Put the data at the path: after a crash either the old content is there or all of the new. OSError."""
-    temporary = _write_beside(path, data, mode)
+def write_atomically(path: Path, data: bytes, mode: int = SECRET_MODE, *, durable: bool = True) -> None:
+    """Put the data at the path: after a crash either the old content is there or all of the new. OSError.
+
+    durable: False for what may as well be lost in a crash of the machine; it is not waited for the disk then.
+    """
+    temporary = _write_beside(path, data, mode, durable=durable)
     try:
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
-    sync_directory(path.parent)
+    if durable:
+        sync_directory(path.parent)
 
 
 def write_if_missing(path: Path, data: bytes, mode: int = SECRET_MODE) -> bool:
@@ -104,14 +108,15 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def _write_beside(path: Path, data: bytes, mode: int) -> Path:
+def _write_beside(path: Path, data: bytes, mode: int, *, durable: bool = True) -> Path:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
     except OSError:
         temporary.unlink(missing_ok=True)
         raise

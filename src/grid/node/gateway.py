@@ -18,6 +18,7 @@ from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
 
 from grid.directory.filestore import FileStore
+from grid.engine.server_memory import server_memory
 from grid.errors import ConfigError, GridError, PeerTimeoutError
 from grid.gateway.blacklist import Blacklist
 from grid.gateway.gateway import Gateway, GatewaySettings
@@ -78,6 +79,7 @@ class LiveClient:
     def start(self) -> None:
         """Begin to connect."""
         self._client.start()
+        self._client.start_probing()
         self._look()
 
     def close(self) -> None:
@@ -129,6 +131,7 @@ class LiveClient:
             await with_deadline(clock, server.get_version(), ANSWER_S, lambda: PeerTimeoutError("no answer"))
         except GridError:
             return
+        server_memory(self._client.runtime).heard(name, clock.now())
         self._latency_s[name] = clock.now() - began_at
         self._heard_at[name] = clock.unix_time()
 
