@@ -50,8 +50,6 @@ def test_child_when_its_read_slot_has_a_write_cap_then_it_loses_its_authority() 
     ("immutable", "properties", "error"),
     [
         (False, {"rw_uri": "lafs://future"}, UnknownWriteCapError),
-        (False, {}, FormatError),
-        (False, {"rw_uri": "", "ro_uri": "  "}, FormatError),
         (False, {"ro_uri": "ro." + WRITE.to_string()}, MustBeReadOnlyError),
         (False, {"ro_uri": "imm." + READ.to_string()}, MustBeDeepImmutableError),
         (False, {"ro_uri": "URI:CHK:nonsense"}, CapError),
@@ -90,11 +88,21 @@ def test_child_of_an_unknown_kind_when_it_only_reads_then_a_prefix_says_so(
     assert parse_one(immutable, ro_uri=given).target == UnknownChild(read=kept)
 
 
+@pytest.mark.parametrize("properties", [{}, {"ro_uri": None}, {"rw_uri": "", "ro_uri": "  "}])
+@pytest.mark.parametrize("immutable", [False, True])
+def test_child_when_it_has_no_caps_then_it_is_kept_as_of_an_unknown_kind(
+    immutable: bool, properties: dict[str, object]
+) -> None:
+    given = parse_one(immutable, **properties, metadata={"a": 1})
+    assert (given.target, given.metadata) == (UnknownChild(), {"a": 1})
+
+
 def test_children_when_a_listing_is_given_back_then_it_is_understood() -> None:
     children = {
         "a": Child(target=WRITE, metadata={"x": 1}),
         "b": Child(target=LIT),
         "c": Child(target=UnknownChild(write=b"lafs://w", read=b"ro.lafs://r")),
+        "d": Child(target=UnknownChild(), metadata={"deleted": True}),
     }
     body = json.dumps({name: describe_child(child) for name, child in children.items()}).encode()
     assert as_children(parse_children(body, immutable=False, may_be_empty=False)) == children

@@ -56,13 +56,13 @@ POST = {
 }
 OBJECT = {
     "GET": GET,
-    "HEAD": {"": Question(place="$file")},
+    "HEAD": {t: Question(more=question.more, place="$folder") for t, question in GET.items()},
     "PUT": {"": Question(body=b"other", place="$mutable"), "mkdir": Question()},
     "POST": POST,
 }
 CHILD = {
     "GET": {t: question if t == "rename-form" else Question(place="$folder/child") for t, question in GET.items()},
-    "HEAD": {"": Question(place="$folder/child")},
+    "HEAD": {t: Question(more=question.more, place="$folder/sub") for t, question in GET.items()},
     "PUT": {
         "": Question(201, body=b"new", place="$folder/$new"),
         "uri": Question(body=b"URI:LIT:krugkidfnzsa", place="$folder/$newer"),
@@ -73,6 +73,7 @@ CHILD = {
 }
 UNLINKED = {
     "GET": {"": Question(302, "uri=$bare")},
+    "HEAD": {"": Question(302, "uri=$bare")},
     "PUT": {"": Question(body=b"contents"), "mkdir": Question()},
     "POST": {
         "": Question(body=FORM, type=MULTIPART),
@@ -91,8 +92,13 @@ def shown(*ts: str, **options: object) -> Mapping[str, Mapping[str, Question]]:
     return {method: dict.fromkeys(ts or ("",), question) for method in ("GET", "HEAD")}
 
 
+def asked(*ts: str) -> Mapping[str, Mapping[str, Question]]:
+    """GET and HEAD of a page, and POST as GET."""
+    return {**shown(*ts), "POST": dict.fromkeys(ts, Question())}
+
+
 QUESTIONS: Mapping[str, Mapping[str, Mapping[str, Question]]] = {
-    "/": shown("", "json"),
+    "/": {**asked("", "json"), "OPTIONS": dict.fromkeys(("", "json"), Question())},
     "/uri": UNLINKED,
     "/cap": UNLINKED,
     "/uri/{cap}": OBJECT,
@@ -105,19 +111,22 @@ QUESTIONS: Mapping[str, Mapping[str, Mapping[str, Question]]] = {
     "/named/{cap}/{name}": NAMED,
     "/operations/{handle}": {
         **shown("", "status", more="output=json", place="check"),
-        "POST": {"cancel": Question(more="output=json", place="size")},
+        "POST": {
+            **dict.fromkeys(("", "status"), Question(more="output=json", place="check")),
+            "cancel": Question(more="output=json", place="size"),
+        },
     },
     "/operations/{handle}/{index}": {
         method: {"": Question(more="output=json", place="check/$index")} for method in ("GET", "HEAD", "POST")
     },
-    "/status": {**shown("", "json"), "POST": {"": Question(), "json": Question()}},
+    "/status": asked("", "json"),
     "/status/events": shown(),
     "/status/{operation}": shown("", "json", place="up-0"),
     "/status/{operation}/event_json": shown(place="down-0"),
-    "/statistics": shown("", "json", "openmetrics"),
+    "/statistics": asked("", "json", "openmetrics"),
     "/metrics": shown(),
-    "/storage": {method: {"": Question(), "json": Question(404)} for method in ("GET", "HEAD")},
-    "/helper_status": shown("", "json"),
+    "/storage": {method: {"": Question(), "json": Question(404)} for method in ("GET", "HEAD", "POST")},
+    "/helper_status": asked("", "json"),
     "/healthz": shown(),
     "/readyz": shown(status=503),
     "/openapi.json": shown(),

@@ -219,6 +219,7 @@ async def test_upload_when_by_a_form_then_its_name_and_what_is_there_decide(tmp_
         for fields, name in [
             ({"t": "upload", "file": ("e\u0301.txt", b"one")}, "\u00e9.txt"),
             ({"t": "upload", "name": " given ", "file": ("x", b"two")}, "given"),
+            ({"t": "upload", "name": "", "file": ("its own", b"three")}, "its own"),
         ]:
             assert (await web.post_form(folder, fields)).status == 200  # type: ignore[arg-type]
             assert (await web.get(f"{folder}/{quote(name)}")).status == 200
@@ -229,7 +230,7 @@ async def test_upload_when_by_a_form_then_its_name_and_what_is_there_decide(tmp_
         assert (await web.post_form(f"{folder}?t=upload&name=+", {"file": ("x", b"")})).status == 400
         sent = await web.post_form(f"{folder}?t=upload&when_done=/there", {"file": ("z", b"zz")})
         assert (sent.status, sent.headers["location"]) == (302, "/there")
-        assert sorted(await listing(web, folder)) == ["given", "sub", "z", "\u00e9.txt"]
+        assert sorted(await listing(web, folder)) == ["given", "its own", "sub", "z", "\u00e9.txt"]
 
 
 async def test_directory_when_only_read_then_nothing_changes_and_no_write_cap_is_told(tmp_path: Path) -> None:

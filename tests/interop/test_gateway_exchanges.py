@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interop import exchanges_directories, exchanges_files, exchanges_operations, exchanges_writes
+from tests.interop import (
+    exchanges_directories,
+    exchanges_files,
+    exchanges_operations,
+    exchanges_programs,
+    exchanges_writes,
+)
 from tests.interop.exchange_differences import DIFFERENCES, LEFT_DIFFERENTLY, Difference, is_expected
 from tests.interop.gateways import Gateways, ask
 from tests.support.exchanges import Exchange, differences, fields
@@ -20,6 +26,7 @@ GROUPS = {
     "writes": exchanges_writes.EXCHANGES,
     "directories": exchanges_directories.EXCHANGES,
     "operations": exchanges_operations.EXCHANGES,
+    "programs": exchanges_programs.EXCHANGES,
 }
 EXCHANGES = [(group, exchange) for group, exchanges in GROUPS.items() for exchange in exchanges]
 

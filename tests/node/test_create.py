@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import configparser
+import os
 import stat
 from pathlib import Path
 
@@ -77,3 +79,15 @@ def test_furl_that_is_none_is_refused_and_not_shown(tmp_path: Path) -> None:
 def test_value_with_a_line_break_cannot_add_a_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="line break"):
         create_introducer(tmp_path / "i", LISTENING, nickname="a\ntub.port = 1")
+
+
+def test_new_node_has_its_settings_where_programs_for_1_20_look_for_them(tmp_path: Path) -> None:
+    create_client(tmp_path / "c", NewClient(introducer_furl=FURL, happy=3, needed=2))
+    create_storage(tmp_path / "s", NewStorage(listening=LISTENING))
+    create_introducer(tmp_path / "i", LISTENING)
+    for name in ("c", "s", "i"):
+        assert os.readlink(tmp_path / name / "tahoe.cfg") == "grid.cfg"
+    parser = configparser.ConfigParser()
+    parser.read(tmp_path / "c" / "tahoe.cfg")
+    assert parser["client"]["shares.happy"] == "3"
+    assert "durability" not in (tmp_path / "s" / "tahoe.cfg").read_text()

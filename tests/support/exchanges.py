@@ -66,13 +66,16 @@ class Exchange:
     shape: Shape = "text"
     hangs: bool = False
     """Whether 1.20 never answers."""
+    version: str = "HTTP/1.1"
+    """HTTP/1.0 comes without a Host."""
 
     def octets(self, caps: Mapping[str, str]) -> bytes:
         """The request on the wire."""
         quoted = {name: urllib.parse.quote(cap, safe="") for name, cap in caps.items()}
         target = Template(self.target).substitute(quoted)
         body = self.body if isinstance(self.body, bytes) else Template(self.body).substitute(caps).encode()
-        lines = [f"{self.method} {target} HTTP/1.1", "Host: 127.0.0.1", "Connection: close"]
+        lines = [f"{self.method} {target} {self.version}", "Connection: close"]
+        lines += ["Host: 127.0.0.1"] if self.version == "HTTP/1.1" else []
         lines += [f"{name}: {Template(value).substitute(caps)}" for name, value in self.headers.items()]
         if self.type:
             lines.append(f"Content-Type: {self.type}")

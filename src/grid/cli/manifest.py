@@ -56,7 +56,8 @@ async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool) -
         if raw:
             click.echo(json.dumps(unit))
         elif field is None:
-            click.echo(f"{unit['cap']} {plain('/'.join(visited.path))}")
+            if unit["cap"] is not None:
+                click.echo(f"{unit['cap']} {plain('/'.join(visited.path))}")
         elif unit[field]:
             click.echo(unit[field])
     if raw:

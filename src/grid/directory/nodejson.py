@@ -32,7 +32,7 @@ def describe_file(child: Child, size: int | None, *, by_path: bool) -> list[obje
         properties.pop("metadata", None)
     if isinstance(child.target, UnknownChild) and child.target.write:
         properties["mutable"] = True
-    elif isinstance(child.target, UnknownChild) and (child.target.read or b"").startswith(b"imm."):
+    elif isinstance(child.target, UnknownChild) and _is_known_immutable(child.target):
         properties["mutable"] = False
     return [described[0], properties]
 
@@ -59,8 +59,8 @@ def describe_child(child: Child) -> list[object]:
 
 
 def describe_unit(path: tuple[str, ...], target: Target, cap: str | None) -> Json:
-    """A line of a stream over a tree."""
-    unit: Json = {"path": list(path), "cap": cap or "", "type": "unknown"}
+    """A line of a stream over a tree. cap: None for an unknown child without any, as 1.20 says it."""
+    unit: Json = {"path": list(path), "cap": cap, "type": "unknown"}
     unit |= {"verifycap": "", "repaircap": "", "storage-index": ""}
     if isinstance(target, UnknownChild):
         return unit
@@ -95,6 +95,11 @@ def _caps(cap: KnownCap) -> Json:
     if verify is not None:
         found["verify_uri"] = verify.to_string()
     return found
+
+
+def _is_known_immutable(child: UnknownChild) -> bool:
+    """Whether its cap says so, or there is none, and nothing that could change."""
+    return child.read.startswith(b"imm.") if child.read is not None else child.error is None
 
 
 def _unknown_caps(child: UnknownChild) -> Json:

@@ -209,7 +209,9 @@ class IntroducerClient:
             log.error("the connection to {where} ended on a defect: {error!r}", where=self._where, error=error)
 
     def _set_state(self, state: ConnectionState, detail: str = "") -> None:
-        self._status = ConnectionStatus(state=state, since=self._clock.unix_time(), detail=detail)
+        hints = self._settings.furl.hints if state is ConnectionState.CONNECTED else ()
+        place = hints[0] if hints else ""
+        self._status = ConnectionStatus(state=state, since=self._clock.unix_time(), detail=detail, place=place)
 
 
 @implementer(RISubscriber)  # type: ignore[misc]

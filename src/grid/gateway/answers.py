@@ -117,6 +117,8 @@ def keeping(answer: AnyAnswer) -> Headers:
 def fault_answer(fault: HttpFault) -> Answer:
     """What a client is told of a fault."""
     message = str(fault)
+    if fault.known_as:
+        message += ("\n" if fault.shape == "plain" else " ") + fault.known_as
     if fault.shape == "json":
         return Answer(fault.status, "text/html", json.dumps({"error": message}).encode("ascii"), fault.headers)
     if fault.shape == "page":

@@ -91,7 +91,7 @@ _OPERATION: Schema = _object(
 _VALUES = _map(_or_null(_NUMBER))
 _UNIT = {
     "path": _NAMES,
-    "cap": _STRING,
+    "cap": {"type": ["string", "null"]},
     "type": {"enum": ["directory", "file", "unknown"]},
     "verifycap": _STRING,
     "repaircap": _STRING,

@@ -86,7 +86,7 @@ def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
             path=path,
             methods=("HEAD",),
             summary=f"What GET says of {what}",
-            actions=(apiactions.GET_OBJECT[0],),
+            actions=apiactions.GET_OBJECT,
             arguments=("filename", "save"),
         ),
         Endpoint(
@@ -116,7 +116,7 @@ def _unlinked(path: str) -> list[Endpoint]:
     return [
         Endpoint(
             path=path,
-            methods=("GET",),
+            methods=("GET", "HEAD"),
             summary="Go to a capability (uri=)",
             actions=shown("Where it is", statuses="302"),
             arguments=("uri", "filename", "save"),
@@ -135,7 +135,7 @@ def _unlinked(path: str) -> list[Endpoint]:
             summary="Make an object that is in no directory",
             actions=apiactions.POST_UNLINKED,
             arguments=("when_done", "redirect_to_result", *_NEW),
-            bodies=(_FORM, JSON),
+            bodies=(_FORM, _URLENCODED, JSON),
         ),
     ]
 
@@ -164,6 +164,14 @@ def _shown(path: str, summary: str, actions: tuple[Action, ...], tag: str = "nod
     return Endpoint(path=path, methods=("GET", "HEAD"), summary=summary, actions=actions, tag=tag)
 
 
+def _asked(path: str, summary: str, actions: tuple[Action, ...], *more: str) -> list[Endpoint]:
+    """What POST answers as GET does, and whatever other methods."""
+    post = Endpoint(
+        path=path, methods=("POST", *more), summary="The same", tag="node", actions=actions, bodies=(_FORM, _URLENCODED)
+    )
+    return [_shown(path, summary, actions), post]
+
+
 def _operations() -> list[Endpoint]:
     path, tag = "/operations/{handle}", "operations"
     return [
@@ -178,9 +186,9 @@ def _operations() -> list[Endpoint]:
         Endpoint(
             path=path,
             methods=("POST",),
-            summary="End an operation",
+            summary="End an operation, or ask how it stands",
             tag=tag,
-            actions=apiactions.END_OPERATION,
+            actions=(*apiactions.GET_OPERATION, *apiactions.END_OPERATION),
             arguments=("output",),
             bodies=(_FORM,),
         ),
@@ -196,7 +204,7 @@ def _operations() -> list[Endpoint]:
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    _shown("/", "The node, its introducers and servers", page_and_json("NodeState", JSON)),
+    *_asked("/", "The node, its introducers and servers", page_and_json("NodeState", JSON), "OPTIONS"),
     *_unlinked("/uri"),
     *_unlinked("/cap"),
     *_object("/uri/{cap}", "an object", is_child=False),
@@ -208,11 +216,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *_named("/named/{cap}"),
     *_named("/named/{cap}/{name}"),
     *_operations(),
-    _shown("/status", "Operations under way and recent", page_and_json("StatusList", JSON)),
-    Endpoint(
-        path="/status", methods=("POST",), summary="The same", tag="node", actions=page_and_json("StatusList", JSON),
-        bodies=(_FORM,),
-    ),
+    *_asked("/status", "Operations under way and recent", page_and_json("StatusList", JSON)),
     _shown("/status/events", "Operations as they come on", shown("Server-sent events", "text/event-stream")),
     _shown("/status/{operation}", "One operation", page_and_json("OperationStatus", JSON, statuses="200 404")),
     _shown(
@@ -220,14 +224,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "What happened inside a download",
         shown("Its events", TEXT, statuses="200 404", json="DownloadEvents"),
     ),
-    _shown(
+    *_asked(
         "/statistics",
         "Counters and statistics",
         (*page_and_json("Statistics"), Action("openmetrics", "For scrapers", ("application/openmetrics-text",))),
     ),
     _shown("/metrics", "For Prometheus", shown("Samples", TEXT)),
-    _shown("/storage", "The storage server of this node", page_and_json("StorageState", missing="404")),
-    _shown("/helper_status", "The upload helper of this node", page_and_json("HelperState")),
+    *_asked("/storage", "The storage server of this node", page_and_json("StorageState", missing="404")),
+    *_asked("/helper_status", "The upload helper of this node", page_and_json("HelperState")),
     _shown("/healthz", "Whether the gateway answers", shown("It does", JSON, json="Alive")),
     _shown(
         "/readyz",

@@ -35,12 +35,20 @@ class Arguments:
         return name in self._values
 
     def text(self, name: str, default: str | None = None) -> str | None:
-        """The value as it came."""
-        return self._values.get(name, default)
+        """The value; BadRequest if it is not UTF-8."""
+        value = self._values.get(name, default)
+        if value is not None and not _is_text(value):
+            raise BadRequest(f"{name}= is not UTF-8")
+        return value
+
+    def shown(self, name: str) -> str | None:
+        """The value, with replacement characters for what is not UTF-8 in it."""
+        value = self._values.get(name)
+        return None if value is None else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
     def required(self, name: str) -> str:
         """The value; BadRequest if there is none."""
-        value = self._values.get(name)
+        value = self.text(name)
         if value is None:
             raise BadRequest(f"{name}= is missing")
         return value
@@ -106,7 +114,10 @@ class Arguments:
 
 
 def parse_query(raw: bytes) -> list[tuple[str, str]]:
-    """The pairs of a query or of a form of type x-www-form-urlencoded; BadRequest."""
+    """The pairs of a query or of a form of type x-www-form-urlencoded; BadRequest if there are too many.
+
+    What is not UTF-8 in them is kept as surrogates: only who uses such a value needs to refuse it.
+    """
     if not raw:
         return []
     parts = raw.split(b"&", MAX_ARGUMENTS + 1)
@@ -121,7 +132,8 @@ def parse_query(raw: bytes) -> list[tuple[str, str]]:
 
 
 def _decode(raw: bytes) -> str:
-    try:
-        return unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8")
-    except UnicodeDecodeError:
-        raise BadRequest("an argument is not UTF-8") from None
+    return unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8", "surrogateescape")
+
+
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in value)

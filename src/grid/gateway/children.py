@@ -59,7 +59,10 @@ def as_children(children: Mapping[str, GivenChild]) -> dict[str, Child]:
 
 
 def settle_target(write: bytes | None, read: bytes | None, *, immutable: bool) -> Target:
-    """What a pair of capabilities is linked as; CapError. A write capability in the read slot loses its authority."""
+    """What a pair of capabilities is linked as; CapError. A write capability in the read slot loses its authority.
+
+    Neither makes a child of an unknown kind that holds none: magic-folder records deletions so.
+    """
     cap = parse_cap(write or read or b"", deep_immutable=immutable)
     if not isinstance(cap, UnknownCap):
         if cap.authority == "verify":
@@ -87,8 +90,6 @@ def _parse_child(name: str, entry: object, immutable: bool) -> GivenChild:
         raise FormatError(f"{name!r}: a child is a list of a type and an object with properties")
     properties = entry[1]
     write, read = _slot(name, properties, "rw_uri"), _slot(name, properties, "ro_uri")
-    if write is None and read is None:
-        raise FormatError(f"{name!r} has neither rw_uri nor ro_uri")
     metadata = properties.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
         raise FormatError(f"{name!r}: metadata is a JSON object")

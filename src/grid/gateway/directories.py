@@ -23,6 +23,16 @@ from grid.gateway.mkdir import make_named, read_children, require_writable
 from grid.gateway.place import Place
 from grid.gateway.treepath import find_target_directory, list_children, lost
 
+_HEADED = {
+    "": HTML,
+    "json": "text/plain",
+    "uri": "text/plain",
+    "readonly-uri": "text/plain",
+    "info": HTML,
+    "rename-form": HTML,
+}
+"""The types of what HEAD promises of a directory, by `t`: nothing is read for it."""
+
 UNNAMED_UPLOAD = "unknown-filename"
 """The name of an upload that comes without one."""
 
@@ -30,14 +40,14 @@ UNNAMED_UPLOAD = "unknown-filename"
 async def get_directory(exchange: Exchange, cap: DirectoryCap, *, by_path: bool) -> AnyAnswer:
     """What a GET or a HEAD of a directory answers. by_path: whether it was found in another directory."""
     view = exchange.arguments.t
-    if exchange.method == "HEAD" and view:
-        raise BadRequest("HEAD takes no t=")
+    if exchange.method == "HEAD" and view not in _HEADED:
+        raise BadRequest(f"HEAD of a directory: t={view!r} is not known")
     if view in ("", "json", "info"):
         exchange.gateway.require_allowed(cap)
     tag = entity_tag(cap, view, by_path=by_path)
     headers = (("ETag", tag),) if tag is not None else ()
     if exchange.method == "HEAD":
-        return Answer(200, HTML, headers=headers)
+        return Answer(200, _HEADED[view], headers=headers)
     if is_held(exchange.headers.get("if-none-match"), tag):
         return Answer(304, "", headers=headers)
     answer = await _view(exchange, cap, view)
@@ -109,7 +119,7 @@ async def _upload(exchange: Exchange, directory: Directory) -> Answer:
 
 async def _upload_name(exchange: Exchange) -> str:
     given = exchange.arguments.text("name")
-    if given is None:
+    if not given:
         given = (await exchange.form()).file_name or UNNAMED_UPLOAD
     return _one_name(given, "name")
 
@@ -117,6 +127,8 @@ async def _upload_name(exchange: Exchange) -> str:
 async def _link(exchange: Exchange, directory: Directory) -> Answer:
     arguments = exchange.arguments
     name, text = arguments.required("name"), arguments.required("uri").strip()
+    if not name:
+        raise BadRequest("name= is empty")
     target = parse_target(text.encode("utf-8"))
     await directory.edit([SetChild(name, target, overwrite=arguments.replace())])
     return text_answer(text)

@@ -49,7 +49,7 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
     if view == "info":
         if not isinstance(child.target, UnknownChild):
             exchange.gateway.require_allowed(child.target)
-        return info_page(child, await _size_if_known(exchange, child), exchange.arguments.text("filename") or name)
+        return info_page(child, await _size_if_known(exchange, child), exchange.arguments.shown("filename") or name)
     target = child.target
     if isinstance(target, UnknownChild) or target.authority == "verify":
         raise BadRequest("this capability can be asked for t=json and t=info only: nothing can be read with it")
@@ -146,7 +146,7 @@ async def _contents(exchange: Exchange, cap: KnownCap, name: str, tag: str | Non
 
 def _named_headers(exchange: Exchange, name: str) -> tuple[str, Headers]:
     """The type, and the headers that do not depend on the size."""
-    given = exchange.arguments.text("filename") or name or UNNAMED
+    given = exchange.arguments.shown("filename") or name or UNNAMED
     found = content_type(given)
     headers: Headers = (("Accept-Ranges", "bytes"), *UNTRUSTED)
     if found.encoding is not None:

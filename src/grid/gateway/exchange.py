@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from grid.gateway.gateway import Gateway
 
 
+TAKES_CHILDREN = frozenset({"mkdir-with-children", "mkdir-immutable", "set_children", "set-children"})
+"""The values of `t` whose body describes children as JSON."""
+
+
 class Headers:
     """Header fields by their names in any case; of several of one name the first."""
 
@@ -49,8 +53,12 @@ class Exchange:
 
     @property
     def is_form(self) -> bool:
-        """Whether the body is a form; for POST only."""
-        return self.method == "POST" and is_form(self.body.content_type)
+        """Whether the body is a form; for POST only. What describes children is JSON, whatever its type says: programs
+        that leave the type to their HTTP library send it labelled as a form. [spec webapi 5.4]
+        """
+        if self.method != "POST" or not is_form(self.body.content_type):
+            return False
+        return next((value.strip() for name, value in self.arguments.query if name == "t"), "") not in TAKES_CHILDREN
 
     async def form(self) -> Form:
         """The body as a form, its fields added to the arguments; an empty one if the body is none. Kept for this request."""
@@ -70,10 +78,13 @@ class Exchange:
 
 
 def split_path(raw: bytes) -> tuple[str, ...]:
-    """The segments of a raw path, each decoded after the split; BadRequest if one is not UTF-8. [spec webapi 1.2]"""
+    """The segments of a raw path, each decoded after the split; BadRequest if one is not UTF-8. [spec webapi 1, 1.2]
+
+    Empty segments at the beginning do not count: programs append `/uri/...` to a `node.url` that ends with a slash.
+    """
     if not raw.startswith(b"/"):
         raise BadRequest("the path does not begin with a slash")
     try:
-        return tuple(unquote_to_bytes(segment).decode("utf-8") for segment in raw[1:].split(b"/"))
+        return tuple(unquote_to_bytes(segment).decode("utf-8") for segment in raw.lstrip(b"/").split(b"/"))
     except UnicodeDecodeError:
         raise BadRequest("a segment of the path is not UTF-8") from None

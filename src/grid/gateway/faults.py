@@ -47,10 +47,12 @@ class HttpFault(GridError):
 
     status = 500
 
-    def __init__(self, message: str, *, shape: Shape = "plain", headers: Headers = ()) -> None:
+    def __init__(self, message: str, *, shape: Shape = "plain", headers: Headers = (), known_as: str = "") -> None:
+        """known_as: what 1.20 calls the error, for programs that look for its name; a line of its own."""
         super().__init__(without_secrets(message))
         self.shape: Shape = shape
         self.headers = headers
+        self.known_as = known_as
 
 
 class BadRequest(HttpFault):
@@ -166,7 +168,9 @@ def fault_of(error: GridError, *, shape: Shape = "plain") -> HttpFault:
             return ServiceUnavailable(f"{name}: {error}", shape=shape)
         case NoSuchChildError():
             return NotFound(f"No such child: {error.name}", shape="page")
-        case ExistingChildError() | ChildOfWrongTypeError() | ConflictError() | MustForceRepairError():
+        case ConflictError():
+            return Conflict(str(error), shape=shape, known_as="UncoordinatedWriteError")
+        case ExistingChildError() | ChildOfWrongTypeError() | MustForceRepairError():
             return Conflict(str(error), shape=shape)
         case NotWriteableError() | AuthorityError():
             return Forbidden(f"NotWriteableError: {error}", shape=shape)

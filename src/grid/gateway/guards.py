@@ -42,9 +42,14 @@ _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"same-origin", "none"})
 
 
-def check_host(headers: Headers, hosts: AllowedHosts | None) -> str:
-    """The Host as it came; MisdirectedRequest if it is none of these (None: any), BadRequest if it is no host at all."""
+def check_host(headers: Headers, hosts: AllowedHosts | None, own: str | None = None) -> str:
+    """The Host as it came; MisdirectedRequest if it is none of these (None: any), BadRequest if it is no host at all.
+
+    own: what stands for a Host that is absent, None where that is a mistake. No browser leaves it out.
+    """
     host = headers.get("host")
+    if host is None and own is not None:
+        return own
     if host is None or _HOST.fullmatch(host) is None:
         raise BadRequest("the request needs a Host header with a host in it")
     if hosts is not None and _name(host) not in hosts:

@@ -55,9 +55,9 @@ async def read_children(
     exchange: Exchange, *, immutable: bool = False, may_be_empty: bool = True
 ) -> dict[str, GivenChild]:
     """The children that the body describes; BadRequest, FormatError, CapError, PayloadTooLarge."""
+    if exchange.is_form:
+        raise BadRequest("children come as JSON; say t= in the URL, and not in the form")
     octets = await exchange.body.read_all(MAX_CHILDREN_BODY)
-    if exchange.is_form and exchange.body.received:
-        raise BadRequest("the children come as JSON, and not as a form")
     parse = partial(parse_children, octets, immutable=immutable, may_be_empty=may_be_empty)
     if len(octets) < POOLED_OCTETS:
         return parse()

@@ -63,7 +63,8 @@ class _Monitoring:
 
     async def statistics(self, exchange: Exchange) -> AnyAnswer:
         """`/statistics`."""
-        allow(exchange, "GET", "HEAD")
+        allow(exchange, "GET", "HEAD", "POST")
+        await exchange.form()
         values = await self._values()
         match exchange.arguments.t.lower():
             case "json":
@@ -82,7 +83,8 @@ class _Monitoring:
 
     async def storage(self, exchange: Exchange) -> AnyAnswer:
         """`/storage`."""
-        allow(exchange, "GET", "HEAD")
+        allow(exchange, "GET", "HEAD", "POST")
+        await exchange.form()
         storage, is_for_programs = self._gateway.storage, exchange.arguments.t.lower() == "json"
         if storage is None:
             if is_for_programs:
@@ -96,7 +98,8 @@ class _Monitoring:
 
     async def helper_status(self, exchange: Exchange) -> AnyAnswer:
         """`/helper_status`: this node helps nobody with uploads."""
-        allow(exchange, "GET", "HEAD")
+        allow(exchange, "GET", "HEAD", "POST")
+        await exchange.form()
         if exchange.arguments.t.lower() == "json":
             return json_answer({})
         return page(render_plain("Upload helper", "No upload helper runs in this node.", None))

@@ -64,8 +64,8 @@ async def operations(exchange: Exchange) -> AnyAnswer:
         raise NotFound("there is no such page", shape="page")
     if rest and rest[0]:
         return _one_object(exchange, work, rest[0])
-    is_cancelling = exchange.method == "POST"
-    if arguments.t not in (("cancel",) if is_cancelling else ("", "status")):
+    is_cancelling = exchange.method == "POST" and arguments.t == "cancel"
+    if not is_cancelling and arguments.t not in ("", "status"):
         raise BadRequest("operations are asked for t=status, and told t=cancel by POST")
     output = output_of(arguments, "text")
     if is_cancelling:

@@ -200,7 +200,7 @@ class GatewayRequest(http.Request):
         method = self.method.decode("latin-1")
         if len(self.requestHeaders.getRawHeaders(b"host") or ()) > 1:
             raise BadRequest("the request has more than one Host header")
-        host = check_host(headers, self.factory.gateway.settings.hosts)
+        host = check_host(headers, self.factory.gateway.settings.hosts, self._own_address)
         check_origin(method, headers, host)
         self.channel.place.stand(Standing.ACTIVE)
         arguments = Arguments(parse_query(raw_query))
@@ -219,6 +219,17 @@ class GatewayRequest(http.Request):
             raw_query=raw_query.decode("latin-1"),
             peer=str(getattr(self.channel.getPeer(), "host", "")),
         )
+
+    @property
+    def _own_address(self) -> str | None:
+        """What the client connected to, where HTTP does not ask it to say so: HTTP/1.0 has no Host. [RFC 9112 3.2]"""
+        if self.clientproto != b"HTTP/1.0":
+            return None
+        address = self.getHost()
+        host = getattr(address, "host", "")
+        if not host:
+            return "localhost"
+        return f"[{host}]:{address.port}" if ":" in host else f"{host}:{address.port}"
 
     async def _send(self, answer: AnyAnswer) -> None:
         if self._disconnected:

@@ -38,9 +38,10 @@ class Routes:
 
     async def dispatch(self, exchange: Exchange) -> AnyAnswer:
         """The handler's answer; NotFound if there is none, NotImplementedHere for a method that nothing knows."""
-        if exchange.method not in KNOWN_METHODS:
-            raise NotImplementedHere("the method is not known here")
         segment = exchange.segments[0]
+        # Load balancers ask for the options of the root to know whether the gateway is alive.
+        if exchange.method not in KNOWN_METHODS and (exchange.method, segment) != ("OPTIONS", ""):
+            raise NotImplementedHere("the method is not known here")
         handler = self._handlers.get(segment) or self._former.get(segment)
         if handler is None:
             raise NotFound("there is no such page", shape="page")

@@ -5,6 +5,7 @@ Everything below `/uri/$CAP` begins with a walk, and is somebody else's.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping
 from urllib.parse import quote, urlencode
 
@@ -27,7 +28,9 @@ def routes(below: Handler, make_directory: Handler) -> Mapping[str, Handler]:
     """Handlers by first segment. below: of `/uri/$CAP[/PATH]`. make_directory: of `/uri?t=mkdir` and its kin."""
 
     async def uri(exchange: Exchange) -> AnyAnswer:
-        if any(exchange.segments[1:]):
+        if exchange.segments[1:2] == ("",):
+            return _without_empty_segments(exchange)
+        if exchange.segments[1:]:
             return await below(exchange)
         return await unlinked(exchange, make_directory)
 
@@ -35,12 +38,10 @@ def routes(below: Handler, make_directory: Handler) -> Mapping[str, Handler]:
 
 
 async def unlinked(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
-    """A request for `/uri` or `/cap` without a capability in its path, or with an empty one."""
+    """A request for `/uri` or `/cap` without a capability in its path."""
     match exchange.method:
-        case "GET":
+        case "GET" | "HEAD":
             return _find(exchange)
-        case "PUT" | "POST" if exchange.segments[1:]:
-            raise BadRequest("there is no capability between the slashes")
         case "PUT":
             return await _put(exchange, make_directory)
         case "POST":
@@ -48,15 +49,21 @@ async def unlinked(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
     raise NotImplementedHere("the method is not known here")
 
 
+def _without_empty_segments(exchange: Exchange) -> AnyAnswer:
+    """The way to the same address without the empty segments behind `/uri`, whatever the method. [spec webapi 1]"""
+    first, _, rest = exchange.raw_path.lstrip("/").partition("/")
+    path = "/".join(["", first, *(part for part in (rest.lstrip("/"),) if part)])
+    query = f"?{exchange.raw_query}" if exchange.raw_query else ""
+    return redirect(quote(path + query, safe=string.punctuation, encoding="latin-1"))
+
+
 def _find(exchange: Exchange) -> AnyAnswer:
     """The way from a capability in an argument to where it is in the path."""
     text = exchange.arguments.required("uri").strip()
     if isinstance(parse_cap(text), UnknownCap):
         raise BadRequest("uri= is no capability of a known kind")
-    if exchange.segments[1:]:
-        return redirect(f"{exchange.origin}/uri?{urlencode(exchange.arguments.query)}")
     others = [(name, value) for name, value in exchange.arguments.query if name != "uri"]
-    query = f"?{urlencode(others)}" if others else ""
+    query = f"?{urlencode(others, errors='surrogateescape')}" if others else ""
     return redirect(f"{exchange.origin}/uri/{quote(text, safe='')}{query}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from grid.gateway.answers import Answer, AnyAnswer, modern_json, page, redirect
+from grid.gateway.answers import Answer, AnyAnswer, modern_json, page
 from grid.gateway.exchange import Exchange
 from grid.gateway.faults import BadRequest, NotFound
 from grid.gateway.gateway import Gateway
@@ -22,7 +22,8 @@ def routes(gateway: Gateway) -> Mapping[str, Handler]:
     """The root, `/servers` and `/assets`."""
 
     async def root(exchange: Exchange) -> AnyAnswer:
-        allow(exchange, "GET", "HEAD")
+        allow(exchange, "GET", "HEAD", "POST", "OPTIONS")
+        await exchange.form()
         t = exchange.arguments.t
         if t.lower() == "json":
             return modern_json(describe_node(gateway))
@@ -55,40 +56,45 @@ def pages(gateway: Gateway) -> Mapping[str, Handler]:
 
 
 def former_addresses() -> Mapping[str, Handler]:
-    """Where the pages of 1.20 have their style and pictures: they lead to those of these pages."""
+    """Where the pages of 1.20 have their style and pictures: there are those of these pages."""
 
     async def style(exchange: Exchange) -> AnyAnswer:
-        return _moved(exchange, "grid.css")
+        return _former(exchange, "grid.css")
 
     async def picture(exchange: Exchange) -> AnyAnswer:
-        return _moved(exchange, "grid.png")
+        return _former(exchange, "grid.png")
 
     return {"tahoe.css": style, "css": style, "icon.png": picture, "favicon.ico": picture, "img": picture}
 
 
-def _moved(exchange: Exchange, name: str) -> AnyAnswer:
-    """Where the asset of that name is; NotFound for an address of another kind, as a folder or a script."""
+def _former(exchange: Exchange, name: str) -> AnyAnswer:
+    """The asset of that name; NotFound for an address of another kind, as a folder or a script."""
     allow(exchange, "GET", "HEAD")
     kind = exchange.segments[-1].rpartition(".")[2].lower()
     wanted = ("css",) if name.endswith(".css") else ("png", "ico", "svg", "gif")
     in_folder = exchange.segments[0] in ("css", "img")
     if len(exchange.segments) != 1 + in_folder or kind not in wanted:
         raise NotFound("there is no such page", shape="page")
-    return redirect(assets.asset_path(name))
+    return _asset(exchange, name, "no-cache")
 
 
 async def asset(exchange: Exchange) -> AnyAnswer:
     """A style sheet, a script or a picture; for ever the same at the same address."""
     allow(exchange, "GET", "HEAD")
-    name = exchange.segments[-1]
+    if len(exchange.segments) != 3:
+        raise NotFound("there is no such page", shape="page")
+    is_current = exchange.segments[1] == assets.version()
+    return _asset(exchange, exchange.segments[-1], _FOR_EVER if is_current else "no-cache")
+
+
+def _asset(exchange: Exchange, name: str, caching: str) -> AnyAnswer:
     found = assets.contents().get(name)
-    if found is None or len(exchange.segments) != 3:
+    if found is None:
         raise NotFound("there is no such page", shape="page")
     kind, octets = found
     tag = f'"{assets.version()}"'
-    is_current = exchange.segments[1] == assets.version()
     headers = (
-        ("Cache-Control", _FOR_EVER if is_current else "no-cache"),
+        ("Cache-Control", caching),
         ("ETag", tag),
         ("X-Content-Type-Options", "nosniff"),
     )

@@ -1,6 +1,6 @@
 """Makes node directories: grid.cfg, the marker of the node's kind, and the private directory.
 
-Keys and secrets are made when the node first starts. An existing node is never touched. [spec cli 4.1]
+tahoe.cfg is a link to grid.cfg: programs for 1.20's nodes read their settings there, and one file cannot disagree with itself. Keys and secrets are made when the node first starts. An existing node is never touched. [spec cli 4.1]
 """
 
 from __future__ import annotations
@@ -60,7 +60,11 @@ def create_introducer(path: Path, listening: Listening, nickname: str = "") -> N
 def create_storage(path: Path, new: NewStorage) -> None:
     """Make a storage node's directory; ConfigError if the place is taken or a value cannot be used."""
     lines = [*_node_section(new.nickname, new.listening), "", "[storage]", "enabled = true"]
-    lines += [f"reserved_space = {_escape(new.reserved_space)}", f"durability = {_escape(new.durability)}"]
+    lines.append(f"reserved_space = {_escape(new.reserved_space)}")
+    if new.durability != "full":
+        lines.append(
+            f"durability = {_escape(new.durability)}"
+        )  # 1.20 runs no node whose file has keys it does not know.
     if new.directory:
         lines.append(f"storage_dir = {_escape(new.directory)}")
     _create(path, "client", lines, new.introducer_furl)
@@ -114,5 +118,6 @@ def _create(path: Path, kind: str, lines: list[str], introducer_furl: str) -> No
             path / f"grid-{kind}.tac", b"# The name of this file says what kind of node this is.\n", PUBLIC_MODE
         )
         write_atomically(path / "grid.cfg", text.encode("utf-8"), PUBLIC_MODE)
+        (path / "tahoe.cfg").symlink_to("grid.cfg")
     except OSError as problem:
         raise ConfigError(f"{path}: cannot be made: {problem.strerror}") from None

@@ -94,11 +94,7 @@ class LiveClient:
 
     def introducers(self) -> Sequence[str]:
         """The state of the connection to each introducer, one line each."""
-        return [
-            f"{introducer.petname}: {introducer.status.state.value}"
-            + (f" ({one_line(introducer.status.detail)})" if introducer.status.detail else "")
-            for introducer in self._client.introducers
-        ]
+        return [introducer_line(introducer.petname, introducer.status) for introducer in self._client.introducers]
 
     def _view(self, entry: Any) -> ServerView:  # noqa: ANN401
         status, identity = entry.status, entry.identity
@@ -191,6 +187,13 @@ async def running_gateway(
             say(f"{len(factory.requests)} requests are under way: they have {gateway.settings.drain_s:.0f} s to end")
         await factory.drain(gateway.settings.drain_s)
         view.close()
+
+
+def introducer_line(petname: str, status: ConnectionStatus) -> str:
+    """What a connection to an introducer is told as: connected ones begin as with 1.20. [spec webapi 9.1]"""
+    if status.state is ConnectionState.CONNECTED:
+        return f"{_connected_line(status)} ({petname})"
+    return f"{petname}: {status.state.value}" + (f" ({one_line(status.detail)})" if status.detail else "")
 
 
 def _connected_line(status: ConnectionStatus) -> str:

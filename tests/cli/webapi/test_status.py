@@ -13,7 +13,7 @@ def test_state_of_either_gateway_says_who_is_connected() -> None:
         {"nodeid": "v0-a", "nickname": "a", "connection_status": "Trying to connect", "version": None},
         {"nodeid": "v0-c", "nickname": "c", "connection_status": "connected", "version": "y", "available_space": None},
     ]  # fmt: skip
-    statuses = ["Connected to tcp:h:2 via tcp", "home: connected", "Reconnecting in 3 s"]
+    statuses = ["Connected to tcp:h:2 via tcp", "Connected to tcp:h:3 via tcp (home)", "Reconnecting in 3 s"]
     found = parse_state({"introducers": {"statuses": statuses}, "servers": servers})
     assert found["introducers"] == [
         {"name": "1", "state": "connected", "detail": ""},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from grid.cli.webapi.connection import GatewayConnection
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from grid.cli.connection import Connection
 
 _CONNECTED = "connected"
+_NAMED = re.compile(r" via \S+ \(([^()]+)\)$")
 
 
 async def ask_gateway(connection: Connection) -> dict[str, object]:
@@ -36,12 +38,11 @@ def parse_state(told: object) -> dict[str, object]:
 
 def _introducer(number: int, status: object) -> dict[str, object]:
     text = _text(status)
-    # 1.20: `Connected to HINT via tcp`; Grid: `NAME: connected`.
-    name, colon, rest = text.partition(": ")
-    is_named = bool(colon) and rest.lower().startswith(_CONNECTED)
-    is_connected = is_named or text.lower().startswith(_CONNECTED)
+    # 1.20: `Connected to HINT via tcp`; Grid: the same with ` (NAME)` behind it.
+    is_connected = text.lower().startswith(_CONNECTED)
+    named = _NAMED.search(text) if is_connected else None
     return {
-        "name": name if is_named else str(number + 1),
+        "name": named[1] if named else str(number + 1),
         "state": _CONNECTED if is_connected else "not connected",
         "detail": "" if is_connected else text,
     }
