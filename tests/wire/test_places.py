@@ -119,6 +119,7 @@ def test_same_address_when_hostile_and_honest_share_it_decides_by_what_they_show
         table.get("127.0.0.1")
         table.turn()
     honest = table.get("127.0.0.1")
+    table.turn()
     table.get("127.0.0.1")
     honest.stand(Standing.ACTIVE)
     for _ in range(100):
@@ -134,6 +135,13 @@ def test_burst_when_nobody_has_left_yet_is_cut_short() -> None:
     assert open_now <= table.places.most
     table.turn()
     assert table.come() is not None
+
+
+def test_burst_of_one_address_leaves_others_their_turn() -> None:
+    table = Table(64)
+    while table.come("10.0.0.1") is not None:
+        pass
+    assert table.come("10.0.0.2") is not None
 
 
 def test_connections_when_they_have_no_address_are_bounded_together() -> None:

@@ -34,6 +34,7 @@ from grid.node.redaction import one_line
 from grid.node.web_address import allowed_hosts, place_to_listen, url_of
 from grid.ports import ServerId, StorageServer, Timer
 from grid.runtime import Tasks, with_deadline
+from grid.wire.door import deepen_backlog
 from grid.wire.places import Places
 from grid.wire.status import ConnectionState, ConnectionStatus
 
@@ -166,7 +167,7 @@ async def running_gateway(
     factory = make_site(gateway, reactor, places)
     factory.is_below_tls = description.startswith("ssl:")
     try:
-        port = await serverFromString(reactor, description).listen(factory)
+        port = deepen_backlog(await serverFromString(reactor, description).listen(factory))
     except (ValueError, TypeError, KeyError) as problem:
         raise ConfigError(f"{where}: not a server endpoint, as 3456 is, or tcp:3456:interface=127.0.0.1") from problem
     except (OSError, OverflowError, CannotListenError, SSLError) as problem:

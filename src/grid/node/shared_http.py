@@ -10,6 +10,7 @@ from typing import Any
 from grid.errors import ConfigError
 from grid.node.directory import NodeDirectory
 from grid.ports import Clock, StorageServer
+from grid.wire.door import deepen_backlog
 from grid.wire.foolscap.negotiation import FoolscapEndpoint
 from grid.wire.foolscap.tub import node_certificate
 from grid.wire.http.announced import nurls_of
@@ -55,7 +56,8 @@ class SharedHttp:
         except (ValueError, TypeError, KeyError):
             raise ConfigError(f"{self._where}: not a server endpoint") from None
         try:
-            self._plain_port = await endpoint.listen(PlainFactory(self._offer.plain_connections, self._places))
+            listening = await endpoint.listen(PlainFactory(self._offer.plain_connections, self._places))
+            self._plain_port = deepen_backlog(listening)
         except (CannotListenError, OSError, OverflowError) as error:  # Overflow: there is no such port.
             raise ConfigError(f"{self._where}: cannot listen: {error}") from None
 

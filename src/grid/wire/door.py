@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from twisted.internet.protocol import Factory, Protocol
 
 from grid.wire.places import Place, Places
+
+BACKLOG = 1024
+"""Connections that the system accepts ahead of us. Past the 50 that are usual it drops new ones, whoever they are of, and their
+clients try again after a second."""
+
+T = TypeVar("T")
+
+
+def deepen_backlog(port: T) -> T:
+    """The port that listens, with room for a burst of connections."""
+    handle = getattr(port, "socket", None)
+    if handle is not None and getattr(port, "backlog", BACKLOG) < BACKLOG:
+        handle.listen(BACKLOG)
+    return port
 
 
 class Door(Factory):

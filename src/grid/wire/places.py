@@ -48,8 +48,7 @@ class Place:
         self._rooms: list[_Room] = []
         self._give_up: Callable[[], None] = _nothing
         self._waited_s: Callable[[], float] = _never
-        self._held_in: list[Places] = []
-        self._is_leaving = False
+        self._left: list[_Room] = []
 
     @property
     def waited_s(self) -> float:
@@ -72,37 +71,37 @@ class Place:
     def leave(self) -> None:
         """The connection has ended."""
         self._leave_rooms()
-        if self._is_leaving:
-            self._is_leaving = False
-            for places in self._held_in:
-                places.leaving_count -= 1
-        self._held_in = []
+        left, self._left = self._left, []
+        for room in left:
+            room.leaving_count -= 1
 
     def give_way(self) -> None:
         """Lose the place; until the connection has ended, it counts as leaving."""
-        self._leave_rooms()
-        self._is_leaving = True
-        for places in self._held_in:
-            places.leaving_count += 1
+        self._left = self._leave_rooms()
+        for room in self._left:
+            room.leaving_count += 1
         self._give_up()
 
-    def take(self, places: Places, rooms: list[_Room]) -> None:
+    def take(self, rooms: list[_Room]) -> None:
         """Hold a place in those rooms too."""
-        self._held_in.append(places)
         self._rooms += rooms
         for room in rooms:
             room.add(self)
 
-    def _leave_rooms(self) -> None:
+    def _leave_rooms(self) -> list[_Room]:
         rooms, self._rooms = self._rooms, []
         for room in rooms:
             room.discard(self)
+        return rooms
 
 
 class _Room:
     """Places with one bound on all of them and one on strangers; in each standing, in the order in which it was reached."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, slack: int) -> None:
+        """slack: how many may be on their way out at once."""
+        self._slack = slack
+        self.leaving_count = 0
         self._limit = max(2, limit)
         self._stranger_limit = max(1, limit // 2)
         self._stranger_floor = limit // 4
@@ -116,6 +115,11 @@ class _Room:
 
     def discard(self, place: Place) -> None:
         self._queues[place.standing].pop(place, None)
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether too many are on their way out: they are closed in the next turn, and a burst must not outrun that."""
+        return self.leaving_count >= self._slack
 
     @property
     def has_room(self) -> bool:
@@ -140,9 +144,9 @@ class Places:
 
     def __init__(self, limit: int = MAX_CONNECTIONS) -> None:
         self._limit = limit
-        self._all = _Room(limit)
+        self._slack = max(4, limit // 8)
+        self._all = _Room(limit, self._slack)
         self._of_address: dict[str, _Room] = {}
-        self.leaving_count = 0
 
     def __len__(self) -> int:
         return len(self._all)
@@ -153,8 +157,9 @@ class Places:
         return self._limit + self._slack
 
     @property
-    def _slack(self) -> int:
-        return max(4, self._limit // 8)
+    def leaving_count(self) -> int:
+        """Connections that have lost their places and are being closed."""
+        return self._all.leaving_count
 
     def enter(self, host: str | None) -> Place | None:
         """A place for a new connection from there; None: close it at once. host: None where there are no addresses."""
@@ -163,30 +168,31 @@ class Places:
 
     def admit(self, place: Place) -> bool:
         """Whether a connection, perhaps with a place elsewhere, gets one here, after another gave way if need be."""
-        # Those that give way are closed in the next turn; a burst of newcomers must not have as many open besides.
-        if self.leaving_count >= self._slack:
-            return False
         rooms = [self._room_of(place.address), self._all] if place.address is not None else [self._all]
+        if any(room.is_hurried for room in rooms):
+            return False
         for room in rooms:
             if not room.has_room:
                 other = room.first_to_go()
                 if other is None:
                     return False
                 other.give_way()
-        place.take(self, rooms)
+        place.take(rooms)
         return True
 
     def _room_of(self, address: str) -> _Room:
         room = self._of_address.get(address)
         if room is None:
             self._forget_empty()
-            room = self._of_address[address] = _Room(max(2, self._limit * 3 // 4))
+            room = self._of_address[address] = _Room(max(2, self._limit * 3 // 4), self._slack // 2)
         return room
 
     def _forget_empty(self) -> None:
         """Keep no more rooms than there are connections, about."""
         if len(self._of_address) > 2 * len(self._all) + 16:
-            self._of_address = {address: room for address, room in self._of_address.items() if len(room)}
+            self._of_address = {
+                address: room for address, room in self._of_address.items() if len(room) or room.leaving_count
+            }
 
 
 def address_of(host: str) -> str:

@@ -13,7 +13,7 @@ from twisted.internet.interfaces import IStreamServerEndpoint
 from twisted.internet.protocol import Protocol
 from zope.interface import implementer
 
-from grid.wire.door import Door
+from grid.wire.door import Door, deepen_backlog
 from grid.wire.foolscap.bulk import BulkNegotiation
 from grid.wire.places import Place, Places
 
@@ -88,4 +88,4 @@ class FoolscapEndpoint:
     def listen(self, factory: Any) -> Deferred[Any]:
         """Listen; the factory is Foolscap's."""
         listening: Deferred[Any] = self._endpoint.listen(_FoolscapDoor(self._places, factory))
-        return listening
+        return listening.addCallback(deepen_backlog)

@@ -17,7 +17,7 @@ from zope.interface import implementer
 
 from grid.limits import MAX_HTTP_CONNECTIONS, SNIFF_DEADLINE_S
 from grid.ports import Clock, StorageServer, Timer
-from grid.wire.door import Door
+from grid.wire.door import Door, deepen_backlog
 from grid.wire.foolscap.negotiation import with_place
 from grid.wire.http.answering_reads import ReadAnswers
 from grid.wire.http.answering_slots import SlotAnswers
@@ -192,4 +192,4 @@ class SharedEndpoint:
         """Listen; the factory is Foolscap's."""
         shared = SharedPortFactory(factory, self._context, self._connections, self._clock, self._places)
         listening: Deferred[Any] = self._endpoint.listen(shared)
-        return listening
+        return listening.addCallback(deepen_backlog)
