@@ -15,6 +15,7 @@ from attrs import evolve
 from perf.campaigns import MB, Campaign, Load
 from perf.catalogue import CAMPAIGNS
 from perf.environment import capture, expect_own_tree, measure_floor
+from perf.faults_command import add_faults
 from perf.labels import BASES, OPTIONS
 from perf.records import Header, Record, RecordError, RecordWriter, read_record
 from perf.report import AA_RUNS, compare, report, same
@@ -197,6 +198,7 @@ def _parser() -> argparse.ArgumentParser:
     drawn.add_argument("record", type=Path)
     drawn.add_argument("picture", type=Path)
     add_soak(commands)
+    add_faults(commands)
     told = commands.add_parser("timeline", help="a picture of one operation that took long (needs matplotlib)")
     told.set_defaults(action=_timeline)
     told.add_argument("record", type=Path)

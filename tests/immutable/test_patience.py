@@ -136,3 +136,17 @@ def test_check_when_servers_are_silent_names_them() -> None:
     result = grid.check(cap)
     assert result.silent == ["s2"]
     assert result.to_json()["results"]["servers-silent"] == ["s2"]  # type: ignore[index]
+
+
+def test_open_file_when_another_operation_found_a_server_silent_reads_from_the_others() -> None:
+    grid = ScriptedGrid()
+    file = grid.open(grid.store(noise(LARGE)).cap)
+    _, first = grid.read(file, 0, 1_500_000)
+    used = [server for server in grid.servers if any(call == "read_shares" for call in server.calls)] or grid.servers
+    silent = used[0]
+    grid.script(grid.servers.index(silent), silent_from=0)
+    server_memory(grid.runtime).silent(silent.identity.server_id, "ReadShares", grid.now)
+    start = grid.now
+    data, _ = grid.read(file, 3_000_000, 3_000_000)
+    assert data == noise(LARGE)[3_000_000:6_000_000] and first.size == 1_500_000
+    assert grid.now - start < 0.2

@@ -99,6 +99,10 @@ class NodeProcess:
         path = self.directory / "run.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
+    def run_with(self, command: Sequence[str]) -> None:
+        """Run this command from the next start on."""
+        self._command = list(command)
+
     def start(self) -> None:
         """Start the process; it is ready some time later."""
         if self.running:

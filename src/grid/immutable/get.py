@@ -74,7 +74,9 @@ class ImmutableFile:
         segment_count = (offset + length - 1) // geometry.segment_size - first_segment + 1
         # What one read learns serves the next; while a read runs, the finder is its own.
         finder, self._finder = self._finder, None
-        if finder is None:
+        if finder is not None:
+            finder.resume()
+        else:
             ids = [server.identity.server_id for server in self._servers]
             memory = server_memory(self._runtime)
             finder = ShareFinder(ids, self._verifier, self._guess, first_segment, segment_count, memory)

@@ -183,6 +183,12 @@ class ShareFinder:
         watches = [*self._finding.values(), *(watch for watch, _, _ in self._examining.values())]
         return min((watch.wake_at for watch in watches), default=None)
 
+    def resume(self) -> None:
+        """Begin another read with what other operations have learned of the servers since the last one."""
+        for peer in self.peers:
+            peer.is_doubtful = self._memory.is_doubtful_for_any(peer.server_id, READ_KINDS)
+        self._unasked.sort(key=lambda peer: peer.is_doubtful)
+
     def settle(self) -> None:
         """Forget what is outstanding: the read that asked has ended, and the next one asks again where it must."""
         in_time = [watch.peer for watch in self._finding.values() if not watch.late]
@@ -195,8 +201,6 @@ class ShareFinder:
         self._examining.clear()
         for peer in self.peers:
             peer.outstanding_bytes = 0
-            peer.is_doubtful = self._memory.is_doubtful_for_any(peer.server_id, READ_KINDS)
-        self._unasked.sort(key=lambda peer: peer.is_doubtful)
         self._second_chances = [peer for peer in self.peers if peer.error is not None]
 
     def take_reports(self) -> list[AdviseCorrupt]:

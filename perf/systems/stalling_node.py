@@ -1,0 +1,56 @@
+"""A storage node of Grid that stops answering chosen kinds of messages while its file `stalled` names them.
+
+`python -m perf.systems.stalling_node DIR`, in place of `grid run DIR`. A stalled call is never answered; all others are served
+as ever. The names are those of the port's methods, one a line, or `*`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from grid.cli.main import main
+from grid.storage.service import StorageService
+from grid.storage.uploads import ShareUpload
+
+STALLED_FILE = "stalled"
+EVERYTHING = "*"
+
+SERVER_KINDS = (
+    "get_version", "find_shares", "find_each", "read_shares", "allocate", "store_shares", "add_lease",
+    "read_slot", "test_and_write",
+)  # fmt: skip
+UPLOAD_KINDS = ("write", "close")
+
+
+def stall(owner: type, name: str, names: Path) -> None:
+    """Have that method wait for ever while the file names it."""
+    method = getattr(owner, name)
+
+    async def stalling(self: object, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the method takes
+        try:
+            stalled = names.read_text().split()
+        except FileNotFoundError:
+            stalled = []
+        if name in stalled or EVERYTHING in stalled:
+            await Deferred()
+        return await method(self, *arguments, **named)
+
+    setattr(owner, name, stalling)
+
+
+def run(directory: str) -> int:
+    """Run the node; its exit status."""
+    names = Path(directory) / STALLED_FILE
+    for kind in SERVER_KINDS:
+        stall(StorageService, kind, names)
+    for kind in UPLOAD_KINDS:
+        stall(ShareUpload, kind, names)
+    return main(["run", directory])
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1]))
