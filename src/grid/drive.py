@@ -228,23 +228,42 @@ class _Loop(Generic[R, T]):
             self._waking = None
 
     async def _linger(self) -> None:
-        """Let parting requests end, within LINGER_S; all others are cancelled."""
+        """Let parting requests end, within LINGER_S; all others are cancelled.
+
+        A server that was silent on such requests before is told, and not waited for.
+        """
         outstanding, self._outstanding = self._outstanding, {}
         now = self._clock.now()
+        parting: dict[R, Deferred[None]] = {}
         for request, task in outstanding.items():
-            if not request.parting:
+            if request.parting and not self._is_doubtful(request):
+                parting[request] = task
+            elif not request.parting:
                 self._stop_waiting(request, now)
                 task.cancel()
-        parting = [task for request, task in outstanding.items() if request.parting and not task.called]
-        if not parting:
-            return
+        waiting = [task for task in parting.values() if not task.called]
+        if waiting:
+            await self._wait_for(waiting)
+        now = self._clock.now()
+        for request, _, error in self._inbox:
+            if parting.pop(request, None) is not None:
+                self._remember(request, error, now)
+        for request in parting:
+            self._stop_waiting(request, now)
+
+    def _is_doubtful(self, request: R) -> bool:
+        server_id = request.server_id
+        return server_id is not None and self._memory.is_doubtful(server_id, type(request).__name__)
+
+    async def _wait_for(self, tasks: Sequence[Deferred[None]]) -> None:
+        """Until they have ended, or LINGER_S have passed."""
         over: Deferred[None] = Deferred()
 
         def end(_: object = None) -> None:
             if not over.called:
                 over.callback(None)
 
-        DeferredList(parting).addCallback(end)
+        DeferredList(tasks).addCallback(end)
         alarm = self._clock.call_later(LINGER_S, end)
         try:
             await over

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grid.immutable.hedge import HEDGE_SHARE, HedgeBudget
+from grid.engine.hedging import HEDGE_SHARE, HedgeBudget
 from grid.immutable.peer import GIVE_UP_FLOOR_S, HEDGE_FLOOR_S, SILENCE_FLOOR_S, Peer
 from grid.ports import ServerId
 

@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from grid.drive import Request
+from grid.engine.hedging import HedgeBudget
 from grid.errors import FormatError, GridError, PeerError, PeerTimeoutError
 from grid.immutable.batch import Batch, BatchCutter, BatchState, BlockFetch
 from grid.immutable.blockreads import BlockReads, Part
 from grid.immutable.choice import choose_shares
-from grid.immutable.hedge import HedgeBudget
 from grid.immutable.heldshare import HeldShare, ShareState
 from grid.immutable.pace import Pace
 from grid.immutable.peer import Peer

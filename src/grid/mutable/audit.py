@@ -68,6 +68,11 @@ class ShareAudit:
         """What to read next; the pieces go to take_read."""
         return self._steps[0][1]
 
+    @property
+    def reads_fields(self) -> bool:
+        """Whether the next ranges are the share's fields, and not its blocks or hashes."""
+        return self._steps[0][0] == "fields"
+
     def take_read(self, pieces: Sequence[Buffer] | None) -> None:
         """The pieces read, None if the share is gone."""
         kind, ranges, run = self._steps.pop(0)

@@ -20,7 +20,7 @@ from grid.mutable.audit import ShareAudit, Verdict
 from grid.mutable.keys import FileKeys
 from grid.mutable.pace import Paces, Watch
 from grid.mutable.prefix import Prefix
-from grid.mutable.requests import AdviseCorrupt, Compute, ReadSlot
+from grid.mutable.requests import AdviseCorrupt, Compute, ReadBlocks, ReadFields, ReadSlot
 from grid.mutable.versions import Place, Sighting, VersionMap
 from grid.ports import Event
 
@@ -133,14 +133,15 @@ class AuditPlan:
         ranges = audit.next_ranges()
         size = sum(length for _, length in ranges)
         sighting = audit.sighting
-        read = ReadSlot(
+        kind = ReadFields if audit.reads_fields else ReadBlocks
+        read = kind(
             server_id=sighting.server_id,
             shares=frozenset([sighting.number]),
             ranges=ranges,
             size=size,
             share_numbers=(sighting.number,),
         )
-        self._watches[read] = self._paces.ask(sighting.server_id, size, now), audit
+        self._watches[read] = self._paces.ask(sighting.server_id, size, now, kind), audit
         self._active[audit] = read
         return read
 

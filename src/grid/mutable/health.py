@@ -81,12 +81,16 @@ class CheckResult:
         if self.corrupt:
             names = [f"{server_id.removeprefix('v0-')[:8]}-sh{number}" for server_id, number in sorted(self.corrupt)]
             reasons += ["Corrupt Shares:", *names]
+        silent = len(self.found.silent)
+        if silent and not self.healthy:
+            reasons.append(f"({silent} {'server' if silent == 1 else 'servers'} did not answer)")
         return ("Healthy: " if self.healthy else "Unhealthy: ") + " ".join(reasons)
 
     def to_json(self) -> dict[str, object]:
         """The shape that 1.20's web API gives. [spec placement 9.2]"""
         counted = self._counted
         everything = distinct_hosts(self.found.sightings)
+        silent = {"servers-silent": sorted(self.found.silent)} if self.found.silent else {}
         return {
             "storage-index": self.storage_index,
             "summary": self.summary,
@@ -105,6 +109,7 @@ class CheckResult:
                 "list-corrupt-shares": [[server, self.storage_index, share] for server, share in sorted(self.corrupt)],
                 "servers-responding": sorted(self.found.answered),
                 "sharemap": {name: list(servers) for name, servers in self.sharemap.items()},
+                **silent,
             },
         }
 

@@ -47,14 +47,10 @@ class Stake(Enum):
 
 @define(kw_only=True, eq=False)
 class Question:
-    """One message to a server. is_doubtful: whether the server kept silent on such messages lately.
-
-    candidates: the shares of which more is asked for; none in the first question.
-    """
+    """One message to a server. candidates: the shares of which more is asked for; none in the first question."""
 
     server_id: ServerId
     watch: Watch
-    is_doubtful: bool
     foreseen_s: float = 0.0
     candidates: Sequence[Candidate] = ()
 
@@ -79,21 +75,21 @@ class Waiting:
     def ask(self, request: ReadSlot, candidates: Sequence[Candidate], now: float) -> None:
         """Note a question."""
         server_id = request.server_id
-        is_front, is_doubtful = isinstance(request, ReadFronts), self.is_doubtful(server_id, type(request))
-        early_bytes = max(0, request.size - FIRST_READ) if is_front and not is_doubtful else 0
+        watch = self._paces.ask(server_id, request.size, now, type(request))
+        is_front = isinstance(request, ReadFronts)
+        early_bytes = max(0, request.size - FIRST_READ) if is_front and not watch.is_doubtful else 0
         self._questions[request] = Question(
             server_id=server_id,
-            watch=self._paces.ask(server_id, request.size, now),
-            is_doubtful=is_doubtful,
+            watch=watch,
             foreseen_s=early_bytes / FORESEEN_RATE,
             candidates=candidates,
         )
         if is_front:
             self._last_answer_at = now
 
-    def is_doubtful(self, server_id: ServerId, kind: type[ReadSlot] = ReadFronts) -> bool:
-        """Whether the server kept silent on such messages lately."""
-        return self._paces.memory.is_doubtful(server_id, kind.__name__)
+    def is_doubtful(self, server_id: ServerId) -> bool:
+        """Whether the server kept silent lately when it was asked what it holds."""
+        return self._paces.is_doubtful(server_id, ReadFronts)
 
     def answered(self, request: ReadSlot, now: float) -> Question:
         """The question that has been answered."""
@@ -118,7 +114,7 @@ class Waiting:
 
     def _limit(self, question: Question, stake: Stake) -> float:
         """When the question is waited for no longer."""
-        sent_at, doubtful = question.watch.sent_at, question.is_doubtful
+        sent_at, doubtful = question.watch.sent_at, question.watch.is_doubtful
         latency = question.watch.pace.latency
         known_s = latency.latency_s if latency.latency_known else 0.0
         # All are asked side by side.

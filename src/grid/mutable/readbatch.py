@@ -32,14 +32,14 @@ class BatchState(Enum):
 class Fetch:
     """A share's run on its way, or a part of it. hashes: the chunk whose hashes come with it.
 
-    late: another share may come instead. parts: those that have come, by where they start, of all fetches of the run.
+    doubled: another share may come instead. parts: those that have come, by where they start, of all fetches of the run.
     """
 
     share: HeldShare
     hashes: int | None
     parts: dict[int, Buffer]
     part_count: int = 1
-    late: bool = False
+    doubled: bool = False
 
     def take(self, offset: int, octets: Buffer) -> Buffer | None:
         """The whole run, once its last part has come."""

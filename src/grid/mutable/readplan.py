@@ -17,6 +17,7 @@ from attrs import frozen
 
 from grid.batchsizes import PART_BYTES
 from grid.drive import Request
+from grid.engine.hedging import HedgeBudget
 from grid.errors import ConflictError, GridError, NotEnoughSharesError, PeerTimeoutError
 from grid.mutable.heldshare import HeldShare
 from grid.mutable.keys import FileKeys
@@ -34,7 +35,7 @@ WINDOW_BYTES = 16 * 2**20
 
 PARITY_COST = 1.25
 SLOW_COST = 20.0
-"""How much dearer a share is that must be decoded, or whose server is late."""
+"""How much dearer a share is that must be decoded, or whose server is late, in doubt, or has shown a false share."""
 
 
 @frozen(kw_only=True)
@@ -70,6 +71,8 @@ class ReadPlan:
         self._batches: deque[Batch] = deque()
         self._fetches: dict[ReadSlot, tuple[Batch, list[Fetch], Watch]] = {}
         self._opening: dict[OpenWindow, Batch] = {}
+        self._hedge = HedgeBudget(length)
+        self._suspects: set[ServerId] = set()
         self._moved = False
         self._delivered = 0
         self._bad: dict[Place, str] = {}
@@ -112,10 +115,7 @@ class ReadPlan:
 
     def wake_at(self) -> float | None:
         """When the next outstanding answer is late or hopeless."""
-        times = [
-            watch.hopeless_at if fetches[0].late else watch.late_at for _, fetches, watch in self._fetches.values()
-        ]
-        return min(times, default=None)
+        return min((watch.wake_at for _, _, watch in self._fetches.values()), default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
         """What to fetch, open and deliver now."""
@@ -158,16 +158,22 @@ class ReadPlan:
             self._lose(request, error)
 
     def _check_watches(self, now: float) -> None:
-        for request, (_, fetches, watch) in list(self._fetches.items()):
+        """Give up what is hopeless; have other shares come, within the budget, for what is late."""
+        for request, (batch, fetches, watch) in list(self._fetches.items()):
             if request not in self._fetches:
                 continue
-            if now >= watch.hopeless_at:
+            if now >= watch.given_up_at:
                 self._withdrawn.append(request)
                 self._lose(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"))
-            elif now >= watch.late_at:
-                watch.pace.slow = True
-                for fetch in fetches:
-                    fetch.late = True
+                continue
+            watch.check(now)
+            waiting = [fetch for fetch in fetches if not fetch.doubled]
+            if batch.state is not BatchState.FETCHING or not waiting:
+                continue
+            head = batch is self._batches[0]
+            if self._hedge.permits([watch], batch.share_bytes * len(waiting), head=head):
+                for fetch in waiting:
+                    fetch.doubled = True
                     if fetch.hashes is not None:
                         fetch.share.overdue.add(fetch.hashes)
                 self._unsettle()
@@ -188,7 +194,7 @@ class ReadPlan:
         """Ask for the shares that a batch still lacks."""
         k = self._geometry.k
         secured = {number for number, (share, _) in batch.runs.items() if not share.is_overdue(batch)}
-        secured |= {fetch.share.number for fetch in batch.fetches if fetch.share.usable and not fetch.late}
+        secured |= {fetch.share.number for fetch in batch.fetches if fetch.share.usable and not fetch.doubled}
         chosen = self._choose(batch, secured, k - len(secured))
         batch.settled = len(secured) + len(chosen) >= k
         by_message: dict[tuple[ServerId, tuple[Range, ...]], list[Fetch]] = {}
@@ -219,7 +225,7 @@ class ReadPlan:
             share_numbers=tuple(sorted(numbers)),
         )
         batch.fetches += fetches
-        self._fetches[request] = batch, fetches, self._paces.ask(server_id, size, now)
+        self._fetches[request] = batch, fetches, self._paces.ask(server_id, size, now, ReadBlocks)
         return request
 
     def _choose(self, batch: Batch, secured: set[ShareNumber], wanted: int) -> list[HeldShare]:
@@ -235,7 +241,9 @@ class ReadPlan:
             pace = self._paces.of(share.server_id)
             ahead = queued.get(share.server_id, 0)
             queued[share.server_id] = ahead + batch.share_bytes
-            cost = pace.expected_s(ahead + batch.share_bytes) * (SLOW_COST if pace.slow else 1.0)
+            cost = pace.expected_s(ahead + batch.share_bytes)
+            if pace.slow or share.server_id in self._suspects or self._paces.is_doubtful(share.server_id, ReadBlocks):
+                cost *= SLOW_COST
             if share.run_at_hand(batch) is not None:
                 cost = 0.0
             priced.append((cost * (PARITY_COST if share.number >= self._geometry.k else 1.0), order, share))
@@ -249,6 +257,7 @@ class ReadPlan:
     def _take(self, request: ReadSlot, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float) -> None:
         batch, fetches, watch = self._fetches.pop(request)
         watch.end(now)
+        self._hedge.learn()
         for fetch in fetches:
             batch.fetches.remove(fetch)
             share = fetch.share
@@ -344,6 +353,7 @@ class ReadPlan:
         if share.place in self._bad:
             return
         self._bad[share.place] = reason
+        self._suspects.add(share.server_id)
         place = {"server_id": share.server_id, "share_numbers": (share.number,)}
         self._events.append(Event(at=now, what="reject", detail=reason, **place))  # type: ignore[arg-type]
         self._reports.append(AdviseCorrupt(share_number=share.number, reason=reason, **place))  # type: ignore[arg-type]

@@ -194,7 +194,7 @@ class RowPlan:
         request = ReadFields(
             server_id=server_id, shares=numbers, ranges=ranges, size=size, share_numbers=tuple(sorted(numbers))
         )
-        self._asked[request] = self._paces.ask(server_id, size, now), list(sightings)
+        self._asked[request] = self._paces.ask(server_id, size, now, ReadFields), list(sightings)
         return request
 
     def _ranges(self, sighting: Sighting) -> list[Range]:

@@ -153,9 +153,8 @@ class Session:
         known_files(self.runtime).note(self.keys.storage_index, found, self._is_slow)
 
     def _is_slow(self, server_id: ServerId) -> bool:
-        memory = self.paces.memory
-        kinds = (ReadFronts.__name__, ReadBlocks.__name__)
-        return self.paces.of(server_id).slow or any(memory.is_doubtful(server_id, kind) for kind in kinds)
+        doubtful = any(self.paces.is_doubtful(server_id, kind) for kind in (ReadFronts, ReadBlocks))
+        return doubtful or self.paces.of(server_id).slow
 
     async def read(
         self, found: VersionMap, prefix: Prefix, sink: Sink, offset: int, length: int, *, raw: bool = False

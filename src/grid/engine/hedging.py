@@ -1,6 +1,6 @@
 """When a read may ask for more than it needs: the budget of hedges. Pure.
 
-A late answer may be doubled within a small share of the read's octets. Beyond that, only a server that has
+A late answer may be doubled within a small share of the read's bytes. Beyond that, only a server that has
 fallen silent is: the read must not wait for it, but neither must a network on which everything is slow carry
 everything twice.
 """
@@ -8,11 +8,22 @@ everything twice.
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from grid.immutable.peer import Watch
+from typing import Protocol
 
 HEDGE_SHARE = 0.05
-"""Octets asked for in vain, for each octet read, of servers that are merely late."""
+"""Bytes asked for in vain, for each byte read, of servers that are merely late."""
+
+
+class Overdue(Protocol):
+    """One outstanding request."""
+
+    @property
+    def late(self) -> bool:
+        """Whether its answer has taken longer than it should."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing at all has come from its server for too long."""
 
 
 class HedgeBudget:
@@ -27,8 +38,8 @@ class HedgeBudget:
         """Some server has sent blocks: from now on it is known what speed to expect."""
         self._informed = True
 
-    def permits(self, watches: Iterable[Watch], size: int, *, head: bool) -> bool:
-        """Whether `size` octets that these watches wait for may be asked of another share as well.
+    def permits(self, watches: Iterable[Overdue], size: int, *, head: bool) -> bool:
+        """Whether `size` bytes that these watches wait for may be asked of another share as well.
 
         head: nothing can be delivered before they come. While no server has sent any block, silence may be the
         network's; only what holds up everything is worth doubling then.
