@@ -28,6 +28,7 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
 
     from grid.cli.runner import InterruptedBySignal, run_task
     from grid.errors import ConfigError
+    from grid.node.core_dumps import forbid_core_dumps
     from grid.node.descriptors import raise_descriptor_limit
     from grid.node.directory import NodeKind, open_directory
     from grid.node.log import NodeLog
@@ -46,6 +47,7 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
     async def task(reactor: Any) -> None:  # noqa: ANN401
         await run_node(node, make_runtime(reactor), reactor, log.say)
 
+    forbid_core_dumps()
     raise_descriptor_limit()
     with claim(node.path):
         try:

@@ -21,6 +21,7 @@ def run(ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, all
     The log goes to stdout, and never has a capability in it.
     """
     from grid.cli.runner import InterruptedBySignal, run_task
+    from grid.node.core_dumps import forbid_core_dumps
     from grid.node.descriptors import raise_descriptor_limit
     from grid.node.directory import open_directory
     from grid.node.log import NodeLog
@@ -37,6 +38,7 @@ def run(ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, all
             _watch_stdin(reactor)
         await run_node(node, make_runtime(reactor), reactor, log.say)
 
+    forbid_core_dumps()
     raise_descriptor_limit()
     with claim(node.path):
         try:
