@@ -6,7 +6,7 @@ next; they never hold a capability, a secret or a key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class GridError(Exception):
@@ -118,7 +118,14 @@ class NotHappyError(GridError):
 
 
 class ConflictError(GridError):
-    """Somebody else changed the same thing; read it again and retry."""
+    """Somebody else changed the same thing; read it again and retry.
+
+    shown: server to (sequence number, root hash) of the newest version that it has proven to hold, where that is known.
+    """
+
+    def __init__(self, message: str, *, shown: Mapping[str, tuple[int, bytes]] | None = None) -> None:
+        super().__init__(message)
+        self.shown = dict(shown or {})
 
 
 class ConflictingWriteError(ConflictError):

@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 
 from grid.caps import KnownCap
 from grid.errors import ConflictError, GridError, NotHappyError
-from grid.mutable import audit, publish, readplan, rowplan, streamplan, update, writeplan
+from grid.mutable import audit, publish, readplan, rowplan, streamplan, update, writequeue
 from grid.mutable.geometry import FormatName
 from grid.mutable.layout import parse_header
 from grid.mutable.mdmf import DATA_OFFSET
@@ -204,13 +204,14 @@ def known_cap() -> KnownCap:
     return write_cap(known_key(), 1)
 
 
-def test_overwrite_when_two_processes_write_large_files_then_their_blocks_never_mix() -> None:
+@pytest.mark.parametrize("sizes", [(5, 3), (3, 5)])
+def test_overwrite_when_two_processes_write_large_files_then_their_blocks_never_mix(sizes: tuple[int, int]) -> None:
     for seed in range(8):
         grid = MutableGrid(seed=seed)
         cap = grid.create(octets(4), "mdmf")
         for index, server in enumerate(grid.servers):
             server.script.delay_s = 0.01 + 0.002 * ((index * 3 + seed) % 10)
-        texts = [octets(5, 1), octets(3, 2)]
+        texts = [octets(sizes[0], 1), octets(sizes[1], 2)]
 
         async def late(
             text: bytes, process: int, grid: MutableGrid = grid, cap: KnownCap = cap, seed: int = seed
@@ -266,7 +267,7 @@ def test_file_when_larger_than_a_message_then_travels_in_parts(
     monkeypatch.setattr(update, "WHOLE_BYTES", 10**9)
     monkeypatch.setattr(readplan, "PART_BYTES", 40_000)
     monkeypatch.setattr(audit, "READ_BYTES", 40_000)
-    monkeypatch.setattr(writeplan, "MESSAGE_BYTES", 300_000)
+    monkeypatch.setattr(writequeue, "MESSAGE_BYTES", 300_000)
     monkeypatch.setattr(rowplan, "MESSAGE_BYTES", 500)
     grid = MutableGrid(2, Shape(k=3, n=10, happy=2))
     contents = octets(3)

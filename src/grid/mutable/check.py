@@ -11,7 +11,7 @@ from attrs import evolve
 from grid.crypto.rsa import PrivateKey
 from grid.errors import ConflictError, MustForceRepairError, NoServersError, NotEnoughSharesError
 from grid.mutable.auditplan import AuditReport
-from grid.mutable.goal import ABSENT, Goal, assign_homeless, choose_goal, tests_of, tests_of_version
+from grid.mutable.goal import ABSENT, Goal, assign_homeless, tests_of, tests_of_version
 from grid.mutable.health import CheckResult, RepairResult, storage_index_text
 from grid.mutable.mapplan import MapMode
 from grid.mutable.prefix import Prefix
@@ -125,7 +125,7 @@ async def _publish_anew(session: Session, found: VersionMap, key: PrivateKey) ->
         seqnum=found.highest_seqnum + 1,
         source=source,
         key=key,
-        goal=choose_goal(found, best.n, session.permitted),
+        goal=session.goal_for(found, best.n),
         happy=min(session.encoding.happy, best.n),
     )
     return await publish(session, found, release)

@@ -38,29 +38,48 @@ def tests_of_front(front: bytes) -> Tests:
     return ((0, LONGEST_PREFIX, front),) if front else ABSENT
 
 
-def choose_goal(found: VersionMap, n: int, permitted: Sequence[ServerId]) -> Goal:
+def choose_goal(
+    found: VersionMap, n: int, permitted: Sequence[ServerId], doubtful: Collection[ServerId] = frozenset()
+) -> Goal:
     """Every place of a share below n in the map, and a place for each number that has none.
 
-    permitted: servers that may be given new shares, in the file's order; those that failed are not.
+    permitted: servers that may be given new shares, in the file's order; those that failed are not. doubtful: servers that
+    may keep silent: what only they would hold gets a second place.
     """
     goal = {place: tests_of(share) for place, share in found.places().items() if place[1] < n}
-    have = {number for _, number in goal}
-    homeless = [ShareNumber(number) for number in range(n) if number not in have]
-    for place in assign_homeless(homeless, goal, [server for server in permitted if server not in found.failed]):
+    usable = [server_id for server_id in permitted if server_id not in found.failed]
+    for place in assign_homeless(_homeless(goal, n), goal, usable):
+        goal[place] = ABSENT
+    sure = [place for place in goal if place[0] not in doubtful]
+    trusted = [server_id for server_id in usable if server_id not in doubtful]
+    for place in assign_homeless(_homeless(sure, n), goal, trusted, avoid=goal.keys()):
         goal[place] = ABSENT
     return goal
 
 
+def _homeless(places: Iterable[Place], n: int) -> list[ShareNumber]:
+    """The numbers that have none of these places."""
+    have = {number for _, number in places}
+    return [ShareNumber(number) for number in range(n) if number not in have]
+
+
 def assign_homeless(
-    homeless: Iterable[ShareNumber], goal: Collection[Place], usable: Sequence[ServerId]
+    homeless: Iterable[ShareNumber], goal: Collection[Place], usable: Sequence[ServerId], avoid: Collection[Place] = ()
 ) -> list[Place]:
-    """A place for each of these share numbers, on the servers with the fewest shares first. [spec mutable 15]"""
+    """A place for each of these share numbers, on the servers with the fewest shares first. [spec mutable 15]
+
+    avoid: places that are not to be used; a number that has no other gets none.
+    """
     load = dict.fromkeys(usable, 0)
     for server_id, _ in goal:
         if server_id in load:
             load[server_id] += 1
     order = sorted(usable, key=lambda server_id: load[server_id])
-    return [(order[index % len(order)], number) for index, number in enumerate(sorted(homeless))] if order else []
+    places: list[Place] = []
+    for index, number in enumerate(sorted(homeless)):
+        turn = [order[(index + step) % len(order)] for step in range(len(order))]
+        places += [(server_id, number) for server_id in turn if (server_id, number) not in avoid][:1]
+    return places
 
 
 def hosts_of(places: Iterable[Place]) -> Mapping[ShareNumber, set[ServerId]]:

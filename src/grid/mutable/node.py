@@ -21,7 +21,6 @@ from grid.errors import ConflictError, HoleError, NoServersError, NotEnoughShare
 from grid.mutable.check import check, repair
 from grid.mutable.foresight import Foresee, Foresight, KnownFile
 from grid.mutable.geometry import MDMF_VERSION, SDMF_VERSION, Encoding, FormatName, Geometry
-from grid.mutable.goal import choose_goal
 from grid.mutable.health import CheckResult, RepairResult
 from grid.mutable.keys import FileKeys, WriteCap, write_cap
 from grid.mutable.keysupply import make_key_ahead, new_key
@@ -97,7 +96,7 @@ async def create_mutable(
         seqnum=1,
         source=source,
         key=key,
-        goal=choose_goal(nothing, encoding.n, session.permitted),
+        goal=session.goal_for(nothing, encoding.n),
         happy=min(encoding.happy, encoding.n),
     )
     session.note(await in_turn(runtime, session.keys.storage_index, lambda: publish(session, nothing, release)))
@@ -284,7 +283,7 @@ class MutableFile:
             seqnum=found.highest_seqnum + 1,
             source=source,
             key=require_key(found, self._key),
-            goal=choose_goal(found, prefix.n, self._session.permitted),
+            goal=self._session.goal_for(found, prefix.n),
             happy=min(self._session.encoding.happy, prefix.n),
         )
         self._memory = None

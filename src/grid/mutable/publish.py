@@ -24,12 +24,13 @@ from grid.mutable.goal import Goal, Tests, hosts_of
 from grid.mutable.keys import encrypt_private_key
 from grid.mutable.layout import VersionFields, pack_header, plan_table
 from grid.mutable.prefix import Prefix
+from grid.mutable.rivals import Identity
 from grid.mutable.session import Session
 from grid.mutable.sources import SealedSource
 from grid.mutable.streamplan import TOKEN_SIZE, ClaimKind, StreamJob, make_token
 from grid.mutable.table import ShareTable
 from grid.mutable.versions import Place, Sighting, VersionMap
-from grid.mutable.writeplan import Identity, WriteJob, Written
+from grid.mutable.writejob import WriteJob, Written
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, ServerId, ShareNumber, Source
 
@@ -164,8 +165,9 @@ async def _publish_streamed(session: Session, found: VersionMap, release: Releas
     if claim is ClaimKind.BEHIND:
         standard = mdmf.plan_table(geometry, len(release.key.public_key.der), len(release.key.der))
         ends = [share.table.eof for share in found.sightings if share.place in release.goal]
-        claim_offset = round_up(max([standard.eof, *ends]), ALIGNMENT)
-        data_offset = claim_offset + round_up(TOKEN_SIZE, ALIGNMENT)
+        # All who write over one version put their tokens at one offset, however long their own versions are.
+        claim_offset = round_up(max(_ends_of_best(found), default=0), ALIGNMENT)
+        data_offset = round_up(max([claim_offset + TOKEN_SIZE, standard.eof, *ends]), ALIGNMENT)
     job = StreamJob(
         geometry=geometry,
         data_offset=data_offset,
@@ -186,8 +188,20 @@ async def _publish_streamed(session: Session, found: VersionMap, release: Releas
 
     share_bytes = geometry.tree_size + max(map(len, streamed.last.values()), default=0)
     write = _write_job(session, found, release, fields, payload, share_bytes, settle=False)
+    token = make_token(entropy.octets(32))
+    bars = {place: job.bar(before, token) for place, before in release.goal.items()}
+    write = evolve(
+        write,
+        bars={p: bar for p, bar in bars.items() if bar is not None and (p in streamed.denied or p in streamed.goal)},
+        suspects=frozenset(place for place in streamed.denied if bars[place] is None),
+    )
     written = await session.write(write, streamed.goal)
     return updated(found, fields, streamed.hashes.chain, written, lost=release.goal.keys() - streamed.goal.keys())
+
+
+def _ends_of_best(found: VersionMap) -> list[int]:
+    """Where the shares of the version that is written over end."""
+    return [] if found.best is None else [share.table.eof for share in found.shares_of(found.best)]
 
 
 def _iv(session: Session, release: Release) -> bytes:
@@ -280,7 +294,7 @@ def _write_job(
         happy=release.happy,
         settle=settle,
         spares=spares,
-        unasked=len(found.servers) - len(found.answered),
+        hidden=(len(found.servers) - len(found.answered)) * -(-release.geometry.n // max(1, len(found.servers))),
         held=release.held,
         rivals=rivals,
     )

@@ -18,7 +18,7 @@ from grid.errors import ConflictError, NotEnoughSharesError
 from grid.mutable.auditplan import AuditPlan, AuditReport
 from grid.mutable.foresight import Foresee, known_files
 from grid.mutable.geometry import Encoding
-from grid.mutable.goal import Goal
+from grid.mutable.goal import Goal, choose_goal
 from grid.mutable.keys import FileKeys
 from grid.mutable.mapplan import MapMode, MapPlan
 from grid.mutable.newest import newest_seen
@@ -31,7 +31,8 @@ from grid.mutable.requests import ReadBlocks, ReadFronts
 from grid.mutable.rowplan import RowPlan, RowWants, ShareRows
 from grid.mutable.streamplan import Streamed, StreamJob, StreamPlan
 from grid.mutable.versions import Place, VersionMap
-from grid.mutable.writeplan import WriteJob, WritePlan, Written
+from grid.mutable.writejob import WriteJob, Written
+from grid.mutable.writeplan import WRITE_KIND, WritePlan
 from grid.placement.leases import LeaseMaster
 from grid.placement.order import permute
 from grid.ports import (
@@ -107,9 +108,20 @@ class Session:
 
     @property
     def permitted(self) -> list[ServerId]:
-        """Those on which new shares may be placed now. [spec wire 11]"""
+        """Those on which new shares may be placed now, those in doubt last. [spec wire 11]"""
         now = self.runtime.clock.unix_time()
-        return [s.identity.server_id for s in self.servers if s.identity.upload_permit_expires > now]
+        permitted = [s.identity.server_id for s in self.servers if s.identity.upload_permit_expires > now]
+        return self.paces.memory.trusted_first(permitted, WRITE_KIND)
+
+    @property
+    def doubtful(self) -> frozenset[ServerId]:
+        """Those that may not answer a write."""
+        memory = self.paces.memory
+        return frozenset(server_id for server_id in self.server_ids if memory.is_doubtful(server_id, WRITE_KIND))
+
+    def goal_for(self, found: VersionMap, n: int) -> Goal:
+        """Where the shares of a new version go."""
+        return choose_goal(found, n, self.permitted, self.doubtful)
 
     async def find(
         self,
@@ -189,13 +201,15 @@ class Session:
 
     async def write(self, job: WriteJob, goal: Goal) -> Written:
         """Put a version in its places; see WritePlan."""
-        written = await drive(WritePlan(job, goal), self._performer(), self.runtime, self.observer)
+        plan = WritePlan(job, goal, self.keys, self.paces.memory)
+        written = await drive(plan, self._performer(), self.runtime, self.observer)
         self.refutations.forget(written.places)
         return written
 
     async def stream(self, job: StreamJob, goal: Goal, source: Source) -> Streamed:
         """Bring the blocks of a large version to its places; see StreamPlan."""
-        return await drive(StreamPlan(job, goal), self._performer(source=source), self.runtime, self.observer)
+        plan = StreamPlan(job, goal, self.paces.memory)
+        return await drive(plan, self._performer(source=source), self.runtime, self.observer)
 
     async def audit(self, found: VersionMap, prefix: Prefix) -> AuditReport:
         """Verify every octet of every share of a version; see AuditPlan."""

@@ -17,12 +17,13 @@ from enum import Enum
 from attrs import define, field, frozen
 
 from grid.drive import Request
+from grid.engine.server_memory import ServerMemory
 from grid.errors import ConflictError, FormatError, GridError, NotHappyError, PeerTimeoutError
 from grid.mutable.blocks import EncodedRun, SegmentRun, VersionHashes, split_salted
 from grid.mutable.geometry import HASH_SIZE, SALT_SIZE, Geometry
 from grid.mutable.goal import ABSENT, Goal, Tests, hosts_of
+from grid.mutable.hedge import WriteHedge
 from grid.mutable.requests import EncodeRun, ReadSource, WriteSlot
-from grid.mutable.writeplan import HOPELESS_S, SLOWEST_RATE, STALL_FACTOR, STALL_FLOOR_S
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
 
@@ -37,6 +38,9 @@ FIRST_PART = 6
 
 IN_FLIGHT = 2
 """Messages on their way to a server that has shown that the place is ours: while it waits for its disk, the next one comes."""
+
+STREAM_HEDGE_S = 0.5
+"""A server that takes longer for a piece than this, and several times as long as the others, is left behind where they suffice."""
 
 UNFINISHED = b"\xff"
 """The first octet of a share whose header is yet to come: a version that no reader knows."""
@@ -86,16 +90,29 @@ class StreamJob:
         front = ((0, TOKEN_SIZE, bytes(TOKEN_SIZE)),) if before == ABSENT else before
         return (*front, token)
 
+    def bar(self, before: Tests, token: bytes) -> TestWrite | None:
+        """What takes a place from another writer whose token stands there, and spoils nothing else; None without tokens."""
+        match self.claim:
+            case ClaimKind.NONE:
+                return None
+            case ClaimKind.FRONT:
+                return TestWrite(tests=((0, 1, UNFINISHED),), writes=[(0, token)])
+            case ClaimKind.BEHIND:
+                front = ((0, TOKEN_SIZE, bytes(TOKEN_SIZE)),) if before == ABSENT else before
+                return TestWrite(tests=front, writes=[(self.claim_offset, token)])
+
 
 @frozen(kw_only=True)
 class Streamed:
     """hashes: of all shares. goal: the places that have all blocks but the last, and what holds there until then.
 
     last_offset, last: the octets that are missing from each share, and where they go: they come with its header.
+    denied: places whose servers say that they are not as they were any more, and what was tested there at first.
     """
 
     hashes: VersionHashes
     goal: Goal
+    denied: Goal
     last_offset: int
     last: Mapping[ShareNumber, Buffer] = field(repr=False)
 
@@ -124,8 +141,10 @@ class StreamPlan:
     Those of the last batch are encoded and left to who writes the header: one message and its syncs fewer.
     """
 
-    def __init__(self, job: StreamJob, goal: Goal) -> None:
+    def __init__(self, job: StreamJob, goal: Goal, memory: ServerMemory) -> None:
         self._job = job
+        self._hedge = WriteHedge(memory=memory, floor_s=STREAM_HEDGE_S)
+        self._denied: Goal = {}
         self._geometry = job.geometry
         self._hashes = VersionHashes(job.geometry)
         self._servers: dict[ServerId, _Server] = {}
@@ -140,8 +159,6 @@ class StreamPlan:
         self._read: tuple[_Batch, Buffer] | None = None
         self._encoding: dict[EncodeRun, _Batch] = {}
         self._batches: deque[_Batch] = deque()
-        self._slowest_pace = 0.0
-        """Seconds an octet of the slowest answer: batches differ in size."""
         self._dispensable: dict[ServerId, bool] = {}
         self._causes: list[GridError] = []
         self._error: GridError | None = None
@@ -169,6 +186,7 @@ class StreamPlan:
         return Streamed(
             hashes=self._hashes,
             goal=goal,
+            denied=self._denied,
             last_offset=0 if last is None else self._offset_of(last),
             last={} if last is None or last.encoded is None else last.encoded.data,
         )
@@ -319,10 +337,13 @@ class StreamPlan:
     def _written(self, request: WriteSlot, answer: SlotAnswer, now: float) -> None:
         server = self._servers[request.server_id]
         batch, at = server.writing.pop(request)
-        self._slowest_pace = max(self._slowest_pace, (now - at) / max(1, request.size))
+        self._hedge.learn(request.size, now - at)
         if not answer.passed:
-            self._error = self._error or ConflictError(
-                "somebody else changed the file at the same time; read it again and retry"
+            # That somebody else was here is only said. Who writes the headers has it proven.
+            self._denied |= {(request.server_id, number): tests for number, tests in server.shares.items()}
+            self._lose(
+                request.server_id,
+                ConflictError("somebody else changed the file at the same time; read it again and retry"),
             )
             return
         server.claimed = True
@@ -338,7 +359,8 @@ class StreamPlan:
         places = self._places()
         if not self._is_enough(places):
             reached = happiness(hosts_of(places))
-            self._error = self._error or NotHappyError(
+            conflicts = [cause for cause in self._causes if isinstance(cause, ConflictError)]
+            self._error = next(iter(conflicts), None) or NotHappyError(
                 f"only {reached} servers with a share of their own are left, and {self._job.happy} are needed; "
                 f"the file is as it was ({error})",
                 causes=self._causes,
@@ -360,10 +382,10 @@ class StreamPlan:
 
     def _limit(self, request: WriteSlot, at: float) -> float:
         """When a write is given up: early if others have shown to be quicker, and are enough."""
-        hopeless = HOPELESS_S + request.size / SLOWEST_RATE
-        if self._slowest_pace and self._is_dispensable(request.server_id):
-            hopeless = min(hopeless, max(STALL_FLOOR_S, STALL_FACTOR * self._slowest_pace * request.size))
-        return at + hopeless
+        hopeless_at = self._hedge.hopeless_at(request.size, at)
+        if not self._hedge.heard or not self._is_dispensable(request.server_id):
+            return hopeless_at
+        return min(hopeless_at, self._hedge.late_at(request.server_id, WriteSlot.__name__, request.size, at))
 
     def _leave_stalled_behind(self, now: float) -> None:
         for server_id, server in list(self._servers.items()):

@@ -30,7 +30,7 @@ from grid.mutable.rowplan import RowWants, ShareRows
 from grid.mutable.session import Session
 from grid.mutable.sources import OverlaySource
 from grid.mutable.versions import Place, Sighting, VersionMap
-from grid.mutable.writeplan import WriteJob
+from grid.mutable.writejob import WriteJob
 from grid.ports import Buffer, Range, ShareNumber
 
 NEIGHBOURS = 2

@@ -1,107 +1,68 @@
 """The plan that puts a version in its places, by test-and-set. [spec mutable 12, 15]
 
-Synchronous and pure; drive.py runs it. A place that is no longer as it was seen was written by somebody else. What is
-older than the version written over is written over too; of two writers at once the one that others may already count
-on wins, and where neither's is, the one of the higher root hash: so that one version is always left to be read.
-Numbers whose server fails go to another one. Success is `happy` servers with a share of their own, and k shares.
+Synchronous and pure; drive.py runs it. A place that is no longer as it was seen may have been written by somebody else, or
+its server lies: the signature of what stands there is demanded before anything follows from it. Who cannot show it has failed
+like one that refused. Of two writers at once the one that others may already count on wins, and where neither's version is, the
+one of the higher root hash: so that one version is always left to be read. Numbers whose server fails or keeps silent
+go to another one. Success is `happy` servers with a share of their own, and k shares; then nobody is waited for any longer than
+hedge.py says.
 
-Cost: round trips: one; another for each round of places that had changed or servers that failed. Memory: the shares,
-which are the caller's.
+Cost: round trips: one; another for each round of places that had changed or servers that failed, and two to demand proofs.
+Memory: the shares, which are the caller's.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-
-from attrs import define, field, frozen
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 from grid.drive import Request
-from grid.errors import BadWriteEnablerError, ConflictError, GridError, NotHappyError, PeerTimeoutError
+from grid.engine.server_memory import ServerMemory
+from grid.errors import BadWriteEnablerError, ConflictError, GridError, IntegrityError, NotHappyError, PeerTimeoutError
+from grid.mutable.claims import Claims, Proof
 from grid.mutable.goal import ABSENT, Goal, Tests, assign_homeless, hosts_of, tests_of_front
-from grid.mutable.prefix import LONGEST_PREFIX, Prefix, parse_identity
-from grid.mutable.requests import WriteSlot
+from grid.mutable.hedge import WriteHedge
+from grid.mutable.keys import FileKeys
+from grid.mutable.prefix import parse_identity
+from grid.mutable.requests import AdviseCorrupt, ReadSlot, WriteSlot
+from grid.mutable.rivals import Rivals
 from grid.mutable.versions import Place
+from grid.mutable.writejob import WriteJob, Written
+from grid.mutable.writequeue import Sent, WriteQueue
 from grid.placement.happiness import happiness
-from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
+from grid.ports import Event, ServerId, ShareNumber, SlotAnswer
 
-MAX_ROUNDS = 4
-"""Messages to a server in one publish: places change under a writer only where others write as well."""
+MAX_DENIALS = 3
+"""How often a server may say in one publish that a place has changed: an honest one does so where others write as well."""
 
-STALL_FLOOR_S = 8.0
-STALL_FACTOR = 12.0
-"""Once enough servers have the version, one that takes longer than this, and so many times the slowest, is left."""
-
-HOPELESS_S = 60.0
-SLOWEST_RATE = 20e3
-"""No write is waited for longer than this, plus its octets at this rate a second."""
-
-LIVE_BYTES = 32 * 2**20
-"""Octets on their way at once; more than one message only within that."""
-
-MESSAGE_BYTES = 64 * 2**20
-"""Octets in one message to a server that gets several shares; one share alone may be larger."""
-
-Identity = tuple[int, bytes]
-UNKNOWN_IDENTITY: Identity = (2**64, b"")
-"""Of a share that is neither SDMF nor MDMF and was not there before: somebody's who is just writing."""
-
-READ_BACK = [(0, LONGEST_PREFIX)]
-
-
-@frozen(kw_only=True)
-class WriteJob:
-    """What to write. payload: (offset, octets) of one share; new_length: what the slot is cut to, None leaves it.
-
-    base: the order of the version written over, None for a new file. settle: whether to write over what has changed,
-    where that is safe. spares: servers for shares whose own fail, in the file's order.
-    unasked: servers whose shares are not known. held: places that have the version already. rivals: unfinished versions newer than the base, and their shares.
-    """
-
-    prefix: Prefix
-    payload: Callable[[ShareNumber], Sequence[tuple[int, Buffer]]] = field(repr=False)
-    share_bytes: int
-    new_length: int | None
-    base: Identity | None
-    happy: int
-    settle: bool
-    spares: Sequence[ServerId] = ()
-    unasked: int = 0
-    held: frozenset[Place] = frozenset()
-    rivals: Mapping[Identity, frozenset[ShareNumber]] = field(factory=dict)
-
-
-@frozen(kw_only=True)
-class Written:
-    """places: where the version is now. lost: places in the goal where it is not."""
-
-    places: frozenset[Place]
-    lost: frozenset[Place]
-
-
-@define(kw_only=True, eq=False)
-class _Sent:
-    at: float
-    tests: dict[ShareNumber, Tests]
+WRITE_KIND = WriteSlot.__name__
 
 
 class WritePlan:
     """Writes the job's version to every place of the goal."""
 
-    def __init__(self, job: WriteJob, goal: Goal) -> None:
+    def __init__(self, job: WriteJob, goal: Goal, keys: FileKeys, memory: ServerMemory) -> None:
         self._job = job
         self._goal = dict(goal)
         self._due = dict(goal)
-        self._waiting: deque[tuple[ServerId, dict[ShareNumber, Tests]]] = deque()
-        self._sent: dict[WriteSlot, _Sent] = {}
+        self._queue = WriteQueue(job)
+        self._queue.add_bars({place: bar for place, bar in job.bars.items() if place not in goal})
         self._placed: set[Place] = set()
-        self._foreign: dict[Identity, set[ShareNumber]] = {}
+        self._tried: set[Place] = {*goal, *job.bars, *job.suspects}
+        self._shown: set[Place] = set()
+        self._claims = Claims(keys)
+        for server_id, number in sorted(job.suspects):
+            self._claims.demand(server_id, [number])
+        self._rivals = Rivals(prefix=job.prefix, base=job.base, known=job.rivals)
+        self._denials: Counter[ServerId] = Counter()
         self._broken: dict[ServerId, GridError] = {}
-        self._round = 0
-        self._slowest_s = 0.0
+        self._hedge = WriteHedge(memory=memory, floor_s=job.hedge_s)
+        self._yielded: set[Place] = set()
+        self._begun = False
         self._done = False
         self._error: GridError | None = None
         self._withdrawn: list[Request] = []
+        self._reports: list[Request] = []
         self._events: list[Event] = []
 
     @property
@@ -121,151 +82,225 @@ class WritePlan:
         return taken
 
     def withdrawn(self) -> Sequence[Request]:
-        """Writes to servers left behind."""
+        """Requests to servers left behind."""
         taken, self._withdrawn = self._withdrawn, []
         return taken
 
     def wake_at(self) -> float | None:
-        """When an unanswered write is to be looked at."""
-        return min((self._limit(request, sent) for request, sent in self._sent.items()), default=None)
+        """When an unanswered request is to be looked at."""
+        limits = [self._hopeless_at(request, sent) for request, sent in self._queue.sent.items()]
+        limits += [self._late_at(request, sent) for request, sent in self._queue.sent.items() if not sent.late]
+        claims = (self._claims.limit(server_id, self._hedge.slowest_s) for server_id in self._claims.servers)
+        return min([*limits, *(limit for limit in claims if limit is not None)], default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
-        """What to write now."""
-        self._leave_stalled_behind(now)
-        if self._done:
-            return []
-        if self._foreign and not self._may_go_on():
-            self._waiting.clear()
-        if not self._sent and not self._waiting:
-            if self._round and not self._prepare_round():
-                self._conclude()
-                return []
-            self._begin_round()
-        return self._send(now)
+        """What to write and what to ask now."""
+        self._look_at_the_clock(now)
+        if self._rivals.seen and not self._may_go_on():
+            self._queue.clear()
+        if not self._done and not self._is_busy():
+            self._next_round()
+        requests = [] if self._done else [*self._claims.requests(now), *self._queue.send(self._broken.keys(), now)]
+        requests += self._reports
+        self._reports = []
+        return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """What a server had before, and whether it has taken the shares."""
-        assert isinstance(request, WriteSlot) and isinstance(answer, SlotAnswer)
-        sent = self._sent.pop(request)
-        self._slowest_s = max(self._slowest_s, now - sent.at)
+        """What a server had before, and whether it has taken the shares; or what it can prove."""
+        match request:
+            case ReadSlot():
+                assert isinstance(answer, Mapping)
+                proof = self._claims.answer(request, answer)
+                if proof is not None:
+                    self._weigh(proof, now)
+            case WriteSlot():
+                assert isinstance(answer, SlotAnswer)
+                sent = self._queue.sent.pop(request)
+                self._hedge.learn(request.size, now - sent.at)
+                if request.server_id not in self._broken:
+                    self._written(request, sent, answer, now)
+            case _:
+                pass
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """A server that fails is written to no more."""
+        if isinstance(request, WriteSlot):
+            self._queue.sent.pop(request)
+            self._broken.setdefault(request.server_id, error)
+        elif isinstance(request, ReadSlot):
+            self._cannot_prove(request.server_id, {}, error, now)
+
+    def _is_busy(self) -> bool:
+        """Whether there are answers to wait for before it is decided what is next."""
+        return self._queue.is_busy or self._claims.pending
+
+    def _next_round(self) -> None:
+        """Send what is due; conclude once nothing is, unless late servers are needed."""
+        if self._begun:
+            self._find_homes()
+        if self._begun and not self._due and self._queue.sent and not self._is_decided():
+            return
+        if not self._begun or (self._due and not self._is_lost()):
+            due, self._due, self._begun = self._due, {}, True
+            self._queue.add(due)
+        if not self._queue.is_waiting:
+            self._conclude()
+
+    def _is_decided(self) -> bool:
+        """Whether late answers can change nothing that matters."""
+        return self._is_safe() or self._is_lost()
+
+    def _is_lost(self) -> bool:
+        """Whether this version must give way."""
+        return self._rivals.seen and not self._may_go_on()
+
+    def _written(self, request: WriteSlot, sent: Sent, answer: SlotAnswer, now: float) -> None:
+        """Take note of a server's consent, or of what it says is in the way."""
+        if sent.is_bar:
+            self._barred(request, answer, now)
+            return
         if answer.passed:
             self._placed |= {(request.server_id, number) for number in request.writes}
-        self._compare(request.server_id, sent, answer)
+        else:
+            self._denials[request.server_id] += 1
+        self._compare(request.server_id, sent, answer, now)
         if answer.passed:
             count = len({number for _, number in self._placed})
             total = self._job.prefix.n
             self._events.append(Event(at=now, what="progress", detail="shares", count=count, total=total))
+        elif self._denials[request.server_id] > MAX_DENIALS:
+            self._distrust(request.server_id, request.share_numbers[0], "the share is never as it was shown", now)
 
-    def fail(self, request: Request, error: GridError, now: float) -> None:
-        """A server that fails is written to no more."""
-        assert isinstance(request, WriteSlot)
-        self._sent.pop(request)
-        self._broken[request.server_id] = error
-
-    def _begin_round(self) -> None:
-        due, self._due = self._due, {}
-        self._round += 1
-        by_server: dict[ServerId, dict[ShareNumber, Tests]] = {}
-        for (server_id, number), tests in due.items():
-            by_server.setdefault(server_id, {})[number] = tests
-        per_message = max(1, MESSAGE_BYTES // max(1, self._job.share_bytes))
-        for server_id, shares in by_server.items():
-            numbers = list(shares)
-            for start in range(0, len(numbers), per_message):
-                part = {number: shares[number] for number in numbers[start : start + per_message]}
-                self._waiting.append((server_id, part))
-        if not by_server:
-            self._conclude()
-
-    def _send(self, now: float) -> list[Request]:
-        requests: list[Request] = []
-        live = sum(request.size for request in self._sent)
-        while self._waiting and (live < LIVE_BYTES or not self._sent):
-            server_id, shares = self._waiting.popleft()
-            writes = {number: self._test_write(number, tests) for number, tests in shares.items()}
-            request = WriteSlot(
-                server_id=server_id,
-                writes=writes,
-                ranges=READ_BACK,
-                share_numbers=tuple(sorted(shares)),
-                size=sum(len(data) for write in writes.values() for _, data in write.writes),
-            )
-            live += request.size
-            self._sent[request] = _Sent(at=now, tests=shares)
-            requests.append(request)
-        return requests
-
-    def _test_write(self, number: ShareNumber, tests: Tests) -> TestWrite:
-        return TestWrite(tests=tests, writes=self._job.payload(number), new_length=self._job.new_length)
-
-    def _compare(self, server_id: ServerId, sent: _Sent, answer: SlotAnswer) -> None:
-        """Find places that had changed, and shares that were not known; they are due, or another writer's."""
+    def _compare(self, server_id: ServerId, sent: Sent, answer: SlotAnswer, now: float) -> None:
+        """Find places that had changed, and shares that were not known; they are due, claimed, or given up."""
         fronts = {number: bytes(pieces[0]) if pieces else b"" for number, pieces in answer.data.items()}
+        changed = False
         for number, tests in sent.tests.items():
+            front = fronts.pop(number, b"")
             if answer.passed:
                 continue
-            front = fronts.pop(number, b"")
-            place = (server_id, number)
             if front.startswith(self._job.prefix.checkstring):
-                self._placed.add(place)  # An answer was lost; the write was not.
+                self._placed.add((server_id, number))  # An answer was lost; the write was not.
+                changed = True
+            elif _differs(front, tests):
+                changed = True
+                self._in_the_way(server_id, number, front, now)
             else:
-                self._due[place] = self._met(number, front) if _differs(front, tests) else tests
-        for number in [number for number in fronts if number in sent.tests]:
-            del fronts[number]
+                self._due[server_id, number] = tests
+        if not answer.passed and not changed:
+            self._distrust(server_id, min(sent.tests), "the server refuses a write whose tests hold", now)
+            return
         for number, front in fronts.items():
             place = (server_id, number)
             known = place in self._safe_places() or place in self._goal or number >= self._job.prefix.n
-            if front and not known and not front.startswith(self._job.prefix.checkstring):
-                self._due[place] = self._met(number, front)
-                self._goal[place] = self._due[place]
+            # What has no version at all is left to the next map: nothing hangs on it.
+            if not known and parse_identity(front) and not front.startswith(self._job.prefix.checkstring):
+                self._in_the_way(server_id, number, front, now)
 
-    def _met(self, number: ShareNumber, front: bytes) -> Tests:
-        """The tests for a place that has this front; if it is newer than the base, it is another writer's."""
-        identity = (parse_identity(front) or UNKNOWN_IDENTITY) if front else None
-        job = self._job
-        if identity is not None and (job.base is None or identity > job.base or not job.settle):
-            self._foreign.setdefault(identity, set()).add(number)
-        return tests_of_front(front) if front else ABSENT
+    def _barred(self, request: WriteSlot, answer: SlotAnswer, now: float) -> None:
+        """Another writer can end there no more; or it has ended already, or the server lies."""
+        fronts = {number: bytes(pieces[0]) for number, pieces in answer.data.items() if pieces and pieces[0]}
+        newer = [number for number, front in fronts.items() if self._rivals.is_newer(parse_identity(front))]
+        if not answer.passed and newer:
+            self._shown |= {(request.server_id, number) for number in newer}
+            self._claims.demand(request.server_id, newer)
+        elif not answer.passed:
+            self._distrust(
+                request.server_id, request.share_numbers[0], "the server refuses a write whose tests hold", now
+            )
 
-    def _prepare_round(self) -> bool:
-        """Decide what is still to be written; whether anything is."""
+    def _in_the_way(self, server_id: ServerId, number: ShareNumber, front: bytes, now: float) -> None:
+        """A place has this front. An older version is written over; a newer one, or none, is to be proven."""
+        place = (server_id, number)
+        if front and self._rivals.is_newer(parse_identity(front)):
+            self._shown.add(place)
+            self._claims.demand(server_id, [number])
+        elif self._job.settle:
+            self._due[place] = tests_of_front(front) if front else ABSENT
+            self._goal.setdefault(place, self._due[place])
+        elif place in self._goal:
+            self._yielded.add(place)
+            if not front or self._rivals.is_older(parse_identity(front)):
+                self._report(server_id, number, "the share is not what the server has shown before", now)
+            if place in self._job.bars:
+                self._queue.add_bars({place: self._job.bars[place]})
+
+    def _weigh(self, proof: Proof, now: float) -> None:
+        """Take proven versions for what they are; who cannot prove what it has shown has failed."""
+        server_id = proof.server_id
+        unproven = dict(proof.unproven)
+        for number, (order, front) in proof.fronts.items():
+            if not self._rivals.is_newer(order):
+                if (server_id, number) in self._shown:
+                    unproven[number] = "the share is another one than the server has shown"
+            elif self._job.settle and server_id not in self._broken:
+                self._due[server_id, number] = tests_of_front(front)
+                self._goal.setdefault((server_id, number), self._due[server_id, number])
+        self._rivals.note(server_id, proof.versions)
+        if unproven:
+            self._cannot_prove(server_id, unproven, None, now)
+
+    def _cannot_prove(
+        self, server_id: ServerId, unproven: Mapping[ShareNumber, str], error: GridError | None, now: float
+    ) -> None:
+        """A server has shown something in the way, and has not proven it."""
+        self._withdrawn += self._claims.drop(server_id)
+        for number, reason in sorted(unproven.items())[:1]:
+            self._distrust(server_id, number, reason, now)
+        if error is not None:
+            self._give_up(server_id, error)
+
+    def _distrust(self, server_id: ServerId, number: int, reason: str, now: float) -> None:
+        """Count the server as one that refuses, and report the share."""
+        self._report(server_id, number, reason, now)
+        self._give_up(
+            server_id,
+            IntegrityError(f"server {server_id} shows a share that it cannot prove, and does not take another"),
+        )
+
+    def _report(self, server_id: ServerId, number: int, reason: str, now: float) -> None:
+        """Tell the server and observers of a share that cannot be what it seems."""
+        numbers = (number,)
+        self._reports.append(
+            AdviseCorrupt(server_id=server_id, share_number=ShareNumber(number), share_numbers=numbers, reason=reason)
+        )
+        self._events.append(Event(at=now, what="reject", detail=reason, server_id=server_id, share_numbers=numbers))
+
+    def _give_up(self, server_id: ServerId, error: GridError) -> None:
+        """What the server has said of this write counts for nothing."""
+        self._broken.setdefault(server_id, error)
+        self._placed = {place for place in self._placed if place[0] != server_id}
+
+    def _find_homes(self) -> None:
+        """Have the numbers of servers that failed, or keep silent though they are needed, written elsewhere."""
         for place in [place for place in self._due if place[0] in self._broken]:
             del self._due[place]
-        if self._foreign and not self._may_go_on():
-            return False
-        if not self._job.settle and self._due:
-            return False
-        usable = [server_id for server_id in self._job.spares if server_id not in self._broken]
-        have = {number for _, number in [*self._safe_places(), *self._due]}
+        late = {request.server_id for request in self._queue.sent}
+        taken = [*self._safe_places(), *self._due]
+        have = {number for _, number in taken}
         homeless = [ShareNumber(number) for number in range(self._job.prefix.n) if number not in have]
-        for place in assign_homeless(homeless, [*self._safe_places(), *self._due], usable):
+        usable = [server_id for server_id in self._job.spares if server_id not in self._broken.keys() | late]
+        places = assign_homeless(homeless, taken, usable, avoid=self._tried)
+        for place in places:
+            self._tried.add(place)
             self._goal[place] = self._due[place] = ABSENT
-        return bool(self._due) and self._round < MAX_ROUNDS
 
     def _may_go_on(self) -> bool:
         """Whether no other writer can have been told that its version is safe, and ours is the one to prevail."""
-        if not self._job.settle or self._job.base is None or UNKNOWN_IDENTITY in self._foreign:
-            return False
-        k = self._job.prefix.k
-        ours = len(hosts_of(self._safe_places()))
-        unknown = {number for server_id, number in self._goal if server_id in self._broken}
-        hidden = self._job.unasked * -(-self._job.prefix.n // max(1, len(self._job.spares)))
-        for identity, numbers in self._foreign.items():
-            if len(numbers | unknown | self._job.rivals.get(identity, frozenset())) + hidden >= k:
-                return False
-            if ours < k and identity > self._job.prefix.order:
-                return False
-        return True
+        places = self._goal.keys() | self._job.bars.keys() | self._job.suspects
+        away = {number for server_id, number in places if server_id in self._broken}
+        away |= {number for request in self._queue.late() for number in request.writes}
+        return self._rivals.may_go_on(len(hosts_of(self._safe_places())), away, self._job.hidden)
 
     def _conclude(self) -> None:
         self._done = True
-        if self._foreign and not (self._may_go_on() and not self._due):
-            self._error = ConflictError("somebody else changed the file at the same time; read it again and retry")
-            return
-        if self._due and not self._is_safe():
-            self._error = ConflictError("the file keeps changing; read it again and retry")
-            return
-        if not self._is_safe():
+        self._withdrawn += self._queue.sent
+        if self._is_lost():
+            self._error = ConflictError(
+                "somebody else changed the file at the same time; read it again and retry",
+                shown={str(server): version for server, version in self._rivals.shown.items()},
+            )
+        elif not self._is_safe():
             self._error = self._unhappy()
 
     def _unhappy(self) -> GridError:
@@ -274,6 +309,8 @@ class WritePlan:
         causes = list(self._broken.values())
         if causes and all(isinstance(error, BadWriteEnablerError) for error in causes) and not self._placed:
             return causes[0]
+        if self._would_do(self._safe_places() | self._yielded):
+            return ConflictError("the file keeps changing; read it again and retry")
         numbers = len(hosts_of(self._safe_places()))
         reason = f" ({causes[-1]})" if causes else ""
         return NotHappyError(
@@ -283,24 +320,37 @@ class WritePlan:
         )
 
     def _is_safe(self) -> bool:
-        hosts = hosts_of(self._safe_places())
+        return self._would_do(self._safe_places())
+
+    def _would_do(self, places: Collection[Place]) -> bool:
+        """Whether shares in these places make the version safe."""
+        hosts = hosts_of(places)
         return len(hosts) >= self._job.prefix.k and happiness(hosts) >= self._job.happy
 
     def _safe_places(self) -> set[Place]:
         """Where the version is."""
         return self._placed | self._job.held
 
-    def _limit(self, request: WriteSlot, sent: _Sent) -> float:
-        hopeless = HOPELESS_S + request.size / SLOWEST_RATE
-        if self._is_safe():
-            hopeless = min(hopeless, max(STALL_FLOOR_S, STALL_FACTOR * self._slowest_s))
-        return sent.at + hopeless
+    def _late_at(self, request: WriteSlot, sent: Sent) -> float:
+        late_at = self._hedge.late_at(request.server_id, WRITE_KIND, request.size, sent.at)
+        # Another writer is at work: what the silent ones have decides who gives way.
+        return late_at + (late_at - sent.at) * 4 if self._rivals.seen else late_at
 
-    def _leave_stalled_behind(self, now: float) -> None:
-        for request, sent in list(self._sent.items()):
-            if now >= self._limit(request, sent):
+    def _hopeless_at(self, request: WriteSlot, sent: Sent) -> float:
+        return self._hedge.hopeless_at(request.size, sent.at)
+
+    def _look_at_the_clock(self, now: float) -> None:
+        """Note who is late, and give up who is hopeless."""
+        for request, sent in list(self._queue.sent.items()):
+            sent.late = sent.late or now >= self._late_at(request, sent)
+            if now >= self._hopeless_at(request, sent):
                 self._withdrawn.append(request)
                 self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+        for server_id in self._claims.servers:
+            limit = self._claims.limit(server_id, self._hedge.slowest_s)
+            if limit is not None and now >= limit:
+                error = PeerTimeoutError(f"server {server_id} did not prove in time what it has shown")
+                self._cannot_prove(server_id, {}, error, now)
 
 
 def _differs(front: bytes, tests: Tests) -> bool:

@@ -1,0 +1,49 @@
+"""What a publish asks of the write plan, and what comes of it. Values only; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from attrs import field, frozen
+
+from grid.mutable.hedge import HEDGE_S
+from grid.mutable.prefix import Prefix
+from grid.mutable.rivals import Identity
+from grid.mutable.versions import Place
+from grid.ports import Buffer, ServerId, ShareNumber, TestWrite
+
+
+@frozen(kw_only=True)
+class WriteJob:
+    """What to write. payload: (offset, bytes) of one share; new_length: what the slot is cut to, None leaves it.
+
+    base: the order of the version written over, None for a new file. settle: whether to write over what has changed,
+    where that is safe; else such a place is given up. spares: servers for shares whose own fail, in the file's order.
+    hidden: numbers that may lie on servers that were not heard. held: places that have the version already.
+    rivals: unfinished versions newer than the base, and their shares. hedge_s: see hedge.py.
+    bars: what keeps another writer from ending what it has begun at a place, sent where that is lost to this one. suspects: lost
+    places whose servers are to prove what they hold.
+    """
+
+    prefix: Prefix
+    payload: Callable[[ShareNumber], Sequence[tuple[int, Buffer]]] = field(repr=False)
+    share_bytes: int
+    new_length: int | None
+    base: Identity | None
+    happy: int
+    settle: bool
+    spares: Sequence[ServerId] = ()
+    hidden: int = 0
+    held: frozenset[Place] = frozenset()
+    rivals: Mapping[Identity, frozenset[ShareNumber]] = field(factory=dict)
+    hedge_s: float = HEDGE_S
+    bars: Mapping[Place, TestWrite] = field(factory=dict, repr=False)
+    suspects: frozenset[Place] = frozenset()
+
+
+@frozen(kw_only=True)
+class Written:
+    """places: where the version is now. lost: places in the goal where it is not, or may not be."""
+
+    places: frozenset[Place]
+    lost: frozenset[Place]
