@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 from grid import limits
 from grid.errors import ConflictError, FormatError, GridError, NoSpaceError, PeerRefusedError
 from grid.ports import Allocation, ShareNumber, StorageIndex
-from grid.storage import incoming, uploads
+from grid.storage import incoming, service, uploads
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.paths import INCOMING, SHARES
 from grid.storage.settings import StorageSettings
@@ -262,7 +262,7 @@ def test_missing_when_asked_is_what_was_not_written() -> None:
 
 @pytest.fixture
 def few_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "MAX_UPLOAD_FILES", 2)
+    monkeypatch.setattr(service, "MAX_UPLOAD_FILES", 2)
 
 
 @pytest.mark.usefixtures("few_files")

@@ -9,6 +9,7 @@ import pytest
 from grid.errors import FormatError, PeerRefusedError
 from grid.limits import STORE_CALL_BYTES, STORE_CALL_SHARES
 from grid.ports import NewShares, ShareNumber, StorageIndex, StoreAnswer
+from grid.storage.disk import Handle
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.paths import INCOMING, SHARES, index_name, share_directory, share_path
 from grid.storage.settings import StorageSettings
@@ -173,3 +174,33 @@ def test_store_when_repeated_by_another_owner_keeps_both_leases() -> None:
     scene.run(scene.service.allocate(INDEX, lease(b"z"), frozenset(), 1))
     (held,) = stored_shares(scene.disk).values()
     assert len(held.leases) == 2
+
+
+class CountingDisk(MemoryDisk):
+    """A disk that knows how many files were open at once."""
+
+    most_open = 0
+
+    def create_file(self, path: str) -> Handle:
+        handle = super().create_file(path)
+        self.most_open = max(self.most_open, self.open_count)
+        return handle
+
+
+@pytest.mark.parametrize(("open_files", "most"), [(2, 2), (16, 8), (2**16, 100)])
+def test_store_when_few_files_may_be_open_syncs_some_before_it_writes_others(open_files: int, most: int) -> None:
+    disk = CountingDisk()
+    scene = ServiceScene(disk, StorageSettings(open_files=open_files))
+    shares = dict.fromkeys(range(10), b"small")
+    assert store(scene, *(whole(index(number << 120), shares) for number in range(10))) == [DONE] * 10
+    assert disk.most_open <= most
+    assert disk.open_count == 0
+    assert len(stored_shares(disk)) == 100
+
+
+def test_uploads_when_few_files_may_be_open_leave_room_for_others() -> None:
+    disk = CountingDisk()
+    scene = ServiceScene(disk, StorageSettings(open_files=8))
+    for number in range(10):
+        scene.run(begin(scene.service, index(number << 120), range(10), 5))
+    assert disk.open_count <= 4

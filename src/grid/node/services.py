@@ -46,11 +46,12 @@ async def run_node(directory: NodeDirectory, runtime: Runtime, reactor: Any, say
 
     say: told one line when the node is ready, the same that 1.20 logs, and others about what it does.
     """
-    places = Places(plan_descriptors(descriptor_limit(), descriptors_in_use()).connections)
+    plan = plan_descriptors(descriptor_limit(), descriptors_in_use())
+    places = Places(plan.connections)
     if directory.kind is NodeKind.INTRODUCER:
         await _run_introducer(directory, places, reactor, say)
     elif directory.settings.storage.enabled:
-        await _run_storage(directory, runtime, places, reactor, say)
+        await _run_storage(directory, runtime, places, plan.files, reactor, say)
     else:
         await _run_client(directory, runtime, places, reactor, say)
 
@@ -86,6 +87,7 @@ async def _run_storage(
     directory: NodeDirectory,
     runtime: Runtime,
     places: Places,
+    open_files: int,
     reactor: Any,  # noqa: ANN401
     say: Say,
 ) -> None:
@@ -103,7 +105,7 @@ async def _run_storage(
         seed_text, identity = identify_node(directory, key.verifying_key, _node_id(tub))
         io = ThreadCpuPool(reactor, _DISK_THREADS)
         closing.callback(io.stop)
-        service = make_service(directory, identity, runtime, io)
+        service = make_service(directory, identity, runtime, io, open_files)
         await service.start()
         closing.push_async_callback(service.stop)
         settings = server_settings(directory)

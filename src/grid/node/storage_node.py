@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from attrs import evolve
+
 from grid.codec import base32
 from grid.crypto.ed25519 import VerifyingKey
 from grid.discovery.announcement import server_id_of
@@ -29,8 +31,13 @@ def identify_node(directory: NodeDirectory, key: VerifyingKey, node_id: bytes) -
     return text, identity
 
 
-def make_service(directory: NodeDirectory, identity: ServerIdentity, runtime: Runtime, io: CpuPool) -> StorageService:
-    """The storage server over the node's disk, not started yet. io: threads that wait for the disk. ConfigError."""
+def make_service(
+    directory: NodeDirectory, identity: ServerIdentity, runtime: Runtime, io: CpuPool, open_files: int
+) -> StorageService:
+    """The storage server over the node's disk, not started yet. ConfigError.
+
+    io: threads that wait for the disk. open_files: how many share files it may have open at once.
+    """
     path = directory.storage_path
     try:
         disk = RealDisk(str(path))
@@ -38,7 +45,7 @@ def make_service(directory: NodeDirectory, identity: ServerIdentity, runtime: Ru
         raise ConfigError(
             f"{directory.config_file}: section [storage], key storage_dir: {path}: {problem.strerror}"
         ) from None
-    return StorageService(identity, disk, runtime, server_settings(directory), io)
+    return StorageService(identity, disk, runtime, evolve(server_settings(directory), open_files=open_files), io)
 
 
 def server_settings(directory: NodeDirectory) -> StorageSettings:

@@ -22,6 +22,7 @@ from grid.limits import (
     MAX_SLOT_SIZE,
     MAX_SLOT_VECTORS,
     MAX_SLOT_WRITE,
+    MAX_UPLOAD_FILES,
     READ_CALL_BYTES,
     READ_CALL_RANGES,
     STORE_CALL_BYTES,
@@ -82,9 +83,10 @@ class StorageService:
         self._io = io or runtime.cpu
         self._store = ShareStore(disk, settings, identity.lease_seed)
         self._slots = SlotStore(self._store)
-        self._whole = WholeShares(self._store)
+        # Half for uploads that go on, the other half for what each of the disk's threads does at once.
+        self._whole = WholeShares(self._store, max(1, settings.open_files // 2 // self._io.width))
         self._advisories = Advisories(self._store)
-        self._table = UploadTable()
+        self._table = UploadTable(min(MAX_UPLOAD_FILES, settings.open_files // 2))
         self._turns = Turns()
         self._directories = DirectorySync(disk, self._io, durable=self._store.durable)
         self._place = UploadPlace(

@@ -37,10 +37,11 @@ class StorageSettings:
     """What a server may do. reserved_space: octets of the disk it leaves alone.
 
     durability `full`: an answer means that the change survives a loss of power; `none`: that it survives the
-    end of the process.
+    end of the process. open_files: how many share files it may have open at once, about.
     """
 
     reserved_space: int = field(default=0, validator=validators.ge(0))
     readonly: bool = False
     durability: Durability = field(default="full", validator=validators.in_(("full", "none")))
     expire: ExpirySettings = ExpirySettings()
+    open_files: int = field(default=2**16, validator=validators.ge(2))

@@ -61,7 +61,9 @@ class _Part:
 class UploadTable:
     """Every unfinished share of a server."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_open: int = MAX_UPLOAD_FILES) -> None:
+        """most_open: of how many shares the files may stay open."""
+        self._most_open = most_open
         self._numbers: dict[str, set[ShareNumber]] = {}
         self.uploads: set[ShareUpload] = set()
         self._drained: list[Deferred[None]] = []
@@ -71,7 +73,7 @@ class UploadTable:
     @property
     def keep_open(self) -> int:
         """Of how many more shares the files may stay open."""
-        return max(0, MAX_UPLOAD_FILES - self._file_count)
+        return max(0, self._most_open - self._file_count)
 
     def hidden(self, name: str) -> frozenset[ShareNumber]:
         """The unfinished shares of the storage index of that name."""

@@ -18,6 +18,7 @@ from attrs import define, field, frozen
 from twisted.logger import Logger
 
 from grid.errors import NoSpaceError
+from grid.limits import STORE_CALL_SHARES
 from grid.ports import Buffer, NewShares, ShareNumber, StoreAnswer
 from grid.storage.containers import LATEST_VERSION, pack_header
 from grid.storage.disk import Handle
@@ -54,7 +55,9 @@ class _Begun:
 class WholeShares:
     """Stores whole shares in a store."""
 
-    def __init__(self, store: ShareStore) -> None:
+    def __init__(self, store: ShareStore, most_open: int = STORE_CALL_SHARES) -> None:
+        """most_open: files that one call may have open at once, about; those beyond are synced before others are written."""
+        self._most_open = most_open
         self._store = store
         self._disk = store.disk
         self._settled: set[str] = set()
@@ -69,6 +72,10 @@ class WholeShares:
             one = _Begun(order)
             begun.append(one)
             self._attempt(one, partial(self._begin, room=room, now=now))
+            if sum(len(other.handles) for other in begun) >= self._most_open:
+                for other in begun:
+                    if not other.refused:
+                        self._attempt(other, self._sync_files)
             if room is not None and not one.refused:
                 room -= order.new.size
         for step in (self._sync_files, self._rename, self._sync_share_directory):
@@ -124,6 +131,8 @@ class WholeShares:
         handle = create_anew(self._disk, whole_path(one.order.name, number))
         one.handles[number] = handle
         self._disk.write(handle, 0, pieces)
+        if len(one.handles) >= self._most_open:
+            self._sync_files(one)
 
     def _sync_files(self, one: _Begun) -> None:
         while one.handles:
