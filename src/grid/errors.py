@@ -73,6 +73,10 @@ class PeerUnreachableError(PeerGoneError):
     """No connection to a server could be made: whatever it was to be asked, it has not heard of it."""
 
 
+class NobodyListensError(PeerUnreachableError):
+    """A server's machine refuses connections at the place where the server should listen."""
+
+
 class PeerRefusedError(PeerError):
     """A server answered with an error of its own.
 

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @define
 class WayScript:
-    """down: why no connection can be made. connect_s: what making one takes. cut_before, cut_after: so many calls from now fail
+    """down: why no connection can be made; refusal: the error that says so. connect_s: what making one takes. cut_before, cut_after: so many calls from now fail
     before or after they were carried out, and the connection is lost. silent: calls are never answered. unsent: so many calls
     raise this instead of being sent. failure: what calls raise that are cut.
     """
@@ -45,6 +45,7 @@ class WayScript:
     cut_after: int = 0
     silent: bool = False
     unsent: list[GridError] = field(factory=list)
+    refusal: Callable[[str], GridError] = PeerGoneError
     failure: Callable[[], GridError] = lambda: PeerGoneError("the connection was cut")
 
 
@@ -95,7 +96,7 @@ class ScriptedWay:
         await self._clock.sleep(self.script.connect_s)
         if self.script.down:
             self._detail = self.script.down
-            raise PeerGoneError(self.script.down)
+            raise self.script.refusal(self.script.down)
         self._is_connected = True
 
     async def _call(self, method: str, make: Callable[[], Awaitable[T]]) -> T:

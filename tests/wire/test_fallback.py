@@ -10,6 +10,7 @@ from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
 from zope.interface import implementer
 
 from grid.errors import (
+    NobodyListensError,
     PeerGoneError,
     PeerTimeoutError,
 )
@@ -256,6 +257,33 @@ def test_server_when_it_is_announced_again_forgets_the_failures_of_both_ways(rig
     rig.wait(1)
     rig.read()
     assert rig.server.status.transport == "http"
+
+
+HERE, THERE = ("127.0.0.1", 1), ("127.0.0.1", 2)
+
+
+@pytest.mark.parametrize(
+    ("http", "foolscap", "attempts"),
+    [
+        ({HERE}, {HERE}, 0),
+        ({HERE, THERE}, {HERE}, 0),
+        ({HERE}, {HERE, THERE}, 1),
+        ({HERE}, {THERE}, 1),
+        (set(), set(), 1),
+    ],
+)
+def test_server_when_nobody_listens_at_a_place_is_not_asked_there_in_another_protocol(
+    http: set[tuple[str, int]], foolscap: set[tuple[str, int]], attempts: int
+) -> None:
+    rig = Rig(http=frozenset(http), foolscap=frozenset(foolscap))
+    rig.http.script.down = "connection refused"
+    rig.http.script.refusal = NobodyListensError
+    rig.foolscap.script.down = "connection refused"
+    with pytest.raises(PeerGoneError, match=r"reached: connection refused$"):
+        rig.read()
+    assert (rig.http.connects, rig.foolscap.connects) == (1, attempts)
+    rig.http.script.down = rig.foolscap.script.down = ""
+    assert rig.read() == b"octets"
 
 
 def test_server_when_both_ways_fail_alike_says_so_once_and_in_short(rig: Rig) -> None:

@@ -49,7 +49,7 @@ class Transports:
 
         if self.choice == "foolscap":
             return by_foolscap()
-        from grid.wire.http.announced import announced_nurls, announced_plain
+        from grid.wire.http.announced import announced_nurls, announced_plain, tcp_places
 
         nurls = announced_nurls(announcement.fields)
         plain = announced_plain(announcement.fields) if self.plaintext_reads else None
@@ -65,7 +65,8 @@ class Transports:
             return over_http()
         from grid.wire.fallback import FallbackServer, Way
 
-        http, foolscap = Way(name="HTTP", make=over_http), Way(name="Foolscap", make=by_foolscap)
+        http = Way(name="HTTP", make=over_http, places=frozenset((nurl.host, nurl.port) for nurl in nurls))
+        foolscap = Way(name="Foolscap", make=by_foolscap, places=tcp_places(furl))
         if plain is not None or prefers_http(announcement):
             return FallbackServer(identity, http, foolscap, self.runtime.clock)
         return FallbackServer(identity, foolscap, http, self.runtime.clock)

@@ -17,7 +17,15 @@ from attrs import evolve, frozen
 from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 
-from grid.errors import GridError, PeerError, PeerGoneError, PeerRefusedError, PeerTimeoutError, PeerUnreachableError
+from grid.errors import (
+    GridError,
+    NobodyListensError,
+    PeerError,
+    PeerGoneError,
+    PeerRefusedError,
+    PeerTimeoutError,
+    PeerUnreachableError,
+)
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import (
     Allocation,
@@ -59,10 +67,14 @@ MOST_TRIES = 3
 
 @frozen(kw_only=True)
 class Way:
-    """A transport: its name for users, and what makes the client that speaks it, when that is needed first."""
+    """A transport: its name for users, and what makes the client that speaks it, when that is needed first.
+
+    places: the hosts and ports that it leads to; none if that is not known.
+    """
 
     name: str
     make: Callable[[], RemoteServer]
+    places: frozenset[tuple[str, int]] = frozenset()
 
 
 class FallbackServer:
@@ -283,7 +295,21 @@ class FallbackServer:
         if preference.is_silent:
             # It may be the server that is slow: then its answer on the connection that there is comes first.
             connect, head_start_s = self._server(first).get_version, 0.0
-        arrival = await race(connect, lambda: self._server(second).connect(), self._clock, head_start_s)
+        refusal: list[NobodyListensError] = []
+
+        async def connect_first() -> None:
+            try:
+                await connect()
+            except NobodyListensError as error:
+                refusal[:] = [error]
+                raise
+
+        async def connect_second() -> None:
+            if refusal and self._is_same_place(first, second):
+                raise refusal[0]  # To speak another protocol to nobody would not help, and costs the import of one.
+            await self._server(second).connect()
+
+        arrival = await race(connect_first, connect_second, self._clock, head_start_s)
         if arrival.winner is None:
             self._preference.nowhere()
             raise self._away({ways[index]: error for index, error in arrival.errors.items()})
@@ -291,6 +317,11 @@ class FallbackServer:
         late = f"it did not connect within {HEAD_START_S:g} s" if arrival.winner else ""
         self._judge(ways[arrival.winner], brief(loser) if loser else self._preference.doubt or late)
         return ways[arrival.winner]
+
+    def _is_same_place(self, one: int, other: int) -> bool:
+        """Whether the other way leads nowhere but where this one does."""
+        places = self._ways[other].places
+        return bool(places) and places <= self._ways[one].places
 
     def _judge(self, way: int, failure: str) -> None:
         """Note which way connected, and say so where it is news."""

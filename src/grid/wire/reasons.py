@@ -13,7 +13,7 @@ from twisted.internet.error import (
     TimeoutError,
 )
 
-from grid.errors import PeerUnreachableError
+from grid.errors import NobodyListensError, PeerUnreachableError
 
 _WORDS: tuple[tuple[type[BaseException], str], ...] = (
     (ConnectionRefusedError, "connection refused"),
@@ -39,3 +39,11 @@ def words_for(error: BaseException | None) -> str:
 def unreachable(where: str, reason: str) -> PeerUnreachableError:
     """The error for a server to which no connection could be made."""
     return PeerUnreachableError(f"{where} cannot be reached: {reason}", reason=reason)
+
+
+def not_connected(where: str, error: Exception) -> PeerUnreachableError:
+    """The error for what a library raised while it connected."""
+    reason = words_for(error)
+    if isinstance(error, ConnectionRefusedError):
+        return NobodyListensError(f"{where} cannot be reached: {reason}", reason=reason)
+    return unreachable(where, reason)

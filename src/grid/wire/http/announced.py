@@ -49,6 +49,12 @@ def nurls_of(furl: Furl, spki_hash: str) -> tuple[Nurl, ...]:
     )
 
 
+def tcp_places(furl: Furl) -> frozenset[tuple[str, int]]:
+    """The hosts and ports that a FURL leads to; none if it has hints of any other kind as well."""
+    places = [_tcp_hint(hint) for hint in furl.hints]
+    return frozenset(place for place in places if place is not None) if None not in places else frozenset()
+
+
 def _tcp_hint(hint: str) -> tuple[str, int] | None:
     kind, _, rest = hint.partition(":")
     if kind != "tcp":

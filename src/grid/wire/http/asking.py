@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred, DeferredList
 from grid.errors import (
     FormatError,
     GridError,
+    NobodyListensError,
     NoSpaceError,
     PeerError,
     PeerGoneError,
@@ -153,7 +154,7 @@ async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 async def first_of(work: Iterable[Coroutine[Any, Any, T]]) -> T:
-    """The first result, the others cancelled; an error if all have failed."""
+    """The first result, the others cancelled; an error if all have failed, one that says more than that nobody listens."""
     tasks = [Deferred.fromCoroutine(item) for item in work]
     try:
         outcome: Any = await DeferredList(tasks, fireOnOneCallback=True, consumeErrors=True)
@@ -163,4 +164,5 @@ async def first_of(work: Iterable[Coroutine[Any, Any, T]]) -> T:
     if isinstance(outcome, tuple):
         result: T = outcome[0]
         return result
-    raise outcome[-1][1].value
+    errors = [failure.value for _, failure in outcome]
+    raise next((error for error in reversed(errors) if not isinstance(error, NobodyListensError)), errors[-1])

@@ -21,7 +21,7 @@ from grid.ports import Clock
 from grid.runtime import with_deadline
 from grid.wire.http.connection import ClientConnection
 from grid.wire.http.tls import TlsLayer, client_context, spki_hash
-from grid.wire.reasons import unreachable, words_for
+from grid.wire.reasons import not_connected
 
 CONNECTIONS_PER_SERVER = 8
 """At most; 1.20's own clients use 10. Some of them may be taken by streams for a while."""
@@ -145,7 +145,7 @@ class Pool:
         except Exception as error:
             # Twisted has errors of its own, the system's, and ValueError for names that no host can have.
             connection.abort()
-            raise unreachable(where, words_for(error)) from error
+            raise not_connected(where, error) from error
         except BaseException:
             connection.abort()
             raise
