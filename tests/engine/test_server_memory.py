@@ -57,12 +57,18 @@ def test_probe_when_it_is_answered_clears_a_first_doubt_and_leaves_one_that_came
     memory.silent(A, "WriteSlot", 0.0)
     memory.heard(A, 1.0)
     assert not memory.is_doubtful(A, "WriteSlot")
-    memory.silent(A, "WriteSlot", 2.0)
     memory.silent(A, "WriteSlot", 3.0)
     memory.heard(A, 4.0)
     assert memory.is_doubtful(A, "WriteSlot") and not memory.is_doubtful(A, "ReadSlot")
     memory.heard(A, 3.0 + PROBATION_S)
     assert not memory.is_doubtful(A, "WriteSlot")
+    memory.silent(A, "WriteSlot", 20.0)
+    memory.heard(A, 20.0 + PROBATION_S)
+    assert memory.is_doubtful(A, "WriteSlot")
+    memory.answered(A, "WriteSlot", 40.0)
+    memory.silent(A, "WriteSlot", 50.0)
+    memory.heard(A, 51.0)
+    assert not memory.is_doubtful(A, "WriteSlot"), "an answer of that kind begins anew"
 
 
 def test_order_when_some_are_in_doubt_keeps_the_others_first_and_each_part_as_it_was() -> None:

@@ -48,11 +48,16 @@ FORMAT = 1
 
 @define(kw_only=True)
 class _Doubt:
-    """since: when the server was silent or away last. count: how often in a row. is_away: it could not be reached at all."""
+    """since: when the server was silent or away last. count: how often without an answer of that kind in between.
+
+    is_away: it could not be reached at all. is_active: no probe has lifted it since. A doubt that was lifted is remembered: if
+    the server falls silent again, it counts on.
+    """
 
     since: float
     count: int = 1
     is_away: bool = False
+    is_active: bool = True
 
     def outlasts_probe(self, now: float) -> bool:
         """Whether an answer to another question leaves this doubt as it is."""
@@ -70,9 +75,10 @@ class _Record:
 
     def is_doubtful(self, kind: Kind | None) -> bool:
         """In doubt for that kind of request; None: for any that it was not silent on."""
-        if kind in self.doubts:
+        doubt = self.doubts.get(kind) if kind is not None else None
+        if doubt is not None and doubt.is_active:
             return True
-        return any(doubt.since >= self.heard_at for doubt in self.doubts.values())
+        return any(doubt.is_active and doubt.since >= self.heard_at for doubt in self.doubts.values())
 
 
 def _ignore(server_id: ServerId) -> None:
@@ -134,9 +140,10 @@ class ServerMemory:
         """The server has answered a probe, or was announced anew: it is trusted but for what it keeps failing at."""
         record = self._record(server_id)
         record.heard_at = now
-        kept = {kind: doubt for kind, doubt in record.doubts.items() if doubt.outlasts_probe(now)}
-        self.revision += len(kept) != len(record.doubts)
-        record.doubts = kept
+        for doubt in record.doubts.values():
+            if doubt.is_active and not doubt.outlasts_probe(now):
+                doubt.is_active = False
+                self.revision += 1
 
     def silent(self, server_id: ServerId, kind: Kind, now: float) -> None:
         """A request of that kind is no longer waited for, although its answer is overdue."""
@@ -163,7 +170,9 @@ class ServerMemory:
         servers = {}
         for server_id, record in self._records.items():
             doubts = {
-                kind: [doubt.count, doubt.is_away, max(0.0, now - doubt.since)] for kind, doubt in record.doubts.items()
+                kind: [doubt.count, doubt.is_away, max(0.0, now - doubt.since)]
+                for kind, doubt in record.doubts.items()
+                if doubt.is_active
             }
             latency = record.latency
             if doubts or latency.latency_known:
@@ -215,7 +224,7 @@ class ServerMemory:
             if len(record.doubts) > MOST_KINDS:
                 del record.doubts[next(iter(record.doubts))]
         elif now > old.since:
-            old.since, old.is_away = now, is_away
+            old.since, old.is_away, old.is_active = now, is_away, True
             old.count = min(old.count + 1, 63)
         self.revision += 1
         if not was_doubtful:
