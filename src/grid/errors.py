@@ -160,6 +160,10 @@ class NoSuchChildError(DirectoryError):
     """There is no child of that name."""
 
 
+class LinkChangedError(DirectoryError):
+    """A link on which a change relies is gone, or leads elsewhere."""
+
+
 class ChildOfWrongTypeError(DirectoryError):
     """The child is a file where it takes a directory, or the other way round."""
 

@@ -1,4 +1,4 @@
-"""Directories on a grid: what changes cost, other writers, paths, and moving."""
+"""Directories on a grid: what changes cost, other writers, and paths."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from grid.caps import DirectoryCap, LitCap, MdmfWriteCap, SdmfWriteCap, UnknownC
 from grid.directory import node
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.filestore import FileStore
-from grid.directory.node import Directory, move
+from grid.directory.moving import Trail
+from grid.directory.node import Directory
 from grid.directory.pack import Child
 from grid.errors import (
     AuthorityError,
     ChildOfWrongTypeError,
     ExistingChildError,
     FormatError,
-    GridError,
     NoSuchChildError,
     NotWriteableError,
 )
@@ -130,7 +130,7 @@ def test_directory_when_its_cap_only_reads_then_lists_and_cannot_be_changed(grid
         with pytest.raises(NotWriteableError):
             grid.run(attempt)
     with pytest.raises(NotWriteableError):
-        grid.run(move(directory, "inner", reader, "inner"))
+        grid.run(grid.store.move(Trail.of(directory.cap), "inner", Trail.of(reader.cap), "inner"))
     verify = directory.cap.verify_cap()
     assert verify is not None
     with pytest.raises(AuthorityError):
@@ -179,39 +179,6 @@ def test_directory_when_made_where_there_is_a_child_then_only_if_it_may_overwrit
     new = grid.run(root.make_directory("a", overwrite=True))
     assert grid.run(root.get(["a"])).target == new.cap
     assert new.is_writable and grid.run(new.list()) == {}
-
-
-def test_link_when_moved_then_user_metadata_goes_along_and_the_old_link_is_gone(grid: TreeGrid) -> None:
-    source = grid.make(children={"a": Child(target=FILE, metadata={"user": 1, "tahoe": {"linkcrtime": 1.0}})})
-    target = made(grid, "old")
-    assert grid.run(move(source, "a", target, "b")) == {}
-    assert grid.names(source.cap) == []
-    moved = grid.run(target.get(["b"]))
-    assert moved.target == FILE and moved.metadata["user"] == 1
-    assert moved.metadata["tahoe"] != {"linkcrtime": 1.0}
-    assert grid.run(move(target, "b", target, "old"))["old"].target == FILE
-    assert grid.names(target.cap) == ["old"]
-    with pytest.raises(NoSuchChildError):
-        grid.run(move(target, "no", source, "no"))
-
-
-def test_link_when_moved_onto_itself_then_nothing_is_written(grid: TreeGrid) -> None:
-    directory = made(grid, "é")
-    again = grid.client().directory(directory.cap)
-    grid.sent()
-    assert grid.run(move(directory, "é", again, "e\u0301")) == {}
-    assert grid.sent() == {}
-
-
-def test_link_when_not_to_overwrite_or_into_itself_then_stays(grid: TreeGrid) -> None:
-    inner = grid.make()
-    source = grid.make(children={"a": Child(target=FILE), "inner": Child(target=inner.cap)})
-    target = made(grid, "a")
-    with pytest.raises(ExistingChildError):
-        grid.run(move(source, "a", target, "a", overwrite=False))
-    with pytest.raises(GridError):
-        grid.run(move(source, "inner", inner, "inner"))
-    assert grid.names(source.cap) == ["a", "inner"]
 
 
 def test_contents_when_they_are_no_directory_then_listing_says_so_and_editing_writes_nothing(grid: TreeGrid) -> None:

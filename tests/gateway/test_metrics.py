@@ -119,9 +119,9 @@ def test_traffic_when_anything_is_asked_has_few_names_for_it() -> None:
 
 
 def test_views_when_compared_with_the_handlers_are_all_of_theirs() -> None:
-    from grid.gateway.directories import CHANGES
+    from grid.gateway.directories import CHANGES, MOVES
     from grid.gateway.mkdir import MAKERS
     from grid.gateway.opresource import STARTS
     from grid.gateway.streams import STREAMS
 
-    assert {*CHANGES, *MAKERS, *STARTS, *STREAMS} <= VIEWS
+    assert {*CHANGES, *MOVES, *MAKERS, *STARTS, *STREAMS} <= VIEWS

@@ -213,6 +213,27 @@ async def test_change_when_asked_for_then_has_the_status_it_should(tmp_path: Pat
             assert "URI:" not in reply.text
 
 
+async def test_directory_when_relinked_below_itself_then_is_refused_by_any_name(tmp_path: Path) -> None:
+    async with gateway_of_trees(tmp_path) as web:
+        folder = await make(web)
+        for path in ("a/b/c", "side"):
+            await web.put(f"{folder}/{path}?t=mkdir")
+        await web.put(f"{folder}/again?t=uri", (await web.get(f"{folder}/a?t=uri")).body)
+        inner = {name: (await web.get(f"{folder}/{name}?t=uri")).text for name in ("a", "a/b", "a/b/c", "side")}
+        root = folder.removeprefix("/uri/")
+        below = [f"{root}/a", f"{root}/a/b/c", f"{root}/again/b", inner["a"], inner["a/b"], f"{inner['a/b']}/c"]
+        for target in below:
+            reply = await post(web, f"{folder}?t=relink&from_name=a&to_name=x&to_dir={quote(target)}")
+            assert (reply.status, "below it" in reply.text) == (400, True), reply
+            assert "URI:" not in reply.text and {"a", "again", "side"} == set(await listing(web, folder))
+        assert (await post(web, f"{folder}?t=rename&from_name=a&to_name=z")).status == 200
+        for target in (inner["side"], f"{root}/side"):
+            assert (await post(web, f"{folder}?t=relink&from_name=z&to_dir={quote(target)}")).status == 200
+            back = f"{folder}/side?t=relink&from_name=z&to_dir={quote(root)}"
+            assert (await post(web, back)).status == 200
+        assert {"z", "again", "side"} == set(await listing(web, folder))
+
+
 async def test_upload_when_by_a_form_then_its_name_and_what_is_there_decide(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         folder = await make(web)

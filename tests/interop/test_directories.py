@@ -17,7 +17,7 @@ from grid.caps import DirectoryCap, KnownCap, LitCap, UnknownCap, UnknownChild, 
 from grid.directory.deepcheck import CheckCounters, deep_check
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.filestore import FileStore
-from grid.directory.node import move
+from grid.directory.moving import Trail, move
 from grid.directory.pack import Child, Target, make_entry, parse_directory
 from grid.directory.stats import Manifest
 from grid.directory.walk import walk
@@ -210,7 +210,7 @@ async def test_directory_made_by_tahoe_when_used_by_grid_is_the_same_to_the_octe
         assert make_entry(name, entry.child, mutable=True, write_key=write_key).octets == entry.octets
     directory, other = ours.directory(cap), await ours.directory(cap).make_directory("made")
     await directory.edit([SetChild("lit", kinds["chk"]), RemoveChild("sdmf", must_be="file")])
-    await move(directory, "mdmf", other, "there")
+    await move(ours, Trail.of(cap), "mdmf", Trail.of(other.cap), "there")
     seen = theirs.children(cap.to_string())
     assert told(seen["lit"][1]) == kinds["chk"] and seen["lit"][1]["metadata"]["kept"] == "ü"
     assert "sdmf" not in seen and "mdmf" not in seen

@@ -32,9 +32,7 @@ def mv(ctx: click.Context, *, source: str, target: str) -> int:
         raise GridError(f"{old.shown} is a root: there is no entry to move; `grid ln` makes one")
 
     async def operation(tree: Tree) -> None:
-        above, name = await tree.parent(old)
-        target_above, new_name = await tree.parent(new)
-        await tree.store.move(above.cap, name, target_above.cap, new_name, overwrite="only-files")
+        await tree.move(old, new, overwrite="only-files")
 
     _translating_conflicts(lambda: run_in_tree(directory, operation))
     click.echo("OK")

@@ -12,6 +12,7 @@ from grid.caps import DirectoryCap, KnownCap, UnknownChild
 from grid.cli.aliases import read_aliases
 from grid.cli.client_command import open_home, run_connected
 from grid.cli.remote import RemotePath, parse_remote
+from grid.directory.moving import Trail, follow_trail
 from grid.directory.pack import Child
 from grid.errors import ChildOfWrongTypeError, GridError
 from grid.ports import ignore_events
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from grid.cli.client_command import Home
     from grid.cli.connection import Connection
     from grid.cli.surveys import Survey
+    from grid.directory.edits import Overwrite
     from grid.directory.store import OpenDirectory, Store
     from grid.ports import Observer
 
@@ -55,6 +57,17 @@ class Tree:
             return await root.make_directories(path.names[:-1]), path.names[-1]
         above = RemotePath(root=path.root, names=path.names[:-1], shown=path.shown)
         return await self.find_directory(above), path.names[-1]
+
+    async def move(self, old: RemotePath, new: RemotePath, *, overwrite: Overwrite) -> None:
+        """Move the entry at one path to the other; the errors of `grid.directory.moving.move`."""
+        source, target = await self._trail(old), await self._trail(new)
+        await self.store.move(source, old.names[-1], target, new.names[-1], overwrite=overwrite)
+
+    async def _trail(self, path: RemotePath) -> Trail:
+        """The way to the directory that the last name of a path is in."""
+        if not path.names:
+            raise GridError(f"{path.shown} is a root, and no entry of a directory")
+        return await follow_trail(self.store, path.directory, path.names[:-1])
 
 
 def known(child: Child, shown: str) -> KnownCap:

@@ -15,7 +15,7 @@ from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.metadata import Metadata
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, Entries, Entry, Target, make_entry
-from grid.errors import ChildOfWrongTypeError, ExistingChildError, NoSuchChildError
+from grid.errors import ChildOfWrongTypeError, ExistingChildError, LinkChangedError, NoSuchChildError
 
 Overwrite = bool | Literal["only-files"]
 """Whether a child that is there may be replaced; "only-files": unless it is a directory."""
@@ -35,13 +35,15 @@ class SetChild:
 class RemoveChild:
     """Remove a link. must_be: what it has to be, where that is known.
 
-    only: leave the link alone if it leads elsewhere by now.
+    only: leave the link alone if it leads elsewhere by now. beside: links of this directory that have to be there still,
+    with the directories to which they lead; LinkChangedError if one is not.
     """
 
     name: str
     must_exist: bool = True
     must_be: Literal["file", "directory"] | None = None
     only: Target | None = field(default=None, repr=False)
+    beside: tuple[tuple[str, DirectoryCap], ...] = ()
 
 
 @frozen
@@ -77,6 +79,8 @@ def apply_edits(entries: Entries, edits: Sequence[Edit], *, now: float, retrying
     for edit in edits:
         name = normalize_name(edit.name)
         old = after.get(name)
+        if isinstance(edit, RemoveChild):
+            require_beside(edit, {other: found.child for other, _ in edit.beside if (found := after.get(other))})
         new = _apply(name, old, edit, now, retrying, write_key)
         if new is old:
             continue
@@ -108,6 +112,15 @@ def read_only(target: Target) -> Target:
     if isinstance(target, UnknownChild):
         return target if target.error is not None else UnknownChild(read=target.read)
     return target.read_cap()
+
+
+def require_beside(edit: RemoveChild, children: Mapping[str, Child | None]) -> None:
+    """LinkChangedError unless the links on which the removal relies lead where they led."""
+    for name, directory in edit.beside:
+        child = children.get(name)
+        target = None if child is None else child.target
+        if not isinstance(target, DirectoryCap) or target.storage_index != directory.storage_index:
+            raise LinkChangedError(f"{name!r} is gone, or leads elsewhere by now", name=name)
 
 
 def _apply(name: str, old: Entry | None, edit: Edit, now: float, retrying: bool, write_key: bytes) -> Entry | None:

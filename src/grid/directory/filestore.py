@@ -16,6 +16,7 @@ from attrs import evolve, field, frozen
 from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, LitCap, require_usable
 from grid.crypto.rsa import PrivateKey
 from grid.directory.edits import Overwrite
+from grid.directory.moving import Trail, move
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, make_entry, pack_directory
 from grid.errors import AuthorityError, CapError
@@ -246,12 +247,10 @@ class FileStore:
         return DirectoryCap(await self.put_immutable(MemorySource(_pack(children, None))))
 
     async def move(
-        self, source: DirectoryCap, name: str, target: DirectoryCap, new_name: str, *, overwrite: Overwrite = True
+        self, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
     ) -> None:
-        """Move or rename a link between directories; the errors of `grid.directory.node.move`."""
-        from grid.directory.node import move
-
-        await move(self.directory(source), name, self.directory(target), new_name, overwrite=overwrite)
+        """Move or rename a link between directories; the errors of `grid.directory.moving.move`."""
+        await move(self, source, name, target, new_name, overwrite=overwrite)
 
     def observed_by(self, observer: Observer) -> FileStore:
         """A store on the same grid with another observer; it opens files of its own."""

@@ -1,4 +1,4 @@
-"""A directory as its users see it: list, look up, change, make directories in it; moving links between two.
+"""A directory as its users see it: list, look up, change, make directories in it.
 
 It owns the order of steps that takes more than one file. Every change, however many edits it has, is one publish.
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from grid.caps import DirectoryCap, KnownCap, MdmfWriteCap, SdmfWriteCap, UnknownChild
-from grid.directory.edits import Edit, Edited, Overwrite, RemoveChild, SetChild, apply_edits, updated_metadata
+from grid.caps import DirectoryCap, MdmfWriteCap, SdmfWriteCap
+from grid.directory.edits import Edit, Edited, SetChild, apply_edits, updated_metadata
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, Entry, pack_directory, parse_directory
 from grid.errors import (
@@ -20,7 +20,6 @@ from grid.errors import (
     DirectoryError,
     ExistingChildError,
     FormatError,
-    GridError,
     NoSuchChildError,
     NotWriteableError,
 )
@@ -213,39 +212,6 @@ class Directory:
     def _apply(self, octets: bytes, edits: Sequence[Edit], retrying: bool, write_key: bytes) -> Edited:
         now = self._store.runtime.clock.unix_time()
         return apply_edits(self._parse(octets), edits, now=now, retrying=retrying, write_key=write_key)
-
-
-async def move(
-    source: Directory, name: str, target: Directory, new_name: str, *, overwrite: Overwrite = True
-) -> Mapping[str, Child]:
-    """Move or rename a link; what it replaced in the target, by name. User metadata goes with it.
-
-    Within one directory this is one publish. Between two the link is made before the old one is removed, so that a
-    crash leaves both. The same name in the same directory: nothing is done.
-    NoSuchChildError, NotWriteableError for either directory, GridError for a directory into itself; the errors of `edit`.
-    """
-    for directory in (source, target):
-        directory._require_writable()
-    name, new_name = normalize_name(name), normalize_name(new_name)
-    same = source.cap.storage_index == target.cap.storage_index
-    if same and name == new_name:
-        return {}
-    child = (await source.list()).get(name)
-    if child is None:
-        raise NoSuchChildError(f"there is no {name!r} in the directory", name=name)
-    if not isinstance(child.target, UnknownChild) and _same_place(child.target, target.cap):
-        raise GridError(f"{name!r} is the directory into which it is to be moved")
-    add = SetChild(new_name, child.target, child.metadata, overwrite)
-    remove = RemoveChild(name, must_exist=False, only=child.target)
-    if same:
-        return {n: c for n, c in (await source.edit([add, remove])).items() if n == new_name}
-    replaced = await target.edit([add])
-    await source.edit([remove])
-    return replaced
-
-
-def _same_place(child: KnownCap, directory: DirectoryCap) -> bool:
-    return isinstance(child, DirectoryCap) and child.storage_index == directory.storage_index
 
 
 def _enter(store: FileStore, child: Child, name: str) -> Directory:

@@ -11,6 +11,7 @@ from typing import Protocol
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap
 from grid.crypto.rsa import PrivateKey
 from grid.directory.edits import Edit, Overwrite
+from grid.directory.moving import Trail
 from grid.directory.pack import Child
 from grid.mutable.geometry import FormatName
 from grid.mutable.keys import WriteCap
@@ -134,6 +135,6 @@ class Store(Protocol):
         """Store a directory that never changes."""
 
     async def move(
-        self, source: DirectoryCap, name: str, target: DirectoryCap, new_name: str, *, overwrite: Overwrite = True
+        self, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
     ) -> None:
-        """Move or rename a link; the errors of `grid.directory.node.move`."""
+        """Move or rename a link; the errors of `grid.directory.moving.move`."""

@@ -8,8 +8,9 @@ from attrs import evolve
 
 from grid.caps import DirectoryCap
 from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.moving import Trail
 from grid.directory.names import normalize_name
-from grid.directory.node import Directory, move
+from grid.directory.node import Directory
 from grid.directory.nodejson import describe_directory
 from grid.errors import GridError
 from grid.gateway.answers import HTML, Answer, AnyAnswer, cap_answer, json_answer, plain_cap, redirect, text_answer
@@ -89,15 +90,17 @@ async def _rename_form(exchange: Exchange, cap: DirectoryCap) -> Answer:
 
 
 Change = Callable[[Exchange, Directory], Awaitable[Answer]]
+Move = Callable[[Exchange, Trail], Awaitable[Answer]]
 
 
-async def change_directory(exchange: Exchange, directory: Directory) -> AnyAnswer:
-    """A POST that changes a directory: t= is one of CHANGES."""
+async def change_directory(exchange: Exchange, directory: Directory, trail: Trail) -> AnyAnswer:
+    """A POST that changes a directory: t= is one of CHANGES or MOVES. trail: the way to the directory."""
     location = when_done(exchange)
-    change = CHANGES[exchange.arguments.t]
+    t = exchange.arguments.t
+    change = CHANGES.get(t)
     if change is not _set_children:
         require_writable(directory)
-    answer = await change(exchange, directory)
+    answer = await (MOVES[t](exchange, trail) if change is None else change(exchange, directory))
     return redirect(location) if location and answer.status < 300 else answer
 
 
@@ -139,26 +142,26 @@ async def _unlink(exchange: Exchange, directory: Directory) -> Answer:
     return text_answer("thing unlinked")
 
 
-async def _rename(exchange: Exchange, directory: Directory) -> Answer:
+async def _rename(exchange: Exchange, source: Trail) -> Answer:
     if "to_dir" in exchange.arguments:
         raise BadRequest("t=rename stays in its directory; t=relink takes to_dir=")
     old = _one_name(exchange.arguments.required("from_name"), "from_name")
     new = _one_name(exchange.arguments.required("to_name"), "to_name")
-    return await _move(exchange, directory, old, directory, new)
+    return await _move(exchange, source, old, source, new)
 
 
-async def _relink(exchange: Exchange, directory: Directory) -> Answer:
+async def _relink(exchange: Exchange, source: Trail) -> Answer:
     old = _one_name(exchange.arguments.required("from_name"), "from_name")
     given = exchange.arguments.text("to_name")
     new = old if not given else _one_name(given, "to_name")
     to_dir = exchange.arguments.text("to_dir")
-    target = directory if not to_dir else await find_target_directory(exchange.gateway, to_dir)
-    return await _move(exchange, directory, old, target, new)
+    target = source if not to_dir else await find_target_directory(exchange.gateway, to_dir)
+    return await _move(exchange, source, old, target, new)
 
 
-async def _move(exchange: Exchange, source: Directory, old: str, target: Directory, new: str) -> Answer:
+async def _move(exchange: Exchange, source: Trail, old: str, target: Trail, new: str) -> Answer:
     try:
-        await move(source, old, target, new, overwrite=exchange.arguments.replace())
+        await exchange.gateway.store.move(source, old, target, new, overwrite=exchange.arguments.replace())
     except GridError as error:
         if type(error) is GridError:
             raise BadRequest(str(error)) from error
@@ -192,9 +195,10 @@ CHANGES: dict[str, Change] = {
     "uri": _link,
     "unlink": _unlink,
     "delete": _unlink,
-    "rename": _rename,
-    "relink": _relink,
     "set_children": _set_children,
     "set-children": _set_children,
 }
 """What POST can change in a directory, by `t`."""
+
+MOVES: dict[str, Move] = {"rename": _rename, "relink": _relink}
+"""What POST can do with the links of a directory and of another one."""

@@ -10,7 +10,7 @@ from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.node import Directory
 from grid.gateway.answers import AnyAnswer, cap_answer, plain_cap, redirect
 from grid.gateway.checks import check_object
-from grid.gateway.directories import CHANGES, change_directory, get_directory
+from grid.gateway.directories import CHANGES, MOVES, change_directory, get_directory
 from grid.gateway.downloads import get_file
 from grid.gateway.exchange import Exchange
 from grid.gateway.faults import BadRequest, Conflict, NotFound, NotImplementedHere
@@ -86,7 +86,8 @@ async def _post(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnsw
         return await stream_tree(exchange, open_directory(exchange.gateway, reached.child).cap)
     if t in STARTS:
         return start_operation(exchange, open_directory(exchange.gateway, reached.child).cap)
-    return await change_directory(exchange, open_directory(exchange.gateway, reached.child))
+    assert reached.trail is not None
+    return await change_directory(exchange, open_directory(exchange.gateway, reached.child), reached.trail)
 
 
 async def _at_nothing(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
@@ -133,7 +134,7 @@ def _require_known_t(exchange: Exchange) -> None:
     t = exchange.arguments.t
     if exchange.method == "PUT" and t not in _PUTS:
         raise BadRequest(f"PUT: t={t!r} is not known")
-    if exchange.method == "POST" and t not in CHANGES and t not in STREAMS and t not in STARTS and t != "check":
+    if exchange.method == "POST" and t not in (*CHANGES, *MOVES, *STREAMS, *STARTS, "check"):
         raise BadRequest(f"POST: t={t!r} is not known")
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.edits import Edit
+from grid.directory.moving import Trail
 from grid.directory.names import normalize_name
 from grid.directory.node import Directory
 from grid.directory.pack import Child
@@ -38,12 +39,14 @@ class Reached:
     """How far a path leads. child: the last thing that is there. parent: what links to it, None for the URL's own cap.
 
     name: its name there. missing: the names that are not there; child is the directory that lacks the first of them.
+    trail: the way to the child, if that is a directory, or to its parent.
     """
 
     child: Child = field(repr=False)
     parent: Directory | None = field(default=None, repr=False)
     name: str = ""
     missing: tuple[str, ...] = ()
+    trail: Trail | None = None
 
 
 def parse_path(segments: Sequence[str]) -> TreePath:
@@ -65,14 +68,21 @@ class Obstacle(GridError):
 
 async def follow(gateway: Gateway, path: TreePath) -> Reached:
     """How far the path leads. Obstacle; HttpFault, as a page, for a directory on the way that cannot be read."""
-    reached = Reached(child=path.root)
+    reached = Reached(child=path.root, trail=_longer(None, "", path.root))
     for depth, name in enumerate(path.names):
         directory = open_directory(gateway, reached.child)
         found = (await list_children(directory, shape="page")).get(name)
         if found is None:
-            return Reached(child=reached.child, parent=reached.parent, name=reached.name, missing=path.names[depth:])
-        reached = Reached(child=found, parent=directory, name=name)
+            return evolve(reached, missing=path.names[depth:])
+        reached = Reached(child=found, parent=directory, name=name, trail=_longer(reached.trail, name, found))
     return reached
+
+
+def _longer(trail: Trail | None, name: str, child: Child) -> Trail | None:
+    """The trail with the child, if that is a directory."""
+    if isinstance(child.target, UnknownChild) or not isinstance(child.target, DirectoryCap):
+        return trail
+    return Trail.of(child.target) if trail is None else trail.below(name, child.target)
 
 
 def open_directory(gateway: Gateway, child: Child) -> Directory:
@@ -122,7 +132,7 @@ class NewBranch:
         return await directory.edit(edits)
 
 
-async def find_target_directory(gateway: Gateway, text: str) -> Directory:
+async def find_target_directory(gateway: Gateway, text: str) -> Trail:
     """The directory that `to_dir=` names: a capability, and a path behind it whose slashes are as they are.
 
     NotFound; BadRequest if it is no directory.
@@ -132,6 +142,8 @@ async def find_target_directory(gateway: Gateway, text: str) -> Directory:
         reached = await follow(gateway, path)
         if reached.missing:
             raise NotFound(f"No such child: {reached.missing[0]}", shape="page")
-        return open_directory(gateway, reached.child)
+        open_directory(gateway, reached.child)
     except Obstacle:
         raise BadRequest("to_dir= does not lead to a directory") from None
+    assert reached.trail is not None
+    return reached.trail

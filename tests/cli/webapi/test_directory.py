@@ -12,10 +12,12 @@ from grid.caps.values import ChkCap, SdmfWriteCap
 from grid.cli.webapi.refusals import GatewayError
 from grid.cli.webapi.shapes import describe_link, parse_child
 from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.moving import Trail
 from grid.errors import (
     AuthorityError,
     ChildOfWrongTypeError,
     ExistingChildError,
+    GridError,
     NoSuchChildError,
     NotWriteableError,
 )
@@ -127,17 +129,35 @@ async def test_directories_when_a_file_is_in_the_way_are_an_error() -> None:
 
 async def test_move_keeps_capabilities_out_of_the_url_s_arguments() -> None:
     async with scripted([reply(listing(a=FILE_NODE)), reply("thing moved")]) as (gateway, store):
-        await store.move(DIRECTORY, "a", OTHER, "b", overwrite="only-files")
+        await store.move(Trail.of(DIRECTORY), "a", Trail.of(OTHER), "b", overwrite="only-files")
     asked = gateway.asked[1]
     assert "?" not in asked.target
     fields = {"t": ["relink"], "from_name": ["a"], "to_name": ["b"], "replace": ["only-files"]}
     assert parse_qs(asked.body.decode()) == {**fields, "to_dir": [OTHER.to_string()]}
 
 
+async def test_move_of_a_directory_below_itself_is_refused_before_a_gateway_of_any_kind_does_it() -> None:
+    inner = ["dirnode", {"mutable": True, "rw_uri": OTHER.to_string()}]
+    async with scripted([reply(listing(a=inner))]) as (gateway, store):
+        with pytest.raises(GridError, match="below it"):
+            await store.move(Trail.of(DIRECTORY), "a", Trail.of(OTHER), "b")
+    assert len(gateway.asked) == 1
+
+
+async def test_move_by_paths_tells_the_gateway_the_paths() -> None:
+    inner = ["dirnode", {"mutable": True, "rw_uri": OTHER.to_string()}]
+    third = DirectoryCap(SdmfWriteCap(write_key=bytes(15) + b"3", fingerprint=bytes(32)))
+    target = Trail.of(DIRECTORY).below("c d", third)
+    async with scripted([reply(listing(a=inner)), reply("thing moved")]) as (gateway, store):
+        await store.move(Trail.of(DIRECTORY), "a", target, "b")
+    fields = parse_qs(gateway.asked[1].body.decode())
+    assert fields["to_dir"] == [f"{DIRECTORY.to_string()}/c d"]
+
+
 async def test_move_of_a_name_that_the_request_would_mangle_is_a_link_and_a_removal() -> None:
     answers = [reply(listing(**{" a": FILE_NODE})), reply("ok"), reply("ok")]
     async with scripted(answers) as (gateway, store):
-        await store.move(DIRECTORY, " a", OTHER, "b/c")
+        await store.move(Trail.of(DIRECTORY), " a", Trail.of(OTHER), "b/c")
     assert "set_children" in gateway.targets[1]
     assert gateway.targets[2].endswith("t=unlink&name=%20a")
 
@@ -148,7 +168,7 @@ async def test_what_a_capability_does_not_permit_is_refused_without_asking() -> 
         with pytest.raises(NotWriteableError):
             await store.directory(readable).edit([RemoveChild("a")])
         with pytest.raises(NotWriteableError):
-            await store.move(readable, "a", OTHER, "b")
+            await store.move(Trail.of(readable), "a", Trail.of(OTHER), "b")
         with pytest.raises(AuthorityError):
             await store.directory(DIRECTORY.verify_cap()).list()  # type: ignore[arg-type]
 

@@ -15,7 +15,7 @@ from attrs import frozen
 from grid.caps import DirectoryCap, UnknownChild
 from grid.cli.webapi.http import GatewayClient
 from grid.cli.webapi.shapes import describe_link, directory_cap, parse_listing
-from grid.directory.edits import Edit, RemoveChild, SetChild, SetMetadata
+from grid.directory.edits import Edit, RemoveChild, SetChild, SetMetadata, require_beside
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.errors import (
@@ -126,8 +126,10 @@ class RemoteDirectory:
 
     async def _remove(self, edit: RemoveChild) -> None:
         name = normalize_name(edit.name)
-        if edit.must_be is not None or edit.only is not None:
-            child = (await self.list()).get(name)
+        if edit.must_be is not None or edit.only is not None or edit.beside:
+            children = await self.list()
+            require_beside(edit, children)
+            child = children.get(name)
             if child is not None and not _fits(child, edit):
                 return
         try:

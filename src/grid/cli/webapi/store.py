@@ -27,16 +27,14 @@ from grid.cli.webapi.shapes import (
     parse_mended,
 )
 from grid.crypto.rsa import PrivateKey
-from grid.directory.edits import Overwrite, RemoveChild, SetChild
+from grid.directory.edits import Overwrite
+from grid.directory.moving import Trail, find_child, move, require_writable, same_directory, settle_way
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.errors import (
     AuthorityError,
     CapError,
-    GridError,
     MustForceRepairError,
-    NoSuchChildError,
-    NotWriteableError,
 )
 from grid.immutable.put import LIT_SIZE
 from grid.limits import MAX_CHECK_JSON
@@ -157,33 +155,27 @@ class GatewayStore:
         return cap
 
     async def move(
-        self, source: DirectoryCap, name: str, target: DirectoryCap, new_name: str, *, overwrite: Overwrite = True
+        self, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
     ) -> None:
-        """Move or rename a link, in one request where names allow it. NoSuchChildError, NotWriteableError."""
-        for directory in (source, target):
-            if directory.authority != "write":
-                raise NotWriteableError("this directory cannot be changed with this cap: that needs its write cap")
+        """Move or rename a link, in one request where names allow it; the errors of `grid.directory.moving.move`."""
+        require_writable(source, target)
         name, new_name = normalize_name(name), normalize_name(new_name)
-        same = source.storage_index == target.storage_index
-        if same and name == new_name:
+        is_rename = same_directory(source.end, target.end)
+        if is_rename and name == new_name:
             return
-        child = (await self.directory(source).list()).get(name)
-        if child is None:
-            raise NoSuchChildError(f"there is no {name!r} in the directory", name=name)
-        if isinstance(child.target, DirectoryCap) and child.target.storage_index == target.storage_index:
-            raise GridError(f"{name!r} is the directory into which it is to be moved")
-        if any("/" in text or text.strip() != text or not text for text in (name, new_name)):
+        if not (_is_plain(name) and _is_plain(new_name)):
             # The request for it takes such names for others. [spec webapi 5.3]
-            edit = SetChild(new_name, child.target, child.metadata, overwrite)
-            await self.directory(target).edit([edit])
-            await self.directory(source).edit([RemoveChild(name, must_exist=False)])
+            await move(self, source, name, target, new_name, overwrite=overwrite)
             return
+        children = await self.directory(source.end).list()
+        find_child(children, name)
         fields = {"t": "relink", "from_name": name, "to_name": new_name, "replace": replace_word(overwrite)}
-        if not same:
-            fields["to_dir"] = target.to_string()
+        if not is_rename:
+            # The gateway looks too; one of 1.20 does not.
+            fields["to_dir"] = "/".join(_address(await settle_way(self, source, children, name, target)))
         await self.client.text(
             "POST",
-            ["uri", source.to_string()],
+            ["uri", *_address(source)],
             body=urlencode(fields).encode("ascii"),
             headers=FORM,
             conflict=link_conflict(new_name),
@@ -192,6 +184,18 @@ class GatewayStore:
     def observed_by(self, observer: Observer) -> GatewayStore:
         """A store behind the same gateway with another observer."""
         return evolve(self, observer=observer)
+
+
+def _address(trail: Trail) -> list[str]:
+    """A root and a path, by which the gateway sees the way; the directory's own capability where names prevent that."""
+    if not all(map(_is_plain, trail.names)):
+        return [trail.end.to_string()]
+    return [trail.directories[0].to_string(), *trail.names]
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a request takes the name as it is."""
+    return "/" not in name and bool(name) and name.strip() == name
 
 
 def replace_word(overwrite: Overwrite) -> str:

@@ -1,0 +1,265 @@
+"""Moving a link from one directory to another: what is refused, and the order that loses nothing. [spec directories 7]
+
+It owns the refusal to move a directory into itself or below itself, however the two are named, and the looks that keep
+two clients from doing together what each of them alone is refused (decision 0157). Whatever goes wrong, a link too many
+stays, never one too few.
+
+Cost of a move between two directories: two publishes, and a read of each directory on the way to the target, twice when a
+directory moves. A target that is known by its capability alone costs a read of each directory below the one that moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+from twisted.internet.defer import Deferred, FirstError, gatherResults
+
+from grid.caps import DirectoryCap, UnknownChild
+from grid.directory.edits import Overwrite, RemoveChild, SetChild
+from grid.directory.names import normalize_name
+from grid.directory.pack import Child, Target
+from grid.errors import (
+    ChildOfWrongTypeError,
+    ConflictError,
+    DirectoryError,
+    ExistingChildError,
+    GridError,
+    NoSuchChildError,
+    NotWriteableError,
+)
+from grid.runtime import with_deadline
+
+if TYPE_CHECKING:
+    from grid.directory.store import OpenDirectory, Store
+
+MAX_SEARCHED = 1000
+"""Directories below one that moves that are searched for the target."""
+
+SEARCH_S = 30.0
+"""How long that may take."""
+
+SEARCHED_AT_ONCE = 8
+"""Directories that are read at the same time."""
+
+
+@frozen(kw_only=True)
+class Trail:
+    """A directory and the way to it. directories: from the root that was used to the directory itself.
+
+    names: of the links between them, in normal form. A directory known by its capability is its own root.
+    """
+
+    directories: tuple[DirectoryCap, ...] = field(repr=False)
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, cap: DirectoryCap) -> Trail:
+        """The trail of a directory that was given by its capability."""
+        return cls(directories=(cap,))
+
+    @property
+    def end(self) -> DirectoryCap:
+        """The directory."""
+        return self.directories[-1]
+
+    def below(self, name: str, cap: DirectoryCap) -> Trail:
+        """The trail one link further."""
+        return Trail(directories=(*self.directories, cap), names=(*self.names, name))
+
+
+async def follow_trail(store: Store, root: DirectoryCap, names: Sequence[str]) -> Trail:
+    """The way along the names. NoSuchChildError, ChildOfWrongTypeError; the errors of a listing."""
+    trail = Trail.of(root)
+    for given in names:
+        name = normalize_name(given)
+        child = (await store.directory(trail.end).list()).get(name)
+        if child is None:
+            raise NoSuchChildError(f"there is no {name!r} in the directory", name=name)
+        if not isinstance(child.target, DirectoryCap):
+            raise ChildOfWrongTypeError(f"{name!r} is not a directory", name=name)
+        trail = trail.below(name, child.target)
+    return trail
+
+
+async def move(
+    store: Store, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
+) -> None:
+    """Move or rename a link. User metadata goes with it.
+
+    Within one directory this is one publish. Between two the link is made first; the old one goes when the way to the target
+    has been seen again, and comes back if that way is gone afterwards. The same name in the same directory: nothing is done.
+    NoSuchChildError, NotWriteableError for either directory, GridError for a directory into itself or below itself;
+    ConflictError if the target was itself moved or unlinked meanwhile, and both links are there; the errors of `edit`.
+    """
+    require_writable(source, target)
+    name, new_name = normalize_name(name), normalize_name(new_name)
+    is_rename = same_directory(source.end, target.end)
+    if is_rename and name == new_name:
+        return
+    here = store.directory(source.end)
+    children = await here.list()
+    child = find_child(children, name)
+    add = SetChild(new_name, child.target, child.metadata, overwrite)
+    remove = RemoveChild(name, must_exist=False, only=child.target)
+    if is_rename:
+        await here.edit([add, remove])
+        return
+    way = await settle_way(store, source, children, name, target)
+    await store.directory(target.end).edit([add])
+    await _require_way(store, way, name)
+    await _remove(here, evolve(remove, beside=_links_from(source.end, way)), name)
+    if may_hold_others(child.target):
+        await _look_again(store, here, way, name, child)
+
+
+def require_writable(*trails: Trail) -> None:
+    """NotWriteableError unless both directories can be changed."""
+    for trail in trails:
+        if trail.end.authority != "write":
+            raise NotWriteableError("this directory cannot be changed with this cap: that needs its write cap")
+
+
+def find_child(children: Mapping[str, Child], name: str) -> Child:
+    """The child of that name; NoSuchChildError."""
+    child = children.get(name)
+    if child is None:
+        raise NoSuchChildError(f"there is no {name!r} in the directory", name=name)
+    return child
+
+
+async def settle_way(store: Store, source: Trail, children: Mapping[str, Child], name: str, target: Trail) -> Trail:
+    """The way to the target that is there when `name` is gone from the source, whose children these are.
+
+    GridError if what moves is on every way that is known, or if that cannot be told.
+    """
+    moved = children[name].target
+    if not may_hold_others(moved):
+        return target
+    assert isinstance(moved, DirectoryCap)
+    way = _from_the_source(source, children, name, target)
+    if any(same_directory(moved, each) for each in (way or target).directories):
+        raise GridError(f"{name!r} cannot be moved into itself, or into a directory below it")
+    if way is None and await _is_below(store, moved, target.directories[0], name):
+        raise GridError(f"{name!r} cannot be moved below itself: that directory is in it")
+    return way or target
+
+
+def may_hold_others(target: Target) -> bool:
+    """Whether a directory that can be changed may be below it, or be it."""
+    return not isinstance(target, UnknownChild) and isinstance(target, DirectoryCap) and target.is_mutable
+
+
+def same_directory(first: DirectoryCap, second: DirectoryCap) -> bool:
+    """Whether both are capabilities of one directory that can be changed, whatever they permit."""
+    return first.storage_index is not None and first.storage_index == second.storage_index
+
+
+def _from_the_source(source: Trail, children: Mapping[str, Child], name: str, target: Trail) -> Trail | None:
+    """The target's trail from the root of the source's, if the two meet: above the source, or just below it."""
+    root = target.directories[0]
+    for depth, above in enumerate(source.directories):
+        if same_directory(above, root):
+            names = (*source.names[:depth], *target.names)
+            return Trail(directories=(*source.directories[:depth], *target.directories), names=names)
+    for other, child in children.items():
+        if other != name and isinstance(child.target, DirectoryCap) and same_directory(child.target, root):
+            names = (*source.names, other, *target.names)
+            return Trail(directories=(*source.directories, *target.directories), names=names)
+    return None
+
+
+async def _is_below(store: Store, top: DirectoryCap, wanted: DirectoryCap, name: str) -> bool:
+    """Whether one directory is below another, searched within bounds; GridError if that cannot be found out."""
+
+    def too_long() -> Exception:
+        return GridError(_unknown(name, "looking through it takes too long"))
+
+    return await with_deadline(store.runtime.clock, _search(store, top, wanted, name), SEARCH_S, too_long)
+
+
+async def _search(store: Store, top: DirectoryCap, wanted: DirectoryCap, name: str) -> bool:
+    seen = {top.storage_index}
+    waiting = [top]
+    while waiting:
+        now, waiting = waiting[:SEARCHED_AT_ONCE], waiting[SEARCHED_AT_ONCE:]
+        reading = [Deferred.fromCoroutine(_directories_in(store, each)) for each in now]
+        try:
+            found = await gatherResults(reading, consumeErrors=True)
+        except FirstError as error:
+            if not error.subFailure.check(GridError):
+                error.subFailure.raiseException()
+            raise GridError(_unknown(name, "a directory below it cannot be read")) from error.subFailure.value
+        for each in (cap for caps in found for cap in caps):
+            if same_directory(each, wanted):
+                return True
+            if each.storage_index not in seen:
+                seen.add(each.storage_index)
+                waiting.append(each)
+        if len(seen) > MAX_SEARCHED:
+            raise GridError(_unknown(name, f"more than {MAX_SEARCHED} directories are below it"))
+    return False
+
+
+async def _directories_in(store: Store, cap: DirectoryCap) -> list[DirectoryCap]:
+    children = await store.directory(cap).list()
+    targets = [child.target for child in children.values() if may_hold_others(child.target)]
+    return [target for target in targets if isinstance(target, DirectoryCap)]
+
+
+def _unknown(name: str, why: str) -> str:
+    return (
+        f"whether the target is inside {name!r} is not known: {why}; "
+        "give both by paths from one root, or link it there first and unlink it here afterwards"
+    )
+
+
+def _links_from(directory: DirectoryCap, way: Trail) -> tuple[tuple[str, DirectoryCap], ...]:
+    """The links of this directory that the way takes."""
+    steps = zip(way.directories, way.names, way.directories[1:], strict=False)
+    return tuple((name, below) for above, name, below in steps if same_directory(above, directory))
+
+
+async def _require_way(store: Store, way: Trail, name: str) -> None:
+    """ConflictError if the way does not lead along the same directories any more, or cannot be read."""
+    try:
+        found = await follow_trail(store, way.directories[0], way.names)
+    except GridError as error:
+        raise _gone(name) from error
+    if not all(same_directory(one, other) for one, other in zip(found.directories, way.directories, strict=True)):
+        raise _gone(name)
+
+
+async def _remove(here: OpenDirectory, remove: RemoveChild, name: str) -> None:
+    try:
+        await here.edit([remove])
+    except DirectoryError as error:
+        raise _gone(name) from error
+
+
+async def _look_again(store: Store, here: OpenDirectory, way: Trail, name: str, child: Child) -> None:
+    """Link it again where it was, if another client has taken the way to its new place away."""
+    try:
+        await _require_way(store, way, name)
+    except ConflictError:
+        await _restore(here, name, child)
+        raise
+
+
+async def _restore(here: OpenDirectory, name: str, child: Child) -> None:
+    """Under its name, or one like it if that is taken by now."""
+    for number in range(10):
+        free = name if not number else f"{name}~{number}"
+        try:
+            await here.edit([SetChild(free, child.target, child.metadata, overwrite=False)])
+            return
+        except ExistingChildError:
+            continue
+
+
+def _gone(name: str) -> ConflictError:
+    return ConflictError(
+        f"somebody moved or unlinked the directory into which {name!r} was moved, at the same time; "
+        "it is linked in both places now: look which of them is the right one"
+    )
