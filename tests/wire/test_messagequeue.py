@@ -113,6 +113,22 @@ def test_store_when_given_up_before_it_is_sent_is_not_sent() -> None:
     assert kept.result == [DONE]
 
 
+def test_store_when_given_up_and_its_message_fails_leaves_no_doubt_behind() -> None:
+    rig = Rig()
+    given_up = rig.store(new_shares(1))
+    rig.turn()
+    other = rig.store(new_shares(2))
+    rig.turn()
+    for call in (given_up, other):
+        call.cancel()
+        call.addErrback(lambda _: None)
+    assert rig.queue.is_doubtful
+    rig.messages[0][1].errback(PeerGoneError("lost"))
+    assert rig.queue.is_doubtful  # The other message may still be answered.
+    rig.messages[1][1].errback(PeerGoneError("lost"))
+    assert not rig.queue.is_doubtful
+
+
 def test_store_when_given_up_after_it_is_sent_makes_the_server_doubtful_until_it_answers() -> None:
     rig = Rig()
     given_up, kept = rig.store(new_shares(1)), rig.store(new_shares(2))

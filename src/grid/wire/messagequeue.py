@@ -58,7 +58,7 @@ class MessageQueue(Generic[Item, Answer]):
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether somebody gave up waiting for an answer, and none has come since."""
+        """Whether somebody gave up waiting for an answer, none has come since, and what was sent by then is under way."""
         return self._given_up
 
     async def ask(self, items: Sequence[Item]) -> Sequence[Answer]:
@@ -128,6 +128,8 @@ class MessageQueue(Generic[Item, Answer]):
 
     def _failed(self, message: Sequence[_Waiting[Item, Answer]], error: BaseException) -> None:
         self._in_flight -= 1
+        if not self._in_flight:
+            self._given_up = False  # The connection is a new one from now on, which is not in doubt.
         self._send_soon()
         for waiting in message:
             if not waiting.answer.called:
