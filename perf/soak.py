@@ -12,6 +12,8 @@ import json
 import os
 import shutil
 import socket
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -25,10 +27,11 @@ from grid.codec import base32
 from grid.runtime import KEPT_MEMORY
 from grid.wire.http.pool import CONNECTIONS_PER_SERVER
 from perf.growth import Allowance, fit
+from perf.soak_durations import Durations
 from perf.soak_plan import LARGEST, Disturbed, SoakPlan, StoredFile
-from perf.systems.soak_process import ClientProcess, SoakError
+from perf.systems.soak_process import ROOT, ClientProcess, SoakError
 from perf.usage import cpu_seconds, resident
-from tests.support.grid_process import NodeProcess
+from tests.support.grid_process import NodeProcess, child_environment
 from tests.support.node_directory import Kind, NodeSettings, Transport, make_node
 from tests.support.tahoe_grid import ProcessGrid
 
@@ -55,7 +58,7 @@ the client keeps, each with a timer, when there is much to do."""
 
 @frozen(kw_only=True)
 class SoakSettings:
-    """minutes: how long. load: cores that client and servers may use together, averaged. batches: fewer if set."""
+    """hostile: connections held open that say nothing, too little, or never read. minutes: how long. load: cores that client and servers may use together, averaged. batches: fewer if set."""
 
     minutes: float = 30.0
     load: float = 0.25
@@ -63,6 +66,7 @@ class SoakSettings:
     batches: int | None = None
     largest: int = LARGEST
     kept_bytes: int = 200_000_000
+    hostile: int = 0
 
 
 @frozen
@@ -96,6 +100,8 @@ class Soak:
         self._samples: dict[tuple[str, int, str], list[tuple[float, float]]] = {}
         self._began = time.monotonic()
         self._sampled_at = float("-inf")
+        self._durations = Durations()
+        self._disturbed = False
 
     def run(self, tell: Callable[[str], None]) -> Outcome:
         """Go on until the time is over, or until something is so wrong that it cannot go on."""
@@ -114,7 +120,9 @@ class Soak:
         else:
             self._try(self._look_at_all)
         self._read_logs()
-        return Outcome(self._counts, self._defects, self._judge())
+        for words in self._durations.over_their_bounds():
+            self._defect(words)
+        return Outcome(self._counts, self._defects, [*self._judge(), *self._durations.lines()])
 
     def _try(self, work: Callable[[], None]) -> bool:
         """Whether it can go on."""
@@ -144,6 +152,7 @@ class Soak:
         operations = self._plan.batch()
         disturbed = self._plan.disturbance(len(self._away))
         self._client.ask(operations)
+        self._disturbed = disturbed is not None
         if disturbed is not None and disturbed.server not in self._away:
             time.sleep(disturbed.after_s)
             self._take_away(disturbed)
@@ -154,6 +163,7 @@ class Soak:
         shown = {name: value for name, value in operation.items() if name not in NOT_SHOWN}
         self._write(what="operation", away=list(self._away), **shown, **{n: v for n, v in answer.items() if n != "cap"})
         self._counts[operation["op"]] += 1
+        self._durations.note(operation, answer.get("seconds", 0.0), disturbed=bool(self._away or self._disturbed))
         if operation["op"].startswith("mutable"):
             self._counts[f"{operation['kind']} operation"] += 1
             wrong = self._plan.mutables.ended(operation, answer)
@@ -264,14 +274,38 @@ def soak(settings: SoakSettings, directory: Path, record: TextIO, tell: Callable
     storage: list[Kind] = ["grid"] * SERVERS
     with ProcessGrid(directory / "grid", introducer="grid", storage=storage, force_foolscap=False) as grid:
         client = ClientProcess(make_clients(grid), SERVERS, grid.root / CLIENTS[0] / "run.log")
+        hostile = None
         try:
             client.answer()
+            hostile = start_hostile(grid, settings)
             return Soak(grid, client, settings, record).run(tell)
         finally:
+            if hostile is not None:
+                tell(f"hostile connections: {hostile.communicate(timeout=30)[0].decode().strip()}")
             client.stop()
             for node in grid.storage:
                 if node.running:
                     node.thaw()
+
+
+def start_hostile(grid: ProcessGrid, settings: SoakSettings) -> subprocess.Popen[bytes] | None:
+    """Connections that mean no good, if there are to be any; they end when its input does."""
+    if not settings.hostile:
+        return None
+    command = [
+        sys.executable,
+        "-m",
+        "perf.systems.hostile_client",
+        str(settings.minutes * 60 + 600),
+        str(settings.hostile),
+    ]
+    return subprocess.Popen(
+        [*command, *(str(node.directory) for node in grid.storage)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env=child_environment(),
+    )
 
 
 def make_clients(grid: ProcessGrid) -> list[Path]:

@@ -28,6 +28,9 @@ def add_soak(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type o
     command.add_argument("--seed", type=int, help="of what is done; from the clock if not given")
     command.add_argument("--batches", type=int, help="so many rounds of operations instead of minutes")
     command.add_argument("--largest", type=int, default=SoakSettings().largest, help="octets of the largest file")
+    command.add_argument(
+        "--hostile", type=int, default=0, help="connections that say too little or never read, at once"
+    )
     command.add_argument("--directory", type=Path, help="where the grid keeps its data")
     command.add_argument("--output", type=Path, help="the record's file; below perf/records if not given")
 
@@ -41,6 +44,7 @@ def _soak(options: argparse.Namespace) -> int:
         seed=options.seed if options.seed is not None else time.time_ns() % 10**9,
         batches=options.batches,
         largest=options.largest,
+        hostile=options.hostile,
     )
     path = options.output or RECORDS / f"soak-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     with tempfile.TemporaryDirectory(prefix="grid-soak-", dir=options.directory) as work, path.open("x") as record:

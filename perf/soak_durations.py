@@ -1,0 +1,68 @@
+"""How long the operations of a soak took, undisturbed and while servers were away, and what was too long. Pure.
+
+A disturbed operation may take one and a half times what its kind takes without a fault, and what meeting silent servers for the
+first time may cost; twice that is a defect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import quantiles
+from typing import Any
+
+FIRST_MEETING_S = 2.0
+"""What an operation may pay for the servers that it is the first to find silent."""
+
+TOLERANCE = 2.0
+"""How many times its bound an operation may take: the machine does other things as well."""
+
+LEAST_SAMPLES = 20
+SIZE_STEPS = (10_000, 1_000_000, 5_000_000)
+
+
+class Durations:
+    """Seconds by kind of operation and order of size."""
+
+    def __init__(self) -> None:
+        self._calm: dict[str, list[float]] = {}
+        self._disturbed: dict[str, list[float]] = {}
+
+    def note(self, operation: Mapping[str, Any], seconds: float, *, disturbed: bool) -> None:
+        """An operation took so long. disturbed: whether a server was away or went away."""
+        samples = self._disturbed if disturbed else self._calm
+        samples.setdefault(_name(operation), []).append(seconds)
+
+    def over_their_bounds(self) -> list[str]:
+        """One line for each disturbed operation that took more than TOLERANCE times its bound."""
+        lines = []
+        for name, samples in sorted(self._disturbed.items()):
+            calm = self._calm.get(name, ())
+            if len(calm) < LEAST_SAMPLES:
+                continue
+            bound = FIRST_MEETING_S + 1.5 * quantiles(calm, n=10)[-1]
+            lines += [
+                f"{name} took {seconds:.1f} s while servers were away; its bound is {bound:.1f} s"
+                for seconds in samples
+                if seconds > TOLERANCE * bound
+            ]
+        return lines
+
+    def lines(self) -> list[str]:
+        """For each kind: how long the slowest tenth took, undisturbed and disturbed, and the worst."""
+        return [
+            f"{name}: {len(samples)} undisturbed, p90 {_p90(samples):.2f} s, worst {max(samples):.2f} s; "
+            f"{len(other)} disturbed, p90 {_p90(other):.2f} s, worst {max(other, default=0.0):.2f} s"
+            for name, samples in sorted(self._calm.items())
+            for other in [self._disturbed.get(name, [])]
+        ]
+
+
+def _p90(samples: list[float]) -> float:
+    return quantiles(samples, n=10)[-1] if len(samples) > 1 else max(samples, default=0.0)
+
+
+def _name(operation: Mapping[str, Any]) -> str:
+    """Operations of one name take about as long as each other."""
+    size = operation.get("length", operation.get("size", 0)) or 0
+    step = sum(size > most for most in SIZE_STEPS)
+    return f"{operation['op']} {operation.get('kind', '')} {step}".replace("  ", " ")
