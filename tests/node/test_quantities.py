@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.node.quantities import parse_boolean, parse_day, parse_duration, parse_size, parse_whole
+from grid.node.quantities import (
+    parse_boolean,
+    parse_day,
+    parse_duration,
+    parse_endpoint,
+    parse_hint,
+    parse_size,
+    parse_whole,
+)
 
 
 @pytest.mark.parametrize(
@@ -73,3 +81,36 @@ def test_whole_number_written_as_python_bytes_is_read() -> None:
     assert parse_whole("b'7'") == 7
     with pytest.raises(ValueError, match="from 1 to 256"):
         parse_whole("b'257'", least=1, most=256)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["AUTO", "tcp:h:1", "tcp:192.0.2.1:65535", "tcp:[::1]:80", "tcp:[fe80::1%eth0]:80", "tor:x.onion:1", "i2p:a.b32.i2p",
+     "i2p:a.b32.i2p:1", "old.example:8"],
+)  # fmt: skip
+def test_location_hint_when_it_can_be_reached_is_taken(text: str) -> None:
+    assert parse_hint(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "foo", "tcp:foo", "tcp:4000", "tcp:h:0", "tcp:h:65536", "tcp:h:port", "tcp::1", "h", "auto", "udp:h:1", "tcp:[::1]",
+     "tcp:h:1/x", "tcp:h:-1", "tcp:h: 1"],
+)  # fmt: skip
+def test_location_hint_when_nobody_could_reach_it_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected tcp:HOST:PORT"):
+        parse_hint(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [("4000", "tcp:4000"), ("tcp:1", "tcp:1"), ("tcp:port=7", "tcp:port=7"), ("tcp6:2:interface=\\:\\:1",) * 2, ("unix:/s",) * 2],
+)  # fmt: skip
+def test_endpoint_when_it_can_be_listened_on_is_taken(text: str, endpoint: str) -> None:
+    assert parse_endpoint(text) == endpoint
+
+
+@pytest.mark.parametrize("text", ["", "foo", "foo:1", "tcp:", "tcp:foo", "tcp:65536", "70000", "tcp:-1", "tcp"])
+def test_endpoint_when_it_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected tcp:PORT"):
+        parse_endpoint(text)

@@ -64,6 +64,8 @@ def check_new_name(name: str, aliases: Mapping[str, str]) -> str:
     name = name.removesuffix(":")
     if ":" in name:
         raise GridError("Alias names cannot contain colons.")
+    if "/" in name:
+        raise GridError("Alias names cannot contain slashes: what follows one is a path, as in ALIAS:docs/a.txt.")
     if any(character.isspace() for character in name):
         raise GridError("Alias names cannot contain spaces.")
     if not name or name.startswith("#") or not name.isprintable():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
+
+from grid.cli.invocation import invocation
 
 
 @click.command(short_help="Stop a node; requests to its web gateway may end first.")
@@ -17,12 +17,15 @@ def stop(ctx: click.Context, *, directory: str | None, now: bool) -> int:
     Its web gateway takes no more connections from then on, and lets the requests that are under way end, for as long as
     `[node] web.drain_timeout` says (60 s). Ctrl-C ends the waiting, not the node.
     """
-    from grid.node.directory import open_directory
+    from grid.node.directory import require_node_directory
+    from grid.node.files import expand_home
     from grid.node.patience import patience_s
     from grid.node.running import stop as stop_node
 
-    node = open_directory(Path(directory if directory is not None else ctx.find_root().obj))
-    patience = patience_s(node.path)
-    found = stop_node(node.path, patience_s=patience, say=lambda line: click.echo(line, err=True), at_once=now)
+    # The pid is all it takes: the configuration may be broken or gone.
+    path = expand_home(directory if directory is not None else invocation(ctx).node_directory).absolute()
+    found = stop_node(path, patience_s=patience_s(path), say=lambda line: click.echo(line, err=True), at_once=now)
+    if not found:
+        require_node_directory(path)
     click.echo("the node has ended" if found else "no node was running")
     return 0

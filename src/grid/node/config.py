@@ -16,7 +16,16 @@ from attrs import field, frozen
 from grid.errors import ConfigError
 from grid.limits import MAX_SEGMENT_SIZE, MAX_SHARES
 from grid.node.known_keys import unknown_keys
-from grid.node.quantities import parse_boolean, parse_day, parse_duration, parse_hosts, parse_size, parse_whole
+from grid.node.quantities import (
+    parse_boolean,
+    parse_day,
+    parse_duration,
+    parse_endpoint,
+    parse_hint,
+    parse_hosts,
+    parse_size,
+    parse_whole,
+)
 
 T = TypeVar("T")
 Durability = Literal["full", "none"]
@@ -222,7 +231,9 @@ def _read_listening(node: _Section) -> tuple[tuple[str, ...] | None, tuple[str, 
         raise node.error("tub.port", "tub.port and tub.location must both be disabled, or neither")
     if ports == ("disabled",):
         return None, None
-    return tuple(f"tcp:{port}" if port.isascii() and port.isdigit() else port for port in ports), hints
+    none: tuple[str, ...] = ()
+    endpoints = node.read("tub.port", lambda text: tuple(map(parse_endpoint, _read_list(text))), none)
+    return endpoints, node.read("tub.location", lambda text: tuple(map(parse_hint, _read_list(text))), hints)
 
 
 def _read_client(section: _Section) -> ClientSettings:

@@ -6,6 +6,7 @@ tahoe.cfg is a link to grid.cfg: programs for 1.20's nodes read their settings t
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from attrs import field, frozen
@@ -107,17 +108,37 @@ def _create(path: Path, kind: str, lines: list[str], introducer_furl: str) -> No
                 f"the introducer cannot be used: {problem}; a running introducer has its own in private/introducer.furl"
             ) from None
     try:
+        is_new = not path.exists()
         make_private_directory(path)
         if os.listdir(path):
             raise ConfigError(f"{path} is not empty: name a new directory, or an empty one")
-        (path / "private").mkdir(mode=0o700)
-        if introducer_furl:
-            entry = f"introducers:\n  default:\n    furl: {introducer_furl}\n"
-            write_atomically(path / "private" / "introducers.yaml", entry.encode())
-        write_atomically(
-            path / f"grid-{kind}.tac", b"# The name of this file says what kind of node this is.\n", PUBLIC_MODE
-        )
-        write_atomically(path / "grid.cfg", text.encode("utf-8"), PUBLIC_MODE)
-        (path / "tahoe.cfg").symlink_to("grid.cfg")
+        try:
+            _fill(path, kind, text, introducer_furl)
+        except OSError:
+            _take_back(path, is_new)
+            raise
     except OSError as problem:
         raise ConfigError(f"{path}: cannot be made: {problem.strerror}") from None
+
+
+def _fill(path: Path, kind: str, text: str, introducer_furl: str) -> None:
+    """Write the files of a new node into an empty directory."""
+    (path / "private").mkdir(mode=0o700)
+    if introducer_furl:
+        entry = f"introducers:\n  default:\n    furl: {introducer_furl}\n"
+        write_atomically(path / "private" / "introducers.yaml", entry.encode())
+    marker = b"# The name of this file says what kind of node this is.\n"
+    write_atomically(path / f"grid-{kind}.tac", marker, PUBLIC_MODE)
+    write_atomically(path / "grid.cfg", text.encode("utf-8"), PUBLIC_MODE)
+    (path / "tahoe.cfg").symlink_to("grid.cfg")
+
+
+def _take_back(path: Path, is_new: bool) -> None:
+    """Leave the directory as it was before: empty, or not there."""
+    for entry in list(path.iterdir()):
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink(missing_ok=True)
+    if is_new:
+        path.rmdir()

@@ -89,25 +89,31 @@ class NodeDirectory:
         return int(text) + 1
 
 
+def require_node_directory(path: Path) -> None:
+    """ConfigError, saying what to do, unless the path is that of a node directory; its configuration may be wrong."""
+    if not path.is_dir():
+        raise ConfigError(f"{path} is not a directory; `grid create` makes node directories")
+    if _find_kind(path) is None and not any((path / name).exists() for name in CONFIG_NAMES):
+        raise ConfigError(
+            f"{path} is not a node directory: it has neither grid.cfg nor tahoe.cfg; `grid create` makes one"
+        )
+
+
 def open_directory(path: Path) -> NodeDirectory:
     """The node directory at the path; ConfigError saying what is wrong with it, and what to do, if it is none."""
     path = expand_home(path).absolute()
-    if not path.is_dir():
-        raise ConfigError(f"{path} is not a directory; `grid create` makes node directories")
-    kind = _find_kind(path)
+    require_node_directory(path)
+    file, text = path / CONFIG_NAMES[0], ""
     for name in CONFIG_NAMES:
-        file = path / name
-        text = read_text(file)
-        if text is not None:
+        found = read_text(path / name)
+        if found is not None:
+            file, text = path / name, found
             break
-    else:
-        if kind is None:
-            raise ConfigError(
-                f"{path} is not a node directory: it has neither grid.cfg nor tahoe.cfg; `grid create` makes one"
-            )
-        file, text = path / CONFIG_NAMES[0], ""
     return NodeDirectory(
-        path=path, kind=kind or NodeKind.CLIENT, config_file=file, settings=parse_config(text, str(file))
+        path=path,
+        kind=_find_kind(path) or NodeKind.CLIENT,
+        config_file=file,
+        settings=parse_config(text, str(file)),
     )
 
 

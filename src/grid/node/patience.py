@@ -15,6 +15,6 @@ def patience_s(directory: Path) -> float:
     """Seconds after which the process of the node there can be taken to hang: what its web gateway lets requests take, and more."""
     try:
         return STOP_S + open_directory(directory).settings.web_drain_s
-    except ConfigError:
-        # Its configuration was changed since it started.
+    except (ConfigError, OSError):
+        # Its configuration was changed, or its directory removed, since it started.
         return STOP_S

@@ -1,4 +1,4 @@
-"""The values that a configuration file may hold: sizes, durations, days, yes and no. Pure.
+"""The values that a configuration file may hold: sizes, durations, days, addresses, yes and no. Pure.
 
 Each function takes the text as it stands in the file and raises ValueError, with what was expected and without
 the text, for anything else; the caller knows the file, the section and the key. [spec storage-server 10.1] [spec cli 6]
@@ -18,6 +18,15 @@ _WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
 _QUOTED_WHOLE = re.compile(r"b'([0-9]{1,20})'", re.ASCII)
 
 _HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*", re.ASCII)
+
+_HINT = re.compile(
+    r"(?:(?:tcp:|tor:)?(?!(?:tcp|tor|i2p):)[A-Za-z0-9][A-Za-z0-9_.-]{0,252}|tcp:\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9.]+)?\])"
+    r":([0-9]{1,5})",
+    re.ASCII,
+)
+_I2P_HINT = re.compile(r"i2p:[A-Za-z0-9.-]+(?::[0-9]{1,5})?", re.ASCII)
+_PORT_KINDS = ("tcp", "tcp4", "tcp6", "ssl")
+_OTHER_KINDS = ("unix", "systemd", "fd", "haproxy", "tls", "onion", "listen")
 
 _EXPONENT = {unit: index for index, unit in enumerate(("", "k", "m", "g", "t", "p", "e"))}
 _DAY_S = 86400
@@ -90,3 +99,26 @@ def _parse_host(word: str) -> str:
     if word != "*" and (_HOST.fullmatch(name) is None or len(name) > 253):
         raise ValueError("expected names of hosts with commas between them, without ports; or * for any")
     return name
+
+
+def parse_hint(text: str) -> str:
+    """One location hint, as `tcp:HOST:PORT`; `AUTO` stands for every address of this machine. [spec wire 1]"""
+    match = _HINT.fullmatch(text)
+    if text == "AUTO" or _I2P_HINT.fullmatch(text) or (match is not None and _is_port(match[1])):
+        return text
+    raise ValueError("expected tcp:HOST:PORT, or several separated by commas; AUTO stands for all local addresses")
+
+
+def parse_endpoint(text: str) -> str:
+    """Where to listen: `PORT`, `tcp:PORT[:interface=ADDRESS]`, or another kind of endpoint, which is not looked into."""
+    if text.isascii() and text.isdigit():
+        text = f"tcp:{text}"
+    kind, colon, rest = text.partition(":")
+    number = rest.partition(":")[0].removeprefix("port=")
+    if not colon or (kind in _PORT_KINDS and not _is_port(number)) or kind not in (*_PORT_KINDS, *_OTHER_KINDS):
+        raise ValueError("expected tcp:PORT[:interface=ADDRESS], with a port from 1 to 65535")
+    return text
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) < 65536
