@@ -362,7 +362,7 @@ class Runtime(Protocol):
 class Event:
     """One thing that happened inside an operation, as observers see it.
 
-    at: Clock.now(). what: a stable word (`send`, `answer`, `fail`, `cancel`, `progress`, `phase`, `reject`).
+    at: Clock.now(). what: a stable word (`send`, `answer`, `fail`, `cancel`, `progress`, `verified`, `phase`, `reject`).
     detail: the request's kind, the phase's name or the reason; never a secret. count: octets, where any.
     """
 

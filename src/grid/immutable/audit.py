@@ -171,6 +171,13 @@ class ShareAudit:
         """The server failed."""
         self._end(Verdict.UNREADABLE, str(error))
 
+    def bytes_done(self) -> int:
+        """Bytes of blocks that need no more reading: all of them once there is a verdict."""
+        geometry = self._verifier.geometry
+        if geometry is None:
+            return 0
+        return geometry.block_offset(geometry.segment_count if self.verdict is not None else self._segment)
+
     @property
     def _geometry(self) -> Geometry:
         assert self._verifier.geometry is not None

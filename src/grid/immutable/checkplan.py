@@ -212,13 +212,24 @@ class CheckPlan:
         if self._verifier is not None:
             self._waiting.extend(ShareAudit(server_id, number, self._verifier) for number in sorted(numbers))
 
+    def _tell_bytes(self, now: float) -> None:
+        """How many bytes of blocks are verified, of all the shares known so far."""
+        geometry = None if self._verifier is None else self._verifier.geometry
+        if geometry is None:
+            return
+        count = sum(audit.bytes_done() for audit in (*self._done, *self._active))
+        shares = len(self._done) + len(self._waiting) + len(self._active)
+        self._events.append(Event(at=now, what="verified", count=count, total=shares * geometry.data_size))
+
     def _judge(self, audit: ShareAudit, now: float) -> None:
         if audit.verdict is None:
+            self._tell_bytes(now)
             return
         self._active.discard(audit)
         self._done.append(audit)
         total = len(self._done) + len(self._waiting) + len(self._active)
         self._events.append(Event(at=now, what="progress", detail="verifying", count=len(self._done), total=total))
+        self._tell_bytes(now)
         if audit.verdict is Verdict.CORRUPT:
             self._reports.append(
                 AdviseCorrupt(

@@ -55,9 +55,17 @@ class ShareAudit:
         self._keys = keys
         self._job: Callable[[], object] | None = None
         self._steps = self._plan_steps(sighting.table)
+        self.size = self._bytes_left()
         self._leaves: list[bytes] = []
         self._tree: list[bytes] = []
         self._parts: list[Buffer] = []
+
+    def bytes_done(self) -> int:
+        """Bytes of the share that need no more reading: all of them once there is a verdict."""
+        return self.size if self.verdict is not None else self.size - self._bytes_left()
+
+    def _bytes_left(self) -> int:
+        return sum(length for _, ranges, _ in self._steps for _, length in ranges)
 
     def next_job(self) -> Callable[[], object] | None:
         """What the processor is to do next; its result goes to take_computed."""

@@ -46,6 +46,9 @@ class AuditPlan:
             ShareAudit(sighting, prefix, found.public_key, keys) for sighting in found.shares_of(prefix)
         )
         self._total = len(self._waiting)
+        self._bytes = sum(audit.size for audit in self._waiting)
+        self._bytes_done = 0
+        self._told: dict[ShareAudit, int] = {}
         self._active: dict[ShareAudit, Request | None] = {}
         self._watches: dict[ReadSlot, tuple[Watch, ShareAudit]] = {}
         self._jobs: dict[Compute, ShareAudit] = {}
@@ -145,15 +148,23 @@ class AuditPlan:
         self._active[audit] = read
         return read
 
+    def _tell_bytes(self, audit: ShareAudit, now: float) -> None:
+        """How many bytes of shares are verified, now that one has come further."""
+        self._bytes_done += audit.bytes_done() - self._told.get(audit, 0)
+        self._told[audit] = audit.bytes_done()
+        self._events.append(Event(at=now, what="verified", count=self._bytes_done, total=self._bytes))
+
     def _judge(self, audit: ShareAudit, now: float) -> None:
         self._active[audit] = None
         if audit.verdict is None:
+            self._tell_bytes(audit, now)
             return
         del self._active[audit]
         self._done.append(audit)
         self._events.append(
             Event(at=now, what="progress", detail="verifying", count=len(self._done), total=self._total)
         )
+        self._tell_bytes(audit, now)
         if audit.verdict is Verdict.CORRUPT:
             server_id, number = audit.sighting.place
             place = {"server_id": server_id, "share_numbers": (number,)}
