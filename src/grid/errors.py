@@ -114,11 +114,18 @@ class NoServersError(GridError):
 
 
 class NotHappyError(GridError):
-    """Too few distinct servers hold or would take shares; what was uploaded so far was aborted."""
+    """Too few distinct servers hold or would take shares; what was uploaded so far was aborted.
 
-    def __init__(self, message: str, *, causes: Sequence[GridError] = ()) -> None:
+    reached: servers that did, where that says it all; happy: how many it takes.
+    """
+
+    def __init__(
+        self, message: str, *, causes: Sequence[GridError] = (), reached: int | None = None, happy: int = 0
+    ) -> None:
         super().__init__(message)
         self.causes = tuple(causes)
+        self.reached = reached
+        self.happy = happy
 
 
 class ConflictError(GridError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.cli.messages import describe
+from grid.cli.messages import MAX_REASONS, describe, reasons
 from grid.errors import (
     CancelledError,
     GridError,
@@ -16,6 +16,7 @@ from grid.errors import (
     NotHappyError,
     PeerGoneError,
     PeerRefusedError,
+    PeerTimeoutError,
 )
 
 
@@ -37,17 +38,35 @@ def test_unreachable_servers_are_a_reason_to_look_at_the_status() -> None:
     for error in (
         gone,
         NoServersError("none of the 3 servers could be reached"),
-        NotHappyError("too few servers", causes=[gone]),
-        NotEnoughSharesError("2 shares of 3", found=2, needed=3),
     ):
         assert describe(error).startswith(f"{error}; `grid status` shows who answers")
+    missing = NotEnoughSharesError("2 shares of 3", found=2, needed=3)
+    assert describe(missing) == "2 shares of 3; `grid status` lists servers that are offline"
+
+
+def test_too_few_servers_are_told_of_in_one_short_line_and_one_for_each_reason() -> None:
+    causes: list[GridError] = [
+        PeerGoneError(f"server s{n} cannot be reached: connection refused", reason="connection refused")
+        for n in range(4)
+    ]
+    causes.append(PeerTimeoutError("server s5 did not answer in time", reason="no answer"))
+    error = NotHappyError("1.20's words " * 30, causes=[*causes, causes[0]], reached=1, happy=7)
+    assert describe(error) == (
+        "only 1 server took shares, and 7 are needed; `grid status` lists servers that are offline,"
+        " `grid put --happy N` asks for fewer"
+    )
+    assert reasons(error) == ["connection refused (4 servers)", "no answer (1 server)"]
+    none = NotHappyError("x", causes=causes, reached=0, happy=3)
+    assert describe(none).startswith("no server took shares, and 3 are needed; ")
+    many = NotHappyError("x", causes=[PeerGoneError(f"{n}" * 500) for n in range(50)], reached=0, happy=3)
+    assert len(reasons(many)) == MAX_REASONS and max(map(len, reasons(many))) < 150
+    assert reasons(NoServersError("none")) == []
 
 
 def test_too_few_servers_are_a_reason_to_ask_for_fewer_but_full_ones_are_not() -> None:
     gone, full = PeerGoneError("the connection was lost"), NoSpaceError("the disk is full")
-    said = describe(NotHappyError("only 2 server(s), and 7 are asked for.", causes=[gone]))
-    assert said.startswith("only 2 server(s), and 7 are asked for; `grid status` shows who answers; where there are no")
-    assert "`grid put --happy N`" in said and "shares.happy under [client]" in said
+    said = describe(NotHappyError("only 2 servers (the connection was lost)", causes=[gone]))
+    assert said.startswith("only 2 servers; `grid status` lists servers that are offline, `grid put --happy N`")
     assert "--happy" in describe(NotHappyError("only 2 server(s), and 7 are asked for"))
     assert describe(NotHappyError("only 2 server(s)", causes=[full])) == "only 2 server(s)"
     assert "--happy" not in describe(NoServersError("none"))
@@ -56,12 +75,10 @@ def test_too_few_servers_are_a_reason_to_ask_for_fewer_but_full_ones_are_not() -
 def test_message_when_servers_answered_and_refused_then_sends_nobody_to_see_who_answers() -> None:
     refused = PeerRefusedError("InternalError", kind="InternalError")
     said = describe(NotHappyError("only 2 server(s) (InternalError).", causes=[refused]))
-    assert said.startswith(
-        "only 2 server(s) (InternalError); servers answered but did not do as asked, and who runs them can see"
-    )
-    assert "grid status" not in said and "`grid put --happy N`" in said
+    assert "; servers answered but refused, and who runs them can see why, `grid put --happy N`" in said
+    assert "grid status" not in said
     mixed = describe(NotHappyError("only 2 server(s)", causes=[refused, PeerGoneError("lost")]))
-    assert "`grid status` shows who answers" in mixed and "did not do as asked" not in mixed
+    assert "`grid status` lists" in mixed and "refused" not in mixed
 
 
 def test_hint_follows_a_sentence_without_its_full_stop() -> None:

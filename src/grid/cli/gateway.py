@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from grid.cli.invocation import invocation
+
 
 @click.command(short_help="Serve the grid over HTTP until SIGTERM or Ctrl-C.")
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
@@ -34,18 +36,23 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
     from grid.node.log import NodeLog
     from grid.node.running import claim
     from grid.node.services import run_node
-    from grid.node.web_address import DEFAULT_PORT
+    from grid.node.web_address import DEFAULT_PORT, PortInUseError
     from grid.runtime import make_runtime
 
-    node = open_directory(Path(directory if directory is not None else ctx.find_root().obj))
+    node = open_directory(Path(directory if directory is not None else invocation(ctx).node_directory))
     if node.kind is NodeKind.INTRODUCER:
         raise ConfigError(f"{node.path}: a gateway takes the directory of a client; `grid create client DIR` makes one")
     node = evolve(node, settings=evolve(node.settings, web_port=listen or node.settings.web_port or DEFAULT_PORT))
     log = NodeLog(node.settings.log_format)
+    log.hold()
     log.say(f"'grid gateway' in {str(node.path)!r}")
 
+    def say(line: str) -> None:
+        log.release()
+        log.say(line)
+
     async def task(reactor: Any) -> None:  # noqa: ANN401
-        await run_node(node, make_runtime(reactor), reactor, log.say)
+        await run_node(node, make_runtime(reactor), reactor, say)
 
     forbid_core_dumps()
     raise_descriptor_limit()
@@ -53,6 +60,13 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
         try:
             run_task(task, log, node.settings.web_drain_s)
         except InterruptedBySignal as stopped:
-            log.say("stopped")
+            say("stopped")
             return 0 if stopped.number == signal.SIGTERM else 128 + stopped.number
+        except PortInUseError as problem:
+            raise ConfigError(f"Port {problem.port} is already in use; choose another with --listen.") from None
+        except ConfigError:
+            raise
+        except BaseException:
+            log.release()  # A defect: whatever was logged says where.
+            raise
     return 0

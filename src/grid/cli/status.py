@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from grid.ports import StorageServer
 
 _ANSWER_S = 10.0
+MAX_DETAIL = 48
+"""Characters of why a server does not answer: with its name they fit into a line of a terminal."""
 
 
 @click.command(short_help="Show introducers and servers, and who answers.")
@@ -22,7 +24,8 @@ _ANSWER_S = 10.0
 def status(ctx: click.Context, *, as_json: bool) -> int:
     """Show the introducers and the storage servers, and ask each server for its version and room.
 
-    With a gateway: what that one is connected to. Ends with 0 if a server answered, with 5 if none did.
+    With a gateway: what that one is connected to. Ends with 5 if fewer servers answer than shares.happy asks for, so
+    that nothing could be stored; through a gateway, which does not tell that number, if none does. Else with 0.
     """
     from grid.cli.client_command import open_home, run_with_client, run_with_gateway
     from grid.node.directory import NodeDirectory
@@ -37,8 +40,18 @@ def status(ctx: click.Context, *, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps(found))
     else:
-        click.echo("\n".join(_describe(found)))
-    return ExitCode.OK if any(server["reachable"] for server in found["servers"]) else ExitCode.UNREACHABLE
+        click.echo("\n".join(describe_status(found)))
+    return ExitCode.OK if _count_up(found) >= _needed(found) else ExitCode.UNREACHABLE
+
+
+def _count_up(found: dict[str, Any]) -> int:
+    return sum(1 for server in found["servers"] if server["reachable"])
+
+
+def _needed(found: dict[str, Any]) -> int:
+    """How many servers have to answer for all to be well."""
+    encoding = found.get("encoding")
+    return max(1, encoding["happy"]) if encoding else 1
 
 
 async def _ask(client: Client) -> dict[str, Any]:
@@ -73,7 +86,8 @@ async def _ask_server(client: Client, server: StorageServer) -> dict[str, object
     try:
         version = await with_deadline(clock, server.get_version(), _ANSWER_S, lambda: PeerTimeoutError("no answer"))
     except GridError as problem:
-        return {**about, "reachable": False, "detail": str(problem)}
+        # The line names the server already.
+        return {**about, "reachable": False, "detail": getattr(problem, "reason", "") or str(problem)}
     return {
         **about,
         "reachable": True,
@@ -93,7 +107,8 @@ def _connection(client: Client, server: StorageServer) -> dict[str, object]:
     return {}
 
 
-def _describe(found: dict[str, Any]) -> list[str]:
+def describe_status(found: dict[str, Any]) -> list[str]:
+    """The lines for a person."""
     from grid.node.redaction import one_line
 
     lines = [f"node       {found['node']}"]
@@ -103,16 +118,21 @@ def _describe(found: dict[str, Any]) -> list[str]:
     for introducer in found["introducers"]:
         detail = f": {introducer['detail']}" if introducer["detail"] else ""
         lines.append(one_line(f"introducer {introducer['name']}: {introducer['state']}{detail}"))
-    up = sum(1 for server in found["servers"] if server["reachable"])
-    lines.append(f"servers    {up} of {len(found['servers'])} answer")
+    up = _count_up(found)
+    short = f"; {_needed(found)} are needed to store files" if up < _needed(found) else ""
+    lines.append(f"servers    {up} of {len(found['servers'])} answer{short}")
     for server in found["servers"]:
         name = f"{server['nickname'] or '-':16} {server['id'][:11]:12}"
         if server["reachable"]:
             answer = ", ".join(_describe_answer(server))
         else:
-            answer = server["detail"]
+            answer = _shorten(f"offline: {server['detail']}" if server["detail"] else "offline")
         lines.append("  " + one_line(f"{name} {answer}"))
     return lines
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1] + "…"
 
 
 def _describe_answer(server: dict[str, Any]) -> list[str]:

@@ -364,7 +364,7 @@ class PutPlan:
         if reached < self._happy or len(sharemap) < self._geometry.k:
             holders = {holder for servers in sharemap.values() for holder in servers}
             message = describe_unhappiness(len(holders), reached, self._geometry.k, self._happy, len(sharemap))
-            self._error = NotHappyError(f"{message}: {error}", causes=self._causes)
+            self._error = NotHappyError(f"{message}: {error}", causes=self._causes, reached=reached, happy=self._happy)
 
     def _sharemap(self, without: ServerId | None = None) -> dict[ShareNumber, set[ServerId]]:
         sharemap: dict[ShareNumber, set[ServerId]] = {}

@@ -320,7 +320,7 @@ class SelectPlan:
             servers = {server_id for holders in sharemap.values() for server_id in holders}
             message = describe_unhappiness(len(servers), reached, self._k, self._happy, len(sharemap))
             reason = f" ({self._causes[-1]})" if self._causes else ""
-            self._fail(NotHappyError(message + reason, causes=self._causes))
+            self._fail(NotHappyError(message + reason, causes=self._causes, reached=reached, happy=self._happy))
 
     def _fail(self, error: GridError) -> None:
         self._error = error

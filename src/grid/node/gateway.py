@@ -5,6 +5,7 @@ Owns where it listens, its token and `node.url`, and the connections to servers 
 
 from __future__ import annotations
 
+import errno
 import os
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -31,7 +32,7 @@ from grid.node.client import Client
 from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
 from grid.node.redaction import one_line
-from grid.node.web_address import allowed_hosts, place_to_listen, url_of
+from grid.node.web_address import PortInUseError, allowed_hosts, place_to_listen, url_of
 from grid.ports import ServerId, StorageServer, Timer
 from grid.runtime import Tasks, with_deadline
 from grid.wire.door import deepen_backlog
@@ -171,6 +172,9 @@ async def running_gateway(
     except (ValueError, TypeError, KeyError) as problem:
         raise ConfigError(f"{where}: not a server endpoint, as 3456 is, or tcp:3456:interface=127.0.0.1") from problem
     except (OSError, OverflowError, CannotListenError, SSLError) as problem:
+        if isinstance(problem, CannotListenError) and getattr(problem.socketError, "errno", 0) == errno.EADDRINUSE:
+            cure = f"choose another web.port under [node] in {directory.config_file}"
+            raise PortInUseError(problem.port, cure) from problem
         raise ConfigError(f"{where}: cannot listen there: {one_line(str(problem))}") from problem
     url = url_of(description, port.getHost())
     try:

@@ -38,6 +38,17 @@ class NodeLog:
         """stream: stdout, unless a test wants to read it."""
         self._format = format
         self._stream = stream or sys.stdout
+        self._held: list[str] | None = None
+
+    def hold(self) -> None:
+        """Keep lines back until `release`: a node that cannot start has one error to show, and no log."""
+        self._held = []
+
+    def release(self) -> None:
+        """Write what was kept back, and every line at once from now on."""
+        held, self._held = self._held, None
+        for line in held or ():
+            self._put(line)
 
     def __call__(self, event: LogEvent) -> None:
         """Write the event's line; in text an error's traceback follows it, in JSON it is part of it."""
@@ -75,6 +86,9 @@ class NodeLog:
         self._put(json.dumps(found, allow_nan=False) + "\n")
 
     def _put(self, line: str) -> None:
+        if self._held is not None:
+            self._held.append(line)
+            return
         try:
             self._stream.write(line)
             self._stream.flush()

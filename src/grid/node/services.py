@@ -29,6 +29,7 @@ from grid.runtime import ThreadCpuPool
 from grid.wire.foolscap.negotiation import FoolscapEndpoint
 from grid.wire.foolscap.tub import register, stop_tub
 from grid.wire.places import Places
+from grid.wire.status import ConnectionState
 
 if TYPE_CHECKING:
     from grid.gateway.storagestatus import StorageView
@@ -115,7 +116,7 @@ async def _run_storage(
         closing.push_async_callback(stop_tub, tub)
         http = SharedHttp(directory, service, runtime.clock, places)
         closing.push_async_callback(http.close)
-        await listen_as_configured(tub, directory, reactor, http.share_port)
+        hints = await listen_as_configured(tub, directory, reactor, http.share_port)
         await http.listen_in_the_clear(reactor)
         furl = None
         if directory.settings.storage.anonymous:
@@ -131,7 +132,8 @@ async def _run_storage(
             permutation_seed_base32=seed_text,
             certificates=read_certificates(directory),
         )
-        for introducer in _start_introducers(directory, runtime, tub, sign(fields, key)):
+        say(f'storage node "{directory.settings.nickname}" running, reachable at {", ".join(hints)}')
+        for introducer in _start_introducers(directory, runtime, tub, sign(fields, key), say):
             closing.callback(introducer.close)
         housekeeping.start()
         if directory.settings.web_port is not None:
@@ -171,15 +173,27 @@ def _start_introducers(
     runtime: Runtime,
     tub: Any,  # noqa: ANN401
     announcement: SignedAnnouncement,
+    say: Say,
 ) -> list[IntroducerClient]:
-    """Publish at every introducer; what they announce is of no interest to a node that only stores."""
-    started = []
+    """Publish at every introducer, and say how the first attempt to reach each one ended.
+
+    What they announce is of no interest to a node that only stores.
+    """
+    started: list[IntroducerClient] = []
     for petname, furl in read_introducers(directory).items():
         settings = IntroducerSettings(furl=furl, petname=petname, nickname=directory.settings.nickname, version=VERSION)
-        introducer = IntroducerClient(settings, tub, runtime.clock, lambda _: None)
+
+        def settled(petname: str = petname) -> None:
+            (found,) = [each for each in started if each.petname == petname]
+            if found.status.state is ConnectionState.CONNECTED:
+                say(f"introducer {petname} connected")
+            elif found.status.state is ConnectionState.WAITING:
+                say(f"introducer {petname} not connected: {found.status.detail}; it is tried again")
+
+        introducer = IntroducerClient(settings, tub, runtime.clock, lambda _: None, settled)
+        started.append(introducer)
         introducer.publish(announcement)
         introducer.start()
-        started.append(introducer)
     return started
 
 

@@ -38,8 +38,8 @@ async def listen_as_configured(
     directory: NodeDirectory,
     reactor: Any,  # noqa: ANN401 - as are reactors
     share_port: Callable[[Any], Any],
-) -> None:
-    """Let the Tub listen where the configuration says, and know its location; ConfigError if that is not possible.
+) -> tuple[str, ...]:
+    """Let the Tub listen where the configuration says, and know its location, which is returned. ConfigError if it cannot.
 
     What is registered right after this is there before the first connection is served. share_port: makes of an
     endpoint one whose connections hold places, and where another protocol may listen as well.
@@ -57,7 +57,9 @@ async def listen_as_configured(
         except (ValueError, TypeError, KeyError):
             raise ConfigError(f"{where}: not a server endpoint") from None
         ports.append(await listen(tub, share_port(endpoint)))
-    set_location(tub, location_hints(location, ports))
+    hints = location_hints(location, ports)
+    set_location(tub, hints)
+    return hints
 
 
 def _start(settings: NodeSettings, certificate: bytes | None) -> Any:  # noqa: ANN401

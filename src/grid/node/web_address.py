@@ -12,9 +12,19 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote
 
+from grid.errors import ConfigError
 from grid.gateway.guards import LOOPBACK_HOSTS, AllowedHosts
 from grid.node.config import NodeSettings
 from grid.node.quantities import parse_hosts
+
+
+class PortInUseError(ConfigError):
+    """Something listens on the port already."""
+
+    def __init__(self, port: int, cure: str) -> None:
+        super().__init__(f"Port {port} is already in use; {cure}")
+        self.port = port
+
 
 DEFAULT_PORT = "tcp:3456:interface=127.0.0.1"
 

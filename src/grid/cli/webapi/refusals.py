@@ -23,6 +23,7 @@ from grid.errors import (
     NoSpaceError,
     NoSuchChildError,
     NotEnoughSharesError,
+    NotHappyError,
     NotWriteableError,
     PeerTimeoutError,
     UnknownWriteCapError,
@@ -36,6 +37,7 @@ MAX_TOLD = 16 * 1024
 _URLS = re.compile(r"\bhttps?://[^\s'\"()<>,]*")
 _TAGS = re.compile(r"<(?:script|style|title|head)\b.*?</(?:script|style|title|head)\s*>|<[^>]{0,1000}>", re.S | re.I)
 _REASON = re.compile(r"<h1\b[^>]{0,200}>[^<]{0,200}</h1>\s*<p\b[^>]{0,200}>(.*?)</p>", re.S | re.I)
+_UNHAPPY = re.compile(r"on (?:only )?([0-9]{1,3}) server.{1,200}?on at least ([0-9]{1,3}) ")
 _NAMED = re.compile(r"\b([A-Z][A-Za-z]{3,40}(?:Error|Exception))\b")
 
 
@@ -47,13 +49,21 @@ def _shares(text: str) -> GridError:
     return NotEnoughSharesError(text, found=0, needed=1)
 
 
+def _unhappy(text: str) -> GridError:
+    """With the numbers in 1.20's words, if they are those that are known."""
+    found = _UNHAPPY.search(text)
+    if found is None:
+        return NoServersError(text)
+    return NotHappyError(text, reached=int(found[1]), happy=int(found[2]))
+
+
 _BY_NAME: dict[str, Callable[[str], GridError]] = {
     "NotEnoughSharesError": _shares,
     "NoSharesError": _shares,
     "UnrecoverableFileError": _shares,
     "NoServersError": NoServersError,
     "NotEnoughServersError": NoServersError,
-    "UploadUnhappinessError": NoServersError,
+    "UploadUnhappinessError": _unhappy,
     "PeerGoneError": NoServersError,
     "PeerTimeoutError": PeerTimeoutError,
     "NoSpaceError": NoSpaceError,

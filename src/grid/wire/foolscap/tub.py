@@ -6,6 +6,7 @@ certificate, so that two processes of one user never take each other's connectio
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -129,6 +130,8 @@ async def listen(tub: Any, endpoint: Any) -> int:
     try:
         port = await watched.outcome
     except (CannotListenError, OSError, OverflowError) as error:  # Overflow: there is no such port.
+        if isinstance(error, CannotListenError) and getattr(error.socketError, "errno", 0) == errno.EADDRINUSE:
+            raise ConfigError(f"cannot listen: port {error.port} is already in use; choose another tub.port") from error
         raise ConfigError(f"cannot listen: {error}") from error
     return int(port.getHost().port)
 

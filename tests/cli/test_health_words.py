@@ -1,0 +1,143 @@
+"""What check, repair, status and put say of a grid that is not whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from grid.cli.status import MAX_DETAIL, describe_status
+from tests.support.memory_command import MemoryCommand
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> MemoryCommand:
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_bytes(b"x" * 30_000)
+    return MemoryCommand(tmp_path / "client", monkeypatch, capsys)
+
+
+def lose(command: MemoryCommand, count: int) -> None:
+    """Take the servers away that come last, with all that they hold."""
+    del command.grid.servers[len(command.grid.servers) - count :]
+
+
+def test_check_and_repair_of_a_healthy_file_say_the_same(command: MemoryCommand) -> None:
+    for options in ([], ["-m"]):
+        cap = command.succeed("put", *options, "file")
+        checked = command.succeed("check", cap).splitlines()
+        assert checked[0] == "Summary: Healthy"
+        for arguments in (["repair", cap], ["check", "--repair", cap]):
+            mended = command.succeed(*arguments).splitlines()
+            assert mended == [*checked, " nothing to repair"]
+
+
+def test_repair_when_shares_are_missing_says_so_as_check_does_and_what_was_done(command: MemoryCommand) -> None:
+    cap = command.succeed("put", "file")
+    lose(command, 2)
+    checked = command.run("check", cap)
+    assert checked.code == 1 and checked.out.startswith("Summary: Not Healthy: 8 shares (enc 3-of-10)\n")
+    mended = command.run("repair", cap)
+    assert mended.out.splitlines()[0] == checked.out.splitlines()[0]
+    assert (mended.code, mended.out.splitlines()[-1]) == (0, " repair successful")
+
+
+def test_repair_when_it_fails_says_why(command: MemoryCommand) -> None:
+    cap = command.succeed("put", "file")
+    lose(command, 8)
+    lost = command.run("repair", cap)
+    assert (lost.code, lost.out.splitlines()[-1]) == (4, " repair failed: 2 good shares are left, and 3 are needed")
+
+
+def test_verify_tells_bytes_and_shares_once_and_nothing_of_the_way_to_the_file(command: MemoryCommand) -> None:
+    command.succeed("put", "file", "work:dir/file")
+    command.succeed("put", "-m", "file", "work:dir/mutable")
+    for name in ("file", "mutable"):
+        ended = command.run("check", "--verify", "--json", f"work:dir/{name}")
+        lines = [json.loads(line) for line in ended.err.splitlines()]
+        assert lines and all(line["phase"] == "verifying" for line in lines if line["event"] == "progress")
+        last = lines[-1]
+        assert last["done"] == last["total"] > 30_000 and last["shares"] == last["total_shares"] == 10
+        assert json.loads(ended.out)["results"]["healthy"] is True
+    ended = command.run("check", "--json", "work:dir/none")
+    assert ended.err.count("\n") == 1 and "error" in json.loads(ended.err)
+
+
+def test_put_when_too_few_servers_answer_says_so_shortly(command: MemoryCommand) -> None:
+    lose(command, 8)
+    said = command.run("put", "file")
+    assert (said.code, said.out) == (5, "")
+    assert (
+        said.err
+        == "grid: only 2 servers are known, and 7 are needed; `grid status` lists servers that are offline, `grid put --happy N` asks for fewer\n"
+    )
+    error = json.loads(command.run("put", "--json", "file").err.splitlines()[-1])["error"]
+    assert (error["kind"], error["exit_code"]) == ("too-few-servers", 5)
+
+
+def test_status_when_fewer_servers_answer_than_happy_ends_with_the_status_of_unreachable_ones(
+    command: MemoryCommand,
+) -> None:
+    healthy = command.run("status")
+    assert healthy.code == 0 and "servers    10 of 10 answer\n" in healthy.out
+    lose(command, 3)
+    assert command.run("status").code == 0
+    lose(command, 1)
+    ended = command.run("status")
+    assert ended.code == 5 and "servers    6 of 6 answer; 7 are needed to store files\n" in ended.out
+    assert command.run("status", "--json").code == 5
+
+
+def test_status_lines_are_short_whatever_a_server_says() -> None:
+    server = {"id": "v0-" + "a" * 52, "nickname": "storage0", "reachable": False}
+    lines = describe_status(
+        {
+            "node": "/n",
+            "introducers": [],
+            "servers": [{**server, "detail": "connection refused"}, {**server, "detail": "x" * 300}],
+        }
+    )
+    assert lines[-2] == "  storage0         v0-aaaaaaaa  offline: connection refused"
+    assert len(lines[-1]) <= 32 + MAX_DETAIL and lines[-1].endswith("…")
+
+
+@pytest.mark.parametrize("target", ["/proc/self", "/proc/self/fd"])
+def test_directory_when_it_cannot_be_written_to_is_one_error(command: MemoryCommand, target: str) -> None:
+    Path("tree").mkdir()
+    for number in range(20):
+        Path("tree", str(number)).write_text("x" * 100)
+    command.succeed("backup", "tree", "work:b")
+    for arguments in (["restore", "work:b/Latest", target], ["cp", "-r", "work:b/Latest/", target]):
+        ended = command.run(*arguments)
+        assert ended.code in (1, 4) and ended.out == ""
+        assert ended.err.startswith(f"grid: {target}") and ended.err.count("\n") == 1, ended.err
+
+
+def test_get_when_its_target_cannot_be_written_names_the_file_that_was_asked_for(command: MemoryCommand) -> None:
+    cap = command.succeed("put", "file")
+    ended = command.run("get", cap, "/proc/x")
+    assert ended.err == "grid: /proc/x: cannot be written: No such file or directory\n"
+
+
+def test_backup_without_a_terminal_is_quiet_and_names_files_when_asked(command: MemoryCommand) -> None:
+    Path("tree").mkdir()
+    for number in range(20):
+        Path("tree", str(number)).write_text("x" * 100)
+    quiet = command.run("backup", "tree", "work:b")
+    assert quiet.err == "" and [line.split()[0] for line in quiet.out.splitlines()] == ["20", "backup"]
+    assert command.run("backup", "-v", "tree", "work:b").out.count("uploading ") == 20
+
+
+def test_copies_that_fail_are_summed_up_in_english(command: MemoryCommand) -> None:
+    for count, words in ((1, "1 file could not be copied"), (2, "2 files could not be copied")):
+        Path(f"tree{count}").mkdir()
+        for number in range(count):
+            Path(f"tree{count}", f"d{number}").write_text("x")
+            command.succeed("mkdir", f"work:t{count}/tree{count}/d{number}")
+        ended = command.run("cp", "-r", f"tree{count}", f"work:t{count}")
+        assert ended.code == 1 and ended.err.endswith(f"grid: {words}; see the warnings above\n")
+        told = command.run("cp", "-r", "--json", f"tree{count}", f"work:t{count}")
+        error = json.loads(told.err.splitlines()[-1])["error"]
+        assert (error["kind"], error["exit_code"]) == ("incomplete", 1)
+        assert json.loads(told.err.splitlines()[0])["event"] == "warning"
