@@ -38,8 +38,9 @@ def test_tree_when_backed_up_and_restored_is_the_same_with_times_and_modes(
     client: TreeClient, tree: Path, tmp_path: Path
 ) -> None:
     out = client.succeed("backup", tree, "w:deep/home")
+    assert out.count("\n") == 1, "without a terminal there is a summary, and nothing for each file"
     summary = " 3 files uploaded (0 reused), 0 files skipped, 3 directories created (0 reused), 0 directories skipped"
-    assert summary in out and "backup done, elapsed time: 0:00:" in out and "Backing up 6/6..." in out
+    assert summary in out and "backup done, elapsed time: 0:00:" in out
     assert set(client.listing("w:deep/home")) == {"Archives", "Latest"}
     (name,) = client.listing("w:deep/home/Archives")
     assert len(name) == 20 and name.endswith("Z")
@@ -99,7 +100,7 @@ def test_patterns_when_given_leave_out_names(client: TreeClient, tree: Path, tmp
 
 def test_directory_when_missing_is_an_error_and_nothing_is_written(client: TreeClient, tmp_path: Path) -> None:
     outcome = client.run("backup", tmp_path / "none", "w:x")
-    assert outcome.code == 1 and "none" in outcome.err
+    assert outcome.code == 4 and "none" in outcome.err
     assert client.listing("w:") == {}
     missing = client.run("restore", "w:x/Latest", tmp_path / "back")
     assert (missing.code, missing.err) == (4, "grid: No such file or directory 'w:x/Latest'\n")

@@ -24,10 +24,12 @@ def _bad_share(number: int) -> errors.ShareError:
         (errors.ConflictError("x"), 1),
         (errors.PeerRefusedError("x", kind="KeyError"), 1),
         (GridError("x"), 1),
-        (OSError(errno.ENOENT, "no"), 1),
+        (OSError(errno.EACCES, "no"), 1),
         (ZeroDivisionError(), 1),
         (BrokenPipeError(errno.EPIPE, "no"), 1),
         (errors.CapError("x"), 2),
+        (OSError(errno.ENOENT, "no"), 4),
+        (errors.NoSuchChildError("x", name="x"), 4),
         (errors.NotEnoughSharesError("x", found=0, needed=3), 4),
         (errors.NotEnoughSharesError("x", found=2, needed=3, causes=[errors.PeerGoneError("x")]), 4),
         (errors.NoServersError("x"), 5),
@@ -53,7 +55,7 @@ def test_error_has_its_code(error: BaseException, code: int) -> None:
 def test_damage_is_named_only_where_the_damaged_shares_would_have_sufficed() -> None:
     enough = [_bad_share(1), _bad_share(2), _bad_share(2)]
     assert exit_code(errors.NotEnoughSharesError("x", found=1, needed=3, causes=enough)) == ExitCode.INTEGRITY
-    assert exit_code(errors.NotEnoughSharesError("x", found=0, needed=3, causes=enough)) == ExitCode.NOT_ENOUGH_SHARES
+    assert exit_code(errors.NotEnoughSharesError("x", found=0, needed=3, causes=enough)) == ExitCode.NOT_FOUND
 
 
 def test_shares_damaged_in_the_same_place_are_a_matter_of_integrity() -> None:

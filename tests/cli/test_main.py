@@ -210,12 +210,12 @@ def test_node_whose_port_cannot_be_says_so(tmp_path: Path) -> None:
     (tmp_path / "grid.cfg").write_text("[node]\ntub.port = tcp:99999999\ntub.location = tcp:127.0.0.1:99999999\n")
     outcome = grid("run", tmp_path)
     assert outcome.code == 1
-    assert outcome.err.startswith("grid: cannot listen")
+    assert "section [node], key tub.port: expected tcp:PORT" in outcome.err
 
 
 def test_missing_file_is_an_error_on_one_line(client: Path) -> None:
     put = grid("-d", client, "put", "/nowhere/file")
-    assert (put.code, put.err) == (1, "grid: /nowhere/file: No such file or directory\n")
+    assert (put.code, put.err) == (4, "grid: /nowhere/file: No such file or directory\n")
 
 
 def test_debug_shows_where_but_no_capability(client: Path) -> None:

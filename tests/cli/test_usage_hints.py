@@ -57,4 +57,4 @@ def test_usage_when_a_command_is_a_capability_does_not_repeat_it(capsys: pytest.
 def test_capability_when_cut_off_is_asked_for_whole() -> None:
     found = parse_cap("URI:CHK:ubyhxs6zs4tpkuvc2lu5s2zw5q")
     assert isinstance(found, UnknownCap)
-    assert str(found.error).endswith("is it whole?")
+    assert str(found.error).endswith("Was it copied completely?")

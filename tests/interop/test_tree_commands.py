@@ -117,6 +117,7 @@ def test_changes_by_either_are_seen_by_the_other(pair: Pair) -> None:
     grid_cli(pair.ours, "ln", "w:ours/chk", "w:theirs/chk")
     tahoe_cli(pair.tahoe, "unlink", "w:theirs/chk")
     assert "chk" not in grid_cli(pair.ours, "ls", "w:theirs").split()
-    for expected, code in (("w:none", 2), ("w:ours/none/x", 2)):
-        tahoe_cli(pair.tahoe, "ls", expected, expected=(code,))
-        grid_cli(pair.ours, "ls", expected, expected=(code,))
+    for path in ("w:none", "w:ours/none/x"):
+        # Of all commands 1.20 has a status of its own for `ls` alone; Grid has one for whatever is not found.
+        tahoe_cli(pair.tahoe, "ls", path, expected=(2,))
+        grid_cli(pair.ours, "ls", path, expected=(4,))

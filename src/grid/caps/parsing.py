@@ -150,11 +150,11 @@ def _parse_bare(octets: bytes, *, can_write: bool, can_mutate: bool) -> KnownCap
     _check_permitted(cap_type.authority == "write", cap_type.is_mutable, can_write, can_mutate)
     fields = kind.pattern.fullmatch(octets, len(prefix))
     if fields is None:
-        raise CapError(f"what follows {prefix.decode()} is not what such a capability has there; is it whole?")
+        raise CapError("this capability is malformed. Was it copied completely?")
     try:
         cap = kind.build(fields.groups())
     except FormatError as error:
-        raise CapError(f"what follows {prefix.decode()} is not what such a cap has there: {error}") from None
+        raise CapError(f"this capability is malformed: {error}") from None
     return cap if prefix in _FILES else DirectoryCap(cap)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,8 +85,7 @@ def backup(
                 trust_times=not ignore_timestamps,
             )  # fmt: skip
             snapshotter = Snapshotter(
-                store, uploader, session.database, display, jobs=jobs, warn=display.say, say=report.say,
-                advance=report.advance,
+                store, uploader, session.database, display, jobs=jobs, warn=display.warn, say=report.say,
             )  # fmt: skip
             report.begin(snapshotter, uploader)
             path = str(expand_home(source))
@@ -105,7 +103,6 @@ class _Report:
         self._verbose = verbose
         self._as_json = as_json
         self._began_at = time.monotonic()
-        self._total = self._done = 0
         self._snapshotter: Snapshotter | None = None
         self._uploader: Uploader | None = None
         self.say: Callable[[str], None] = print if verbose and not as_json else _say_nothing
@@ -114,16 +111,9 @@ class _Report:
         """Take what has the counts."""
         self._snapshotter, self._uploader = snapshotter, uploader
 
-    def set_total(self, things: int, files: int, octets: int) -> None:
+    def set_total(self, files: int, size: int) -> None:
         """Take how much there is to do."""
-        self._total = things
-        self._display.tally.total_files, self._display.tally.total_octets = files, octets
-
-    def advance(self) -> None:
-        """One more file or directory is dealt with."""
-        self._done += 1
-        if not self._as_json and not sys.stderr.isatty():
-            print(f"Backing up {self._done}/{self._total}... {self._elapsed()} elapsed...")
+        self._display.tally.total_files, self._display.tally.total_octets = files, size
 
     def conclude(self, archived: Archived) -> int:
         """Print the end, and say how the command ends."""
@@ -147,10 +137,6 @@ class _Report:
             click.echo(f" backup done, elapsed time: {hours}:{rest // 60:02}:{rest % 60:02}")
         return ExitCode.OK if counts.is_complete else INCOMPLETE
 
-    def _elapsed(self) -> str:
-        hours, rest = divmod(int(time.monotonic() - self._began_at), 3600)
-        return f"{hours}h {rest // 60}m {rest % 60}s"
-
 
 def _say_nothing(line: str) -> None:
-    """What those get who did not ask."""
+    """Takes the lines that nobody asked for."""

@@ -1,4 +1,4 @@
-"""`grid check` and `grid repair`: how many shares of a file or a directory are left, and making new ones."""
+"""`grid check` and `grid repair`: the health of a file or a directory, and recreating its missing shares."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
     from grid.caps import KnownCap
     from grid.cli.connection import Connection
-    from grid.cli.remote import RemotePath
     from grid.directory.store import Health, Mended, Store
 
-    Act = Callable[[Store, RemotePath, KnownCap], Awaitable[ExitCode]]
+    Act = Callable[[Store, KnownCap], Awaitable[tuple[ExitCode, str]]]
+    """Does something to an object; the status that it ends with, and what is to be printed."""
 
 
-@click.command(short_help="Look how many shares of a file or a directory are left.")
+@click.command(short_help="Check the health of files and directories.")
 @click.argument("arguments", metavar="[CAP|PATH|-]...", nargs=-1)
 @cap_file_option
-@click.option("--verify", is_flag=True, help="Read every octet of every share and prove it, not only count them.")
-@click.option("--repair", "mend", is_flag=True, help="Replace what is missing or damaged.")
+@click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
+@click.option("--repair", "mend", is_flag=True, help="Recreate shares that are missing or damaged.")
 @click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
 @click.option("--deep", is_flag=True, help="Also everything below it, as `grid deep-check`.")
 @click.option("--json", "--raw", "as_json", is_flag=True, help="The result as one line of JSON, as Tahoe-LAFS has it.")
@@ -41,9 +41,9 @@ def check(
     deep: bool,
     as_json: bool,
 ) -> int:
-    """Look how many shares of each CAP or PATH its servers hold; without any, of the directory of the alias `tahoe`.
+    """Check the health of each CAP or PATH; without any, of the directory of the alias `tahoe`.
 
-    Ends with 0 if there is one of every number (with --repair: afterwards), 1 if some are missing, 4 if it cannot be
+    Ends with 0 if every share is there (with --repair: afterwards), 1 if some are missing, 4 if the file cannot be
     read any more.
     """
     from grid.cli.deep_check import CheckOptions, check_deeply
@@ -53,14 +53,13 @@ def check(
         options = CheckOptions(verify=verify, repair=mend, add_lease=add_lease, raw=as_json)
         return check_deeply(ctx, arguments, options)
 
-    async def examine(store: Store, remote: RemotePath, cap: KnownCap) -> ExitCode:
+    async def examine(store: Store, cap: KnownCap) -> tuple[ExitCode, str]:
         if mend and cap.storage_index is not None:
             if add_lease:
                 await store.check(cap, add_lease=True)
             return _tell_repair(await store.repair(cap), as_json)
         before = await store.check(cap, verify=verify, add_lease=add_lease)
-        click.echo(json.dumps(before.to_json()) if as_json else "\n".join(describe_check(before)))
-        return health_code(before)
+        return health_code(before), json.dumps(before.to_json()) if as_json else "\n".join(describe_check(before))
 
     return _for_each(ctx, arguments, as_json, examine)
 
@@ -78,7 +77,7 @@ def repair(ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | No
     if there is a good share of every number afterwards.
     """
 
-    async def mend(store: Store, remote: RemotePath, cap: KnownCap) -> ExitCode:
+    async def mend(store: Store, cap: KnownCap) -> tuple[ExitCode, str]:
         return _tell_repair(await store.repair(cap, force=force), as_json)
 
     texts = _texts(arguments, cap_file)
@@ -91,7 +90,7 @@ def health_code(result: Health) -> ExitCode:
     """The exit status that says how a file is."""
     if result.healthy:
         return ExitCode.OK
-    return ExitCode.OTHER if result.recoverable else ExitCode.NOT_ENOUGH_SHARES
+    return ExitCode.OTHER if result.recoverable else ExitCode.NOT_FOUND
 
 
 def describe_check(result: Health) -> list[str]:
@@ -115,17 +114,33 @@ def describe_check(result: Health) -> list[str]:
 
 
 def describe_repair(result: Mended) -> list[str]:
-    """What a person wants to know, in the words of 1.20. [spec cli 2.10]"""
+    """What a person wants to know: the health before, and what was done. [spec cli 2.10]"""
     lines = describe_check(result.before)
-    lines[0] = "Summary: healthy" if result.before.healthy else "Summary: not healthy"
-    if result.attempted:
-        lines.append(" repair successful" if result.successful else " repair failed")
-    return lines
+    if not result.attempted:
+        done = "nothing to repair" if result.before.healthy else "repair not attempted"
+    elif result.successful:
+        done = "repair successful"
+    else:
+        done = f"repair failed{_why_not(result.after)}"
+    return [*lines, f" {done}"]
 
 
-def _tell_repair(result: Mended, as_json: bool) -> ExitCode:
-    click.echo(json.dumps(result.to_json()) if as_json else "\n".join(describe_repair(result)))
-    return health_code(result.after)
+def _why_not(after: Health) -> str:
+    """What is still wrong after a repair."""
+    found = after.to_json().get("results")
+    if not isinstance(found, dict):
+        return ""
+    good, needed, expected = (found.get(f"count-shares-{word}") for word in ("good", "needed", "expected"))
+    if not (isinstance(good, int) and isinstance(needed, int) and isinstance(expected, int)):
+        return ""
+    if not after.recoverable:
+        return f": {good} good shares are left, and {needed} are needed"
+    return f": {expected - good} of {expected} shares are still missing; no server took them" if good < expected else ""
+
+
+def _tell_repair(result: Mended, as_json: bool) -> tuple[ExitCode, str]:
+    text = json.dumps(result.to_json()) if as_json else "\n".join(describe_repair(result))
+    return health_code(result.after), text
 
 
 def _texts(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, ...]:
@@ -160,10 +175,13 @@ def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act)
         async def operation(connection: Connection) -> int:
             for remote in remotes:
                 if not remote.names and isinstance(remote.root, LitCap):
-                    status = await act(connection.store_without_servers(), remote, remote.root)
+                    status, text = await act(connection.store_without_servers(), remote.root)
                 else:
-                    tree = await open_tree(connection, display)
-                    status = await act(tree.store, remote, known(await tree.find(remote), remote.shown))
+                    # Reading the directories on the way is none of the progress that is shown.
+                    found = known(await (await open_tree(connection)).find(remote), remote.shown)
+                    status, text = await act(await connection.open_store(display), found)
+                display.stop()
+                click.echo(text)
                 if status:
                     return status
             return 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from grid.cli.invocation import invocation
 from grid.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,22 +27,21 @@ T = TypeVar("T")
 DIRECT = "none"
 """What --gateway takes for no gateway, where GRID_GATEWAY names one."""
 
-_GATEWAY = "grid.gateway"
-
 
 def choose_gateway(context: click.Context, gateway: str | None, ca_file: str | None) -> None:
     """Note what the options of the group say, for `open_home`."""
-    context.meta[_GATEWAY] = None if gateway in (None, DIRECT) else gateway, ca_file
+    run = invocation(context)
+    run.gateway, run.gateway_ca = None if gateway in (None, DIRECT) else gateway, ca_file
 
 
 def open_home(context: click.Context) -> Home:
     """The client directory that -d or GRID_NODE_DIR names, or what stands for it with a gateway; ConfigError."""
-    gateway, ca_file = context.meta.get(_GATEWAY, (None, None))
-    if gateway is None:
+    run = invocation(context)
+    if run.gateway is None:
         return open_client_directory(context)
     from grid.cli.webapi.home import open_gateway_home
 
-    return open_gateway_home(context, _named_path(context), gateway, ca_file)
+    return open_gateway_home(context, _named_path(context), run.gateway, run.gateway_ca)
 
 
 def open_client_directory(context: click.Context) -> NodeDirectory:
@@ -106,4 +106,4 @@ def run_with_gateway(home: GatewayHome, operation: Callable[[Connection], Awaita
 def _named_path(context: click.Context) -> Path:
     from grid.node.files import expand_home
 
-    return expand_home(context.find_root().obj)
+    return expand_home(invocation(context).node_directory)

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from grid.cli.exit_codes import ExitCode
+from grid.cli.failures import tell_problem
+from grid.cli.replacing import ReplacePolicy, replace_options
 
 if TYPE_CHECKING:
     from grid.cli.connection import Connection
     from grid.cli.transfer.display import TransferDisplay
+    from grid.cli.undo import Undo
 
 JOBS = 8
 """Files copied at once unless --jobs says otherwise."""
@@ -26,6 +29,7 @@ JOBS = 8
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True, help="Files copied at once."
 )
+@replace_options()
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
 @click.pass_context
 def cp(
@@ -36,6 +40,7 @@ def cp(
     verbose: bool,
     caps_only: bool,
     jobs: int,
+    policy: ReplacePolicy,
     as_json: bool,
 ) -> int:
     """Copy each FROM to TO; names with a colon are on the grid (ALIAS:PATH or a capability), others on this machine.
@@ -43,6 +48,8 @@ def cp(
     What was uploaded before and has not changed is not read again, and what is there already is not fetched again:
     a copy that was interrupted goes on where it stopped. Inside the grid immutable files are linked, not moved. A file
     that cannot be copied stops no other; the exit status is 1 then.
+
+    Files that are there are replaced, directories never are. -u goes by a local file's time and by the time of a link.
     """
     from grid.cli.transfer.copying import Copier, CopyOptions
     from grid.cli.transfer.display import TransferDisplay
@@ -52,35 +59,46 @@ def cp(
         raise click.UsageError("it takes at least one source, and a target")
     with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
         *sources, target = open_places(session, arguments)
+        policy.quiet = display.paused
+        options = CopyOptions(
+            recursive=recursive,
+            caps_only=caps_only,
+            jobs=jobs,
+            spool=session.directory.temporary_path,
+            replace=policy,
+        )
 
-        async def operation(connection: Connection) -> str:
-            options = CopyOptions(
-                recursive=recursive, caps_only=caps_only, jobs=jobs, spool=session.directory.temporary_path
-            )
-            say = display.say if verbose else _say_nothing
-            return await Copier(await connection.open_store(), session.database, display, options, say).run(
-                sources, target
-            )
+        async def operation(connection: Connection) -> tuple[str, Undo]:
+            say = display.say if verbose and not as_json else _say_nothing
+            copier = Copier(await connection.open_store(), session.database, display, options, say)
+            return await copier.run(sources, target), copier.undo
 
-        done = session.run(operation)
+        done, undo = session.run(operation)
     if as_json:
-        click.echo(json.dumps(describe_result("cp", display)))
+        click.echo(json.dumps({**describe_result("cp", display), "replaced": undo.to_json()}))
     elif not display.tally.failures:
         click.echo(done)
-    return conclude(display)
+    if not as_json:
+        undo.tell()
+    return conclude(display, as_json=as_json)
 
 
-def conclude(display: TransferDisplay) -> ExitCode:
+def conclude(display: TransferDisplay, *, as_json: bool) -> ExitCode:
     """Sum up what failed, on stderr, and say how the command ends."""
-    failures = len(display.tally.failures)
-    if not failures:
+    count = len(display.tally.failures)
+    if not count:
         return ExitCode.OK
-    click.echo(f"grid: {failures} could not be copied; what they are is said above", err=True)
+    files = "1 file" if count == 1 else f"{count} files"
+    tell_problem(
+        f"{files} could not be copied; see the warnings above", kind="incomplete", code=ExitCode.OTHER, as_json=as_json
+    )
     return ExitCode.OTHER
 
 
 def describe_result(command: str, display: TransferDisplay) -> dict[str, object]:
     """What was done, as an object for JSON."""
+    from grid.node.redaction import one_line
+
     tally = display.tally
     return {
         "event": command,
@@ -88,11 +106,11 @@ def describe_result(command: str, display: TransferDisplay) -> dict[str, object]
         "files_linked": tally.linked,
         "files_skipped": tally.skipped,
         "directories": tally.directories,
-        "failures": tally.failures,
+        "failures": [one_line(line) for line in tally.failures],
         "bytes": round(tally.moved_octets),
         "seconds": round(time.monotonic() - tally.began_at, 3),
     }
 
 
 def _say_nothing(line: str) -> None:
-    """What those get who did not ask."""
+    """Takes the lines that nobody asked for."""

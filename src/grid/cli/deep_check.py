@@ -32,10 +32,10 @@ class CheckOptions:
     verbose: bool = False
 
 
-@click.command("deep-check", short_help="Check everything below a directory.")
+@click.command("deep-check", short_help="Check the health of everything below a directory.")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
-@click.option("--verify", is_flag=True, help="Read every octet of every share and prove it, not only count them.")
-@click.option("--repair", is_flag=True, help="Replace what is missing or damaged.")
+@click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
+@click.option("--repair", is_flag=True, help="Recreate shares that are missing or damaged.")
 @click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
 @click.option("-r", "--raw", "--json", "raw", is_flag=True, help="A line of JSON for each object.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for each object.")
@@ -50,7 +50,7 @@ def deep_check(
     raw: bool,
     verbose: bool,
 ) -> int:
-    """Look how many shares are left of everything below each PATH.
+    """Check the health of everything below each PATH.
 
     Ends with 0 if everything is healthy (with --repair: afterwards), 4 if something cannot be read any more, else 1.
     """
@@ -110,7 +110,7 @@ async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) ->
         click.echo(f"grid: could not be read: {line}", err=True)
     left = counters.after if options.repair else counters.before
     if left.unrecoverable:
-        return ExitCode.NOT_ENOUGH_SHARES
+        return ExitCode.NOT_FOUND
     return ExitCode.OTHER if left.unhealthy or lost or counters.failed_checks else ExitCode.OK
 
 

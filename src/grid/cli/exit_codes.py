@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
     OK = 0
     OTHER = 1
     USAGE = 2
-    NOT_ENOUGH_SHARES = 4
+    NOT_FOUND = 4
     UNREACHABLE = 5
     INTEGRITY = 6
     NO_AUTHORITY = 7
@@ -56,6 +56,8 @@ def exit_code(error: BaseException) -> ExitCode:
             return _of_grid_error(error)
         case OSError() if error.errno in _FULL:
             return ExitCode.NO_SPACE
+        case FileNotFoundError():
+            return ExitCode.NOT_FOUND
         case _:
             return ExitCode.OTHER
 
@@ -67,7 +69,7 @@ def _of_grid_error(error: GridError) -> ExitCode:
         case CapError():
             return ExitCode.USAGE
         case NoSuchChildError():
-            return ExitCode.NOT_ENOUGH_SHARES
+            return ExitCode.NOT_FOUND
         case NoSpaceError():
             return ExitCode.NO_SPACE
         case PeerRefusedError() if error.kind == "NoSpace":
@@ -87,7 +89,7 @@ def _of_missing_shares(error: NotEnoughSharesError) -> ExitCode:
     """
     shares = [cause for cause in error.causes if isinstance(cause, ShareError)]
     bad = {share.share_number for share in shares if exit_code(share) is ExitCode.INTEGRITY}
-    return ExitCode.INTEGRITY if error.found + len(bad) >= error.needed else ExitCode.NOT_ENOUGH_SHARES
+    return ExitCode.INTEGRITY if error.found + len(bad) >= error.needed else ExitCode.NOT_FOUND
 
 
 def _of_causes(error: NotHappyError) -> ExitCode:

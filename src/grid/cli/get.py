@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from grid.cli.cap_argument import cap_file_option
+from grid.cli.replacing import ReplacePolicy, replace_options
 
 if TYPE_CHECKING:
+    from grid.caps import KnownCap
     from grid.cli.connection import Connection
     from grid.cli.progress import ProgressDisplay
     from grid.cli.remote import RemotePath
@@ -25,13 +27,18 @@ _RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
 @click.command(short_help="Read a file.")
 @click.argument("arguments", metavar="REMOTE|- [FILE|-]", nargs=-1)
 @cap_file_option
-@click.option(
-    "--range", "span", metavar="A-B", help="Only octets A to B, counted from 0; A- to the end, -N the last N."
-)
+@click.option("--range", "span", metavar="A-B", help="Only bytes A to B, counted from 0; A- to the end, -N the last N.")
+@replace_options()
 @click.option("--json", "as_json", is_flag=True, help="Progress and the result as JSON lines on stderr.")
 @click.pass_context
 def get(
-    ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | None, span: str | None, as_json: bool
+    ctx: click.Context,
+    *,
+    arguments: tuple[str, ...],
+    cap_file: str | None,
+    span: str | None,
+    policy: ReplacePolicy,
+    as_json: bool,
 ) -> int:
     """Read REMOTE, a capability or a path, into FILE (default and -: stdout).
 
@@ -43,29 +50,43 @@ def get(
     from grid.cli.client_command import run_connected
     from grid.cli.progress import ProgressDisplay
     from grid.cli.remote import parse_remote
-    from grid.cli.targets import DescriptorSink, open_target
+    from grid.cli.targets import require_target
     from grid.cli.tree import open_tree_directory
 
     text, rest = take_text(arguments, cap_file)
     if len(rest) > 1:
         raise click.UsageError("one target at most: the name of a file, or - for stdout")
+    file = None if not rest or rest[0] == "-" else rest[0]
     remote = _plain_cap(text, span) if has_cap_prefix(text) else None
     directory, aliases = open_tree_directory(ctx)
     remote = remote or parse_remote(text, aliases)
-    with open_target(rest[0] if rest else None) as descriptor, ProgressDisplay(as_json=as_json) as display:
-        began_at = time.monotonic()
+    _require_times(policy, remote, file)
+    if file is not None:
+        require_target(file)
+    began_at = time.monotonic()
+    with ProgressDisplay(as_json=as_json) as display:
+        policy.quiet = display.paused
 
-        async def operation(connection: Connection) -> int:
-            sink = DescriptorSink(descriptor, connection.runtime.cpu)
-            return await _read(connection, remote, sink, span, display)
+        async def operation(connection: Connection) -> int | None:
+            return await _get(connection, remote, file, span, policy, display)
 
         size = run_connected(directory, operation)
     if as_json:
-        line = {"event": "get", "size": size, "seconds": round(time.monotonic() - began_at, 3)}
-        print(json.dumps(line), file=sys.stderr)
-    elif rest and rest[0] != "-" and remote.names:
-        click.echo(f"{remote.shown} retrieved and written to {os.path.abspath(rest[0])}", err=True)
+        told = {"skipped": True} if size is None else {"size": size}
+        print(json.dumps({"event": "get", **told, "seconds": round(time.monotonic() - began_at, 3)}), file=sys.stderr)
+    elif size is None:
+        click.echo(f"{file} is there, and was not replaced", err=True)
+    elif file is not None and remote.names:
+        click.echo(f"{remote.shown} retrieved and written to {os.path.abspath(file)}", err=True)
     return 0
+
+
+def _require_times(policy: ReplacePolicy, remote: RemotePath, file: str | None) -> None:
+    """UsageError if the options about replacing have nothing to go by."""
+    if policy.is_given and file is None:
+        raise click.UsageError("-n, -i and -u are for a file that may be there: name FILE")
+    if policy.newer and not remote.names:
+        raise click.UsageError("-u compares times, and a capability alone has none: name the file by a path")
 
 
 def _plain_cap(text: str, span: str | None) -> RemotePath:
@@ -86,21 +107,38 @@ def _plain_cap(text: str, span: str | None) -> RemotePath:
     return remote
 
 
-async def _read(
+async def _get(
     connection: Connection,
     remote: RemotePath,
-    sink: Sink,
+    file: str | None,
     span: str | None,
+    policy: ReplacePolicy,
     display: ProgressDisplay,
-) -> int:
-    """Octets read. An immutable file is read from the servers known already, which takes no introducer."""
-    from grid.caps import ChkCap, DirectoryCap, LitCap
+) -> int | None:
+    """Bytes read; None if the local file is not to be replaced."""
+    from grid.cli.replacing import time_of
+    from grid.cli.targets import DescriptorSink, open_target
     from grid.cli.tree import known, open_tree
+    from grid.directory.pack import Child
+
+    found = await (await open_tree(connection)).find(remote) if remote.names else Child(target=remote.root)
+    cap = known(found, remote.shown)
+    if file is not None and policy.is_given and os.path.isfile(file):
+        changed_at = os.stat(file).st_mtime
+        if not await policy.permits(file, new_time=time_of(found.metadata), old_time=changed_at):
+            return None
+    with open_target(file) as descriptor:
+        return await _read(connection, cap, remote, DescriptorSink(descriptor, connection.runtime.cpu), span, display)
+
+
+async def _read(
+    connection: Connection, cap: KnownCap, remote: RemotePath, sink: Sink, span: str | None, display: ProgressDisplay
+) -> int:
+    """Bytes read. An immutable file is read from the servers known already, which takes no introducer."""
+    from grid.caps import ChkCap, DirectoryCap, LitCap
+    from grid.cli.tree import open_tree
     from grid.errors import CapError
 
-    cap = remote.root
-    if remote.names:
-        cap = known(await (await open_tree(connection)).find(remote), remote.shown)
     if isinstance(cap, DirectoryCap):
         raise CapError(f"{remote.shown} is a directory; `grid ls` and `grid cp -r` read it")
     if isinstance(cap, ChkCap | LitCap):
@@ -111,7 +149,7 @@ async def _read(
 
 
 def parse_range(text: str | None, size: int) -> tuple[int, int | None]:
-    """Offset and length of a range in a file of so many octets, as HTTP reads it; click.UsageError if it is outside."""
+    """Offset and length of a range in a file of so many bytes, as HTTP reads it; click.UsageError if it is outside."""
     if text is None:
         return 0, None
     match = _RANGE.fullmatch(text)
@@ -125,5 +163,5 @@ def parse_range(text: str | None, size: int) -> tuple[int, int | None]:
     if match[2] is not None and int(match[2]) < first:
         raise click.UsageError("--range ends before it begins")
     if first >= size:
-        raise click.UsageError(f"--range begins after the file's {size} octets")
+        raise click.UsageError(f"--range begins after the file's {size} bytes")
     return first, last - first + 1

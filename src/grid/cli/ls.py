@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import click
+from attrs import evolve
 
 from grid.cli.exit_codes import ExitCode
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from grid.cli.remote import RemotePath
     from grid.cli.tree import Tree
     from grid.directory.pack import Child
-
-MISSING = 2
-"""The exit status for a path that is not there, as scripts know it of 1.20."""
 
 
 @click.command(short_help="List a directory.")
@@ -42,15 +40,10 @@ def ls(
     recursive: bool,
     as_json: bool,
 ) -> int:
-    """List what is in the directory PATH (an alias, a path below one, or a capability), or the file PATH itself.
-
-    Ends with 2 if PATH does not exist.
-    """
+    """List what is in the directory PATH (an alias, a path below one, or a capability), or the file PATH itself."""
     from grid.cli.listing import Columns
-    from grid.cli.messages import describe
     from grid.cli.remote import parse_remote
     from grid.cli.tree import open_tree_directory, run_in_tree
-    from grid.errors import NoSuchChildError
 
     directory, aliases = open_tree_directory(ctx)
     remote = parse_remote(path, aliases)
@@ -59,12 +52,7 @@ def ls(
     async def operation(tree: Tree) -> int:
         return await (_list_all(tree, remote, columns, as_json) if recursive else _list(tree, remote, columns, as_json))
 
-    try:
-        return run_in_tree(directory, operation)
-    except NoSuchChildError as error:
-        click.echo("No such file or directory", err=True)
-        click.echo(f"grid: {describe(error)}", err=True)
-        return MISSING
+    return run_in_tree(directory, operation)
 
 
 async def _list(tree: Tree, remote: RemotePath, columns: Columns, as_json: bool) -> int:
@@ -86,7 +74,10 @@ async def _list(tree: Tree, remote: RemotePath, columns: Columns, as_json: bool)
         click.echo(json.dumps(describe_file(found, size, by_path=bool(remote.names)), indent=1))
         return 0
     name = remote.names[-1] if remote.names else ""
-    return _show(listing_lines({name: found}, columns, time.time()), {name: found})
+    lines = listing_lines({name: found}, columns, time.time())
+    if not any(lines):  # A bare capability has no name: what is known of the file is its mode and its size.
+        lines = listing_lines({name: found}, evolve(columns, long=True), time.time())
+    return _show(lines, {name: found})
 
 
 async def _list_all(tree: Tree, remote: RemotePath, columns: Columns, as_json: bool) -> int:

@@ -16,8 +16,9 @@ import click
 from grid import __version__
 from grid.cli.client_command import choose_gateway
 from grid.cli.descriptors import fill_standard_descriptors
-from grid.cli.exit_codes import ExitCode, exit_code
-from grid.cli.messages import describe
+from grid.cli.exit_codes import ExitCode
+from grid.cli.failures import tell_failure
+from grid.cli.invocation import DEFAULT_DIRECTORY, Invocation, invocation
 from grid.node.redaction import one_line, redact
 
 _COMMANDS = {
@@ -89,7 +90,20 @@ class _LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and args[0].replace("-", "").isalnum():
             ctx.fail(f"there is no command {args[0]!r}; {_meant(args[0])}")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        invocation(ctx).as_json = command is not None and _asks_for_json(command, rest)
+        return name, command, rest
+
+
+def _asks_for_json(command: click.Command, arguments: list[str]) -> bool:
+    """Whether the arguments, which may be wrong otherwise, have the option that makes the command print JSON."""
+    names = {name for param in command.params if "--json" in param.opts for name in param.opts}
+    given = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    short = {name[1] for name in names if not name.startswith("--")}
+    return any(
+        text in names or (text.startswith("-") and not text.startswith("--") and bool(short & set(text[1:])))
+        for text in given
+    )
 
 
 def _meant(name: str) -> str:
@@ -151,7 +165,7 @@ def cli(
     ctx: click.Context, node_directory: str | None, gateway: str | None, gateway_ca: str | None, as_json: bool
 ) -> None:
     """Keep files on a grid of storage servers: encrypted, signed for, and safe from the loss of most of them."""
-    ctx.obj = node_directory or "~/.grid"
+    invocation(ctx).node_directory = node_directory or DEFAULT_DIRECTORY
     choose_gateway(ctx, gateway, gateway_ca)
 
 
@@ -160,30 +174,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     fill_standard_descriptors()
     # What imports make stays: looking through it for garbage takes a tenth of the time that a small read does.
     gc.disable()
+    run = Invocation()
     try:
-        status = cli.main(None if arguments is None else list(arguments), prog_name="grid", standalone_mode=False)
+        given = None if arguments is None else list(arguments)
+        status = cli.main(given, prog_name="grid", standalone_mode=False, obj=run)
         sys.stdout.flush()
         return int(status or 0)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return ExitCode.USAGE
-    except click.UsageError as error:
-        if error.ctx is not None:
-            click.echo(redact(error.ctx.get_usage()), err=True)
-        click.echo(f"grid: {_usage_message(error)}", err=True)
-        return ExitCode.USAGE
-    except click.ClickException as error:
-        click.echo(f"grid: {one_line(error.format_message())}", err=True)
-        return ExitCode.OTHER
-    except click.Abort:
-        return ExitCode.INTERRUPTED
     except BaseException as error:
-        return _fail(error)
+        return _fail(error, run)
     finally:
         gc.enable()
 
 
-def _fail(error: BaseException) -> int:
+def _fail(error: BaseException, run: Invocation) -> int:
+    """Tell of the error, and return the exit status."""
     if isinstance(error, SystemExit | GeneratorExit):
         raise error
     if isinstance(error, OSError):
@@ -191,12 +195,20 @@ def _fail(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
         # Whoever read the output has seen enough.
         return ExitCode.OTHER
-    if os.environ.get("GRID_DEBUG") == "1":
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return ExitCode.USAGE
+    if isinstance(error, click.Abort):
+        error = KeyboardInterrupt()
+    elif isinstance(error, click.UsageError):
+        if error.ctx is not None and not run.as_json:
+            click.echo(redact(error.ctx.get_usage()), err=True)
+        error = click.UsageError(_usage_message(error))
+    elif os.environ.get("GRID_DEBUG") == "1":
         import traceback
 
         click.echo(redact("".join(traceback.format_exception(error))), err=True)
-    click.echo(f"grid: {describe(error)}", err=True)
-    return exit_code(error)
+    return tell_failure(error, as_json=run.as_json)
 
 
 def _give_up_output() -> None:

@@ -21,6 +21,7 @@ def mkdir(ctx: click.Context, *, path: str, format_name: str | None, as_json: bo
     from grid.caps import DirectoryCap
     from grid.cli.remote import parse_remote
     from grid.cli.tree import Tree, open_tree_directory, run_in_tree
+    from grid.errors import ChildOfWrongTypeError
     from grid.mutable.geometry import FormatName
 
     directory, aliases = open_tree_directory(ctx)
@@ -31,7 +32,12 @@ def mkdir(ctx: click.Context, *, path: str, format_name: str | None, as_json: bo
         if names is None or not names.names:
             return await tree.store.create_directory(format=chosen)
         root = tree.store.directory(names.directory)
-        return (await root.make_directories(names.names, format=chosen)).cap
+        try:
+            return (await root.make_directories(names.names, format=chosen)).cap
+        except ChildOfWrongTypeError:
+            raise ChildOfWrongTypeError(
+                f"{names.shown}: something on this path is not a directory", name=names.shown
+            ) from None
 
     cap = run_in_tree(directory, operation).to_string()
     click.echo(json.dumps({"event": "mkdir", "cap": cap}) if as_json else cap)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+from typing import TYPE_CHECKING
 
 import click
+
+from grid.cli.replacing import ReplacePolicy, replace_options
+
+if TYPE_CHECKING:
+    from grid.cli.putting import Stored
+
+_COUNTS = ("needed", "happy", "total")
 
 
 @click.command(short_help="Store a file and print its capability.")
@@ -19,20 +28,21 @@ import click
 @click.option("--happy", metavar="H", type=click.IntRange(1, 256), help="Servers that must hold shares for success.")
 @click.option("--total", metavar="N", type=click.IntRange(1, 256), help="Shares made.")
 @click.option("--no-convergence", is_flag=True, help="Draw a random key: an equal file gets another capability.")
+@replace_options()
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
 @click.pass_context
 def put(
     ctx: click.Context,
+    /,
     *,
     arguments: tuple[str, ...],
     mutable: bool,
     format_name: str | None,
     key_file: str | None,
-    needed: int | None,
-    happy: int | None,
-    total: int | None,
     no_convergence: bool,
+    policy: ReplacePolicy,
     as_json: bool,
+    **counts: int | None,
 ) -> int:
     """Store FILE on the grid (- or nothing is stdin) and print its capability.
 
@@ -53,24 +63,66 @@ def put(
     if len(arguments) > 2:
         raise click.UsageError("a file, and where to put it: no more arguments than these")
     file, remote = (*arguments, *("-", "")[len(arguments) :])
+    _require_sense(mutable, format_name, key_file, no_convergence)
+    if policy.is_given and not remote:
+        raise click.UsageError("-n, -i and -u are for a path where a file may be: give REMOTE too")
+    if file == "-" and (policy.newer or policy.ask):
+        raise click.UsageError("-u compares times, which stdin has not, and -i asks there: name a file")
     home = open_home(ctx)
-    default = usual_format(home) if mutable else "chk"
+    chosen = format_name.lower() if format_name is not None else usual_format(home) if mutable else "chk"
     options = PutOptions(
-        format=default if format_name is None else format_name.lower(),
-        encoding={key: value for key, value in (("k", needed), ("happy", happy), ("n", total)) if value is not None},
+        format=chosen,
+        is_format_given=format_name is not None,
+        encoding={
+            key: value for key, value in zip(("k", "happy", "n"), map(counts.get, _COUNTS), strict=True) if value
+        },
         random_key=no_convergence,
+        replace=policy,
         key_file=key_file,
     )
-    if key_file is not None and options.format == "chk":
-        raise click.UsageError("--private-key-path is for mutable files: give --mutable or --format too")
     with open_source(file, home.temporary_path) as opened, ProgressDisplay(as_json=as_json) as display:
+        policy.quiet = display.paused
         began_at = time.monotonic()
         stored = store_file(home, opened, remote, options, display)
         elapsed_s = time.monotonic() - began_at
+    _report(stored, remote, elapsed_s, as_json=as_json)
+    return 0
+
+
+def _require_sense(mutable: bool, format_name: str | None, key_file: str | None, no_convergence: bool) -> None:
+    """UsageError if the options contradict each other."""
+    is_mutable = mutable or format_name in ("SDMF", "MDMF")
+    if mutable and format_name == "CHK":
+        raise click.UsageError("--mutable and --format CHK contradict each other: a CHK file never changes")
+    if key_file is not None and not is_mutable:
+        raise click.UsageError("--private-key-path is for mutable files: give --mutable or --format too")
+    if no_convergence and is_mutable:
+        raise click.UsageError("--no-convergence is for immutable files: every mutable file has a key of its own")
+
+
+def _report(stored: Stored | None, remote: str, elapsed_s: float, *, as_json: bool) -> None:
+    """Say what was stored; None: nothing, because what is there was not to be replaced."""
     if as_json:
-        click.echo(json.dumps({"event": "put", **stored.to_json(), "seconds": round(elapsed_s, 3)}))
+        told = {"skipped": True} if stored is None else {"skipped": False, **stored.to_json()}
+        click.echo(json.dumps({"event": "put", **told, "seconds": round(elapsed_s, 3)}))
+    elif stored is None:
+        click.echo(f"{_shown(remote)} is there, and was not replaced", err=True)
     else:
         if remote:
-            click.echo("201 Created" if stored.created else "200 OK", err=True)
+            click.echo(_words(stored.created, remote), err=True)
         click.echo(stored.cap)
-    return 0
+        stored.undo.tell()
+
+
+def _words(created: bool, remote: str) -> str:
+    """What 1.20 says, for scripts; a sentence for a terminal."""
+    if sys.stderr.isatty():
+        return f"Stored as {_shown(remote)}"
+    return "201 Created" if created else "200 OK"
+
+
+def _shown(remote: str) -> str:
+    """The path as it was given, without a capability."""
+    from grid.node.redaction import one_line
+
+    return one_line(remote.strip())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grid.cli.cp import JOBS, conclude, describe_result
+from grid.cli.replacing import ReplacePolicy, replace_options
 
 if TYPE_CHECKING:
     from grid.cli.connection import Connection
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True, help="Files fetched at once."
 )
+@replace_options()
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
 @click.pass_context
-def restore(ctx: click.Context, *, source: str, target: str, jobs: int, as_json: bool) -> int:
+def restore(ctx: click.Context, *, source: str, target: str, jobs: int, policy: ReplacePolicy, as_json: bool) -> int:
     """Put what the directory ALIAS:PATH holds into DIR, with the times and modes that `grid backup` noted.
 
     After `grid backup tree work:home`, `grid restore work:home/Latest tree` brings the newest snapshot back, and
     work:home/Archives/TIME an older one. What is in DIR already and has not changed since it was restored is not
-    fetched again; other files of the same name are replaced, and further ones stay.
+    fetched again; other files of the same name are replaced (see -n, -i and -u), and further ones stay.
     """
     from grid.cli.transfer.display import TransferDisplay
     from grid.cli.transfer.restoring import restore_tree
@@ -35,11 +37,12 @@ def restore(ctx: click.Context, *, source: str, target: str, jobs: int, as_json:
 
     with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
         place = open_remote_place(session, source)
+        policy.quiet = display.paused
 
         async def operation(connection: Connection) -> None:
             store = await connection.open_store()
             path = str(expand_home(target))
-            await restore_tree(store, session.database, display, place, path, jobs)
+            await restore_tree(store, session.database, display, place, path, jobs=jobs, replace=policy)
 
         session.run(operation)
     if as_json:
@@ -47,4 +50,4 @@ def restore(ctx: click.Context, *, source: str, target: str, jobs: int, as_json:
     elif not display.tally.failures:
         tally = display.tally
         click.echo(f"{tally.copied} files restored ({tally.skipped} were there), {tally.directories} directories")
-    return conclude(display)
+    return conclude(display, as_json=as_json)

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from grid.cli.invocation import invocation
+
 
 @click.command(short_help="Run one node until SIGTERM or Ctrl-C.")
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
@@ -29,7 +31,7 @@ def run(ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, all
     from grid.node.services import run_node
     from grid.runtime import make_runtime
 
-    node = open_directory(Path(directory if directory is not None else ctx.find_root().obj))
+    node = open_directory(Path(directory if directory is not None else invocation(ctx).node_directory))
     log = NodeLog(node.settings.log_format)
     log.say(f"'grid run' in {str(node.path)!r}")
 

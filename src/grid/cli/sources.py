@@ -22,11 +22,13 @@ _SPOOL_CHUNK = 1024 * 1024
 
 
 class FileSource:
-    """An open file as a Source; its size is that of the moment when it was opened."""
+    """An open file as a Source; its size, and changed_at (Unix time), are those of when it was opened."""
 
     def __init__(self, file: BinaryIO, cpu: CpuPool) -> None:
         self._descriptor = file.fileno()
-        self._size = os.fstat(self._descriptor).st_size
+        status = os.fstat(self._descriptor)
+        self._size = status.st_size
+        self.changed_at = status.st_mtime
         self._cpu = cpu
 
     @property

@@ -51,17 +51,11 @@ def open_target(name: str | None) -> Iterator[int]:
     if name is None or name == "-":
         yield 1
         return
-    target = Path(os.path.realpath(name))
-    try:
-        mode = target.stat().st_mode
-    except FileNotFoundError:
-        mode = stat.S_IFREG | (0o666 & ~_umask())
+    target, mode = _examine(name)
     if stat.S_ISREG(mode):
-        with _beside(target, stat.S_IMODE(mode)) as descriptor:
+        with _beside(target, stat.S_IMODE(mode), name) as descriptor:
             yield descriptor
     else:
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, "Is a directory; name a file in it", name)
         # A device or a pipe is written to.
         descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC)
         try:
@@ -70,13 +64,35 @@ def open_target(name: str | None) -> Iterator[int]:
             os.close(descriptor)
 
 
+def require_target(name: str) -> None:
+    """OSError if no file of this name could be written: it is a directory, or its directory is not there."""
+    target, _ = _examine(name)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
+
+
+def _examine(name: str) -> tuple[Path, int]:
+    """The file that the name leads to, and its mode; that of a new file if there is none."""
+    target = Path(os.path.realpath(name))
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG | (0o666 & ~_umask())
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "Is a directory; name a file in it", name)
+    return target, mode
+
+
 @contextmanager
-def _beside(target: Path, mode: int) -> Iterator[int]:
+def _beside(target: Path, mode: int, name: str) -> Iterator[int]:
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
     descriptor = open_unnamed(target.parent)
     has_name = descriptor is None
     if descriptor is None:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError as problem:  # Nobody has asked for a file of the temporary name.
+            raise OSError(problem.errno, f"cannot be written: {problem.strerror}", name) from None
     try:
         try:
             yield descriptor

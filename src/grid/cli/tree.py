@@ -14,7 +14,7 @@ from grid.cli.client_command import open_home, run_connected
 from grid.cli.remote import RemotePath, parse_remote
 from grid.directory.moving import Trail, follow_trail
 from grid.directory.pack import Child
-from grid.errors import ChildOfWrongTypeError, GridError
+from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 from grid.ports import ignore_events
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ class Tree:
         """What is at the path; of a root, itself without metadata. NoSuchChildError; the errors of a read."""
         if not path.names:
             return Child(target=path.root)
-        return await self.store.directory(path.directory).get(path.names)
+        try:
+            return await self.store.directory(path.directory).get(path.names)
+        except NoSuchChildError:
+            raise nothing_at(path) from None
 
     async def find_directory(self, path: RemotePath) -> OpenDirectory:
         """The directory at the path; ChildOfWrongTypeError if that is something else."""
@@ -55,8 +58,7 @@ class Tree:
         root = self.store.directory(path.directory)
         if make:
             return await root.make_directories(path.names[:-1]), path.names[-1]
-        above = RemotePath(root=path.root, names=path.names[:-1], shown=path.shown)
-        return await self.find_directory(above), path.names[-1]
+        return await self.find_directory(path.parent), path.names[-1]
 
     async def move(self, old: RemotePath, new: RemotePath, *, overwrite: Overwrite) -> None:
         """Move the entry at one path to the other; the errors of `grid.directory.moving.move`."""
@@ -68,6 +70,13 @@ class Tree:
         if not path.names:
             raise GridError(f"{path.shown} is a root, and no entry of a directory")
         return await follow_trail(self.store, path.directory, path.names[:-1])
+
+
+def nothing_at(path: RemotePath) -> NoSuchChildError:
+    """The error for a path that leads to nothing."""
+    if path.suggestion:
+        return NoSuchChildError(f"There is no path '{path.shown}'. Did you mean '{path.suggestion}'?", name=path.shown)
+    return NoSuchChildError(f"{path.shown}: No such file or directory", name=path.shown)
 
 
 def known(child: Child, shown: str) -> KnownCap:

@@ -219,11 +219,12 @@ class ShareFinder:
         failed = len({peer.server_id for peer in self.peers if peer.error is not None})
         notes = [f"{corrupt} shares were unusable"] if corrupt else []
         notes += [f"{failed} of {len(self.peers)} servers failed"] if failed else []
-        hint = f" ({', '.join(notes)})" if notes else ""
-        what = "no shares were found" if not self.shares else f"only {found} usable shares were found"
-        return NotEnoughSharesError(
-            f"{what}, {self._k} are needed{hint}", found=found, needed=self._k, causes=self.errors
-        )
+        if self.shares:
+            what = f"only {found} usable shares were found"
+        else:
+            what = f"file not found: none of the {len(self.peers)} servers has a share of it"
+        hint = ", ".join([f"{self._k} are needed", *notes])
+        return NotEnoughSharesError(f"{what} ({hint})", found=found, needed=self._k, causes=self.errors)
 
     def withdrawn(self) -> list[FindShares | ReadShares]:
         """Questions given up since the last call."""

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,11 +69,10 @@ def test_arguments_when_they_make_no_sense_are_refused_in_the_words_of_1_20(
         plan_attachment(sources, to, recursive=recursive)
 
 
-@pytest.mark.parametrize(("is_remote", "code"), [(False, ExitCode.OTHER), (True, ExitCode.NOT_ENOUGH_SHARES)])
-def test_source_when_missing_ends_as_what_is_missing_where_it_was_looked_for(is_remote: bool, code: ExitCode) -> None:
+def test_source_when_missing_ends_as_what_was_not_found() -> None:
     with pytest.raises(CopyError) as raised:
-        plan_attachment([evolve(source("missing"), is_remote=is_remote)], target(), recursive=False)
-    assert exit_code(raised.value) is code
+        plan_attachment([source("missing")], target(), recursive=False)
+    assert exit_code(raised.value) is ExitCode.NOT_FOUND
 
 
 def leaf(name: str = "f", data: bytes = b"") -> Leaf:

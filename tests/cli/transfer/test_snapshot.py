@@ -124,8 +124,8 @@ def test_file_when_it_vanishes_or_cannot_be_read_is_left_out_and_the_rest_is_sto
     assert counts(backups.run()) == (2, 0, 2, 2, 0)
     monkeypatch.undo()
     assert sorted(backups.warnings) == [
-        f"WARNING: cannot backup file '{backups.source}/gone': {backups.source}/gone: No such file or directory",
-        f"WARNING: permission denied on file '{backups.source}/denied'",
+        f"cannot backup file '{backups.source}/gone': {backups.source}/gone: No such file or directory",
+        f"permission denied on file '{backups.source}/denied'",
     ]
     stored = backups.grid.store.directory(backups.latest())
     assert list(backups.grid.runtime.run(stored.list(), limit_s=1e12)) == ["a", "sub"]

@@ -33,5 +33,6 @@ def test_display_when_asked_for_json_prints_lines_in_time_and_at_the_end(capsys:
         display.fail("a name\nwith URI:CHK:secret in it")
     lines = capsys.readouterr().err.splitlines()
     assert [json.loads(line)["files"] for line in lines[:-1]] == [1, 51, 100]
-    assert lines[-1].startswith("WARNING: a name with ") and "secret" not in lines[-1]
+    warning = json.loads(lines[-1])
+    assert warning["event"] == "warning" and warning["message"].startswith("a name with ") and "secret" not in lines[-1]
     assert display.tally.failures == ["a name\nwith URI:CHK:secret in it"]

@@ -14,10 +14,10 @@ CAP = "URI:DIR2:aaaaaaaaaaaaaaaaaaaaaaaaaa:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
 @pytest.mark.parametrize(
     ("status", "body", "code"),
     [
-        (410, b"NotEnoughSharesError: ...", ExitCode.NOT_ENOUGH_SHARES),
-        (410, b"UnrecoverableFileError: ...", ExitCode.NOT_ENOUGH_SHARES),
-        (410, b'{"error": "lost"}', ExitCode.NOT_ENOUGH_SHARES),
-        (404, b"<html><p>No such child: x</p></html>", ExitCode.NOT_ENOUGH_SHARES),
+        (410, b"NotEnoughSharesError: ...", ExitCode.NOT_FOUND),
+        (410, b"UnrecoverableFileError: ...", ExitCode.NOT_FOUND),
+        (410, b'{"error": "lost"}', ExitCode.NOT_FOUND),
+        (404, b"<html><p>No such child: x</p></html>", ExitCode.NOT_FOUND),
         (500, b"allmydata.interfaces.NoServersError: ...", ExitCode.UNREACHABLE),
         (503, b"UploadUnhappinessError: ...", ExitCode.UNREACHABLE),
         (500, b"Traceback (most recent call last):\n  x\na.b.NotWriteableError: no", ExitCode.NO_AUTHORITY),
@@ -67,4 +67,4 @@ def test_text_of_any_body_is_one_short_printable_line(body: bytes) -> None:
 def test_stream_error_is_of_the_kind_that_its_line_names() -> None:
     error = stream_error(b"ERROR: UnrecoverableFileError(no recoverable versions)")
     assert isinstance(error, GridError)
-    assert exit_code(error) is ExitCode.NOT_ENOUGH_SHARES
+    assert exit_code(error) is ExitCode.NOT_FOUND

@@ -35,19 +35,18 @@ async def back_up(
     path: str,
     target: RemotePlace,
     is_excluded: Callable[[str], bool],
-    begin: Callable[[int, int, int], None],
+    begin: Callable[[int, int], None],
 ) -> Archived:
     """Store a snapshot of a local directory and link it in the target, which is made if it is not there.
 
-    begin: told how many things there are, how many of them files, and how many octets. OSError if the directory cannot be read, in which case
+    begin: told how many files there are, and how many bytes. OSError if the directory cannot be read, in which case
     nothing was written; GridError if the snapshot cannot be stored or linked.
     """
     began_at = store.runtime.clock.unix_time()
     scan = await store.runtime.cpu.run(_scan, path, is_excluded)
     into = await _open_target(store, target)
-    octets = sum(size_of(leaf) for _, branch in scan.root.walk() for leaf in branch.leaves.values())
-    files, directories = scan.root.count()
-    begin(files + directories + len(scan.left_out), files, octets)
+    size = sum(size_of(leaf) for _, branch in scan.root.walk() for leaf in branch.leaves.values())
+    begin(scan.root.count()[0], size)
     for left_out in scan.left_out:
         snapshotter.leave_out(left_out)
     snapshot = await snapshotter.run(scan.root)

@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 from grid.caps import DirectoryCap
+from grid.cli.replacing import ReplacePolicy
 from grid.cli.targets import DescriptorSink, open_target
 from grid.cli.transfer.copyplan import CopyError, IntoDirectory, SourceFacts, merge_sources, plan_attachment
 from grid.cli.transfer.database import LocalDatabase
@@ -30,6 +31,8 @@ from grid.cli.transfer.tolocal import LocalWriter
 from grid.cli.transfer.toremote import RemoteWriter, size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin, RemoteOrigin
 from grid.cli.transfer.upload import Uploader
+from grid.cli.undo import Undo
+from grid.directory.pack import Child
 from grid.directory.store import OpenDirectory, Store
 
 
@@ -41,6 +44,7 @@ class CopyOptions:
     caps_only: bool
     jobs: int
     spool: Path
+    replace: ReplacePolicy = field(factory=ReplacePolicy)
 
 
 class Copier:
@@ -60,8 +64,23 @@ class Copier:
         self._options = options
         self._say = say
         uploader = Uploader(store, database, display.tally, display.update, follow_links=True)
-        self._remote = RemoteWriter(store, uploader, display, jobs=options.jobs, spool=options.spool, say=say)
-        self._local = LocalWriter(store, database, display, jobs=options.jobs, caps_only=options.caps_only, say=say)
+        self._remote = RemoteWriter(
+            store, uploader, display, jobs=options.jobs, spool=options.spool, say=say, replace=options.replace
+        )
+        self._local = LocalWriter(
+            store,
+            database,
+            display,
+            jobs=options.jobs,
+            caps_only=options.caps_only,
+            say=say,
+            replace=options.replace,
+        )
+
+    @property
+    def undo(self) -> Undo:
+        """What was replaced on the grid."""
+        return self._remote.undo
 
     async def run(self, sources: Sequence[Place], target: Place) -> str:
         """Copy, and say in the words of 1.20 what was done; single failures inside of a tree are in the tally."""
@@ -94,7 +113,7 @@ class Copier:
         if isinstance(target, LocalPlace):
             await self._local.copy_into(target.path, tree)
         else:
-            await self._remote.copy_into(await self._make_target(target, there), tree)
+            await self._remote.copy_into(await self._make_target(target, there), tree, target.below)
         return "Success: files copied"
 
     async def _read_source(self, source: Place, facts: SourceFacts, origin: RemoteOrigin | None) -> Leaf | Branch:
@@ -141,21 +160,40 @@ class Copier:
         tally = self._display.tally
         tally.total_files, tally.total_octets = 1, size_of(leaf)
         if isinstance(target, LocalPlace):
-            with open_target(target.path if target.path != "-" else "./-") as descriptor:
-                await self._local.write(leaf, DescriptorSink(descriptor, self._store.runtime.cpu))
-            tally.copied += 1
+            await self._write_file(leaf, target.path if target.path != "-" else "./-")
         elif not target.path:
             assert there is not None
-            await self._remote.replace_contents(there.cap, leaf)
-            tally.copied += 1
+            if await self._remote.may_replace(target.below(()), leaf, Child(target=there.cap)):
+                await self._remote.replace_contents(there.cap, leaf)
+                tally.copied += 1
+            else:
+                tally.skipped += 1
         else:
             assert isinstance(target.root, DirectoryCap)
             root = self._store.directory(target.root)
             parent = await root.make_directories(target.path[:-1]) if len(target.path) > 1 else root
-            await self._remote.copy_onto(parent, target.path[-1], leaf)
+            above = evolve(target, path=target.path[:-1], shown=_above(target.shown), argument=_above(target.argument))
+            await self._remote.copy_onto(parent, target.path[-1], leaf, above.below)
         tally.finish(size_of(leaf))
         self._display.update()
+        if not tally.linked and not tally.copied and self._options.replace.is_given:
+            return f"{target.shown} is there, and was not replaced"
         return "Success: file linked" if tally.linked else "Success: file copied"
+
+    async def _write_file(self, leaf: Leaf, path: str) -> None:
+        """Onto a local file, or where none is."""
+        if await self._local.may_replace(path, leaf):
+            with open_target(path) as descriptor:
+                await self._local.write(leaf, DescriptorSink(descriptor, self._store.runtime.cpu))
+            self._display.tally.copied += 1
+        else:
+            self._display.tally.skipped += 1
+
+
+def _above(shown: str) -> str:
+    """A path without its last name."""
+    shown = shown.rstrip("/")
+    return shown[: max(shown.rfind("/"), shown.rfind(":")) + 1]
 
 
 def _scan_followed(path: str, name: str) -> Scan:

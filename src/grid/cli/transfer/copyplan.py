@@ -21,21 +21,17 @@ class CopyError(GridError):
 
 
 class NoSuchSourceError(CopyError, NoSuchChildError):
-    """There is nothing on the grid at the path that was to be copied."""
+    """There is nothing at the path that was to be copied."""
 
 
 @frozen(kw_only=True)
 class SourceFacts:
-    """One source argument. shown: how messages name it. name: None for a bare cap, an alias' root and `/`.
-
-    is_remote: on the grid, not on this machine.
-    """
+    """One source argument. shown: how messages name it. name: None for a bare cap, an alias' root and `/`."""
 
     shown: str
     kind: SourceKind
     name: str | None
     ends_with_slash: bool = False
-    is_remote: bool = False
 
 
 @frozen(kw_only=True)
@@ -129,8 +125,7 @@ def _collision(name: str) -> CopyError:
 
 def _require_usable(source: SourceFacts, recursive: bool) -> None:
     if source.kind == "missing":
-        message = f"No such file or directory {_quote(source.shown)}"
-        raise NoSuchSourceError(message, name=source.shown) if source.is_remote else CopyError(message)
+        raise NoSuchSourceError(f"No such file or directory {_quote(source.shown)}", name=source.shown)
     if source.kind == "other":
         raise CopyError(f"source {_quote(source.shown)} is neither a file nor a directory, I can't handle it")
     if source.kind == "directory" and not recursive:

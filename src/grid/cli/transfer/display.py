@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ class TransferDisplay:
         self._shown_at = -1e9
         self._progress: Progress | None = None
         self._task: TaskID | None = None
+        self._is_paused = False
         self.tally = Tally(began_at=clock())
 
     def __enter__(self) -> TransferDisplay:
@@ -42,6 +44,18 @@ class TransferDisplay:
             self._draw(self._clock())
             self._progress.stop()
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Keep the bar away, so that something else can be asked on the terminal."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = self._task = None
+        self._is_paused = True
+        try:
+            yield
+        finally:
+            self._is_paused = False
+
     def say(self, line: str) -> None:
         """A line on stderr, above the bar."""
         if self._progress is not None:
@@ -52,7 +66,12 @@ class TransferDisplay:
     def fail(self, line: str) -> None:
         """Count something that was not copied, and say why."""
         self.tally.fail(line)
-        self.say(f"WARNING: {one_line(line)}")
+        self.warn(line)
+
+    def warn(self, line: str) -> None:
+        """Say something that a person should know, or an object of it where JSON was asked for."""
+        line = one_line(line)
+        self.say(json.dumps({"event": "warning", "message": line}) if self._as_json else f"WARNING: {line}")
 
     def update(self) -> None:
         """Show the tally if that was not done just before."""
@@ -66,13 +85,16 @@ class TransferDisplay:
             self._draw(now)
 
     def _draw(self, now: float) -> None:
+        if self._is_paused:
+            return
         if self._progress is None:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn
 
             self._progress = Progress(
-                TextColumn("{task.description}"), BarColumn(), console=Console(stderr=True), auto_refresh=False
-            )
+                TextColumn("{task.description}"), BarColumn(), console=Console(stderr=True), auto_refresh=False,
+                redirect_stdout=False, redirect_stderr=False,
+            )  # fmt: skip
             self._progress.start()
             self._task = self._progress.add_task("", total=1.0)
         assert self._task is not None

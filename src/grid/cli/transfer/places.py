@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 
 from attrs import field, frozen
 
 from grid.caps import Cap, DirectoryCap, KnownCap, UnknownChild, require_usable
+from grid.cli.remote import RemotePath
 from grid.cli.transfer.copyplan import CopyError, SourceFacts, SourceKind, TargetFacts, TargetKind
 from grid.cli.transfer.tree import RemoteOrigin
 from grid.directory.pack import Child
@@ -30,12 +32,21 @@ class LocalPlace:
 
 @frozen
 class RemotePlace:
-    """A path below a capability of the grid; shown: as it was typed, a capability left out."""
+    """A path below a capability of the grid; shown: as it was typed, a capability left out; argument: with it."""
 
     root: Cap = field(repr=False)
     path: tuple[str, ...]
     shown: str
     ends_with_slash: bool = False
+    argument: str = field(default="", repr=False)
+
+    def below(self, names: Sequence[str]) -> RemotePath:
+        """The path of something in it, for messages."""
+        assert isinstance(self.root, KnownCap)
+        path = RemotePath(root=self.root, names=self.path, shown=self.shown, argument=self.argument)
+        for name in names:
+            path = path.with_name(name)
+        return path
 
 
 Place = LocalPlace | RemotePlace
@@ -94,7 +105,7 @@ def describe_remote_source(place: RemotePlace, found: RemoteOrigin | None) -> So
     """What a source of the grid is."""
     kind: SourceKind = "missing" if found is None else "directory" if isinstance(found.cap, DirectoryCap) else "file"
     name = place.path[-1] if place.path else None
-    return SourceFacts(shown=place.shown, kind=kind, name=name, ends_with_slash=place.ends_with_slash, is_remote=True)
+    return SourceFacts(shown=place.shown, kind=kind, name=name, ends_with_slash=place.ends_with_slash)
 
 
 def describe_remote_target(place: RemotePlace, found: RemoteOrigin | None) -> TargetFacts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grid.caps import DirectoryCap
+from grid.cli.replacing import ReplacePolicy
 from grid.cli.transfer.copyplan import CopyError, NoSuchSourceError
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.display import TransferDisplay
@@ -14,7 +15,14 @@ from grid.directory.store import Store
 
 
 async def restore_tree(
-    store: Store, database: LocalDatabase, display: TransferDisplay, source: RemotePlace, target: str, jobs: int
+    store: Store,
+    database: LocalDatabase,
+    display: TransferDisplay,
+    source: RemotePlace,
+    target: str,
+    *,
+    jobs: int,
+    replace: ReplacePolicy,
 ) -> None:
     """Put what is in a directory of the grid into a local one; single failures are in the tally.
 
@@ -33,5 +41,5 @@ async def restore_tree(
     tally = display.tally
     tally.total_files = scan.root.count()[0]
     tally.total_octets = sum(size_of(leaf) for _, branch in scan.root.walk() for leaf in branch.leaves.values())
-    writer = LocalWriter(store, database, display, jobs=jobs, keep_metadata=True)
+    writer = LocalWriter(store, database, display, jobs=jobs, keep_metadata=True, replace=replace)
     await writer.copy_into(target, scan.root)

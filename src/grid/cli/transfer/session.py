@@ -68,7 +68,7 @@ def open_places(session: TransferSession, arguments: Sequence[str]) -> list[Plac
 def open_remote_place(session: TransferSession, text: str) -> RemotePlace:
     """The place on the grid that an argument names: a capability or ALIAS:, and a path below it. [spec cli 1.5]"""
     path = parse_remote(text, session.aliases)
-    return RemotePlace(path.root, path.names, path.shown, path.inside and bool(path.names))
+    return RemotePlace(path.root, path.names, path.shown, path.inside and bool(path.names), path.argument)
 
 
 def _warn(line: str) -> None:

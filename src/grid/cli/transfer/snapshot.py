@@ -78,9 +78,7 @@ class Snapshotter:
         jobs: int,
         warn: Callable[[str], None],
         say: Callable[[str], None],
-        advance: Callable[[], None] = lambda: None,
     ) -> None:
-        """advance: called when one more thing is dealt with."""
         self._store = store
         self._uploader = uploader
         self._database = database
@@ -88,7 +86,6 @@ class Snapshotter:
         self._jobs = jobs
         self._warn = warn
         self._say = say
-        self._advance = advance
         self._made: dict[int, dict[str, Child]] = {}
         self._root: DirectoryCap | None = None
         self._problem: GridError | None = None
@@ -98,7 +95,6 @@ class Snapshotter:
         """Tell of something that is not in the tree, and count it."""
         text = _WARNINGS.get(left_out.trouble, f"cannot backup {left_out.trouble.value} '{{}}'")
         self._skip(text.format(printable(left_out.path)), is_directory=left_out.is_directory)
-        self._advance()
 
     async def run(self, tree: Branch) -> DirectoryCap:
         """The snapshot's capability; GridError if the top directory cannot be stored."""
@@ -114,7 +110,7 @@ class Snapshotter:
             self.counts.directories_skipped += 1
         else:
             self.counts.files_skipped += 1
-        self._warn(f"WARNING: {one_line(why)}")
+        self._warn(one_line(why))
 
     async def _do_leaf(self, path: tuple[str, ...], branch: Branch, leaf: Leaf) -> None:
         assert isinstance(leaf.origin, LocalOrigin)
@@ -133,7 +129,6 @@ class Snapshotter:
             self._add(branch, leaf.name, uploaded.cap, leaf.origin.facts)
         self._display.tally.finish(size_of(leaf))
         self._display.update()
-        self._advance()
 
     async def _do_branch(self, path: tuple[str, ...], branch: Branch, above: Branch | None) -> None:
         assert isinstance(branch.origin, LocalOrigin)
@@ -144,8 +139,6 @@ class Snapshotter:
             self._problem = self._problem or problem
             self._skip(f"cannot store directory '{branch.origin.path}': {describe(problem)}", is_directory=True)
             return
-        finally:
-            self._advance()
         if above is None:
             self._root = cap
         else:

@@ -6,6 +6,7 @@ one that the file system takes for another. A file that fails leaves what was th
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from grid.caps import ChkCap
 from grid.cli.messages import describe
+from grid.cli.replacing import ReplacePolicy
 from grid.cli.sources import FileSource
 from grid.cli.targets import DescriptorSink, give_name, open_unnamed
 from grid.cli.transfer.bounded import Room
@@ -22,13 +24,15 @@ from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.display import TransferDisplay
 from grid.cli.transfer.localnames import find_collisions, refuse_name
 from grid.cli.transfer.postorder import run_post_order
-from grid.cli.transfer.toremote import size_of
+from grid.cli.transfer.toremote import changed_at, size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
 from grid.directory.store import Store
 from grid.errors import GridError
 from grid.ports import Sink
 
 _CHUNK = 1024 * 1024
+_HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""What stops every further file as well."""
 _MODES = 0o777
 """What is restored of a mode: no set-uid programs from the grid."""
 
@@ -45,6 +49,7 @@ class LocalWriter:
         jobs: int,
         caps_only: bool = False,
         keep_metadata: bool = False,
+        replace: ReplacePolicy | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         """caps_only: files get their capabilities as contents. keep_metadata: times and modes are those noted."""
@@ -54,6 +59,7 @@ class LocalWriter:
         self._jobs = jobs
         self._caps_only = caps_only
         self._keep_metadata = keep_metadata
+        self._replace = replace or ReplacePolicy()
         self._say = say
         self._root = ""
         self._room = Room()
@@ -62,9 +68,13 @@ class LocalWriter:
         self._mode = 0o666 & ~mask
 
     async def copy_into(self, target: str, tree: Branch) -> None:
-        """Put all of the tree into the directory, which is made if it is not there; OSError if it cannot be."""
+        """Put all of the tree into the directory, which is made if it is not there.
+
+        OSError if it cannot be made or written to, and where no later file could do better, as on a full disk.
+        """
         os.makedirs(target, exist_ok=True)
         self._root = os.path.abspath(target)
+        _require_writable(self._root)
         await self._store.runtime.cpu.run(self._make_directories, tree)
         await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
 
@@ -88,6 +98,7 @@ class LocalWriter:
             for name in list(branch.branches):
                 try:
                     self._make_directory(os.path.join(here, name))
+                    _require_writable(os.path.join(here, name))
                 except OSError as problem:
                     self._fail(branch.branches.pop(name), problem.strerror or "cannot be made")
 
@@ -128,12 +139,14 @@ class LocalWriter:
         tally = self._display.tally
         counted = 0.0
         try:
-            if self._is_there(target, leaf):
+            if self._is_there(target, leaf) or not await self.may_replace(target, leaf):
                 tally.skipped += 1
             else:
                 counted = await self._make_file(target, leaf)
                 tally.copied += 1
         except (GridError, OSError) as problem:
+            if isinstance(problem, OSError) and problem.errno in _HOPELESS:
+                raise OSError(problem.errno, os.strerror(problem.errno), self._root) from None
             self._fail(leaf, describe(problem))
         tally.finish(size_of(leaf), counted)
         self._display.update()
@@ -166,6 +179,14 @@ class LocalWriter:
         if not stat.S_ISREG(status.st_mode) or facts.size != leaf.origin.cap.size:
             return False
         return self._database.known_download(target, facts) == leaf.origin.cap.to_string()
+
+    async def may_replace(self, target: str, leaf: Leaf) -> bool:
+        """Whether what is at the target, if anything, may be replaced."""
+        if not self._replace.is_given or not os.path.lexists(target):
+            return True
+        return await self._replace.permits(
+            target, new_time=changed_at(leaf), old_time=os.stat(target, follow_symlinks=False).st_mtime
+        )
 
     def _metadata(self, thing: Leaf | Branch) -> Mapping[str, object]:
         if not self._keep_metadata or thing.origin is None or isinstance(thing.origin, LocalOrigin):
@@ -228,6 +249,20 @@ def _new_file(target: str, mode: int, metadata: Mapping[str, object]) -> Iterato
         if has_name:
             _unlink(temporary)
         raise
+
+
+def _require_writable(directory: str) -> None:
+    """OSError, naming the directory, if no file can be made in it."""
+    try:
+        descriptor = open_unnamed(directory)
+        if descriptor is not None:
+            os.close(descriptor)
+            return
+        probe = os.path.join(directory, f".grid-{secrets.token_hex(4)}.part")
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.unlink(probe)
+    except OSError as problem:
+        raise OSError(problem.errno, f"cannot be written to: {problem.strerror}", directory) from None
 
 
 def _unlink(path: str) -> None:

@@ -7,14 +7,16 @@ is killed has linked the directories that were done; the files of the others are
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field
 
-from grid.caps import DirectoryCap, KnownCap, MdmfWriteCap, SdmfWriteCap
+from grid.caps import DirectoryCap, KnownCap, LitCap, MdmfWriteCap, SdmfWriteCap
 from grid.cli.messages import describe
+from grid.cli.remote import RemotePath
+from grid.cli.replacing import ReplacePolicy, time_of
 from grid.cli.sources import FileSource
 from grid.cli.targets import DescriptorSink
 from grid.cli.transfer.bounded import run_pieces
@@ -24,7 +26,9 @@ from grid.cli.transfer.postorder import run_post_order
 from grid.cli.transfer.remotenames import normalize_names
 from grid.cli.transfer.tree import Branch, Leaf, LocalOrigin, RemoteOrigin
 from grid.cli.transfer.upload import Uploader
+from grid.cli.undo import Undo, previous_child
 from grid.directory.edits import Edit, SetChild
+from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.directory.store import OpenDirectory, Store
 from grid.errors import AuthorityError, GridError
@@ -41,6 +45,14 @@ class _Place:
     children: Mapping[str, Child] = field(factory=dict)
 
 
+PathOf = Callable[[Sequence[str]], RemotePath]
+"""The path of something below a directory, by the names from there."""
+
+
+def _unnamed(names: Sequence[str]) -> RemotePath:
+    return RemotePath(root=LitCap(data=b""), shown="/".join(names))
+
+
 class RemoteWriter:
     """Copies to the grid; failures go to the display's tally, and stop nothing else."""
 
@@ -53,6 +65,7 @@ class RemoteWriter:
         jobs: int,
         spool: Path,
         say: Callable[[str], None] = lambda line: None,
+        replace: ReplacePolicy | None = None,
     ) -> None:
         """spool: a private directory for what is copied from one mutable file to another place."""
         self._store = store
@@ -61,23 +74,46 @@ class RemoteWriter:
         self._jobs = jobs
         self._spool = spool
         self._say = say
+        self._replace = replace or ReplacePolicy()
+        self._path_of: PathOf = _unnamed
+        self.undo = Undo()
         self._places: dict[int, _Place] = {}
         self._made: dict[int, dict[str, KnownCap]] = {}
 
-    async def copy_into(self, target: OpenDirectory, tree: Branch) -> None:
-        """Put all of the tree into the directory; GridError if that one cannot be read."""
+    async def copy_into(self, target: OpenDirectory, tree: Branch, path_of: PathOf = _unnamed) -> None:
+        """Put all of the tree into the directory; GridError if that one cannot be read.
+
+        path_of: how messages name what is in it.
+        """
+        self._path_of = path_of
         for shown in normalize_names(tree):
             self._display.fail(f"{shown}: on the grid its name is that of another file beside it")
         self._places[id(tree)] = _Place(target, await target.list())
         await self._find_places(tree)
         await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
 
-    async def copy_onto(self, parent: OpenDirectory, name: str, leaf: Leaf) -> None:
-        """Make one file, or replace the one that has the name; the errors of storing it."""
+    async def copy_onto(self, parent: OpenDirectory, name: str, leaf: Leaf, path_of: PathOf = _unnamed) -> None:
+        """Make one file, or replace the one that has the name; the errors of storing it.
+
+        path_of: how messages name what is in the directory.
+        """
+        name = normalize_name(name)
         children = await parent.list()
+        path = path_of((name,))
+        if not await self.may_replace(path, leaf, children.get(name)):
+            self._display.tally.skipped += 1
+            return
         cap = await self._store_leaf(leaf, children.get(name))
         if cap is not None:
-            await parent.edit([SetChild(name, cap, overwrite="only-files")])
+            replaced = await parent.edit([SetChild(name, cap, overwrite="only-files")])
+            self.undo.note(path, previous_child(name, children, replaced), cap)
+
+    async def may_replace(self, path: RemotePath, leaf: Leaf, existing: Child | None) -> bool:
+        """Whether the leaf may take the place of what is there."""
+        if existing is None or not self._replace.is_given:
+            return True
+        old_time = time_of(existing.metadata)
+        return await self._replace.permits(path.shown, new_time=changed_at(leaf), old_time=old_time)
 
     async def replace_contents(self, cap: KnownCap, leaf: Leaf) -> None:
         """Give a mutable file the leaf's contents; AuthorityError if the capability does not permit it."""
@@ -134,7 +170,11 @@ class RemoteWriter:
         place = self._places.get(id(branch))
         existing = None if place is None else place.children.get(leaf.name)
         try:
-            cap = await self._store_leaf(leaf, existing)
+            if await self.may_replace(self._path_of((*path, leaf.name)), leaf, existing):
+                cap = await self._store_leaf(leaf, existing)
+            else:
+                self._display.tally.skipped += 1
+                cap = None
         except (GridError, OSError) as problem:
             self._fail(leaf, describe(problem))
         else:
@@ -198,7 +238,10 @@ class RemoteWriter:
             if place is not None:
                 edits: list[Edit] = [SetChild(name, cap, overwrite="only-files") for name, cap in sorted(made.items())]
                 if edits:
-                    await place.directory.edit(edits)
+                    replaced = await place.directory.edit(edits)
+                    for name, cap in sorted(made.items()):
+                        old = previous_child(name, place.children, replaced)
+                        self.undo.note(self._path_of((*path, name)), old, cap)
                 return
             if above is None:
                 raise CopyError("the target directory is not there")
@@ -214,6 +257,13 @@ class RemoteWriter:
         now = self._store.runtime.clock.unix_time()
         times = {"tahoe": {"linkcrtime": now, "linkmotime": now}}
         return {name: Child(target=cap, metadata=times) for name, cap in made.items()}
+
+
+def changed_at(leaf: Leaf) -> float | None:
+    """When a file was changed, or linked, as far as its origin tells; Unix time."""
+    if isinstance(leaf.origin, LocalOrigin):
+        return leaf.origin.facts.mtime_ns / 1e9
+    return time_of(leaf.origin.metadata)
 
 
 def size_of(leaf: Leaf) -> int:

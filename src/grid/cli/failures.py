@@ -1,0 +1,105 @@
+"""How a failure is told: a line for people, or an object for programs that asked for JSON. docs/exit-codes.md has both.
+
+Neither holds a capability. They go to stderr, because stdout may be a file's contents.
+"""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from grid.cli.exit_codes import ExitCode, exit_code
+from grid.cli.messages import describe, reasons
+from grid.errors import (
+    AuthorityError,
+    CapError,
+    ChildOfWrongTypeError,
+    ConfigError,
+    ConflictError,
+    DirectoryError,
+    ExistingChildError,
+    GridError,
+    NotEnoughSharesError,
+    NotHappyError,
+)
+from grid.node.redaction import one_line
+
+_KINDS: tuple[tuple[type[BaseException], str], ...] = (
+    (AuthorityError, "no-authority"),
+    (CapError, "capability"),
+    (ConfigError, "configuration"),
+    (ConflictError, "conflict"),
+    (ExistingChildError, "exists"),
+    (ChildOfWrongTypeError, "wrong-type"),
+    (NotEnoughSharesError, "not-enough-shares"),
+    (NotHappyError, "too-few-servers"),
+    (click.UsageError, "usage"),
+)
+"""Words for errors, the first that fits; what is left is told apart by its exit status."""
+
+_BY_CODE = {
+    ExitCode.USAGE: "usage",
+    ExitCode.NOT_FOUND: "not-found",
+    ExitCode.UNREACHABLE: "unreachable",
+    ExitCode.INTEGRITY: "integrity",
+    ExitCode.NO_AUTHORITY: "no-authority",
+    ExitCode.NO_SPACE: "no-space",
+    ExitCode.INTERRUPTED: "interrupted",
+}
+
+
+def kind_of(error: BaseException) -> str:
+    """A word for the error that programs can rely on."""
+    code = exit_code(error)
+    if code in (ExitCode.INTEGRITY, ExitCode.NO_SPACE):
+        return _BY_CODE[code]
+    for kind, word in _KINDS:
+        if isinstance(error, kind):
+            return word
+    if code in _BY_CODE:
+        return _BY_CODE[code]
+    if isinstance(error, GridError | click.ClickException):
+        return "failed"
+    return "local" if isinstance(error, OSError) else "defect"
+
+
+def describe_failure(
+    message: str, *, kind: str, code: int, path: str | None = None
+) -> dict[str, dict[str, str | int | None]]:
+    """The object that stands for a failure. path: what it is about, as it was named; None if it is about no path."""
+    shown = None if path is None else one_line(path)
+    return {"error": {"kind": kind, "message": message, "path": shown, "exit_code": int(code)}}
+
+
+def tell_failure(error: BaseException, *, as_json: bool) -> ExitCode:
+    """Print the error to stderr, and return the exit status that it ends the command with."""
+    code = ExitCode.USAGE if isinstance(error, click.UsageError) else exit_code(error)
+    if isinstance(error, click.ClickException):
+        message = one_line(error.format_message())
+    else:
+        message = describe(error)
+    lines = reasons(error)
+    if as_json:
+        message = "; ".join([message, *lines])
+    tell_problem(message, kind=kind_of(error), code=code, path=_path_of(error), as_json=as_json)
+    if not as_json:
+        for line in lines:
+            click.echo(f"  {line}", err=True)
+    return code
+
+
+def tell_problem(message: str, *, kind: str, code: int, path: str | None = None, as_json: bool) -> None:
+    """The same of a failure that is no exception."""
+    if as_json:
+        click.echo(json.dumps(describe_failure(message, kind=kind, code=code, path=path)), err=True)
+    else:
+        click.echo(f"grid: {message}", err=True)
+
+
+def _path_of(error: BaseException) -> str | None:
+    if isinstance(error, DirectoryError):
+        return error.name or None
+    if isinstance(error, OSError) and isinstance(error.filename, str | bytes):
+        return error.filename if isinstance(error.filename, str) else error.filename.decode("utf-8", "replace")
+    return None
