@@ -44,7 +44,7 @@ MEMORY_S = 12 * 3600.0
 
 
 class Client:
-    """What a node directory makes of a process; close() ends it."""
+    """A running client of a node directory, until `close`."""
 
     def __init__(self, directory: NodeDirectory, runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401
         """Reads the files that say where servers are; opens nothing. ConfigError."""
