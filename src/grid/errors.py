@@ -132,11 +132,19 @@ class ConflictError(GridError):
     """Somebody else changed the same thing; read it again and retry.
 
     shown: server to (sequence number, root hash) of the newest version that it has proven to hold, where that is known.
+    ours: the same of the version that gave way, of which some shares are stored.
     """
 
-    def __init__(self, message: str, *, shown: Mapping[str, tuple[int, bytes]] | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        shown: Mapping[str, tuple[int, bytes]] | None = None,
+        ours: tuple[int, bytes] | None = None,
+    ) -> None:
         super().__init__(message)
         self.shown = dict(shown or {})
+        self.ours = ours
 
 
 class ConflictingWriteError(ConflictError):

@@ -179,7 +179,7 @@ def require_done(grid: LyingGrid, cap: WriteCap, lie: str, contents: bytes, begu
 
 OPERATIONS: dict[str, tuple[Callable[[LyingGrid, WriteCap], Coroutine[Any, Any, None]], bytes]] = {
     "overwrite": (lambda grid, cap: grid.open(cap).overwrite(b"new"), b"new"),
-    "modify": (lambda grid, cap: grid.open(cap).modify(lambda text, _: text + b"!"), BEGINNING + b"!"),
+    "modify": (lambda grid, cap: grid.open(cap).modify(lambda text, _: text.rstrip(b"!") + b"!"), BEGINNING + b"!"),
     "update": (lambda grid, cap: grid.open(cap).update(5, b"five"), BEGINNING[:5] + b"five" + BEGINNING[9:]),
     "append": (lambda grid, cap: grid.open(cap).update(len(BEGINNING), bytes(SEGMENT)), BEGINNING + bytes(SEGMENT)),
 }
@@ -220,3 +220,42 @@ def test_create_when_servers_lie_then_is_done_on_the_others(
     assert len(grid.holders(cap)) == 10 - count
     assert grid.read(cap) == BEGINNING
     assert all(liar.lies for liar in grid.liars)
+
+
+class HidingServer(LyingServer):
+    """Has one share of a version whose writer died, does not show it in maps, and shows and proves it to every writer."""
+
+    def hide(self, shown: dict[int, bytes]) -> None:
+        self.shown = shown
+
+        def lie(server: LyingServer, numbers: Sequence[int]) -> tuple[bool, Fronts]:
+            return False, {ShareNumber(number): share[:75] for number, share in shown.items()}
+
+        self.lie = lie
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_write_when_servers_hide_a_later_version_from_maps_then_is_done_all_the_same(
+    operation: str, format: FormatName, count: int
+) -> None:
+    """Three of them could even make it readable, and never let anybody read it."""
+    grid = LyingGrid(0)
+    liars = [HidingServer(f"server{index}", grid.runtime.clock) for index in range(count)]
+    grid.servers[:count] = liars
+    cap = grid.create(BEGINNING, format)
+    assert cap.storage_index is not None
+    before = {
+        server.identity.server_id: {n: bytes(d) for n, d in server.slots[cap.storage_index].items()}
+        for server in grid.servers
+    }
+    for times in range(5):
+        grid.run(grid.open(cap, process=1).overwrite(b"later" * times))
+    for liar in liars:
+        liar.hide({number: bytes(data) for number, data in liar.slots[cap.storage_index].items()})
+    for server in grid.servers:
+        server.slots[cap.storage_index] = {n: bytearray(d) for n, d in before[server.identity.server_id].items()}
+    grid.run(OPERATIONS[operation][0](grid, cap))
+    assert grid.read(cap) == OPERATIONS[operation][1]
+    assert all(liar.lies for liar in liars)

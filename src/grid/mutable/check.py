@@ -9,7 +9,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from grid.crypto.rsa import PrivateKey
-from grid.errors import ConflictError, MustForceRepairError, NoServersError, NotEnoughSharesError
+from grid.errors import ConflictError, MustForceRepairError, NoServersError, NotEnoughSharesError, NotHappyError
 from grid.mutable.auditplan import AuditReport
 from grid.mutable.goal import ABSENT, Goal, assign_homeless, tests_of, tests_of_version
 from grid.mutable.health import CheckResult, RepairResult, storage_index_text
@@ -21,6 +21,9 @@ from grid.mutable.sources import OverlaySource, SealedSource
 from grid.mutable.versions import BadShare, Place, Sighting, VersionMap, front_of
 from grid.mutable.writing import find_for_write, require_key
 from grid.ports import ShareNumber
+
+MOST_ROUNDS = 8
+"""How often a repair looks for other servers: each time, those that have failed until then are left out."""
 
 
 async def check(session: Session, *, verify: bool = False, add_lease: bool = False) -> CheckResult:
@@ -76,7 +79,7 @@ async def repair(session: Session, *, force: bool = False, private_key: PrivateK
     if found.newer_unrecoverable or found.needs_merge or examined.best != best:
         mended = await _publish_anew(session, examined, key)
     else:
-        mended = await _store_again(session, examined, best, key)
+        mended = await _store_everywhere(session, examined, best, key)
     after = CheckResult(storage_index=before.storage_index, found=mended, verified=True)
     return RepairResult(attempted=True, successful=after.healthy, before=before, after=after)
 
@@ -131,6 +134,16 @@ async def _publish_anew(session: Session, found: VersionMap, key: PrivateKey) ->
     return await publish(session, found, release)
 
 
+async def _store_everywhere(session: Session, found: VersionMap, best: Prefix, key: PrivateKey) -> VersionMap:
+    """The same version again, and what servers did not take on others, until nothing is missing or nobody is left."""
+    for _ in range(MOST_ROUNDS):
+        before, found = found, await _store_again(session, found, best, key)
+        numbers = {share.number for share in found.shares_of(best)}
+        if len(numbers) == best.n or not found.failed - before.failed:
+            break
+    return found
+
+
 async def _store_again(session: Session, found: VersionMap, best: Prefix, key: PrivateKey) -> VersionMap:
     """The same version, wherever a share of it is missing, damaged, or of an older version."""
     good = found.shares_of(best)
@@ -143,7 +156,7 @@ async def _store_again(session: Session, found: VersionMap, best: Prefix, key: P
     have = {number for _, number in [*held, *goal]}
     homeless = [ShareNumber(number) for number in range(best.n) if number not in have]
     usable = [server_id for server_id in session.permitted if server_id not in found.failed]
-    for place in assign_homeless(homeless, [*held, *goal], usable):
+    for place in assign_homeless(homeless, [*held, *goal], usable, avoid=goal.keys() | held):
         goal[place] = ABSENT
     if not goal:
         return found
@@ -157,7 +170,10 @@ async def _store_again(session: Session, found: VersionMap, best: Prefix, key: P
         original=next((share for share in good if share.at_hand(share.table.signature) is not None), good[0]),
         held=held,
     )
-    return await publish(session, found, release)
+    try:
+        return await publish(session, found, release)
+    except NotHappyError:  # A large version: none of these servers has taken its share.
+        return evolve(found, failed=found.failed | {server_id for server_id, _ in goal})
 
 
 def _tests(share: Sighting | BadShare) -> tuple[tuple[int, int, bytes], ...]:

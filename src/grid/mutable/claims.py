@@ -12,20 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
-from grid.codec.merkle import prove_leaf
 from grid.crypto.rsa import PublicKey
 from grid.drive import Request
 from grid.errors import FormatError, IntegrityError
 from grid.limits import MAX_MUTABLE_SHARES
 from grid.mutable.candidate import Candidate
-from grid.mutable.geometry import HASH_SIZE
 from grid.mutable.keys import FileKeys
 from grid.mutable.layout import parse_header
+from grid.mutable.numberproof import NumberProof, proof_ranges, prove_number
 from grid.mutable.prefix import Prefix
 from grid.mutable.requests import ReadSlot
-from grid.mutable.table import parse_chain
 from grid.mutable.treerows import merge_ranges
 from grid.mutable.versions import Sighting, front_of
 from grid.ports import Buffer, Range, ServerId, ShareNumber
@@ -171,7 +169,7 @@ class Claims:
 
     def _needed(self, candidate: Candidate) -> list[Range]:
         table = candidate.sighting.table
-        return [table.public_key, table.signature, table.chain, (table.block_tree[0], HASH_SIZE)]
+        return [table.public_key, table.signature, *proof_ranges(table)]
 
     def _judge(self, case: _Case) -> Proof:
         versions: dict[Order, set[ShareNumber]] = {}
@@ -186,7 +184,8 @@ class Claims:
                 continue
             fronts[number] = prefix.order, front_of(candidate.sighting.head)
             signed.setdefault(prefix.order, number)
-            if prefix.size and _is_chained(candidate):
+            share = evolve(candidate.sighting, pieces=candidate.pieces)
+            if prove_number(share) is NumberProof.PROVEN:
                 versions.setdefault(prefix.order, set()).add(number)
         for order, number in signed.items():
             # The signature shows that the version was made; without a chain, it shows no number, so one counts.
@@ -217,15 +216,3 @@ def _candidate(server_id: ServerId, number: ShareNumber, head: Buffer) -> Candid
     return Candidate(
         sighting=Sighting(server_id=server_id, number=number, prefix=prefix, table=table, head=bytes(head))
     )
-
-
-def _is_chained(candidate: Candidate) -> bool:
-    """Whether the root of the share's blocks leads to the signed root as the leaf of the share's number."""
-    sighting = candidate.sighting
-    try:
-        root = candidate.require((sighting.table.block_tree[0], HASH_SIZE))
-        chain = parse_chain(candidate.require(sighting.table.chain))
-        prove_leaf(sighting.prefix.root_hash, sighting.prefix.n, sighting.number, root, chain)
-    except (FormatError, IntegrityError):
-        return False
-    return True

@@ -54,6 +54,12 @@ class NewestSeen:
         is_accepted = known.accepted is not None and now - known.accepted_at < ACCEPTED_S
         return 0 if is_accepted else known.seqnum
 
+    def learn(self, storage_index: StorageIndex, seqnum: int) -> None:
+        """A version with that sequence number was proven to exist, outside of a map."""
+        known = self._files.setdefault(storage_index, _Newest(seqnum=0))
+        if seqnum > known.seqnum:
+            known.seqnum, known.accepted = seqnum, None
+
     def note(self, storage_index: StorageIndex, found: VersionMap, floor: int, now: float) -> VersionMap:
         """Remember what a map shows, which was made with that floor; the map with what is known besides."""
         known = self._files.pop(storage_index, None) or _Newest(seqnum=0)

@@ -297,6 +297,15 @@ class MutableFile:
             except ConflictError:
                 pass  # Somebody wrote since the file was looked at: that is no collision yet.
         found = await self._find_for_write(0, self._foresee_key)
+        prefix = require_best(found)
+        try:
+            return await self._publish(found, prefix, source, None)
+        except ConflictError as error:
+            # Where nobody else has finished a newer version, nobody's contents are lost by writing again.
+            found = await self._find_for_write(1, self._foresee_key) if error.shown else found
+            best = found.best
+            if not error.shown or best is None or (best.order > prefix.order and best.order != error.ours):
+                raise
         return await self._publish(found, require_best(found), source, None)
 
     async def _modify(self, function: Modifier, largest: int | None) -> None:

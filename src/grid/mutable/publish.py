@@ -15,15 +15,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from attrs import evolve, field, frozen
 
 from grid.crypto.rsa import PrivateKey
-from grid.errors import DataTooLargeError, GridError, IntegrityError, NotHappyError
+from grid.errors import DataTooLargeError, FormatError, GridError, IntegrityError, NotHappyError
 from grid.limits import MAX_SLOT_WRITE
 from grid.mutable import mdmf
 from grid.mutable.blocks import SegmentRun, VersionHashes, encode_run, split_salted
 from grid.mutable.geometry import SALT_SIZE, SDMF_VERSION, Geometry, round_up
 from grid.mutable.goal import Goal, Tests, hosts_of
+from grid.mutable.hedge import HEDGE_S, REPAIR_HEDGE_S
 from grid.mutable.keys import encrypt_private_key
 from grid.mutable.layout import VersionFields, pack_header, plan_table
-from grid.mutable.prefix import Prefix
+from grid.mutable.prefix import MAX_SEQNUM, Prefix
 from grid.mutable.rivals import Identity
 from grid.mutable.session import Session
 from grid.mutable.sources import SealedSource
@@ -67,6 +68,8 @@ async def publish(session: Session, found: VersionMap, release: Release) -> Vers
 
     ConflictError if somebody else wrote; NotHappyError if too few servers have it, or (nothing written) would have it.
     """
+    if release.seqnum > MAX_SEQNUM:
+        raise FormatError("the file's sequence numbers are used up; it cannot be written any more")
     _require_room(release)
     if release.geometry.version == SDMF_VERSION or _share_bytes(release) <= WHOLE_BYTES:
         return await _publish_whole(session, found, release)
@@ -156,7 +159,8 @@ async def _publish_whole(session: Session, found: VersionMap, release: Release) 
         return [*pieces, *fields.front_writes(hashes.chain(number), hashes.block_tree(number))]
 
     job = _write_job(session, found, release, fields, payload, table.eof, settle=release.original is None)
-    return updated(found, fields, hashes.chain, await session.write(job, release.goal))
+    written = await session.write(job, release.goal)
+    return updated(found, fields, hashes.chain, written, held=release.held)
 
 
 async def _publish_streamed(session: Session, found: VersionMap, release: Release, claim: ClaimKind) -> VersionMap:
@@ -196,7 +200,8 @@ async def _publish_streamed(session: Session, found: VersionMap, release: Releas
         suspects=frozenset(place for place in streamed.denied if bars[place] is None),
     )
     written = await session.write(write, streamed.goal)
-    return updated(found, fields, streamed.hashes.chain, written, lost=release.goal.keys() - streamed.goal.keys())
+    lost = release.goal.keys() - streamed.goal.keys()
+    return updated(found, fields, streamed.hashes.chain, written, lost=lost, held=release.held)
 
 
 def _ends_of_best(found: VersionMap) -> list[int]:
@@ -297,6 +302,7 @@ def _write_job(
         hidden=(len(found.servers) - len(found.answered)) * -(-release.geometry.n // max(1, len(found.servers))),
         held=release.held,
         rivals=rivals,
+        hedge_s=REPAIR_HEDGE_S if release.original is not None else HEDGE_S,
     )
 
 
@@ -306,10 +312,11 @@ def updated(
     chain: Callable[[ShareNumber], bytes],
     written: Written,
     lost: Collection[Place] = (),
+    held: Collection[Place] = (),
 ) -> VersionMap:
     """The map after a write: its places have the new version, and what is in doubt counts as failed.
 
-    chain: the packed share hash chain of one share.
+    chain: the packed share hash chain of one share. held: shares that were not to be written, which nothing has touched.
     """
     sightings = [share for share in found.sightings if share.place not in written.places]
     sightings += [
@@ -324,9 +331,10 @@ def updated(
         for server_id, number in sorted(written.places)
     ]
     doubtful = {server_id for server_id, _ in [*written.lost, *lost]}
+    sure = {*written.places, *held}
     return evolve(
         found,
-        sightings=[share for share in sightings if share.place in written.places or share.server_id not in doubtful],
+        sightings=[share for share in sightings if share.place in sure or share.server_id not in doubtful],
         bad=[share for share in found.bad if share.place not in written.places],
         failed=found.failed | doubtful,
     )

@@ -1,15 +1,16 @@
 """Versions of other writers that a write has met and that their servers have proven, and who gives way. [spec mutable 15]
 
-Pure; part of the write plan. Nothing gets in here that is only claimed.
+Pure. Nothing gets in here that is only claimed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from grid.mutable.prefix import Prefix
+from grid.mutable.versions import VersionMap
 from grid.ports import ServerId, ShareNumber
 
 Identity = tuple[int, bytes]
@@ -58,9 +59,42 @@ class Rivals:
         if self.base is None:
             return not self._numbers
         k = self.prefix.k
+        if any(seqnum > self.prefix.seqnum for seqnum, _ in self._numbers):
+            return False  # Its writer has seen this version, or another of its time: only a new map tells what became of it.
         for identity, numbers in self._numbers.items():
             if len(numbers | away | self.known.get(identity, frozenset())) + hidden >= k:
                 return False
             if ours < k and identity > self.prefix.order:
                 return False
         return True
+
+
+@define
+class Conflicts:
+    """What servers have proven while a file was written. Who does not show it to the next map is not asked again."""
+
+    _shown: dict[str, Identity] = field(factory=dict)
+
+    def note(self, shown: Mapping[str, Identity]) -> None:
+        """A write has given way to these versions."""
+        self._shown |= shown
+
+    def apply(self, found: VersionMap) -> VersionMap:
+        """The map without servers that hide what they have shown to a write: else it would meet them again and again."""
+        newest: dict[str, Identity] = {}
+        for share in found.sightings:
+            newest[share.server_id] = max(share.prefix.order, newest.get(share.server_id, share.prefix.order))
+        hiding = {
+            server_id
+            for server_id in found.answered
+            if server_id in self._shown and newest.get(server_id, (0, b"")) < self._shown[server_id]
+        }
+        if not hiding:
+            return found
+        return evolve(
+            found,
+            answered=found.answered - hiding,
+            failed=found.failed | hiding,
+            sightings=[share for share in found.sightings if share.server_id not in hiding],
+            bad=[share for share in found.bad if share.server_id not in hiding],
+        )

@@ -28,6 +28,7 @@ from grid.mutable.prefix import Prefix
 from grid.mutable.readplan import ReadPlan, ReadResult
 from grid.mutable.refutations import Refutations
 from grid.mutable.requests import ReadBlocks, ReadFronts
+from grid.mutable.rivals import Conflicts
 from grid.mutable.rowplan import RowPlan, RowWants, ShareRows
 from grid.mutable.streamplan import Streamed, StreamJob, StreamPlan
 from grid.mutable.versions import Place, VersionMap
@@ -73,6 +74,7 @@ class Session:
     leases: LeaseMaster = field(repr=False)
     paces: Paces = field(factory=Paces, repr=False)
     observer: Observer = field(default=ignore_events, repr=False)
+    conflicts: Conflicts = field(factory=Conflicts, repr=False)
     refutations: Refutations = field(factory=Refutations, repr=False)
 
     @classmethod
@@ -153,7 +155,9 @@ class Session:
             floor=floor,
         )
         found = await drive(plan, self._performer(), self.runtime, self.observer)
-        return newest.note(storage_index, self.without_refuted(found), floor, self.runtime.clock.now())
+        return newest.note(
+            storage_index, self.conflicts.apply(self.without_refuted(found)), floor, self.runtime.clock.now()
+        )
 
     def without_refuted(self, found: VersionMap) -> VersionMap:
         """The map without the shares that reads have shown to be false or out of reach."""
@@ -202,7 +206,13 @@ class Session:
     async def write(self, job: WriteJob, goal: Goal) -> Written:
         """Put a version in its places; see WritePlan."""
         plan = WritePlan(job, goal, self.keys, self.paces.memory)
-        written = await drive(plan, self._performer(), self.runtime, self.observer)
+        try:
+            written = await drive(plan, self._performer(), self.runtime, self.observer)
+        except ConflictError as error:
+            highest = max((seqnum for seqnum, _ in error.shown.values()), default=0)
+            newest_seen(self.runtime).learn(self.keys.storage_index, highest)
+            self.conflicts.note(error.shown)
+            raise
         self.refutations.forget(written.places)
         return written
 

@@ -277,6 +277,9 @@ class WritePlan:
             del self._due[place]
         late = {request.server_id for request in self._queue.sent}
         taken = [*self._safe_places(), *self._due]
+        if self._is_safe() and self._job.base is not None:
+            # Other writers count what they meet: a version must not lie where they do not look, unless it needs to.
+            taken += [(request.server_id, number) for request in self._queue.late() for number in request.writes]
         have = {number for _, number in taken}
         homeless = [ShareNumber(number) for number in range(self._job.prefix.n) if number not in have]
         usable = [server_id for server_id in self._job.spares if server_id not in self._broken.keys() | late]
@@ -299,6 +302,7 @@ class WritePlan:
             self._error = ConflictError(
                 "somebody else changed the file at the same time; read it again and retry",
                 shown={str(server): version for server, version in self._rivals.shown.items()},
+                ours=self._job.prefix.order,
             )
         elif not self._is_safe():
             self._error = self._unhappy()
