@@ -17,7 +17,8 @@ from grid.cli.sources import FileSource
 from grid.cli.targets import DescriptorSink
 from grid.immutable.get import ImmutableFile
 from grid.immutable.put import put
-from grid.mutable.node import MutableFile, create_mutable
+from grid.mutable.create import create_mutable
+from grid.mutable.node import MutableFile
 from grid.node.client import Client
 from grid.ports import Buffer, Observer, Sink
 from perf.campaigns import Format

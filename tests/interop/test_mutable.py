@@ -17,9 +17,10 @@ from grid.caps import MdmfWriteCap, SdmfWriteCap, parse_cap
 from grid.errors import ConflictError
 from grid.immutable.put import Encoding
 from grid.mutable import publish
+from grid.mutable.create import create_mutable
 from grid.mutable.geometry import FormatName
 from grid.mutable.keys import WriteCap
-from grid.mutable.node import MutableFile, create_mutable
+from grid.mutable.node import MutableFile
 from grid.node.client import Client
 from grid.node.directory import open_directory
 from grid.placement.leases import LeaseMaster

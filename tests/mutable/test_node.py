@@ -226,7 +226,8 @@ def test_create_when_the_encoding_does_not_fit_then_says_so() -> None:
 
 
 def test_create_when_no_key_is_given_then_makes_one() -> None:
-    from grid.mutable.node import MutableFile, create_mutable
+    from grid.mutable.create import create_mutable
+    from grid.mutable.node import MutableFile
 
     grid = MutableGrid()
     common = {"servers": grid.servers, "leases": grid.leases, "runtime": grid.runtime}

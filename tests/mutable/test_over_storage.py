@@ -10,8 +10,9 @@ import pytest_twisted
 from attrs import define
 
 from grid.errors import BadWriteEnablerError, ConflictError, GridError
+from grid.mutable.create import create_mutable
 from grid.mutable.geometry import FormatName
-from grid.mutable.node import MutableFile, create_mutable
+from grid.mutable.node import MutableFile
 from grid.placement.leases import LeaseMaster
 from grid.ports import Runtime, ServerId, ServerIdentity, SlotSecrets, StorageIndex, StorageServer, TestWrite
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool

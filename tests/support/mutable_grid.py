@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 from attrs import frozen
 
 from grid.caps import KnownCap
+from grid.mutable.create import create_mutable
 from grid.mutable.geometry import FormatName
 from grid.mutable.keys import WriteCap
-from grid.mutable.node import MutableFile, create_mutable
+from grid.mutable.node import MutableFile
 from grid.placement.leases import LeaseMaster
 from grid.ports import Buffer, Event, ServerId, Source
 from tests.support.mutable_key import known_key

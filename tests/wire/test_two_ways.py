@@ -9,7 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from grid.caps import ChkCap
 from grid.immutable.get import ImmutableFile
 from grid.immutable.put import Encoding, PutResult, put
-from grid.mutable.node import MutableFile, create_mutable
+from grid.mutable.create import create_mutable
+from grid.mutable.node import MutableFile
 from grid.mutable.session import Gathering
 from grid.mutable.sources import MemorySource
 from grid.placement.leases import LeaseMaster

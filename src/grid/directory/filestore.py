@@ -25,10 +25,11 @@ from grid.immutable import repair as immutable_repair
 from grid.immutable.get import ImmutableFile
 from grid.immutable.put import Encoding, put
 from grid.mutable import health
+from grid.mutable.create import create_mutable
 from grid.mutable.geometry import MDMF_VERSION, SDMF_VERSION, FormatName
 from grid.mutable.keys import WriteCap, write_cap
 from grid.mutable.keysupply import new_key
-from grid.mutable.node import MutableFile, create_mutable
+from grid.mutable.node import MutableFile
 from grid.mutable.sources import MemorySource
 from grid.placement.leases import LeaseMaster
 from grid.ports import Buffer, Observer, Runtime, ServerId, Sink, Source, StorageServer, ignore_events

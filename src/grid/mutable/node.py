@@ -1,4 +1,4 @@
-"""A mutable file, as its users see it: create, read, overwrite, modify, update, check, repair.
+"""A mutable file, as its users see it: read, overwrite, modify, update, check, repair.
 
 It owns the order of the steps, what is remembered from one to the next, and the retries. Writers of one file in one
 process take turns; between processes test-and-set decides. [spec mutable 13-18]
@@ -17,17 +17,16 @@ from attrs import field, frozen
 
 from grid.caps import KnownCap
 from grid.crypto.rsa import PrivateKey
-from grid.errors import ConflictError, HoleError, NoServersError, NotEnoughSharesError
+from grid.errors import ConflictError, HoleError, NotEnoughSharesError
 from grid.mutable.check import check, repair
 from grid.mutable.foresight import Foresee, Foresight, KnownFile
-from grid.mutable.geometry import MDMF_VERSION, SDMF_VERSION, Encoding, FormatName, Geometry
+from grid.mutable.geometry import Encoding, Geometry
 from grid.mutable.health import CheckResult, RepairResult
-from grid.mutable.keys import FileKeys, WriteCap, write_cap
-from grid.mutable.keysupply import make_key_ahead, new_key
+from grid.mutable.keys import FileKeys
 from grid.mutable.mapplan import MapMode
 from grid.mutable.perform import in_turn
 from grid.mutable.prefix import Prefix
-from grid.mutable.publish import WHOLE_BYTES, Release, publish
+from grid.mutable.publish import Release, publish
 from grid.mutable.reading import Choice, Guess, read_best, warn_if_outdated
 from grid.mutable.session import Gathering, Session
 from grid.mutable.sources import MemorySource, OverlaySource, as_source
@@ -62,47 +61,6 @@ class _Memory:
 
     found: VersionMap = field(repr=False)
     text: bytes | None = field(repr=False)
-
-
-async def create_mutable(
-    contents: Buffer | Source,
-    *,
-    format: FormatName,
-    encoding: Encoding,
-    servers: Sequence[StorageServer],
-    leases: LeaseMaster,
-    runtime: Runtime,
-    key: PrivateKey | None = None,
-    observer: Observer = ignore_events,
-) -> WriteCap:
-    """Store a new mutable file and return its write cap, once `happy` servers and k distinct shares have it.
-
-    key: its private key, None for a new one. ConflictError if the key has a file already; NotHappyError,
-    NoServersError, FormatError for an encoding that mutable files cannot have.
-    """
-    source = as_source(contents)
-    version = MDMF_VERSION if format == "mdmf" else SDMF_VERSION
-    geometry = Geometry.of_file(version, source.size, encoding.k, encoding.n)
-    if not servers:
-        raise NoServersError("there is no server to store the file on; is the introducer reachable?")
-    is_large, has_key = source.size > WHOLE_BYTES, key is not None
-    if key is None:
-        key = await new_key(runtime, ahead=not is_large)
-    cap = write_cap(key, version)
-    session = Session.open(FileKeys.of_cap(cap), servers, encoding, runtime, leases, observer)
-    nothing = VersionMap(servers=session.server_ids)
-    release = Release(
-        geometry=geometry,
-        seqnum=1,
-        source=source,
-        key=key,
-        goal=session.goal_for(nothing, encoding.n),
-        happy=min(encoding.happy, encoding.n),
-    )
-    session.note(await in_turn(runtime, session.keys.storage_index, lambda: publish(session, nothing, release)))
-    if is_large and not has_key:
-        make_key_ahead(runtime)
-    return cap
 
 
 class MutableFile:
