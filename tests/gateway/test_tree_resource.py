@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from twisted.internet.defer import Deferred, gatherResults
@@ -220,7 +220,7 @@ async def test_directory_when_relinked_below_itself_then_is_refused_by_any_name(
             await web.put(f"{folder}/{path}?t=mkdir")
         await web.put(f"{folder}/again?t=uri", (await web.get(f"{folder}/a?t=uri")).body)
         inner = {name: (await web.get(f"{folder}/{name}?t=uri")).text for name in ("a", "a/b", "a/b/c", "side")}
-        root = folder.removeprefix("/uri/")
+        root = unquote(folder.removeprefix("/uri/"))
         below = [f"{root}/a", f"{root}/a/b/c", f"{root}/again/b", inner["a"], inner["a/b"], f"{inner['a/b']}/c"]
         for target in below:
             reply = await post(web, f"{folder}?t=relink&from_name=a&to_name=x&to_dir={quote(target)}")
