@@ -238,13 +238,13 @@ class ReadAnswers:
     async def _batched_slot_read(self, request: Request) -> None:
         body, _ = await self._bounds.read_body(request.exchange, MAX_SLOT_WANTS)
         numbers, ranges = parse_slot_wants(bytes(body))
-        room = await self._bounds.bodies.acquire(sum(length for _, length in ranges) * max(1, len(numbers)))
+        room = await self._bounds.answers.acquire(sum(length for _, length in ranges) * max(1, len(numbers)))
         try:
             found = await self._server.read_slot(request.route.storage_index, numbers, ranges)
             request.exchange.send(200, OCTETS_HEADERS, pack_answer(found))
             await request.exchange.write(())
         finally:
-            self._bounds.bodies.release(room)
+            self._bounds.answers.release(room)
 
 
 def _share(found: Mapping[ShareNumber, Sequence[Buffer]], number: ShareNumber) -> Sequence[Buffer]:

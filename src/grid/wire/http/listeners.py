@@ -37,7 +37,7 @@ class HttpOffer:
 
     def __init__(self, server: StorageServer, clock: Clock, *, extensions: bool = True) -> None:
         """Nobody is let in before `open_to`. Without extensions there are exactly the endpoints of 1.20."""
-        bounds = Bounds()
+        bounds = Bounds(clock)
         answerers: Mapping[Endpoint, Answerer] = {
             **ReadAnswers(server, bounds, extensions=extensions).answerers(),
             **UploadAnswers(server, clock, bounds).answerers(),

@@ -12,8 +12,9 @@ from attrs import frozen
 
 from grid.errors import GridError, PeerGoneError
 from grid.limits import HTTP_BODIES_BYTES, HTTP_PIECES_BYTES, MAX_HTTP_ERROR_BODY
-from grid.ports import Buffer
+from grid.ports import Buffer, Clock
 from grid.wire.http.authority import Gatekeeper, parse_secrets
+from grid.wire.http.body_room import BodyClaim, BodyRoom
 from grid.wire.http.budget import ByteBudget, PieceSizer
 from grid.wire.http.exchange import Exchange
 from grid.wire.http.messages import Headers, first_value
@@ -27,7 +28,7 @@ TEXT_HEADERS = ((b"Content-Type", b"text/plain; charset=utf-8"),)
 OCTETS_HEADERS = ((b"Content-Type", OCTETS),)
 
 SMALL_BODY = 256 * 1024
-"""Bodies up to this need not wait for their share of the budget."""
+"""Bodies up to this need not wait for room."""
 
 NO_SECRETS: frozenset[str] = frozenset()
 
@@ -67,34 +68,33 @@ Answerer = Callable[[Request], Awaitable[None]]
 class Bounds:
     """What one server's requests may hold together, whichever listeners they come from."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.pieces = PieceSizer(HTTP_PIECES_BYTES)
-        self.bodies = ByteBudget(HTTP_BODIES_BYTES)
+        self.bodies = BodyRoom(HTTP_BODIES_BYTES, clock)
+        self.answers = ByteBudget(HTTP_BODIES_BYTES)
 
     async def read_body(self, exchange: Exchange, limit: int) -> tuple[Buffer, int]:
         """The whole body, and what to release from `bodies` once it is done with; RefusedError (413) past the limit."""
         length = exchange.body_length
         if length is not None and length > limit:
             raise RefusedError(413)
-        size = limit if length is None else length
-        reserved = await self.bodies.acquire(size) if size > SMALL_BODY else 0
-        try:
-            return await _collect(exchange, length, limit), reserved
-        except BaseException:
-            self.bodies.release(reserved)
-            raise
+        with self.bodies.claim(exchange) as claim:
+            is_small = (limit if length is None else length) <= SMALL_BODY
+            body = await _collect(exchange, limit, None if is_small else claim)
+            return body, claim.keep()
 
 
-async def _collect(exchange: Exchange, length: int | None, limit: int) -> Buffer:
-    body = bytearray(length or 0)
-    position = 0
+async def _collect(exchange: Exchange, limit: int, claim: BodyClaim | None) -> Buffer:
+    # It grows with what comes: one that was made as long as the head says would take that memory before the first byte.
+    body = bytearray()
     while pieces := await exchange.read_piece(1):
+        size = sum(map(len, pieces))
+        if len(body) + size > limit:
+            raise RefusedError(413)
+        if claim is not None:
+            await claim.take(size)
         for piece in pieces:
-            end = position + len(piece)
-            if end > limit:
-                raise RefusedError(413)
-            body[position:end] = piece
-            position = end
+            body += piece
     return memoryview(body)
 
 

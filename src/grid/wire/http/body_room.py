@@ -1,0 +1,179 @@
+"""The memory that long bodies take while they come and until they are done with. Pure of sockets; waits are Deferreds.
+
+Room is taken as bytes come, not as a head promises them: who sends nothing keeps nobody waiting. A body that finds no room
+waits, but the oldest of those that have begun always goes on, so that one at least comes to its end. While any waits, those
+that do not come on lose their connections. [docs/decisions/0135-places-of-connections.md]
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from types import TracebackType
+from typing import Protocol
+
+from twisted.internet.defer import Deferred
+
+from grid.errors import PeerGoneError
+from grid.ports import Clock, Timer
+
+LOOK_S = 0.5
+"""How often it is looked, while somebody waits, who does not come on."""
+
+LOOK_BYTES = 32 * 1024
+"""Bytes that must have come of each body since."""
+
+
+class Sender(Protocol):
+    """What a room asks of the connection that a body comes from."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the rest of the body will never come."""
+
+    def abort(self) -> None:
+        """Close the connection."""
+
+
+class BodyRoom:
+    """So many bytes for the bodies of one server."""
+
+    def __init__(self, total: int, clock: Clock) -> None:
+        self._total = total
+        self._clock = clock
+        self._held = 0
+        self._kept = 0
+        self._coming: dict[BodyClaim, None] = {}
+        self._waiters: deque[BodyClaim] = deque()
+        self._timer: Timer | None = None
+
+    @property
+    def held_size(self) -> int:
+        """Bytes that are held now."""
+        return self._held
+
+    def claim(self, sender: Sender) -> BodyClaim:
+        """What one body holds: nothing yet. The context lasts while it comes."""
+        return BodyClaim(self, sender)
+
+    # What claims say.
+
+    def grant(self, claim: BodyClaim) -> bool:
+        """Whether the claim may hold what it wants, and does from now on."""
+        self._coming[claim] = None
+        fits = not self._waiters and self._held + claim.wanted <= self._total
+        if fits or self._must_go_on(claim):
+            self._give(claim)
+            return True
+        return False
+
+    def _must_go_on(self, claim: BodyClaim) -> bool:
+        """Whether it is the oldest, and no other would end without it: whole bodies are soon done with."""
+        return not self._kept and next(iter(self._coming), None) is claim
+
+    def wait(self, claim: BodyClaim) -> None:
+        """The claim waits for its turn."""
+        self._waiters.append(claim)
+        if self._timer is None:
+            self._mark()
+
+    def completed(self, claim: BodyClaim) -> None:
+        """No more of the body will come."""
+        self._coming.pop(claim, None)
+        self._advance()
+
+    def keep(self, size: int) -> None:
+        """A whole body is held until it is released."""
+        self._kept += size
+
+    def release(self, size: int) -> None:
+        """Give back what a claim kept."""
+        self._kept -= size
+        self._held -= size
+        self._advance()
+
+    def _give(self, claim: BodyClaim) -> None:
+        self._held += claim.wanted
+        claim.held += claim.wanted
+        claim.wanted = 0
+
+    def _advance(self) -> None:
+        while self._waiters:
+            oldest = next(iter(self._coming), None)
+            if oldest is not None and oldest.wanted and self._must_go_on(oldest):
+                self._waiters.remove(oldest)
+                claim = oldest
+            elif self._held + self._waiters[0].wanted <= self._total:
+                claim = self._waiters.popleft()
+            else:
+                return
+            self._give(claim)
+            claim.mark = None  # What it was kept from sending is not held against it.
+            claim.wake(None)
+
+    def _mark(self) -> None:
+        for claim in self._coming:
+            claim.mark = claim.received
+        self._timer = self._clock.call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        for claim in [claim for claim in self._waiters if claim.sender.is_broken]:
+            self._waiters.remove(claim)
+            claim.wake(PeerGoneError("the client closed the connection"))
+        if not self._waiters:
+            return
+        stalled = [claim for claim in self._coming if claim.is_stalled]
+        for claim in stalled:
+            claim.sender.abort()
+        self._mark()
+
+
+class BodyClaim:
+    """What one body holds, in a `with` block."""
+
+    def __init__(self, room: BodyRoom, sender: Sender) -> None:
+        self._room = room
+        self.sender = sender
+        self.held = 0
+        self.wanted = 0
+        self.received = 0
+        self.mark: int | None = None
+        self._turn: Deferred[None] | None = None
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether too little came since the last look, though it could have."""
+        return not self.wanted and self.mark is not None and self.received - self.mark < LOOK_BYTES
+
+    async def take(self, size: int) -> None:
+        """So much more has come: return when there is room to keep it. PeerGoneError if its sender goes away meanwhile."""
+        self.received += size
+        self.wanted = size
+        if not self._room.grant(self):
+            self._turn = Deferred()
+            self._room.wait(self)
+            await self._turn
+
+    def keep(self) -> int:
+        """All has come: what is held beyond the block, to be released in the end."""
+        held, self.held = self.held, 0
+        self._room.keep(held)
+        return held
+
+    def wake(self, error: Exception | None) -> None:
+        """The wait is over."""
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return
+        if error is None:
+            turn.callback(None)
+        else:
+            self.wanted = 0
+            turn.errback(error)
+
+    def __enter__(self) -> BodyClaim:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._room.completed(self)
+        self._room.release(self.keep())
