@@ -9,7 +9,7 @@ import pytest
 from grid.caps import KnownCap
 from grid.mutable import foresight
 from grid.mutable.geometry import FormatName
-from tests.support.lying_slots import LyingServer
+from tests.support.lying_slots import LIES, LyingServer
 from tests.support.mutable_grid import MutableGrid, Shape
 
 FORMATS: list[FormatName] = ["sdmf", "mdmf"]
@@ -155,3 +155,30 @@ def test_read_when_servers_hold_several_shares_then_their_numbers_are_proven_onc
     assert max(len(server.calls) for server in grid.servers) <= most
     assert grid.run(grid.open(cap, process=1).check()).healthy
     assert len(OLD["large"]) > foresight.FIRST_READ
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("liars", [1, 7])
+@pytest.mark.parametrize("lie", LIES)
+def test_file_when_servers_tell_any_lie_then_it_is_read_and_changed_as_honest_servers_have_it(
+    lie: str, liars: int, size: str, format: FormatName
+) -> None:
+    grid = lying_grid(lie, liars)
+    cap = grid.create(OLD[size], format)
+    for server in grid.servers[:liars]:
+        assert isinstance(server, LyingServer)
+        server.remember()
+        server.other_file = {number: bytes([index]) * 3000 for index, number in enumerate(range(10))}
+    grid.run(grid.open(cap).overwrite(NEW[size]))
+    begin_to_lie(grid, lie)
+    reader = grid.open(cap.read_cap(), process=1)
+    for _ in range(2):
+        assert grid.run(reader.read_all()) == NEW[size]
+    assert grid.run(grid.open(cap, process=2).check(verify=True)).recoverable
+    grid.run(grid.open(cap, process=2).modify(lambda old, _: old + b"!"))
+    assert grid.run(grid.open(cap, process=3).read_all()) == NEW[size] + b"!"
+    grid.run(grid.open(cap, process=4).repair(force=True))
+    assert grid.run(grid.open(cap, process=5).read_all()) == NEW[size] + b"!"
+    if (lie, size) not in {("vanishing", "small"), ("stalling", "small"), ("unasked", "small")}:
+        assert sum(server.fired[lie] for server in grid.servers) >= liars

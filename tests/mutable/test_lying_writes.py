@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-import struct
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import pytest
@@ -13,118 +12,13 @@ from grid.mutable import publish, streamplan, update
 from grid.mutable.geometry import FormatName
 from grid.mutable.keys import WriteCap
 from grid.mutable.layout import parse_header
-from grid.ports import Buffer, Clock, Range, ServerId, ShareNumber, SlotAnswer, SlotSecrets, StorageIndex, TestWrite
+from grid.ports import ServerId, ShareNumber
+from tests.support.lying_writes import UNNOTICED, WRITE_LIES, Fronts, WriteLiar, WriteLie
 from tests.support.mutable_grid import MutableGrid, Shape
-from tests.support.scripted_slots import SlotServer
 
 FORMATS: list[FormatName] = ["sdmf", "mdmf"]
 SEGMENT = 131073
 BEGINNING = random.Random(1).randbytes(2 * SEGMENT + 77)
-
-Fronts = dict[ShareNumber, bytes]
-Lie = Callable[["LyingServer", Sequence[int]], tuple[bool, Fronts]]
-"""(the server, the numbers it was to write) -> whether it says that the tests held, and what it shows of which numbers."""
-
-
-class LyingServer(SlotServer):
-    """Keeps nothing of what it is told to write, and says something else.
-
-    shares: what it has shown once, and shows when it is asked again. remembered: honest shares of an earlier moment.
-    """
-
-    def __init__(self, name: str, clock: Clock) -> None:
-        super().__init__(name, clock)
-        self.lie: Lie | None = None
-        self.shown: dict[int, bytes] = {}
-        self.remembered: dict[int, bytes] = {}
-        self.lies = 0
-
-    async def test_and_write(
-        self,
-        storage_index: StorageIndex,
-        secrets: SlotSecrets,
-        writes: Mapping[ShareNumber, TestWrite],
-        ranges: Sequence[Range] = (),
-    ) -> SlotAnswer:
-        if self.lie is None:
-            return await super().test_and_write(storage_index, secrets, writes, ranges)
-        await self._enter("test_and_write")
-        self.lies += 1
-        passed, fronts = self.lie(self, sorted(writes))
-        data = {number: [front[offset : offset + size] for offset, size in ranges] for number, front in fronts.items()}
-        return SlotAnswer(passed=passed, data=data)
-
-    async def read_slot(
-        self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
-    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        if self.lie is None or not self.shown or not share_numbers:
-            return await super().read_slot(storage_index, share_numbers, ranges)
-        await self._enter("read_slot")
-        return {
-            number: [self.shown[number][offset : offset + size] for offset, size in ranges]
-            for number in share_numbers
-            if number in self.shown
-        }
-
-
-def deny(front: Callable[[LyingServer, int], bytes], *, everywhere: bool = False, passed: bool = False) -> Lie:
-    """Show that front of every number that was to be written, or of ten numbers."""
-
-    def lie(server: LyingServer, numbers: Sequence[int]) -> tuple[bool, Fronts]:
-        shown = range(10) if everywhere else numbers
-        return passed, {ShareNumber(number): front(server, number) for number in shown}
-
-    return lie
-
-
-def noise(server: LyingServer, number: int) -> bytes:
-    return random.Random(f"{server.identity.server_id}{number}{server.lies}").randbytes(75)
-
-
-def high(server: LyingServer, number: int) -> bytes:
-    return struct.pack(">BQ", 0, 2**63 + 7) + noise(server, number)[:66]
-
-
-def highest(server: LyingServer, number: int) -> bytes:
-    return struct.pack(">BQ", 1, 2**64 - 1) + noise(server, number)[:66]
-
-
-def later(server: LyingServer, number: int) -> bytes:
-    """An honest share but for its sequence number, which nobody has signed."""
-    share = bytearray(server.remembered.get(number) or next(iter(server.remembered.values()), bytes(75)))
-    share[8] += 9
-    server.shown[number] = bytes(share)
-    return bytes(share[:75])
-
-
-def old(server: LyingServer, number: int) -> bytes:
-    share = server.remembered.get(number) or next(iter(server.remembered.values()), b"")
-    server.shown[number] = share
-    return share[:75]
-
-
-LIES: dict[str, Lie] = {
-    "unknown version": deny(lambda server, number: b"\x07" + noise(server, number)[:74]),
-    "random": deny(noise),
-    "one byte": deny(lambda server, number: b"\x00"),
-    "nothing": deny(lambda server, number: b""),
-    "unfinished": deny(lambda server, number: b"\xff" + noise(server, number)[:74]),
-    "seqnum of 2^63": deny(high),
-    "largest seqnum": deny(highest),
-    "later seqnum": deny(later),
-    "old version": deny(old),
-    "no shares at all": lambda server, numbers: (False, {}),
-    "random under ten numbers": deny(noise, everywhere=True),
-    "later seqnum under ten numbers": deny(later, everywhere=True),
-    "passed, random under ten numbers": deny(noise, everywhere=True, passed=True),
-    "passed, seqnum of 2^63 under ten numbers": deny(high, everywhere=True, passed=True),
-    "passed, later seqnum under ten numbers": deny(later, everywhere=True, passed=True),
-    "passed, old version under ten numbers": deny(old, everywhere=True, passed=True),
-    "passed, one byte": deny(lambda server, number: b"\x01", everywhere=True, passed=True),
-}
-
-UNNOTICED = {"passed, random under ten numbers", "passed, old version under ten numbers", "passed, one byte"}
-"""Lies on which nothing hangs: the share is not stored, as a server can always do, and what is shown is no newer version."""
 
 
 class LyingGrid(MutableGrid):
@@ -132,7 +26,7 @@ class LyingGrid(MutableGrid):
 
     def __init__(self, count: int, shape: Shape | None = None) -> None:
         super().__init__(10, shape)
-        self.liars = [LyingServer(f"server{index}", self.runtime.clock) for index in range(count)]
+        self.liars = [WriteLiar(f"server{index}", self.runtime.clock) for index in range(count)]
         self.servers[:count] = self.liars
 
     def remember(self, cap: WriteCap) -> None:
@@ -141,9 +35,9 @@ class LyingGrid(MutableGrid):
         for server in self.liars:
             server.remembered = {n: bytes(data) for n, data in server.slots.get(cap.storage_index, {}).items()}
 
-    def begin_to_lie(self, lie: Lie) -> None:
+    def begin_to_lie(self, lie: WriteLie) -> None:
         for server in self.liars:
-            server.lie = lie
+            server.write_lie = lie
 
     def holders(self, cap: WriteCap) -> set[ServerId]:
         """The honest servers with the newest version."""
@@ -162,7 +56,7 @@ def started(count: int, format: FormatName, lie: str) -> tuple[LyingGrid, WriteC
     cap = grid.create(b"before", format)
     grid.remember(cap)
     grid.run(grid.open(cap).overwrite(BEGINNING))
-    grid.begin_to_lie(LIES[lie])
+    grid.begin_to_lie(WRITE_LIES[lie])
     return grid, cap
 
 
@@ -188,7 +82,7 @@ OPERATIONS: dict[str, tuple[Callable[[LyingGrid, WriteCap], Coroutine[Any, Any, 
 @pytest.mark.parametrize("in_pieces", [False, True])
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("lie", WRITE_LIES)
 def test_write_when_servers_lie_then_is_done_on_the_others_and_the_liars_are_told(
     lie: str, format: FormatName, count: int, in_pieces: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,7 +100,7 @@ def test_write_when_servers_lie_then_is_done_on_the_others_and_the_liars_are_tol
 @pytest.mark.parametrize("in_pieces", [False, True])
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("lie", [lie for lie in LIES if "later" not in lie and "old" not in lie])
+@pytest.mark.parametrize("lie", [lie for lie in WRITE_LIES if "later" not in lie and "old" not in lie])
 def test_create_when_servers_lie_then_is_done_on_the_others(
     lie: str, format: FormatName, count: int, in_pieces: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +108,7 @@ def test_create_when_servers_lie_then_is_done_on_the_others(
         monkeypatch.setattr(publish, "WHOLE_BYTES", 1000)
         monkeypatch.setattr(streamplan, "WRITE_BYTES", 500_000)
     grid = LyingGrid(count)
-    grid.begin_to_lie(LIES[lie])
+    grid.begin_to_lie(WRITE_LIES[lie])
     cap = grid.create(BEGINNING, format)
     assert grid.runtime.clock.now() < 3.0
     assert len(grid.holders(cap)) == 10 - count
@@ -222,16 +116,16 @@ def test_create_when_servers_lie_then_is_done_on_the_others(
     assert all(liar.lies for liar in grid.liars)
 
 
-class HidingServer(LyingServer):
+class HidingServer(WriteLiar):
     """Has one share of a version whose writer died, does not show it in maps, and shows and proves it to every writer."""
 
     def hide(self, shown: dict[int, bytes]) -> None:
         self.shown = shown
 
-        def lie(server: LyingServer, numbers: Sequence[int]) -> tuple[bool, Fronts]:
+        def lie(server: WriteLiar, numbers: Sequence[int]) -> tuple[bool, Fronts]:
             return False, {ShareNumber(number): share[:75] for number, share in shown.items()}
 
-        self.lie = lie
+        self.write_lie = lie
 
 
 @pytest.mark.parametrize("count", [1, 3])

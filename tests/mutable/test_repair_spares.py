@@ -12,7 +12,8 @@ from grid.mutable import publish, streamplan
 from grid.mutable.geometry import FormatName
 from grid.mutable.newest import newest_seen
 from grid.ports import Range, ShareNumber, SlotAnswer, SlotSecrets, StorageIndex, TestWrite
-from tests.mutable.test_lying_writes import LIES, LyingGrid
+from tests.mutable.test_lying_writes import LyingGrid
+from tests.support.lying_writes import WRITE_LIES
 from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript, SlotServer
 
@@ -91,7 +92,7 @@ def test_repair_when_every_other_server_refuses_then_says_so_and_ends(format: Fo
 @pytest.mark.usefixtures("in_pieces")
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("count", [1, 3])
-@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("lie", WRITE_LIES)
 def test_repair_when_servers_lie_then_others_take_their_shares(lie: str, count: int, format: FormatName) -> None:
     """The liars lost their shares, and so did two honest servers."""
     grid = LyingGrid(count)
@@ -100,7 +101,7 @@ def test_repair_when_servers_lie_then_others_take_their_shares(lie: str, count: 
     grid.run(grid.open(cap).overwrite(CONTENTS))
     for server in grid.servers[: count + 2]:
         server.slots.clear()
-    grid.begin_to_lie(LIES[lie])
+    grid.begin_to_lie(WRITE_LIES[lie])
     begun = grid.runtime.clock.now()
     result = grid.run(grid.open(cap).repair())
     assert grid.runtime.clock.now() - begun < 3.0

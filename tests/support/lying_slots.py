@@ -1,7 +1,7 @@
 """A storage server in memory that lies about mutable slots: each lie that servers can tell without a write capability.
 
-It keeps what it is told to write, as an honest server does, so that its lies are as good as they can be. A lie that changed
-an answer is counted in `fired`.
+Unless it lies about writes too, it keeps what it is told to write, so that its lies are as good as they can be. A lie that
+changed an answer is counted in `fired`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 from grid.errors import FormatError, PeerGoneError
 from grid.mutable.layout import parse_header
 from grid.ports import Buffer, Clock, Range, ShareNumber, StorageIndex
-from tests.support.scripted_slots import SlotServer
+from tests.support.lying_writes import WriteLiar
 
 Slot = dict[int, bytes]
 Lie = Callable[["LyingServer", StorageIndex, Slot, Sequence[Range]], Slot]
@@ -22,8 +22,8 @@ Lie = Callable[["LyingServer", StorageIndex, Slot, Sequence[Range]], Slot]
 LATE_S = 2.5
 
 
-class LyingServer(SlotServer):
-    """Tells the lie named, in answer to reads; None: the truth."""
+class LyingServer(WriteLiar):
+    """Tells the lie named, in answer to reads; None: the truth. Its write_lie it tells in answer to writes."""
 
     def __init__(self, name: str, clock: Clock, lie: str | None = None, seed: int = 0) -> None:
         super().__init__(name, clock)
@@ -34,7 +34,8 @@ class LyingServer(SlotServer):
         self.question_count = 0
 
     def remember(self) -> None:
-        """Keep the shares as they are: what a rollback shows."""
+        """Keep the shares as they are: what a rollback shows, and some lies about writes."""
+        self.remembered = {n: bytes(d) for slot in self.slots.values() for n, d in slot.items()}
         self.snapshots = {index: {n: bytes(d) for n, d in slot.items()} for index, slot in self.slots.items()}
 
     async def read_slot(
