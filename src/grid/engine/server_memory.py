@@ -73,6 +73,11 @@ class _Record:
     heard_of: dict[Kind, float] = field(factory=dict)
     doubts: dict[Kind, _Doubt] = field(factory=dict)
 
+    @property
+    def has_doubts(self) -> bool:
+        """In doubt for anything at all."""
+        return any(doubt.is_active for doubt in self.doubts.values())
+
     def is_doubtful(self, kind: Kind | None) -> bool:
         """In doubt for that kind of request; None: for any that it was not silent on."""
         doubt = self.doubts.get(kind) if kind is not None else None
@@ -114,11 +119,11 @@ class ServerMemory:
     def has_doubts(self, server_id: ServerId) -> bool:
         """Whether there is anything at all that the server is in doubt for."""
         record = self._records.get(server_id)
-        return record is not None and bool(record.doubts)
+        return record is not None and record.has_doubts
 
     def in_doubt(self) -> list[ServerId]:
         """The servers that are in doubt for anything."""
-        return [server_id for server_id, record in self._records.items() if record.doubts]
+        return [server_id for server_id, record in self._records.items() if record.has_doubts]
 
     def heard_at(self, server_id: ServerId, kind: Kind) -> float:
         """When the server last answered such a request; -inf if never."""
@@ -232,7 +237,9 @@ class ServerMemory:
 
     def _clear_away(self, record: _Record) -> None:
         """An answer shows that the server is there, whatever it could not be reached for."""
-        record.doubts = {kind: doubt for kind, doubt in record.doubts.items() if not doubt.is_away}
+        kept = {kind: doubt for kind, doubt in record.doubts.items() if not doubt.is_away}
+        self.revision += len(kept) != len(record.doubts)
+        record.doubts = kept
 
     def _record(self, server_id: ServerId) -> _Record:
         record = self._records.get(server_id)
