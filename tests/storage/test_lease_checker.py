@@ -44,10 +44,22 @@ def owners(scene: ServiceScene) -> dict[tuple[str, int], list[bytes]]:
 
 
 def check(scene: ServiceScene, settings: ExpirySettings) -> Crawler:
-    crawler = Crawler(scene.service, LeaseChecker(scene.service, settings), scene.runtime.clock)
+    crawler = Crawler(scene.service, LeaseChecker(scene.service, settings, scene.runtime.clock), scene.runtime.clock)
     crawler.start()
     scene.advance(360)
     return crawler
+
+
+def confirmed_clock(unix: float) -> dict[str, object]:
+    """What a clock guard saves that noted this time two days ago."""
+    guard = {"running": 2.0 * DAY, "held-until": 0, "reason": "", "unix": unix, "newest-grant": 0}
+    return {**guard, "notes": [[0.0, unix]]}
+
+
+def pass_days(scene: ServiceScene, count: int) -> None:
+    """Let so many days go by, a quarter after the other, so that every cycle has its own time."""
+    for _ in range(4 * count):
+        scene.advance(DAY / 4)
 
 
 F, S = index_name(FILE)[:4], index_name(SLOT)[:4]
@@ -59,15 +71,15 @@ def test_leases_when_they_run_out_go_one_by_one_and_then_the_share() -> None:
     before = {key: share.data for key, share in stored_shares(scene.disk).items()}
     crawler = check(scene, ENABLED)
     assert owners(scene) == {(F, 0): [b"r", b"s"], (F, 1): [b"r", b"s"], (S, 0): [b"r"], (S, 1): [b"r", b"t"]}
-    scene.advance(12 * DAY)
+    pass_days(scene, 12)
     assert owners(scene) == {(F, 0): [b"s"], (F, 1): [b"s"], (S, 1): [b"t"]}
     assert {key: share.data for key, share in stored_shares(scene.disk).items()} == {
         key: data for key, data in before.items() if key != (index_name(SLOT), 0)
     }
     scene.run(scene.service.add_lease(FILE, lease(b"s")))
-    scene.advance(25 * DAY)
+    pass_days(scene, 25)
     assert owners(scene) == {(F, 0): [b"s"], (F, 1): [b"s"]}
-    scene.advance(10 * DAY)
+    pass_days(scene, 10)
     assert owners(scene) == {}
     assert all(path.count("/") == 1 for path in files_below(scene.disk, SHARES)), "empty directories are removed"
     scene.run(crawler.stop())
@@ -78,7 +90,7 @@ def test_leases_when_expiry_is_not_enabled_stay() -> None:
     populate(scene)
     crawler = check(scene, ExpirySettings())
     for _ in range(12):
-        scene.advance(10 * DAY)
+        pass_days(scene, 10)
     assert len(owners(scene)) == 4
     history = json.loads(load(scene.disk, "lease_checker.history.json"))
     assert len(history) == 10
@@ -98,7 +110,7 @@ def test_leases_when_of_a_kind_that_is_switched_off_stay() -> None:
     scene = ServiceScene()
     populate(scene)
     crawler = check(scene, ExpirySettings(enabled=True, override_s=DAY, mutable=False))
-    scene.advance(2 * DAY)
+    pass_days(scene, 2)
     assert owners(scene) == {(S, 0): [b"r"], (S, 1): [b"r", b"t"]}
     scene.run(crawler.stop())
 
@@ -107,6 +119,8 @@ def test_leases_when_older_than_a_date_go() -> None:
     scene = ServiceScene()
     populate(scene)
     crawler = check(scene, ExpirySettings(enabled=True, mode="cutoff-date", cutoff=1_700_000_000 + 10 * DAY))
+    assert len(owners(scene)) == 4, "nothing goes that was not found expired a day before, too"
+    pass_days(scene, 1)
     assert owners(scene) == {(F, 0): [b"s"], (F, 1): [b"s"], (S, 1): [b"t"]}
     scene.run(crawler.stop())
 
@@ -115,7 +129,7 @@ def test_leases_when_older_than_a_date_go() -> None:
 def test_leases_when_some_are_removed_leave_the_others_in_order_and_the_data_alone(version: int) -> None:
     scene = ServiceScene()
     path = share_path(index_name(FILE), 0)
-    now, later = 1_700_000_000, 1_800_000_000
+    now, later = 1_700_000_000, 1_700_000_000 + 20 * DAY
     mixed = immutable_file(b"data", b"a", b"b", b"c", b"d", version=version)
     times = [now - 5, later, now - 5, later]
     data = bytearray(mixed)
@@ -124,6 +138,7 @@ def test_leases_when_some_are_removed_leave_the_others_in_order_and_the_data_alo
         data[end - 4 : end] = time.to_bytes(4, "big")
     store(scene.disk, path, bytes(data))
     crawler = check(scene, ENABLED)
+    pass_days(scene, 1)
     records = [bytes(data[16 + 72 * index : 88 + 72 * index]) for index in (1, 3)]
     assert load(scene.disk, path) == bytes(data[:8]) + (2).to_bytes(4, "big") + b"data" + b"".join(records)
     scene.run(crawler.stop())
@@ -184,7 +199,7 @@ def test_cycle_when_a_restart_comes_between_goes_on_with_its_report() -> None:
 def test_status_when_asked_in_the_midst_of_a_cycle_estimates_the_whole() -> None:
     scene = ServiceScene()
     populate(scene)
-    checker = LeaseChecker(scene.service, ENABLED)
+    checker = LeaseChecker(scene.service, ENABLED, scene.runtime.clock)
     from grid.storage.expiry import new_report
 
     report = new_report(ENABLED)
@@ -219,13 +234,15 @@ def test_expiry_when_the_machine_stops_at_any_call_loses_no_lease_that_runs(seed
     scene = ServiceScene(base)
     populate(scene)
     scene.run(scene.service.stop())
-    now = scene.runtime.clock.unix_time() + 12 * DAY
+    now = scene.runtime.clock.unix_time() + 12 * DAY + 1
     before = stored_shares(base)
     for count in range(1000):
         inside = base.copied()
         disk = FaultyDisk(inside)
         scene = ServiceScene(disk)
-        checker = LeaseChecker(scene.service, ENABLED)
+        scene.advance(32 * DAY)
+        checker = LeaseChecker(scene.service, ENABLED, scene.runtime.clock)
+        assert checker.is_state({"current-cycle": None, "clock": confirmed_clock(now)})
         disk.stop_in(count)
         state = {"current-cycle": 0}
         checker.begin_cycle(state)

@@ -68,7 +68,7 @@ class Crawler:
         self._timer: Timer | None = None
         self._pause: Deferred[None] | None = None
         self._made_at = clock.unix_time()
-        self._wakes_at = self._made_at
+        self._wakes_at = clock.now()
         self._cycle_took_s: float | None = None
 
     @property
@@ -79,11 +79,11 @@ class Crawler:
     def progress(self) -> dict[str, Any]:
         """How far the walk is, and when it goes on, by the names that monitors know. [spec webapi 9.4]"""
         now = self._clock.unix_time()
-        rest = max(0.0, self._wakes_at - now)
+        rest = max(0.0, self._wakes_at - self._clock.now())
         if self._state["current-cycle"] is None:
             return {
                 "cycle-in-progress": False,
-                "next-crawl-time": self._wakes_at,
+                "next-crawl-time": now + rest,
                 "remaining-wait-time": rest,
                 "estimated-time-per-cycle": self._cycle_took_s,
             }
@@ -118,15 +118,21 @@ class Crawler:
         await self._load()
         await self._sleep(self._task.first_delay_s)
         while not self._stopping:
-            self._slice_began = self._clock.now()
+            began = self._slice_began = self._clock.now()
             if self._state["current-cycle"] is None:
                 self._begin_cycle()
-            began = self._state["current-cycle-start-time"]
+            else:
+                began -= self._worked_before()
             await self._walk()
             if not self._stopping:
                 await self._end_cycle()
-                await self._sleep(max(self._rest(), began + self._task.cycle_s - self._clock.unix_time()))
+                await self._sleep(max(self._rest(), began + self._task.cycle_s - self._clock.now()))
         await self._save()
+
+    def _worked_before(self) -> float:
+        """Seconds since an earlier process began this cycle; as the clock may be wrong, no more than a cycle takes."""
+        began: float = self._state["current-cycle-start-time"]
+        return min(max(0.0, self._clock.unix_time() - began), self._task.cycle_s)
 
     def _failed(self, error: BaseException) -> None:
         log.error("the {name} ended: {error}", name=self._task.name, error=repr(error))
@@ -208,7 +214,7 @@ class Crawler:
         if self._stopping:
             return
         self._pause = Deferred()
-        self._wakes_at = self._clock.unix_time() + seconds
+        self._wakes_at = self._clock.now() + seconds
         self._timer = self._clock.call_later(seconds, self._wake)
         await self._pause
 

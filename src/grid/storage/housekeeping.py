@@ -16,7 +16,7 @@ class Housekeeping:
     """The crawlers of one service; stop them before it."""
 
     def __init__(self, service: StorageService, settings: ExpirySettings, clock: Clock) -> None:
-        self._checker = LeaseChecker(service, settings)
+        self._checker = LeaseChecker(service, settings, clock)
         self._leases = Crawler(service, self._checker, clock)
         self._buckets = Crawler(service, BucketCounter(), clock)
 
