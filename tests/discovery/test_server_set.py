@@ -74,6 +74,27 @@ def test_set_when_a_newer_announcement_says_the_same_place_then_keeps_the_client
     assert servers.entries[0].announcement.seqnum == 2
 
 
+def test_set_when_a_server_announces_itself_again_then_says_that_it_is_back() -> None:
+    back: list[str] = []
+    servers = server_set(on_return=back.append)
+    servers.announced(announcement(0, 1))
+    servers.announced(announcement(0, 1))
+    assert back == []
+    servers.announced(announcement(0, 2))
+    servers.announced(announcement(0, 3, **{"anonymous-storage-FURL": furl("a", "tcp:127.0.0.1:2")}))
+    assert back == [IDS[0]] * 2
+    servers.announced(announcement(0, 2))
+    assert len(back) == 2
+
+
+def test_set_when_a_remembered_server_is_announced_as_it_was_then_takes_it_for_no_return() -> None:
+    back: list[str] = []
+    servers = server_set(on_return=back.append)
+    servers.announced(parse_fields(ServerId(IDS[0]), fields(7)))
+    servers.announced(announcement(0, 7))
+    assert back == [] and servers.entries[0].is_vouched_for
+
+
 def test_set_when_a_server_announces_itself_again_then_its_client_forgets_its_failures() -> None:
     servers = server_set()
     servers.announced(announcement(0, 1))

@@ -45,7 +45,8 @@ class Latch:
     def _release(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
-            waiter.callback(None)
+            if not waiter.called:  # Whoever went on before it may have canceled it.
+                waiter.callback(None)
 
     def _forget(self, waiter: Deferred[None]) -> None:
         if waiter in self._waiters:

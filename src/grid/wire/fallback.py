@@ -10,7 +10,7 @@ Cost: nothing but a look at a connection's state while the preferred way works.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from attrs import evolve, frozen
@@ -38,13 +38,11 @@ from grid.ports import (
     ServerVersion,
     ShareKind,
     ShareNumber,
-    ShareWrite,
     SlotAnswer,
     SlotSecrets,
     StorageIndex,
     StoreAnswer,
     TestWrite,
-    Upload,
 )
 from grid.runtime import Tasks, with_deadline
 from grid.wire.headstart import HEAD_START_S, Connect, race
@@ -53,6 +51,7 @@ from grid.wire.silence import Silence
 from grid.wire.single_flight import SingleFlight
 from grid.wire.status import ConnectionState, ConnectionStatus, RemoteServer, brief
 from grid.wire.storequeue import store_by_steps
+from grid.wire.watched_upload import WatchedUpload
 
 T = TypeVar("T")
 
@@ -194,7 +193,9 @@ class FallbackServer:
         way, allocation = await self._ask_once(
             lambda server: server.allocate(storage_index, secrets, share_numbers, share_size)
         )
-        return evolve(allocation, upload=_Upload(allocation.upload, lambda make, size: self._watch(way, make, size)))
+        return evolve(
+            allocation, upload=WatchedUpload(allocation.upload, lambda make, size: self._watch(way, make, size))
+        )
 
     async def advise_corrupt(
         self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
@@ -365,31 +366,3 @@ class FallbackServer:
 
 def _length(ranges: Sequence[Range]) -> int:
     return sum(length for _, length in ranges)
-
-
-_Watch = Callable[[Callable[[], Awaitable[None]], int], Awaitable[None]]
-
-
-class _Upload:
-    """An upload whose failures tell of the way that it goes."""
-
-    def __init__(self, inner: Upload, watch: _Watch) -> None:
-        self._inner = inner
-        self._watch = watch
-
-    @property
-    def share_numbers(self) -> frozenset[ShareNumber]:
-        """The shares allocated."""
-        return self._inner.share_numbers
-
-    async def write(self, writes: Sequence[ShareWrite]) -> None:
-        """Store all of the writes."""
-        await self._watch(lambda: self._inner.write(writes), sum(write.size for write in writes))
-
-    async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
-        """Return when these shares are finished."""
-        await self._watch(lambda: self._inner.close(share_numbers), 0)
-
-    async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
-        """Give these shares up."""
-        await self._watch(lambda: self._inner.abort(share_numbers), 0)

@@ -1,0 +1,35 @@
+"""An upload over one of two ways to a server, whose failures tell of that way. It repeats nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from grid.ports import ShareNumber, ShareWrite, Upload
+
+Watch = Callable[[Callable[[], Awaitable[None]], int], Awaitable[None]]
+"""Makes a call that moves so many bytes, and judges its way by what becomes of it."""
+
+
+class WatchedUpload:
+    """An upload whose failures tell of the way that it goes."""
+
+    def __init__(self, inner: Upload, watch: Watch) -> None:
+        self._inner = inner
+        self._watch = watch
+
+    @property
+    def share_numbers(self) -> frozenset[ShareNumber]:
+        """The shares allocated."""
+        return self._inner.share_numbers
+
+    async def write(self, writes: Sequence[ShareWrite]) -> None:
+        """Store all of the writes."""
+        await self._watch(lambda: self._inner.write(writes), sum(write.size for write in writes))
+
+    async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
+        """Return when these shares are finished."""
+        await self._watch(lambda: self._inner.close(share_numbers), 0)
+
+    async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
+        """Give these shares up."""
+        await self._watch(lambda: self._inner.abort(share_numbers), 0)
