@@ -82,8 +82,8 @@ CONNECT_DEADLINE_S = 15.0
 
 MAX_CONNECTIONS = 4096
 """Incoming connections of one process, over all protocols, where its descriptors allow that many: far more than a server
-of a large grid has clients; an idle one costs some 100 kB. Half of them may be strangers at any moment, which is more than clients
-come back at once when a server was restarted."""
+of a large grid has clients; one over Foolscap costs some 50 kB. Half of them may be strangers at any moment, which is more than
+clients come back at once when a server was restarted."""
 
 MAX_RECONNECT_DELAY_S = 30.0
 """Seconds between attempts to reach a server that is away, at most: a restarted one is soon found again."""

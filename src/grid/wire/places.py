@@ -13,7 +13,7 @@ It decides by order and by what the connections say of themselves; it knows no s
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
+from enum import IntEnum
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, IPv6Network
 
 from grid.limits import MAX_CONNECTIONS
@@ -22,12 +22,12 @@ PATIENCE_S = 0.5
 """How long a request may keep us waiting for its client before it can lose its place."""
 
 
-class Standing(Enum):
-    """What a connection has shown."""
+class Standing(IntEnum):
+    """What a connection has shown: nothing that lets it ask for anything; a known client's, between two requests or in one."""
 
-    STRANGER = "has not shown that it may ask for anything"
-    IDLE = "a known client's, between two requests"
-    ACTIVE = "a known client's, in the middle of a request"
+    STRANGER = 0
+    IDLE = 1
+    ACTIVE = 2
 
 
 def _nothing() -> None:
@@ -105,10 +105,10 @@ class _Room:
         self._limit = max(2, limit)
         self._stranger_limit = max(1, limit // 2)
         self._stranger_floor = limit // 4
-        self._queues: dict[Standing, dict[Place, None]] = {standing: {} for standing in Standing}
+        self._queues: tuple[dict[Place, None], ...] = tuple({} for _ in Standing)
 
     def __len__(self) -> int:
-        return sum(map(len, self._queues.values()))
+        return sum(map(len, self._queues))
 
     def add(self, place: Place) -> None:
         self._queues[place.standing][place] = None
