@@ -89,12 +89,13 @@ def run_connected(home: Home, operation: Callable[[Connection], Awaitable[T]]) -
 def run_with_gateway(home: GatewayHome, operation: Callable[[Connection], Awaitable[T]]) -> T:
     """The operation's result; connections to the gateway are closed after it, whatever happens."""
     from grid.cli.runner import run_task
+    from grid.cli.warnings import Warnings
     from grid.cli.webapi.connection import GatewayConnection
     from grid.cli.webapi.http import GatewayClient
     from grid.runtime import make_runtime
 
     async def task(reactor: Any) -> T:  # noqa: ANN401
-        client = GatewayClient(home.address, make_runtime(reactor), reactor)
+        client = GatewayClient(home.address, make_runtime(reactor), reactor, Warnings().tell)
         try:
             return await operation(GatewayConnection(client))
         finally:

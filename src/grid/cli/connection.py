@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from attrs import frozen
+from attrs import field, frozen
 
+from grid.cli.warnings import Warnings
 from grid.ports import Observer, Runtime, Sink, StorageServer, ignore_events
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class DirectConnection:
     """As a client of the storage servers."""
 
     client: Client
+    warnings: Warnings = field(factory=Warnings)
 
     @property
     def runtime(self) -> Runtime:
@@ -84,5 +86,5 @@ class DirectConnection:
             convergence=client.directory.convergence_secret(),
             mutable_format="mdmf" if client.directory.settings.client.mutable_format == "MDMF" else "sdmf",
             preferred=client.preferred,
-            observer=observer,
+            observer=self.warnings.heard_by(observer),
         )

@@ -57,6 +57,11 @@ class Directory:
         return self.cap.is_mutable
 
     @property
+    def warning(self) -> str | None:
+        """What the user of the last listing or edit should know: that a newer version of the directory is known."""
+        return None if self._file is None else self._file.warning
+
+    @property
     def is_writable(self) -> bool:
         """Whether this cap permits changes."""
         return self._write_key is not None

@@ -22,14 +22,19 @@ from grid.directory.pack import Child, Target
 Json = dict[str, object]
 
 
-def describe_file(child: Child, size: int | None, *, by_path: bool) -> list[object]:
-    """A file or an object of an unknown kind by itself. size: of a mutable file. by_path: with its metadata."""
+def describe_file(child: Child, size: int | None, *, by_path: bool, warning: str | None = None) -> list[object]:
+    """A file or an object of an unknown kind by itself. size: of a mutable file. by_path: with its metadata.
+
+    warning: what its user should know.
+    """
     described = describe_child(child)
     properties: Json = dict(described[1])  # type: ignore[call-overload]
     if size is not None:
         properties["size"] = size
     if not by_path:
         properties.pop("metadata", None)
+    if warning is not None:
+        properties["warning"] = warning
     if isinstance(child.target, UnknownChild) and child.target.write:
         properties["mutable"] = True
     elif isinstance(child.target, UnknownChild) and _is_known_immutable(child.target):
@@ -37,10 +42,12 @@ def describe_file(child: Child, size: int | None, *, by_path: bool) -> list[obje
     return [described[0], properties]
 
 
-def describe_directory(cap: DirectoryCap, children: Mapping[str, Child]) -> list[object]:
-    """A directory with its children."""
+def describe_directory(cap: DirectoryCap, children: Mapping[str, Child], warning: str | None = None) -> list[object]:
+    """A directory with its children. warning: what its user should know."""
     properties: Json = {"mutable": cap.is_mutable, **_caps(cap)}
     properties["children"] = {name: describe_child(child) for name, child in children.items()}
+    if warning is not None:
+        properties["warning"] = warning
     return ["dirnode", properties]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from grid import __version__
 from grid.caps import KnownCap
@@ -56,6 +57,17 @@ class StreamedAnswer:
 
 
 AnyAnswer = Answer | StreamedAnswer
+
+
+A = TypeVar("A", Answer, StreamedAnswer)
+
+
+def warned(answer: A, warning: str | None) -> A:
+    """The answer, with what its reader should know besides, for programs: pages and JSON say it in their own way."""
+    if warning is None:
+        return answer
+    line = warning.encode("ascii", "replace").decode("ascii")
+    return evolve(answer, headers=(*answer.headers, ("X-Grid-Warning", line)))
 
 
 def cap_answer(cap: KnownCap | str, status: int = 200) -> Answer:

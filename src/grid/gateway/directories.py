@@ -13,7 +13,17 @@ from grid.directory.names import normalize_name
 from grid.directory.node import Directory
 from grid.directory.nodejson import describe_directory
 from grid.errors import GridError
-from grid.gateway.answers import HTML, Answer, AnyAnswer, cap_answer, json_answer, plain_cap, redirect, text_answer
+from grid.gateway.answers import (
+    HTML,
+    Answer,
+    AnyAnswer,
+    cap_answer,
+    json_answer,
+    plain_cap,
+    redirect,
+    text_answer,
+    warned,
+)
 from grid.gateway.children import as_edits
 from grid.gateway.dirpages import directory_info_page, listing_page, rename_form_page, view_of
 from grid.gateway.etags import entity_tag, is_held
@@ -61,7 +71,8 @@ async def _view(exchange: Exchange, cap: DirectoryCap, view: str) -> Answer:
             return await _listing(exchange, cap)
         case "json":
             directory = exchange.gateway.store.directory(cap)
-            return json_answer(describe_directory(cap, await list_children(directory, shape="json")))
+            children = await list_children(directory, shape="json")
+            return warned(json_answer(describe_directory(cap, children, directory.warning)), directory.warning)
         case "uri":
             return plain_cap(cap)
         case "readonly-uri":
@@ -77,7 +88,8 @@ async def _listing(exchange: Exchange, cap: DirectoryCap) -> Answer:
     """The page of a directory; also of one that cannot be read, whose page says so."""
     directory = exchange.gateway.store.directory(cap)
     try:
-        return listing_page(view_of(exchange, cap, await directory.list()))
+        children = await directory.list()
+        return warned(listing_page(view_of(exchange, cap, children, warning=directory.warning)), directory.warning)
     except GridError as error:
         return listing_page(view_of(exchange, cap, problem=str(lost(directory, error))))
 
@@ -101,6 +113,7 @@ async def change_directory(exchange: Exchange, directory: Directory, trail: Trai
     if change is not _set_children:
         require_writable(directory)
     answer = await (MOVES[t](exchange, trail) if change is None else change(exchange, directory))
+    answer = warned(answer, directory.warning)
     return redirect(location) if location and answer.status < 300 else answer
 
 

@@ -25,13 +25,19 @@ def view_of(
     cap: DirectoryCap,
     children: Mapping[str, Child] | None = None,
     problem: str | None = None,
+    warning: str | None = None,
 ) -> DirectoryView:
-    """A directory as its page shows it, found at the request's path. problem: why it cannot be read."""
+    """A directory as its page shows it, found at the request's path. problem, warning: see DirectoryView."""
     root, *names = exchange.segments[1:]
     if names and not names[-1]:
         del names[-1]
     return DirectoryView(
-        cap=cap, root=root.removesuffix("\n"), names=tuple(names), children=children or {}, problem=problem
+        cap=cap,
+        root=root.removesuffix("\n"),
+        names=tuple(names),
+        children=children or {},
+        problem=problem,
+        warning=warning,
     )
 
 

@@ -16,7 +16,7 @@ from grid.caps import ChkCap, KnownCap, LitCap, UnknownChild
 from grid.directory.nodejson import describe_file
 from grid.directory.pack import Child
 from grid.errors import ConflictError, GridError, NotEnoughSharesError
-from grid.gateway.answers import Answer, AnyAnswer, StreamedAnswer, json_answer, plain_cap
+from grid.gateway.answers import Answer, AnyAnswer, StreamedAnswer, json_answer, plain_cap, warned
 from grid.gateway.contenttype import UNNAMED, attachment, content_type
 from grid.gateway.etags import entity_tag, is_held
 from grid.gateway.exchange import Exchange
@@ -69,7 +69,11 @@ async def _json(exchange: Exchange, child: Child, by_path: bool) -> Answer:
     if isinstance(target, UnknownChild):
         return json_answer(describe_file(child, None, by_path=by_path))
     tag = entity_tag(target, "json", by_path=by_path)
-    kind, properties = describe_file(child, await _size_if_known(exchange, child), by_path=by_path)
+    size = await _size_if_known(exchange, child)
+    warning = None
+    if size is not None and target.is_mutable:
+        warning = exchange.gateway.store.open_mutable(target).warning
+    kind, properties = describe_file(child, size, by_path=by_path, warning=warning)
     if isinstance(properties, dict) and not exchange.gateway.is_allowed(target):
         properties.pop("size", None)
     return _tagged(exchange, json_answer([kind, properties]), tag)
@@ -192,7 +196,7 @@ async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Header
             lambda size: _choose(exchange, size, type, headers),
             lambda size: _likely(exchange, size),
         )
-        return Answer(found.status, type, octets, found.all_headers)
+        return warned(Answer(found.status, type, octets, found.all_headers), file.warning)
     except NotEnoughSharesError as error:
         raise unrecoverable(error) from error
     except _LongError as error:
@@ -207,7 +211,7 @@ async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Header
         with history.retrieve(cap.storage_index, found.length):
             await file.read_chosen(sink, choose_same)
 
-    return StreamedAnswer(found.status, type, found.length, found.all_headers, write)
+    return warned(StreamedAnswer(found.status, type, found.length, found.all_headers, write), file.warning)
 
 
 def _likely(exchange: Exchange, size: int) -> tuple[int, int] | None:

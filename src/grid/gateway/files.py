@@ -12,7 +12,7 @@ from grid.caps import KnownCap, SdmfWriteCap, UnknownCap, UnknownChild, parse_ca
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.pack import Target
 from grid.errors import NotEnoughSharesError, NotWriteableError
-from grid.gateway.answers import Answer, cap_answer, redirect
+from grid.gateway.answers import Answer, cap_answer, redirect, warned
 from grid.gateway.arguments import Replace
 from grid.gateway.downloads import unrecoverable
 from grid.gateway.exchange import Exchange
@@ -46,7 +46,7 @@ async def put_file(exchange: Exchange, place: Place) -> Answer:
     if file is not None:
         exchange.gateway.require_allowed(file)
         await _put_contents(exchange, file, offset)
-        return cap_answer(file)
+        return warned(cap_answer(file), exchange.gateway.store.open_mutable(file).warning)
     if offset or (offset is not None and place.child is not None):
         raise BadRequest("offset= is for mutable files: an immutable one is never changed")
     cap = await store_body(exchange, new_file(exchange))
@@ -91,7 +91,8 @@ async def put_form_file(exchange: Exchange, place: Place, spool: Spool, replace:
     if file is not None:
         exchange.gateway.require_allowed(file)
         await _replace(exchange, file, spool, None)
-        return redirect(location) if location else cap_answer(file)
+        answer = redirect(location) if location else cap_answer(file)
+        return warned(answer, exchange.gateway.store.open_mutable(file).warning)
     cap = await store_form_file(exchange, new_file(exchange), spool)
     await _link(place, cap, "only-files" if replace else False)
     return redirect(location) if location else cap_answer(cap)

@@ -56,16 +56,13 @@ class NewestSeen:
 
     def learn(self, storage_index: StorageIndex, seqnum: int) -> None:
         """A version with that sequence number was proven to exist, outside of a map."""
-        known = self._files.setdefault(storage_index, _Newest(seqnum=0))
+        known = self._of(storage_index)
         if seqnum > known.seqnum:
             known.seqnum, known.accepted = seqnum, None
 
     def note(self, storage_index: StorageIndex, found: VersionMap, floor: int, now: float) -> VersionMap:
         """Remember what a map shows, which was made with that floor; the map with what is known besides."""
-        known = self._files.pop(storage_index, None) or _Newest(seqnum=0)
-        self._files[storage_index] = known
-        if len(self._files) > MOST_FILES:
-            self._files.popitem(last=False)
+        known = self._of(storage_index)
         highest = max((share.prefix.seqnum for share in found.sightings), default=0)
         if highest > known.seqnum:
             known.seqnum, known.accepted = highest, None
@@ -78,6 +75,14 @@ class NewestSeen:
         elif floor:
             known.accepted_at = now
         return found
+
+    def _of(self, storage_index: StorageIndex) -> _Newest:
+        """What is known of the file, which is the one met last from now on."""
+        known = self._files.pop(storage_index, None) or _Newest(seqnum=0)
+        self._files[storage_index] = known
+        if len(self._files) > MOST_FILES:
+            self._files.popitem(last=False)
+        return known
 
 
 _newest: WeakKeyDictionary[Runtime, NewestSeen] = WeakKeyDictionary()

@@ -27,7 +27,7 @@ from grid.mutable.mapplan import MapMode
 from grid.mutable.perform import in_turn
 from grid.mutable.prefix import Prefix
 from grid.mutable.publish import Release, publish
-from grid.mutable.reading import Choice, Guess, read_best, warn_if_outdated
+from grid.mutable.reading import Choice, Guess, read_best, warn_if_outdated, warning_of
 from grid.mutable.session import Gathering, Session
 from grid.mutable.sources import MemorySource, OverlaySource, as_source
 from grid.mutable.update import foresee_update, may_update_in_place, update_in_place
@@ -92,7 +92,9 @@ class MutableFile:
 
     async def size(self) -> int:
         """Octets of the newest version that can be read; NotEnoughSharesError, NoServersError."""
-        return require_best(await self._find(MapMode.READ, KnownFile.foresee_nothing)).size
+        found = await self._find(MapMode.READ, KnownFile.foresee_nothing)
+        self.warning = warn_if_outdated(self._session, found)
+        return require_best(found).size
 
     async def read(self, sink: Sink, offset: int = 0, length: int | None = None, *, largest: int | None = None) -> int:
         """Write octets offset .. offset + length (None: to the end; cut at the end) to the sink; how many they were.
@@ -129,6 +131,7 @@ class MutableFile:
         async def attempt(found: VersionMap) -> None:
             nonlocal size
             prefix = require_size(require_best(found), largest)
+            self.warning = warning_of(found)
             start, stop = choose(prefix.size)
             size = max(0, stop - start)
             await self._session.read(found, prefix, counting, start, size)

@@ -56,11 +56,15 @@ async def read_best(
     raise AssertionError("the loop returns or raises")
 
 
-def warn_if_outdated(session: Session, found: VersionMap) -> str | None:
-    """What the user should know who is given the best version of this map, or builds upon it; observers hear it too."""
+def warning_of(found: VersionMap) -> str | None:
+    """What the user should know who is given the best version of this map, or builds upon it."""
     best = found.best
-    if best is None or not found.is_outdated:
-        return None
-    text = outdated_text(found, best)
-    session.observer(Event(at=session.runtime.clock.now(), what="warning", detail=text))
+    return outdated_text(found, best) if best is not None and found.is_outdated else None
+
+
+def warn_if_outdated(session: Session, found: VersionMap) -> str | None:
+    """As warning_of; observers hear it too."""
+    text = warning_of(found)
+    if text is not None:
+        session.observer(Event(at=session.runtime.clock.now(), what="warning", detail=text))
     return text

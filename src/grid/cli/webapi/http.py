@@ -78,11 +78,14 @@ class Answer:
 class GatewayClient:
     """Asks one gateway."""
 
-    def __init__(self, address: GatewayAddress, runtime: Runtime, reactor: Any) -> None:
-        """Opens nothing. ConfigError for a file of certificates that cannot be used."""
+    def __init__(
+        self, address: GatewayAddress, runtime: Runtime, reactor: Any, warn: Callable[[str], None] = lambda text: None
+    ) -> None:
+        """Opens nothing. warn: told what the gateway warns of. ConfigError for a file of certificates that cannot be used."""
         self.address = address
         self.runtime = runtime
         self._reactor = reactor
+        self._warn = warn
         self._pool = make_pool(reactor, persistent=True, idle_s=KEPT_IDLE_S)
         policy = tls_policy(address)
         self._client = HTTPClient(AsSent(Agent(reactor, policy, CONNECT_S, pool=self._pool)))
@@ -143,6 +146,7 @@ class GatewayClient:
         try:
             if response.code not in (200, 201, 206):
                 raise refusal(response.code, await _told(taken), conflict)
+            self._warn(_header(response, "X-Grid-Warning"))
             yield Answer(
                 status=response.code,
                 length=_length(response),

@@ -20,13 +20,17 @@ from grid.gateway.pages.welcome import format_choice
 
 @frozen(kw_only=True)
 class DirectoryView:
-    """cap: of the directory. root, names: how it was reached, as the address has it. problem: why it cannot be read."""
+    """cap: of the directory. root, names: how it was reached, as the address has it. problem: why it cannot be read.
+
+    warning: what its reader should know although it can.
+    """
 
     cap: DirectoryCap = field(repr=False)
     root: str = field(repr=False)
     names: Sequence[str] = ()
     children: Mapping[str, Child] = field(factory=dict, repr=False)
     problem: str | None = None
+    warning: str | None = None
 
     @property
     def path(self) -> str:
@@ -53,6 +57,7 @@ def render_directory(view: DirectoryView) -> str:
         title,
         _crumbs(view),
         tag("div", heading, _badge(view), class_="heading"),
+        notice("warn", tag("p", f"{view.warning}.")) if view.warning is not None else None,
         _actions(view) if view.is_writable else None,
         _filter(),
         _listing(view),
