@@ -86,7 +86,7 @@ def test_new_node_has_its_settings_where_programs_for_1_20_look_for_them(tmp_pat
     create_storage(tmp_path / "s", NewStorage(listening=LISTENING))
     create_introducer(tmp_path / "i", LISTENING)
     for name in ("c", "s", "i"):
-        assert os.readlink(tmp_path / name / "tahoe.cfg") == "grid.cfg"
+        assert os.readlink(tmp_path / name / "grid.cfg") == "tahoe.cfg"
     parser = configparser.ConfigParser()
     parser.read(tmp_path / "c" / "tahoe.cfg")
     assert parser["client"]["shares.happy"] == "3"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from grid.errors import ConfigError
+from grid.node.create import NewClient, create_client
 from grid.node.directory import NodeKind, open_directory
 
 
@@ -25,10 +26,26 @@ def test_tahoe_directory_is_opened_as_what_its_tac_file_says(tmp_path: Path) -> 
     assert introducer.kind is NodeKind.INTRODUCER
 
 
-def test_grid_cfg_is_preferred_to_tahoe_cfg(tmp_path: Path) -> None:
+def test_grid_cfg_is_preferred_to_tahoe_cfg_for_the_keys_that_are_its_own(tmp_path: Path) -> None:
     _tahoe_node(tmp_path / "c")
-    (tmp_path / "c" / "grid.cfg").write_text("[node]\nnickname = new\n")
-    assert open_directory(tmp_path / "c").settings.nickname == "new"
+    (tmp_path / "c" / "grid.cfg").write_text("# mine\n[node]\nnickname = old\n[client]\ntransport = http\n")
+    assert open_directory(tmp_path / "c").settings.client.transport == "http"
+
+
+@pytest.mark.parametrize("text", ["[node]\nnickname = new\n", "[client]\nshares.happy = 3\n", "[node]\nnickname = %\n"])
+def test_configuration_files_when_they_contradict_each_other_are_refused(tmp_path: Path, text: str) -> None:
+    _tahoe_node(tmp_path / "c", text=text)
+    (tmp_path / "c" / "grid.cfg").write_text("[node]\nnickname = old\n")
+    with pytest.raises(ConfigError, match="ln -sf"):
+        open_directory(tmp_path / "c")
+
+
+def test_configuration_when_a_program_replaces_the_file_of_1_20_is_what_it_wrote(tmp_path: Path) -> None:
+    create_client(tmp_path / "c", NewClient())
+    written = tmp_path / "c" / "tahoe.cfg.new"
+    written.write_text("[node]\nnickname = written by another\n")
+    written.replace(tmp_path / "c" / "tahoe.cfg")
+    assert open_directory(tmp_path / "c").settings.nickname == "written by another"
 
 
 def test_configuration_file_alone_makes_a_client(tmp_path: Path) -> None:

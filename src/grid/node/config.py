@@ -8,14 +8,14 @@ and never the value (it may be a secret); so is a key nobody knows, for it may b
 from __future__ import annotations
 
 import configparser
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
 from attrs import field, frozen
 
 from grid.errors import ConfigError
 from grid.limits import MAX_SEGMENT_SIZE, MAX_SHARES
-from grid.node.known_keys import unknown_keys
+from grid.node.known_keys import unknown_keys, without_own_keys
 from grid.node.quantities import (
     parse_boolean,
     parse_day,
@@ -145,7 +145,19 @@ def parse_config(text: str, file_name: str) -> NodeSettings:
     """The settings in a configuration file's text; ConfigError, naming file_name, if they cannot be used."""
     sections = _read_sections(text, file_name)
     _refuse_unknown(sections, file_name)
+    return _settings(sections, file_name)
 
+
+def agree(texts: Sequence[str]) -> bool:
+    """Whether configuration files say the same, but for keys that are Grid's alone; one that cannot be used never does."""
+    try:
+        found = [_settings(without_own_keys(_read_sections(text, "")), "") for text in texts]
+    except ConfigError:
+        return False
+    return all(settings == found[0] for settings in found)
+
+
+def _settings(sections: Mapping[str, Mapping[str, str]], file_name: str) -> NodeSettings:
     def section(name: str) -> _Section:
         return _Section(file_name, name, sections.get(name, {}))
 

@@ -1,6 +1,7 @@
 """Makes node directories: grid.cfg, the marker of the node's kind, and the private directory.
 
-tahoe.cfg is a link to grid.cfg: programs for 1.20's nodes read their settings there, and one file cannot disagree with itself. Keys and secrets are made when the node first starts. An existing node is never touched. [spec cli 4.1]
+The settings are in tahoe.cfg, where programs for 1.20's nodes read and write them, and grid.cfg leads there: one file cannot
+disagree with itself. 1.20's own commands put a new file in place of tahoe.cfg, which would cut a link of that name. Keys and secrets are made when the node first starts. An existing node is never touched. [spec cli 4.1]
 """
 
 from __future__ import annotations
@@ -129,8 +130,8 @@ def _fill(path: Path, kind: str, text: str, introducer_furl: str) -> None:
         write_atomically(path / "private" / "introducers.yaml", entry.encode())
     marker = b"# The name of this file says what kind of node this is.\n"
     write_atomically(path / f"grid-{kind}.tac", marker, PUBLIC_MODE)
-    write_atomically(path / "grid.cfg", text.encode("utf-8"), PUBLIC_MODE)
-    (path / "tahoe.cfg").symlink_to("grid.cfg")
+    write_atomically(path / "tahoe.cfg", text.encode("utf-8"), PUBLIC_MODE)
+    (path / "grid.cfg").symlink_to("tahoe.cfg")
 
 
 def _take_back(path: Path, is_new: bool) -> None:

@@ -1,6 +1,7 @@
 """A node's directory: what kind of node lives there, its configuration, and the secrets it keeps.
 
-`grid.cfg` is read if it is there, else 1.20's `tahoe.cfg`; the file names and their contents are those of 1.20.
+`grid.cfg` is read if it is there, else 1.20's `tahoe.cfg`, and never one that the other contradicts: the file names and
+their contents are those of 1.20, whose programs read them too.
 Secrets are made when they are first needed. [spec cli 5] [spec wire 1, 7, 10]
 """
 
@@ -14,7 +15,7 @@ from attrs import field, frozen
 
 from grid.codec import base32
 from grid.errors import ConfigError, FormatError
-from grid.node.config import NodeSettings, parse_config
+from grid.node.config import NodeSettings, agree, parse_config
 from grid.node.files import (
     PUBLIC_MODE,
     expand_home,
@@ -103,12 +104,13 @@ def open_directory(path: Path) -> NodeDirectory:
     """The node directory at the path; ConfigError saying what is wrong with it, and what to do, if it is none."""
     path = expand_home(path).absolute()
     require_node_directory(path)
-    file, text = path / CONFIG_NAMES[0], ""
-    for name in CONFIG_NAMES:
-        found = read_text(path / name)
-        if found is not None:
-            file, text = path / name, found
-            break
+    found = {path / name: text for name in CONFIG_NAMES if (text := read_text(path / name)) is not None}
+    file, text = next(iter(found.items()), (path / CONFIG_NAMES[0], ""))
+    if len(set(found.values())) > 1 and not agree(list(found.values())):
+        raise ConfigError(
+            f"{path}: grid.cfg and tahoe.cfg do not say the same, and programs read either; correct one of them, or make"
+            " grid.cfg a link to tahoe.cfg: ln -sf tahoe.cfg grid.cfg"
+        )
     return NodeDirectory(
         path=path,
         kind=_find_kind(path) or NodeKind.CLIENT,

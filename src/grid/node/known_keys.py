@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 _TABLE = """
 node: nickname reveal-ip-address web.port web.static tub.port tub.location tempdir timeout.keepalive
@@ -20,6 +20,11 @@ tor: onion.private_key_file
 i2p: enabled sam.port launch i2p.configdir i2p.executable dest dest.port dest.private_key_file
 sftpd: enabled port host_pubkey_file host_privkey_file accounts.file
 """
+_OWN_KEYS = {
+    "node": frozenset({"web.allowed_hosts", "web.drain_timeout", "log_format"}),
+    "client": frozenset({"transport", "plaintext_reads"}),
+    "storage": frozenset({"durability", "plaintext_reads"}),
+}
 _FREE_SECTIONS = ("grid_managers", "grid_manager_certificates")
 _FREE_PREFIXES = ("storageclient.plugins.", "storageserver.plugins.")
 
@@ -34,6 +39,14 @@ def _read_table() -> dict[str, frozenset[str]]:
 
 
 _KNOWN = _read_table()
+
+
+def without_own_keys(sections: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """What 1.20 has of these sections: no node of 1.20 runs with a key that is Grid's alone."""
+    return {
+        name: {key: value for key, value in values.items() if key not in _OWN_KEYS.get(name, ())}
+        for name, values in sections.items()
+    }
 
 
 def unknown_keys(section: str, keys: Collection[str]) -> list[str] | None:
