@@ -97,3 +97,25 @@ def test_spool_when_the_disk_has_no_room_then_says_so_before_anything_comes(tmp_
 def test_spool_when_there_is_no_place_for_it_then_says_so(tmp_path: Path) -> None:
     with pytest.raises(GridError, match="cannot be kept"):
         spool(tmp_path / "missing", [noise(2 * BATCH_SIZE)])
+
+
+def test_spool_when_its_file_is_looked_into_then_shows_nothing_of_the_body(tmp_path: Path) -> None:
+    """By way of /proc, as a look at the disk would find it after the process was killed."""
+    runtime = VirtualRuntime()
+    data = b"the same words again and again. " * (3 * BATCH_SIZE // 32)
+
+    async def body() -> bytes:
+        with Spool(tmp_path, runtime.cpu) as kept:
+            await kept.write(data)
+            await kept.finish()
+            found = [
+                Path(f"/proc/self/fd/{entry}").read_bytes()
+                for entry in os.listdir("/proc/self/fd")
+                if os.path.realpath(f"/proc/self/fd/{entry}").startswith(f"{tmp_path}/")
+            ]
+            assert [len(content) for content in found] == [len(data)]
+            return found[0]
+
+    on_disk = runtime.run(body())
+    assert b"the same words" not in on_disk
+    assert len({on_disk[start : start + 32] for start in range(0, 32000, 32)}) == 1000

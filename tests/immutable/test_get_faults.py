@@ -325,3 +325,31 @@ def test_get_when_it_reports_corruption_says_why_in_few_words() -> None:
     assert grid.get(cap) == data
     assert any(server.advisories for server in grid.servers)
     assert _each_reason(grid, lambda reason: 0 < len(reason) < 200)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("noise_byte", [0, 0xFF, None])
+def test_get_when_a_share_is_zeros_or_noise_tells_its_server(size: int, noise_byte: int | None) -> None:
+    for victim in range(10):
+        grid, data, cap = laid(size)
+        held = grid.servers[victim].shares[cap.storage_index]
+        for number, share in held.items():
+            held[number] = noise(len(share), 7) if noise_byte is None else bytes([noise_byte]) * len(share)
+        assert grid.get(cap) == data
+        grid.settle()
+        read = "read_shares" in grid.servers[victim].calls or "find_shares" in grid.servers[victim].calls
+        assert len(grid.servers[victim].advisories) == read
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_get_when_a_share_is_cut_short_tells_its_server(size: int) -> None:
+    told = set()
+    for victim in range(10):
+        grid, data, cap = laid(size)
+        (number,) = grid.servers[victim].shares[cap.storage_index]
+        grid.script(victim, short={number: len(grid.servers[victim].shares[cap.storage_index][number]) // 2})
+        assert grid.get(cap) == data
+        grid.settle()
+        assert grid.servers[victim].fired["short"] or not grid.servers[victim].advisories
+        told |= {victim} if grid.servers[victim].advisories else set()
+    assert len(told) >= 3, "all shares that a read takes to be useful"

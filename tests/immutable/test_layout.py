@@ -103,10 +103,17 @@ def test_header_cut_short_anywhere_is_refused(geometry: Geometry) -> None:
         assert not isinstance(caught.value, UnknownVersionError)
 
 
-@pytest.mark.parametrize("version", [0, 3, 2**32 - 1])
+@pytest.mark.parametrize("version", [3, 255])
 def test_version_not_known_is_told_apart_from_damage(version: int) -> None:
     with pytest.raises(UnknownVersionError):
         parse_header(struct.pack(">L", version) + KNOWN_HEADER[4:])
+
+
+@pytest.mark.parametrize("version", [0, 256, 2**32 - 1])
+def test_version_that_no_format_will_ever_have_is_damage(version: int) -> None:
+    with pytest.raises(FormatError) as caught:
+        parse_header(struct.pack(">L", version) + KNOWN_HEADER[4:])
+    assert not isinstance(caught.value, UnknownVersionError)
 
 
 def test_block_and_data_size_of_a_header_are_not_looked_at() -> None:

@@ -1,9 +1,11 @@
 """A body kept until it was read as often as it takes: in memory while it is small, then in a file without a name.
 
-Owns the file, which nobody else can open and which is gone when the process is. Octets are written, and shown to an
-observer such as a hash, on the pool, while more arrive.
+Owns the file, which nobody else can open and which is gone when the process is. What is written to it is encrypted with a key that
+is only in this process's memory: nothing readable is left on the disk, whatever becomes of the process. Bytes are written,
+and shown to an observer such as a hash, on the pool, while more arrive.
 
-Cost: memory: three times BATCH_SIZE. CPU: one pool call per BATCH_SIZE. Disk: each octet is written once.
+Cost: memory: four times BATCH_SIZE. CPU: one pool call per BATCH_SIZE, which encrypts it; a read decrypts. Disk: each byte is
+written once.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from errno import EDQUOT, ENOSPC
 from pathlib import Path
 from threading import Lock
 
+from grid.crypto.aes import KEY_SIZE, CtrCipher
 from grid.errors import GridError, NoSpaceError
 from grid.ports import Buffer, CpuPool
 from grid.runtime import Tasks
@@ -119,6 +122,8 @@ class _UnnamedFile:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._key = os.urandom(KEY_SIZE)
+        self._encryptor = CtrCipher(self._key)
         self._lock = Lock()
         self._descriptor: int | None = None
         self._is_closed = False
@@ -128,7 +133,7 @@ class _UnnamedFile:
         with self._lock:
             _require_room(self._directory, sum(map(len, pieces)))
             try:
-                self._write(pieces)
+                self._write([self._encryptor.crypt(piece) for piece in pieces])
             except OSError as error:
                 if error.errno in (ENOSPC, EDQUOT):
                     raise _full() from error
@@ -146,7 +151,7 @@ class _UnnamedFile:
                 if not more:
                     raise GridError("the upload that was kept meanwhile is shorter than it was")
                 data += more
-            return data
+            return CtrCipher(self._key, offset).crypt(data)
 
     def close(self) -> None:
         """Give the file and its room back."""

@@ -17,7 +17,7 @@ from attrs import frozen
 
 from grid.drive import Request
 from grid.engine.hedging import HedgeBudget
-from grid.errors import FormatError, GridError, PeerError, PeerTimeoutError
+from grid.errors import GridError, IntegrityError, PeerError, PeerTimeoutError
 from grid.immutable.batch import Batch, BatchCutter, BatchState, BlockFetch
 from grid.immutable.blockreads import BlockReads, Part
 from grid.immutable.choice import choose_shares
@@ -324,7 +324,7 @@ class GetPlan:
         offset, length = part.ranges[0]
         if len(octets) != length:
             self._forget_part(part)
-            self._drop(part.share, FormatError("the share is cut short"))
+            self._drop(part.share, IntegrityError("the share is cut short"))
             return
         fetch.watches.pop(request, None)
         fetch.parts[offset] = octets

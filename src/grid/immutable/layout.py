@@ -118,13 +118,16 @@ def parse_header(data: Buffer) -> ShareLayout:
     """Where this share says that its sections start; data: its first octets, MAX_HEADER_SIZE if it has them.
 
     The sections need neither be adjacent nor in order, but for those whose size follows from the offsets.
-    Block size and data size are not looked at. UnknownVersionError if the version is neither 1 nor 2;
-    FormatError if the header is cut short or its offsets cannot be those of a share.
+    Block size and data size are not looked at. UnknownVersionError if the version may be one that is to come;
+    FormatError if it cannot be, if the header is cut short or its offsets cannot be those of a share.
     """
     if len(data) < 4:
         raise FormatError(f"a share of {len(data)} octets has no header")
     version = int.from_bytes(data[:4], "big")
     header = _HEADERS.get(version)
+    if header is None and not 2 < version < 256:
+        # Zeros, or noise: no format to come will have such a number.
+        raise FormatError(f"the share begins with {data[:4].hex()}, which is no version")
     if header is None:
         raise UnknownVersionError(f"the share is of version {version}; 1 and 2 are known")
     if len(data) < header.size:

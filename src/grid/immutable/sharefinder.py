@@ -349,7 +349,7 @@ class ShareFinder:
         try:
             wants = missing_ranges(share, self._verifier, with_ueb=with_ueb)
         except FormatError as error:
-            self.drop(share, error)
+            self.drop(share, IntegrityError(str(error)))
             return []
         if not wants and self._verifier.geometry is not None:
             self._examine(share)
