@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_twisted
-from attrs import define
+from attrs import define, evolve
 
 from grid.caps import MdmfWriteCap, SdmfWriteCap, parse_cap
 from grid.errors import ConflictError
@@ -19,8 +19,11 @@ from grid.immutable.put import Encoding
 from grid.mutable import publish
 from grid.mutable.create import create_mutable
 from grid.mutable.geometry import FormatName
+from grid.mutable.goal import Goal
 from grid.mutable.keys import WriteCap
 from grid.mutable.node import MutableFile
+from grid.mutable.session import Session
+from grid.mutable.writejob import WriteJob, Written
 from grid.node.client import Client
 from grid.node.directory import open_directory
 from grid.placement.leases import LeaseMaster
@@ -248,3 +251,38 @@ def _write_mode() -> Any:
     from grid.mutable.mapplan import MapMode
 
     return MapMode.WRITE
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("finish", ["beside", "all"])
+async def test_file_of_many_needed_shares_when_written_by_grid_in_waves_is_sound_for_tahoe(
+    ours: Ours, theirs: Theirs, format: FormatName, finish: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after the first wave only, when both versions have all of their shares."""
+    ours = evolve(ours, encoding=Encoding(k=7, n=10, happy=1))
+    cap = (await ours.create(octets(5000), format)).to_string()
+    if finish == "beside":
+        sent = 0
+        write = Session.write
+
+        async def write_once(session: Session, job: WriteJob, goal: Goal) -> Written:
+            nonlocal sent
+            sent += 1
+            if sent > 1:
+                raise ConflictError("the client has died")
+            return await write(session, job, goal)
+
+        monkeypatch.setattr(Session, "write", write_once)
+        with pytest.raises(ConflictError):
+            await ours.open(cap).overwrite(octets(6000, 1))
+        monkeypatch.undo()
+    else:
+        await ours.open(cap).overwrite(octets(6000, 1))
+        theirs.require_healthy(cap)
+    assert theirs.read(cap) == octets(6000, 1)
+    theirs.overwrite(cap, octets(7000, 2))
+    assert await ours.open(cap).read_all() == octets(7000, 2)
+    await ours.open(cap).overwrite(octets(8000, 3))
+    assert theirs.read(cap) == octets(8000, 3)
+    assert (await ours.open(cap).repair(force=True)).after.healthy
+    theirs.require_healthy(cap)

@@ -150,15 +150,17 @@ class MutableFile:
             self._remember(self._memory.found, text)
         return text
 
-    async def overwrite(self, contents: Buffer | Source) -> None:
+    async def overwrite(self, contents: Buffer | Source, *, force: bool = False) -> None:
         """Replace the contents. AuthorityError without the write cap; NotEnoughSharesError if no version can be read.
+
+        force: write then too, as long as one share is left that tells the encoding: what can still come back is given up.
 
         ConflictError if somebody else writes at the same time: nothing is retried, their contents and these are left
         to the caller to choose from. NotHappyError if too few servers took it.
         """
         self._keys.require_write_key()
         source = as_source(contents)
-        await in_turn(self._runtime, self._keys.storage_index, lambda: self._overwrite(source))
+        await in_turn(self._runtime, self._keys.storage_index, lambda: self._overwrite(source, force))
 
     async def modify(self, function: Modifier, largest: int | None = None) -> None:
         """Replace the contents by what the function makes of them, again and again until nobody else wrote meanwhile.
@@ -250,7 +252,7 @@ class MutableFile:
         self._memory = None
         self._remember(await publish(self._session, found, release), text)
 
-    async def _overwrite(self, source: Source) -> None:
+    async def _overwrite(self, source: Source, force: bool) -> None:
         memory = self._recall()
         if memory is not None:
             try:
@@ -258,6 +260,8 @@ class MutableFile:
             except ConflictError:
                 pass  # Somebody wrote since the file was looked at: that is no collision yet.
         found = await self._find_for_write(0, self._foresee_key)
+        if force and found.best is None and found.unrecoverable():
+            return await self._publish(found, found.unrecoverable()[0], source, None)
         prefix = require_best(found)
         try:
             return await self._publish(found, prefix, source, None)

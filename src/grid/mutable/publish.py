@@ -11,6 +11,7 @@ version. Memory: WHOLE_BYTES of shares, or STREAMED batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 
 from attrs import evolve, field, frozen
 
@@ -28,9 +29,11 @@ from grid.mutable.prefix import MAX_SEQNUM, Prefix
 from grid.mutable.rivals import Identity
 from grid.mutable.session import Session
 from grid.mutable.sources import SealedSource
+from grid.mutable.staging import Stage
 from grid.mutable.streamplan import TOKEN_SIZE, ClaimKind, StreamJob, make_token
 from grid.mutable.table import ShareTable
 from grid.mutable.versions import Place, Sighting, VersionMap
+from grid.mutable.waves import remove_old, stage_of, write_staged
 from grid.mutable.writejob import WriteJob, Written
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, ServerId, ShareNumber, Source
@@ -71,8 +74,13 @@ async def publish(session: Session, found: VersionMap, release: Release) -> Vers
     if release.seqnum > MAX_SEQNUM:
         raise FormatError("the file's sequence numbers are used up; it cannot be written any more")
     _require_room(release)
+    stage = stage_of(session, found) if release.original is None else None
     if release.geometry.version == SDMF_VERSION or _share_bytes(release) <= WHOLE_BYTES:
-        return await _publish_whole(session, found, release)
+        return await _publish_whole(session, found, release, stage)
+    if stage is not None:
+        beside = evolve(release, goal=stage.goal, happy=stage.happy(release.happy))
+        staged = await _publish_streamed(session, found, beside, ClaimKind.FRONT)
+        return await remove_old(session, found, staged, stage)
     if not _overwrites(release, found):
         return await _publish_streamed(session, found, release, ClaimKind.FRONT)
     staged = await _publish_streamed(session, found, release, ClaimKind.BEHIND)
@@ -137,7 +145,7 @@ def _overwrites(release: Release, found: VersionMap) -> bool:
     return any(share.prefix in readable and share.place in release.goal for share in found.sightings)
 
 
-async def _publish_whole(session: Session, found: VersionMap, release: Release) -> VersionMap:
+async def _publish_whole(session: Session, found: VersionMap, release: Release, stage: Stage | None) -> VersionMap:
     geometry = release.geometry
     iv = _iv(session, release)
     hashes = VersionHashes(geometry)
@@ -159,8 +167,10 @@ async def _publish_whole(session: Session, found: VersionMap, release: Release) 
         return [*pieces, *fields.front_writes(hashes.chain(number), hashes.block_tree(number))]
 
     job = _write_job(session, found, release, fields, payload, table.eof, settle=release.original is None)
-    written = await session.write(job, release.goal)
-    return updated(found, fields, hashes.chain, written, held=release.held)
+    if stage is None:
+        written = await session.write(job, release.goal)
+        return updated(found, fields, hashes.chain, written, held=release.held)
+    return await write_staged(session, found, job, stage, partial(updated, fields=fields, chain=hashes.chain))
 
 
 async def _publish_streamed(session: Session, found: VersionMap, release: Release, claim: ClaimKind) -> VersionMap:
@@ -295,7 +305,7 @@ def _write_job(
         payload=payload,
         share_bytes=share_bytes,
         new_length=fields.table.eof,
-        base=None if best is None else best.order,
+        base=max((prefix.order for prefix in found.versions()), default=None) if best is None else best.order,
         happy=release.happy,
         settle=settle,
         spares=spares,
@@ -318,7 +328,7 @@ def updated(
 
     chain: the packed share hash chain of one share. held: shares that were not to be written, which nothing has touched.
     """
-    sightings = [share for share in found.sightings if share.place not in written.places]
+    sightings = [share for share in found.sightings if share.place not in written.places | written.removed]
     sightings += [
         Sighting(
             server_id=server_id,

@@ -29,6 +29,7 @@ from grid.mutable.readbatch import ranges_of_read
 from grid.mutable.rowplan import RowWants, ShareRows
 from grid.mutable.session import Session
 from grid.mutable.sources import OverlaySource
+from grid.mutable.staging import needs_stage
 from grid.mutable.versions import Place, Sighting, VersionMap
 from grid.mutable.writejob import WriteJob
 from grid.ports import Buffer, Range, ShareNumber
@@ -76,6 +77,8 @@ def may_update_in_place(found: VersionMap, prefix: Prefix, offset: int, length: 
 
     False also where so much changes that it is better written in pieces.
     """
+    if needs_stage(found, prefix):
+        return False
     if prefix.version != MDMF_VERSION or len(found.sightings) != len(found.shares_of(prefix)) or found.bad:
         return False
     standard = Geometry.of_file(MDMF_VERSION, prefix.size, prefix.k, prefix.n)

@@ -23,6 +23,8 @@ class WriteJob:
     rivals: unfinished versions newer than the base, and their shares. hedge_s: see hedge.py.
     bars: what keeps another writer from ending what it has begun at a place, sent where that is lost to this one. suspects: lost
     places whose servers are to prove what they hold.
+    spared: what shares start with that are not to be written over; avoid: where they lie. removes: places of the goal whose
+    shares are to go.
     """
 
     prefix: Prefix
@@ -37,13 +39,17 @@ class WriteJob:
     held: frozenset[Place] = frozenset()
     rivals: Mapping[Identity, frozenset[ShareNumber]] = field(factory=dict)
     hedge_s: float = HEDGE_S
+    spared: bytes = b""
+    avoid: frozenset[Place] = frozenset()
+    removes: frozenset[Place] = frozenset()
     bars: Mapping[Place, TestWrite] = field(factory=dict, repr=False)
     suspects: frozenset[Place] = frozenset()
 
 
 @frozen(kw_only=True)
 class Written:
-    """places: where the version is now. lost: places in the goal where it is not, or may not be."""
+    """places: where the version is now. removed: places whose shares are gone. lost: all others in the goal."""
 
     places: frozenset[Place]
+    removed: frozenset[Place]
     lost: frozenset[Place]

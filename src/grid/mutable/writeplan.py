@@ -48,7 +48,8 @@ class WritePlan:
         self._queue = WriteQueue(job)
         self._queue.add_bars({place: bar for place, bar in job.bars.items() if place not in goal})
         self._placed: set[Place] = set()
-        self._tried: set[Place] = {*goal, *job.bars, *job.suspects}
+        self._removed: set[Place] = set()
+        self._tried: set[Place] = {*goal, *job.bars, *job.suspects, *job.avoid}
         self._shown: set[Place] = set()
         self._claims = Claims(keys)
         for server_id, number in sorted(job.suspects):
@@ -74,7 +75,8 @@ class WritePlan:
         """Where the version is; ConflictError if somebody else wrote, NotHappyError if too few servers have it."""
         if self._error is not None:
             raise self._error
-        return Written(places=frozenset(self._placed), lost=frozenset(self._goal.keys() - self._placed))
+        lost = self._goal.keys() - self._placed - self._removed
+        return Written(places=frozenset(self._placed), removed=frozenset(self._removed), lost=frozenset(lost))
 
     def take_events(self) -> Sequence[Event]:
         """Progress since the last call."""
@@ -160,7 +162,9 @@ class WritePlan:
             self._barred(request, answer, now)
             return
         if answer.passed:
-            self._placed |= {(request.server_id, number) for number in request.writes}
+            done = {(request.server_id, number) for number in request.writes}
+            self._removed |= done & self._job.removes
+            self._placed |= done - self._job.removes
         else:
             self._denials[request.server_id] += 1
         self._compare(request.server_id, sent, answer, now)
@@ -181,6 +185,9 @@ class WritePlan:
                 continue
             if front.startswith(self._job.prefix.checkstring):
                 self._placed.add((server_id, number))  # An answer was lost; the write was not.
+                changed = True
+            elif not front and (server_id, number) in self._job.removes:
+                self._removed.add((server_id, number))
                 changed = True
             elif _differs(front, tests):
                 changed = True
@@ -215,6 +222,8 @@ class WritePlan:
         if front and self._rivals.is_newer(parse_identity(front)):
             self._shown.add(place)
             self._claims.demand(server_id, [number])
+        elif self._job.spared and front.startswith(self._job.spared):
+            return
         elif self._job.settle:
             self._due[place] = tests_of_front(front) if front else ABSENT
             self._goal.setdefault(place, self._due[place])

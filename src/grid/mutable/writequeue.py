@@ -88,7 +88,9 @@ class WriteQueue:
             server_id, shares = self._waiting.popleft()
             if server_id in broken:
                 continue
-            request = self._message(server_id, {number: self._write(number, shares[number]) for number in shares})
+            request = self._message(
+                server_id, {number: self._write(server_id, number, tests) for number, tests in shares.items()}
+            )
             live += request.size
             self.sent[request] = Sent(at=now, tests=shares)
             requests.append(request)
@@ -104,7 +106,9 @@ class WriteQueue:
             self.sent[request] = Sent(at=now, tests={}, is_bar=True)
             yield request
 
-    def _write(self, number: ShareNumber, tests: Tests) -> TestWrite:
+    def _write(self, server_id: ServerId, number: ShareNumber, tests: Tests) -> TestWrite:
+        if (server_id, number) in self._job.removes:
+            return TestWrite(tests=tests, writes=[], new_length=0)
         return TestWrite(tests=tests, writes=self._job.payload(number), new_length=self._job.new_length)
 
     def _message(self, server_id: ServerId, writes: Mapping[ShareNumber, TestWrite]) -> WriteSlot:
