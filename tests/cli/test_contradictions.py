@@ -12,6 +12,9 @@ import psutil
 import pytest
 
 from grid.cli.main import main
+from grid.storage.memory_disk import MemoryDisk
+from grid.storage.service import StorageService
+from grid.storage.settings import StorageSettings
 from tests.support.memory_command import MemoryCommand
 
 USAGE = 2
@@ -152,3 +155,37 @@ def test_stop_when_nothing_runs_says_so_only_of_a_node(tmp_path: Path, capsys: p
     for path in (tmp_path, tmp_path / "none"):
         assert main(["stop", str(path)]) == 1
         assert "`grid create`" in capsys.readouterr().err
+
+
+def test_put_when_forced_without_a_file_that_is_there_is_refused(command: MemoryCommand) -> None:
+    assert "--force is for a mutable file that is there" in command.fail(USAGE, "put", "--force", "-m", "file")
+
+
+def test_put_when_the_encoding_needs_most_shares_says_so_in_one_line(command: MemoryCommand) -> None:
+    risky = command.run("put", "-m", "--needed", "6", "file")
+    assert risky.code == 0 and risky.err.count("\n") == 1 and risky.err.startswith("Note: with 6 of 10 shares needed")
+    assert command.run("put", "-m", "--needed", "5", "file").err == ""
+    assert command.run("put", "--needed", "6", "file").err == ""
+
+
+def test_put_when_no_version_is_left_overwrites_by_force_only(command: MemoryCommand) -> None:
+    cap = command.succeed("put", "-m", "--needed", "7", "file")
+    grid = command.grid
+    for index in range(4, 10):
+        empty = StorageService(grid.servers[index].identity, MemoryDisk(2**28), grid.runtime, StorageSettings())
+        grid.run(empty.start())
+        grid.servers[index] = empty
+    Path("other").write_bytes(b"y" * 100)
+    assert command.run("put", "other", cap).code
+    assert command.succeed("put", "--force", "other", cap) == cap
+    command.succeed("get", cap, "read")
+    assert Path("read").read_bytes() == b"y" * 100
+
+
+def test_create_client_when_the_encoding_needs_most_shares_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for needed, told in (("6", True), ("5", False)):
+        arguments = ["create", "client", str(tmp_path / needed), "--introducer", FURL, "--needed", needed]
+        assert main(arguments) == 0
+        assert ("Note: with 6 of 10" in capsys.readouterr().err) is told

@@ -92,11 +92,15 @@ def storage(
 @click.option("--total", metavar="N", default=10, show_default=True, help="Shares of a new file.")
 def client(directory: str, introducer: str, nickname: str, needed: int, happy: int, total: int) -> int:
     """Create a client directory, which reads and stores files."""
+    from grid.mutable.staging import encoding_notice
     from grid.node.create import NewClient, create_client
 
     new = NewClient(nickname=nickname, introducer_furl=_read_furl(introducer), needed=needed, happy=happy, total=total)
     create_client(Path(directory), new)
     click.echo(f"Client created in {directory}; use it as `grid -d {directory} put FILE`.")
+    notice = encoding_notice(needed, total)
+    if notice is not None:
+        click.echo(f"Note: {notice}.", err=True)
     return 0
 
 

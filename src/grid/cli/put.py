@@ -28,6 +28,8 @@ _COUNTS = ("needed", "happy", "total")
 @click.option("--happy", metavar="H", type=click.IntRange(1, 256), help="Servers that must hold shares for success.")
 @click.option("--total", metavar="N", type=click.IntRange(1, 256), help="Shares made.")
 @click.option("--no-convergence", is_flag=True, help="Draw a random key: an equal file gets another capability.")
+@click.option("--force", is_flag=True,
+              help="Overwrite a mutable file even if too few shares are left to read any version of it.")  # fmt: skip
 @replace_options()
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
 @click.pass_context
@@ -40,6 +42,7 @@ def put(
     format_name: str | None,
     key_file: str | None,
     no_convergence: bool,
+    force: bool,
     policy: ReplacePolicy,
     as_json: bool,
     **counts: int | None,
@@ -64,6 +67,8 @@ def put(
         raise click.UsageError("a file, and where to put it: no more arguments than these")
     file, remote = (*arguments, *("-", "")[len(arguments) :])
     _require_sense(mutable, format_name, key_file, no_convergence)
+    if force and not remote:
+        raise click.UsageError("--force is for a mutable file that is there: give REMOTE too")
     if policy.is_given and not remote:
         raise click.UsageError("-n, -i and -u are for a path where a file may be: give REMOTE too")
     if file == "-" and (policy.newer or policy.ask):
@@ -79,6 +84,7 @@ def put(
         random_key=no_convergence,
         replace=policy,
         key_file=key_file,
+        force=force,
     )
     with open_source(file, home.temporary_path) as opened, ProgressDisplay(as_json=as_json) as display:
         policy.quiet = display.paused

@@ -26,6 +26,8 @@ from grid.errors import CapError, FormatError, GridError, NoSpaceError, NotHappy
 from grid.immutable.put import LIT_SIZE, Encoding, PutResult
 from grid.immutable.put import put as put_file
 from grid.mutable.geometry import FormatName
+from grid.mutable.node import MutableFile
+from grid.mutable.staging import encoding_notice
 from grid.ports import Observer, ignore_events
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ MAX_KEY_FILE = 64 * 1024
 class PutOptions:
     """How a file is to be stored. format: `chk`, `sdmf` or `mdmf`; encoding: what differs from the configuration.
 
-    is_format_given: by an option, not by the configuration.
+    is_format_given: by an option, not by the configuration. force: overwrite a file of which no version can be read.
     """
 
     format: str
@@ -51,6 +53,7 @@ class PutOptions:
     random_key: bool
     replace: ReplacePolicy
     key_file: str | None
+    force: bool = False
 
 
 @frozen(kw_only=True)
@@ -131,6 +134,8 @@ class _Putting:
                 "a gateway encodes as it is configured: --needed, --happy, --total and --no-convergence take a client"
                 " directory, without --gateway"
             )
+        if self._options.force:
+            raise click.UsageError("--force takes a client directory, without --gateway")
 
     async def _open_store(self, observer: Observer) -> Store:
         return await self._connection.open_store(observer)
@@ -201,6 +206,22 @@ class _DirectPutting(_Putting):
     async def _open_store(self, observer: Observer) -> Store:
         store = await DirectConnection(self._client).open_store(observer)
         return evolve(store, encoding=self._encoding)
+
+    async def put_mutable(self) -> Stored:
+        """A new mutable file, linked nowhere; with a word about encodings that other clients can lose files of."""
+        notice = encoding_notice(self._encoding.k, self._encoding.n)
+        if notice is not None:
+            with self._display.paused():
+                click.echo(f"Note: {notice}.", err=True)
+        return await super().put_mutable()
+
+    async def _overwrite(self, cap: KnownCap) -> Stored:
+        if not self._options.force:
+            return await super()._overwrite(cap)
+        file = (await self._open_store(self._display)).open_mutable(cap)
+        assert isinstance(file, MutableFile)
+        await file.overwrite(self._source, force=True)
+        return Stored(cap=cap.to_string(), size=self._source.size, created=False)
 
     async def put_immutable(self) -> Stored:
         """A new immutable file; NotHappyError, or NoSpaceError where that is why too few servers took shares."""

@@ -37,6 +37,16 @@ def is_risky(k: int, n: int) -> bool:
     return n < 2 * k - 1
 
 
+def encoding_notice(k: int, n: int) -> str | None:
+    """What to tell who configures or uses this encoding for files that can change; None if there is nothing to tell."""
+    if not is_risky(k, n):
+        return None
+    return (
+        f"with {k} of {n} shares needed, a Tahoe-LAFS client that dies while it overwrites a mutable file or a directory can "
+        f"lose it; Grid takes an extra step to prevent that. Up to {(n + 1) // 2} of {n} needs no such step"
+    )
+
+
 def needs_stage(found: VersionMap, prefix: Prefix) -> bool:
     """Whether some order of writes over this version could leave fewer than k shares of it and of the new one."""
     held: dict[ServerId, set[ShareNumber]] = {}

@@ -17,6 +17,7 @@ from grid.codec import base32
 from grid.discovery.announcement import SignedAnnouncement, sign, storage_fields
 from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
 from grid.discovery.introducer_server import Introducer
+from grid.mutable.staging import encoding_notice
 from grid.node.certificates import read_certificates
 from grid.node.client import Client
 from grid.node.descriptors import descriptor_limit, descriptors_in_use, plan_descriptors
@@ -80,6 +81,9 @@ async def _run_client(
         closing.push_async_callback(client.close)
         client.start()
         await _serve_web(closing, client, places, reactor, say)
+        notice = encoding_notice(client.encoding.k, client.encoding.n)
+        if notice is not None:
+            say(f"note: {notice}")
         say("client running")
         await _forever()
 
