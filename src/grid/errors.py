@@ -187,6 +187,17 @@ class DataTooLargeError(GridError):
     """A write goes past the allocated or the permitted size of a share."""
 
 
+class NoRoomError(GridError):
+    """An answer does not fit into what a server's answers may hold just now; nothing of it was kept.
+
+    size: bytes that it takes in all.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"an answer of {size} bytes has to wait for others to be sent")
+        self.size = size
+
+
 class NoSpaceError(GridError):
     """The disk, or the space a server may use, is full."""
 

@@ -133,6 +133,55 @@ MAX_HTTP_ERROR_BODY = 10_000
 MAX_HTTP_CONNECTIONS = 512
 """Connections that one HTTP listener of a storage node serves at once: beyond it one of them gives way."""
 
+ANSWERS_BYTES = 40 * 2**20
+"""Bytes of answers that one storage server holds at once, over both protocols: one of the longest, and some to spare."""
+
+REQUESTS_BYTES = 64 * 2**20
+"""Bytes of long Foolscap messages, and of what becomes of HTTP requests once they are parsed, that one storage server
+holds at once; one larger than this waits to be alone."""
+
+SMALL_REQUEST = 16 * 1024
+"""Bytes that a request may hold without waiting for others: the most that hundreds of connections may hold each."""
+
+MAX_CALLS_EACH = 64
+"""Foolscap calls of one connection that are under way before it is listened to again."""
+
+MAX_CALLS = 4096
+"""The same of all connections of a server; a connection without any has its first taken in any case."""
+
+MAX_MESSAGE_OBJECTS = 2**17
+"""Containers in one Foolscap message; a read of 8192 ranges has as many."""
+
+MESSAGE_OBJECT_BYTES = 256
+"""Bytes that each of them takes in memory."""
+
+MESSAGE_PACE = 4096
+"""Bytes a second that must come of a long Foolscap message."""
+
+MESSAGE_REVIEW_S = 30.0
+"""How often that is looked at."""
+
+PARSED_WEIGHT = 10
+"""Bytes in memory for each byte of a request that is nothing but small records, once it is parsed."""
+
+ANSWER_RANGE_BYTES = 64
+"""Bytes that a range costs in an answer beside its data, however short it is."""
+
+MAX_WAITING_ANSWERS = 2048
+"""Requests that may wait for other answers to be sent; those beyond are refused."""
+
+ANSWER_WAIT_S = 30.0
+"""Seconds that a request waits for room for its answer before it is refused."""
+
+ANSWER_PACE = 4096
+"""Bytes a second that a client must take of an answer that is held for it."""
+
+ANSWER_STALL_S = 60.0
+"""Seconds after which a client that falls behind that pace is disconnected."""
+
+ANSWER_PRESSED_STALL_S = 2.0
+"""The same while others wait for room."""
+
 HTTP_PIECES_BYTES = 16 * 2**20
 """Octets of share data that all requests of one HTTP server together hold at once, whatever they are about."""
 

@@ -21,7 +21,7 @@ ShareNumber = NewType("ShareNumber", int)
 
 __all__ = [
     "Allocation", "Buffer", "Clock", "CpuPool", "Entropy", "Event", "Find", "FindsTogether", "LeaseSecrets",
-    "NewShares", "Observer", "Range", "Runtime", "ServerId", "ServerIdentity", "ServerVersion", "ShareKind",
+    "NewShares", "Observer", "Range", "Room", "Runtime", "ServerId", "ServerIdentity", "ServerVersion", "ShareKind",
     "ShareNumber", "ShareWrite", "Sink", "SlotAnswer", "SlotSecrets", "Source", "StorageIndex", "StorageServer",
     "StoreAnswer", "TestWrite", "Timer", "Upload", "ignore_events",
 ]  # fmt: skip
@@ -284,6 +284,13 @@ class FindsTogether(Protocol):
 
         Data is left out where all answers together would outgrow the limit of one.
         """
+
+
+class Room(Protocol):
+    """What one answer may take of the memory that a server's answers share."""
+
+    def take(self, size: int) -> bool:
+        """Take that many bytes if they are free; asked on any thread, before what they are for is read."""
 
 
 class Source(Protocol):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from grid.ports import ShareNumber, StorageIndex
+from grid.ports import ShareNumber, StorageIndex, TestWrite
 from grid.storage.crawler import Crawler
+from grid.storage.disk import RealDisk
 from grid.storage.housekeeping import Housekeeping
 from grid.storage.lease_checker import LeaseChecker
 from grid.storage.memory_disk import MemoryDisk
@@ -270,3 +272,13 @@ def test_memory_disk_when_walked_over_is_closed_again() -> None:
     assert isinstance(scene.disk, MemoryDisk)
     assert scene.disk.open_count == 0
     scene.run(crawler.stop())
+
+
+def test_share_that_is_sparse_counts_as_long_and_as_little_of_the_disk(tmp_path: Path) -> None:
+    disk = RealDisk(str(tmp_path))
+    scene = ServiceScene(disk)
+    write = TestWrite(tests=[], writes=[(2**40 - 1, b"x")], new_length=None)
+    assert scene.run(scene.service.test_and_write(SLOT, slot_secrets(), {ShareNumber(0): write})).passed
+    size, taken = disk.usage(share_path(index_name(SLOT), ShareNumber(0)))
+    assert size > 2**40
+    assert taken < 2**20

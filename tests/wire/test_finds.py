@@ -85,7 +85,7 @@ def test_message_when_it_asks_too_much_is_refused() -> None:
 def test_answers_when_packed_and_parsed_are_the_same() -> None:
     finds = [find(1, (0, 3), (9, 9)), find(2, (0, 1)), find(3), find(4, (0, 1))]
     answers: list[Found | None] = [{7: [b"abc", b""], 0: []}, None, {5: []}, {}]  # type: ignore[dict-item]
-    assert plain(parse_find_answers(pack_find_answers(answers), finds)) == plain(answers)
+    assert plain(parse_find_answers(b"".join(pack_find_answers(answers)), finds)) == plain(answers)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_answers_when_packed_and_parsed_are_the_same() -> None:
 )
 def test_answers_when_they_do_not_fit_the_questions_are_refused(answers: list[Found | None], finds: list[Find]) -> None:
     with pytest.raises(FormatError):
-        parse_find_answers(pack_find_answers(answers), finds)
+        parse_find_answers(b"".join(pack_find_answers(answers)), finds)
 
 
 @given(st.binary(max_size=100))

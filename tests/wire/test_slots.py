@@ -147,7 +147,7 @@ def test_slot_write_when_it_asks_for_more_than_an_answer_may_have_then_is_refuse
 
 @given(st.booleans(), st.dictionaries(NUMBERS, st.lists(st.binary(max_size=5), max_size=3), max_size=3))
 def test_slot_answer_when_packed_then_parses_to_the_same(passed: bool, data: dict[ShareNumber, list[bytes]]) -> None:
-    answer = parse_slot_answer(pack_slot_answer(SlotAnswer(passed=passed, data=data)))
+    answer = parse_slot_answer(b"".join(pack_slot_answer(SlotAnswer(passed=passed, data=data))))
     assert answer.passed is passed
     assert {share: [bytes(piece) for piece in pieces] for share, pieces in answer.data.items()} == data
 

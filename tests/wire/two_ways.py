@@ -15,11 +15,10 @@ from grid.caps import StorageIndex
 from grid.ports import LeaseSecrets
 from grid.wire.fallback import FallbackServer, Way
 from grid.wire.foolscap.client import FoolscapServer
-from grid.wire.foolscap.server import RemoteStorageServer
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.http.client import HttpServer
 from grid.wire.locators import Nurl
-from tests.wire.foolscap.loopback import offering
+from tests.wire.foolscap.loopback import offering, remote_server
 from tests.wire.http.rig import make_identity, make_runtime, make_service, running
 
 INDEX = StorageIndex(b"i" * 16)
@@ -118,7 +117,7 @@ async def both(
     service = await make_service()
     runtime = make_runtime()
     tub = start_tub()
-    async with running(service) as rig, offering(RemoteStorageServer(service)) as offered:
+    async with running(service) as rig, offering(remote_server(service)) as offered:
         relay = Relay(rig.port)
         port = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(relay.factory())
         nurl: Nurl = evolve(rig.nurl, port=port.getHost().port, spki_hash="A" * 43 if wrong_key else rig.nurl.spki_hash)

@@ -28,7 +28,7 @@ from grid.node.tubs import listen_as_configured, node_tub
 from grid.ports import Runtime
 from grid.runtime import ThreadCpuPool
 from grid.wire.foolscap.negotiation import FoolscapEndpoint
-from grid.wire.foolscap.tub import register, stop_tub
+from grid.wire.foolscap.tub import register, share_memory, stop_tub
 from grid.wire.places import Places
 from grid.wire.status import ConnectionState
 
@@ -102,6 +102,7 @@ async def _run_storage(
     from grid.node.storage_view import LocalStorage
     from grid.storage.housekeeping import Housekeeping
     from grid.wire.foolscap.server import RemoteStorageServer
+    from grid.wire.server_memory import ServerMemory
 
     async with AsyncExitStack() as closing:
         tub = node_tub(directory)
@@ -118,13 +119,15 @@ async def _run_storage(
         closing.push_async_callback(housekeeping.stop)
         # Stopped first of all, so that nothing new comes in while the uploads in progress are given up.
         closing.push_async_callback(stop_tub, tub)
-        http = SharedHttp(directory, service, runtime.clock, places)
+        memory = ServerMemory(runtime.clock)
+        share_memory(tub, memory)
+        http = SharedHttp(directory, service, memory, places)
         closing.push_async_callback(http.close)
         hints = await listen_as_configured(tub, directory, reactor, http.share_port)
         await http.listen_in_the_clear(reactor)
         furl = None
         if directory.settings.storage.anonymous:
-            furl = register(tub, RemoteStorageServer(service), directory.private / "storage.furl")
+            furl = register(tub, RemoteStorageServer(service, memory.answers), directory.private / "storage.furl")
         fields = storage_fields(
             nickname=directory.settings.nickname,
             version=VERSION,

@@ -9,7 +9,7 @@ from typing import Any
 
 from grid.errors import ConfigError
 from grid.node.directory import NodeDirectory
-from grid.ports import Clock, StorageServer
+from grid.ports import StorageServer
 from grid.wire.door import deepen_backlog
 from grid.wire.foolscap.negotiation import FoolscapEndpoint
 from grid.wire.foolscap.tub import node_certificate
@@ -18,12 +18,13 @@ from grid.wire.http.listeners import HttpOffer, PlainFactory, SharedEndpoint
 from grid.wire.http.tls import server_context, spki_hash_of_pem
 from grid.wire.locators import Furl
 from grid.wire.places import Places
+from grid.wire.server_memory import ServerMemory
 
 
 class SharedHttp:
     """The store over HTTP, unless the configuration leaves Foolscap alone on its port."""
 
-    def __init__(self, directory: NodeDirectory, server: StorageServer, clock: Clock, places: Places) -> None:
+    def __init__(self, directory: NodeDirectory, server: StorageServer, memory: ServerMemory, places: Places) -> None:
         """Nobody is let in before `open_to`; ConfigError if the certificate cannot be used."""
         settings = directory.settings.storage
         self._where = f"{directory.config_file}: section [storage], key plaintext_reads"
@@ -31,10 +32,10 @@ class SharedHttp:
         self._plain_port: Any = None
         if settings.plaintext_reads is not None and (settings.force_foolscap or not settings.anonymous):
             raise ConfigError(f"{self._where}: needs HTTP, which force_foolscap or anonymous switches off")
-        self._clock = clock
+        self._clock = memory.clock
         self._places = places
         self._certificate_file = directory.private / "node.pem"
-        self._offer = HttpOffer(server, clock) if settings.anonymous and not settings.force_foolscap else None
+        self._offer = HttpOffer(server, memory) if settings.anonymous and not settings.force_foolscap else None
 
     def share_port(self, endpoint: Any) -> Any:  # noqa: ANN401 - foolscap and endpoints have no types
         """The endpoint to give to the Tub."""

@@ -112,12 +112,12 @@ def metered(operation: Operation, count: Callable[..., int] | None = None) -> Ca
     return wrap
 
 
-def count_finds(finds: Sequence[Find]) -> int:
+def count_finds(finds: Sequence[Find], **_: object) -> int:
     """Files that are asked about."""
     return len(finds)
 
 
-def count_ranges(storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]) -> int:
+def count_ranges(storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]], **_: object) -> int:
     """Ranges that are read; one a call for those who ask one by one."""
     return sum(map(len, wants.values()))
 

@@ -7,9 +7,9 @@ gave up waiting for still runs to its end, so that nothing is left half done. [s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from twisted.internet.defer import Deferred
 
@@ -18,15 +18,11 @@ from grid.errors import FormatError, PeerRefusedError
 from grid.limits import (
     FIND_CALL_FILES,
     MAX_FILE_SIZE,
-    MAX_SHARES,
     MAX_SLOT_SIZE,
     MAX_SLOT_VECTORS,
-    MAX_SLOT_WRITE,
     MAX_UPLOAD_FILES,
     READ_CALL_BYTES,
     READ_CALL_RANGES,
-    STORE_CALL_BYTES,
-    STORE_CALL_SHARES,
 )
 from grid.ports import (
     Allocation,
@@ -35,6 +31,7 @@ from grid.ports import (
     LeaseSecrets,
     NewShares,
     Range,
+    Room,
     Runtime,
     ServerIdentity,
     ServerVersion,
@@ -47,6 +44,7 @@ from grid.ports import (
     TestWrite,
 )
 from grid.storage.advisories import Advisories
+from grid.storage.call_limits import check_numbers, check_ranges, check_stores, check_vectors
 from grid.storage.directory_sync import DirectorySync
 from grid.storage.disk import Disk, Space
 from grid.storage.meter import Meter, count_finds, count_ranges, metered, note_stored
@@ -66,7 +64,12 @@ UNLIMITED = 2**64
 
 
 class StorageService:
-    """The storage server with this identity over a disk; `start` it before the first call."""
+    """The storage server with this identity over a disk; `start` it before the first call.
+
+    room: what an answer may hold; NoRoomError where it is too little, and then nothing has happened.
+    """
+
+    measures_answers: Literal[True] = True
 
     def __init__(
         self,
@@ -132,38 +135,44 @@ class StorageService:
 
     @metered("get")
     async def find_shares(
-        self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
+        self, storage_index: StorageIndex, ranges: Sequence[Range] = (), *, room: Room | None = None
     ) -> Mapping[ShareNumber, Sequence[bytes]]:
         """Every finished immutable share held, with those ranges of each."""
         name = _checked_name(storage_index)
-        _check_ranges([ranges], READ_CALL_RANGES, READ_CALL_BYTES)
+        check_ranges([ranges], READ_CALL_RANGES, READ_CALL_BYTES)
         async with self._turns.shared(name):
-            return await self.run(self._store.find, name, self._table.hidden(name), ranges)
+            return await self.run(self._store.find, name, self._table.hidden(name), ranges, room)
 
     @metered("get", count_finds)
-    async def find_each(self, finds: Sequence[Find]) -> Sequence[Mapping[ShareNumber, Sequence[bytes]] | None]:
+    async def find_each(
+        self, finds: Sequence[Find], *, room: Room | None = None
+    ) -> Sequence[Mapping[ShareNumber, Sequence[bytes]] | None]:
         """As find_shares for each; one pool call for all of them."""
         names = [_checked_name(find.storage_index) for find in finds]
         if len(finds) > FIND_CALL_FILES:
             raise FormatError(f"a question about more than {FIND_CALL_FILES} files at once")
         for find in finds:
-            _check_ranges([find.ranges], READ_CALL_RANGES, READ_CALL_BYTES)
+            check_ranges([find.ranges], READ_CALL_RANGES, READ_CALL_BYTES)
         async with AsyncExitStack() as stack:
             for name in sorted(set(names)):  # Everybody who wants several turns takes them in this order.
                 await stack.enter_async_context(self._turns.shared(name))
             questions = [(name, self._table.hidden(name), find.ranges) for name, find in zip(names, finds, strict=True)]
-            return await self.run(self._store.find_each, questions)
+            return await self.run(self._store.find_each, questions, room)
 
     @metered("read", count_ranges)
     async def read_shares(
-        self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
+        self,
+        storage_index: StorageIndex,
+        wants: Mapping[ShareNumber, Sequence[Range]],
+        *,
+        room: Room | None = None,
     ) -> Mapping[ShareNumber, Sequence[bytes]]:
         """Ranges of immutable shares."""
         name = _checked_name(storage_index)
-        _check_numbers(wants)
-        _check_ranges(wants.values(), READ_CALL_RANGES, READ_CALL_BYTES)
+        check_numbers(wants)
+        check_ranges(wants.values(), READ_CALL_RANGES, READ_CALL_BYTES)
         async with self._turns.shared(name):
-            return await self.run(self._store.read, name, self._table.hidden(name), wants)
+            return await self.run(self._store.read, name, self._table.hidden(name), wants, room)
 
     @metered("allocate")
     async def allocate(
@@ -175,7 +184,7 @@ class StorageService:
     ) -> Allocation:
         """Room for new shares; when nobody waits for the answer any more, the upload is given up."""
         name = _checked_name(storage_index)
-        _check_numbers(share_numbers)
+        check_numbers(share_numbers)
         if not 0 <= share_size <= MAX_FILE_SIZE:
             raise FormatError(f"a share size outside of 0 to {MAX_FILE_SIZE}")
         self._require_running()
@@ -187,7 +196,7 @@ class StorageService:
     async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
         """Store whole shares of files of which none is held; one pool call for all of them."""
         names = [_checked_name(new.storage_index) for new in stores]
-        _check_stores(stores)
+        check_stores(stores)
         self._require_running()
         began = self.meter.now()
         answers = await shielded(self._store_shares(names, stores))
@@ -205,7 +214,7 @@ class StorageService:
     ) -> None:
         """Note the report, if the share is held and there is room."""
         name = _checked_name(storage_index)
-        _check_numbers([share_number])
+        check_numbers([share_number])
         now = self._clock.unix_time()
         async with self._turns.shared(name):
             hidden = self._table.hidden(name)
@@ -213,14 +222,19 @@ class StorageService:
 
     @metered("readv")
     async def read_slot(
-        self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
+        self,
+        storage_index: StorageIndex,
+        share_numbers: frozenset[ShareNumber],
+        ranges: Sequence[Range],
+        *,
+        room: Room | None = None,
     ) -> Mapping[ShareNumber, Sequence[bytes]]:
         """Ranges of mutable shares."""
         name = _checked_name(storage_index)
-        _check_numbers(share_numbers)
-        _check_ranges([ranges], MAX_SLOT_VECTORS)
+        check_numbers(share_numbers)
+        check_ranges([ranges], MAX_SLOT_VECTORS)
         async with self._turns.shared(name):
-            return await self.run(self._slots.read, name, share_numbers, ranges)
+            return await self.run(self._slots.read, name, share_numbers, ranges, room)
 
     @metered("writev")
     async def test_and_write(
@@ -229,13 +243,15 @@ class StorageService:
         secrets: SlotSecrets,
         writes: Mapping[ShareNumber, TestWrite],
         ranges: Sequence[Range] = (),
+        *,
+        room: Room | None = None,
     ) -> SlotAnswer:
         """Test, and if every test holds write, as one step."""
         name = _checked_name(storage_index)
-        _check_vectors(writes)
-        _check_ranges([ranges], MAX_SLOT_VECTORS)
+        check_vectors(writes)
+        check_ranges([ranges], MAX_SLOT_VECTORS)
         self._require_running()
-        call = SlotCall(secrets, dict(sorted(writes.items())), ranges, self._clock.unix_time())
+        call = SlotCall(secrets, dict(sorted(writes.items())), ranges, self._clock.unix_time(), room)
         return await shielded(self._test_and_write(name, call))
 
     async def examine(self, name: str, work: Callable[..., T], *arguments: object) -> T:
@@ -349,47 +365,3 @@ def _checked_name(storage_index: StorageIndex) -> str:
     if len(storage_index) != STORAGE_INDEX_SIZE:
         raise FormatError(f"a storage index has {STORAGE_INDEX_SIZE} octets")
     return index_name(storage_index)
-
-
-def _check_numbers(numbers: Iterable[int]) -> None:
-    if not all(0 <= number < MAX_SHARES for number in numbers):
-        raise FormatError(f"share numbers are 0 to {MAX_SHARES - 1}")
-
-
-def _check_ranges(rows: Iterable[Sequence[Range]], most: int, most_size: int | None = None) -> None:
-    """FormatError if there are more ranges than `most`, or they ask for more than most_size octets together."""
-    count = size = 0
-    for ranges in rows:
-        count += len(ranges)
-        if count > most:
-            raise FormatError(f"more than {most} ranges at once")
-        for offset, length in ranges:
-            if offset < 0 or length < 0:
-                raise FormatError("a negative offset or length")
-            size += length
-    if most_size is not None and size > most_size:
-        raise FormatError(f"a read of {size} octets at once; at most {most_size} are possible")
-
-
-def _check_stores(stores: Sequence[NewShares]) -> None:
-    for new in stores:
-        _check_numbers(new.shares)
-        if not new.shares or len({sum(map(len, pieces)) for pieces in new.shares.values()}) != 1:
-            raise FormatError("whole shares of one file are one or more, and all of one size")
-    if sum(len(new.shares) for new in stores) > STORE_CALL_SHARES:
-        raise FormatError(f"more than {STORE_CALL_SHARES} whole shares at once")
-    if sum(new.size for new in stores) > STORE_CALL_BYTES:
-        raise FormatError(f"more than {STORE_CALL_BYTES} octets of whole shares at once")
-
-
-def _check_vectors(writes: Mapping[ShareNumber, TestWrite]) -> None:
-    _check_numbers(writes)
-    size = 0
-    for vector in writes.values():
-        _check_ranges([[(offset, length) for offset, length, _ in vector.tests]], MAX_SLOT_VECTORS)
-        _check_ranges([[(offset, 0) for offset, _ in vector.writes]], MAX_SLOT_VECTORS)
-        if vector.new_length is not None and vector.new_length < 0:
-            raise FormatError("a negative length")
-        size += sum(len(data) for _, data in vector.writes)
-    if size > MAX_SLOT_WRITE:
-        raise FormatError(f"a write of {size} octets at once; at most {MAX_SLOT_WRITE} are possible")

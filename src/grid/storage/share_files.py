@@ -57,6 +57,11 @@ class ShareFile:
         clips = (self.form.clip(offset, length) for offset, length in ranges)
         return [self.disk.read(self.handle, offset, length) if length else b"" for offset, length in clips]
 
+    def clipped_size(self, ranges: Iterable[Range]) -> int:
+        """Bytes that `read` would return."""
+        clip = self.form.clip
+        return sum([clip(offset, length)[1] for offset, length in ranges])
+
     def leases(self) -> list[Lease | None]:
         """Every lease slot in order, None where one is empty."""
         form, read = self.form, self.disk.read

@@ -14,7 +14,8 @@ from attrs import define, field, frozen
 from grid.codec import base32
 from grid.errors import BadWriteEnablerError, FormatError, UnknownVersionError
 from grid.limits import MAX_SLOT_WRITE
-from grid.ports import LeaseSecrets, Range, ShareNumber, SlotAnswer, SlotSecrets, TestWrite
+from grid.ports import LeaseSecrets, Range, Room, ShareNumber, SlotAnswer, SlotSecrets, TestWrite
+from grid.storage.answer_size import AnswerSize
 from grid.storage.disk import Disk, Handle
 from grid.storage.incoming import make_directories, remove_if_empty
 from grid.storage.leases import RENEWAL_OWNER
@@ -40,12 +41,13 @@ from grid.storage.undo import Change
 
 @frozen
 class SlotCall:
-    """One request to test and write. now: Unix time."""
+    """One request to test and write. now: Unix time. room: for the answer; None: as much as it takes."""
 
     secrets: SlotSecrets
     vectors: Mapping[ShareNumber, TestWrite]
     ranges: Sequence[Range]
     now: float
+    room: Room | None = None
 
 
 @define
@@ -71,17 +73,20 @@ class SlotStore:
         self._names = ShareNames(store.disk, durable=store.durable)
 
     def read(
-        self, name: str, numbers: frozenset[ShareNumber], ranges: Sequence[Range]
+        self, name: str, numbers: frozenset[ShareNumber], ranges: Sequence[Range], room: Room | None = None
     ) -> dict[ShareNumber, list[bytes]]:
-        """The ranges of those shares that are here (none named: of all); FormatError if that is too much at once."""
+        """The ranges of those shares that are here (none named: of all).
+
+        FormatError if that is too much at once, NoRoomError if it is for now.
+        """
         self._store.undo.settle(name, to_read=True)
         found: dict[ShareNumber, list[bytes]] = {}
-        budget = _Budget()
+        budget = _Budget(room)
         for number in share_numbers(self._disk, name):
             if numbers and number not in numbers:
                 continue
             with skipping(name, number), opened(self._disk, name, number) as share:
-                if isinstance(share.form, Slot) and budget.admits(share.form, ranges):
+                if isinstance(share.form, Slot) and budget.admits(share, ranges):
                     found[number] = share.read(ranges)
         budget.require()
         return found
@@ -89,7 +94,7 @@ class SlotStore:
     def test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:
         """The answer, once what it says is on the medium.
 
-        BadWriteEnablerError, UnknownVersionError, DataTooLargeError, NoSpaceError, OSError: nothing is changed, but
+        BadWriteEnablerError, UnknownVersionError, DataTooLargeError, NoSpaceError, NoRoomError, OSError: nothing is changed, but
         that an OSError after the new states are complete may leave some shares changed and others not.
         """
         self._store.undo.settle(name)
@@ -119,7 +124,7 @@ class SlotStore:
         """Each share named that is here, open until the handles are closed, and the answer."""
         shares: dict[ShareNumber, ShareFile] = {}
         data: dict[ShareNumber, list[bytes]] = {}
-        passed, budget = True, _Budget()
+        passed, budget = True, _Budget(call.room)
         numbers = share_numbers(self._disk, name)
         outcome.is_new = not numbers
         for number in numbers:
@@ -135,7 +140,7 @@ class SlotStore:
                 if vector is not None:
                     shares[number] = share
                     passed = passed and _holds(share, vector)
-                if budget.admits(slot, call.ranges):
+                if budget.admits(share, call.ranges):
                     data[number] = share.read(call.ranges)
         budget.require()
         for number, vector in call.vectors.items():
@@ -223,19 +228,22 @@ class SlotStore:
             remove_if_empty(self._disk, share_directory(name))
 
 
-@define
 class _Budget:
     """How much one answer may hold, counted before anything is read."""
 
-    size: int = 0
+    def __init__(self, room: Room | None) -> None:
+        self._answer = AnswerSize(room)
+        self._size = 0
 
-    def admits(self, slot: Slot, ranges: Sequence[Range]) -> bool:
-        self.size += sum(slot.clip(offset, length)[1] for offset, length in ranges)
-        return self.size <= MAX_SLOT_WRITE
+    def admits(self, share: ShareFile, ranges: Sequence[Range]) -> bool:
+        size = share.clipped_size(ranges)
+        self._size += size
+        return self._answer.admits(size, len(ranges)) and self._size <= MAX_SLOT_WRITE
 
     def require(self) -> None:
-        if self.size > MAX_SLOT_WRITE:
-            raise FormatError(f"a read of {self.size} octets at once; at most {MAX_SLOT_WRITE} are possible")
+        if self._size > MAX_SLOT_WRITE:
+            raise FormatError(f"a read of {self._size} octets at once; at most {MAX_SLOT_WRITE} are possible")
+        self._answer.require()
 
 
 def _require_slot(share: ShareFile) -> Slot:

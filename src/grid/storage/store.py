@@ -15,7 +15,8 @@ from twisted.logger import Logger
 
 from grid.errors import ConflictError
 from grid.limits import READ_CALL_BYTES, READ_CALL_RANGES
-from grid.ports import LeaseSecrets, Range, ShareKind, ShareNumber
+from grid.ports import LeaseSecrets, Range, Room, ShareKind, ShareNumber
+from grid.storage.answer_size import AnswerSize
 from grid.storage.containers import LATEST_VERSION, Container
 from grid.storage.disk import Disk, Space
 from grid.storage.incoming import IncomingShare, make_directories, remove_if_empty
@@ -64,7 +65,7 @@ class Allocated:
 
 
 @define
-class AnswerRoom:
+class AnswerLimit:
     """What one answer may still hold: octets, and ranges."""
 
     size: int = field(factory=lambda: READ_CALL_BYTES)
@@ -119,10 +120,17 @@ class ShareStore:
         return self.disk.space(), self.available_space()
 
     def find(
-        self, name: str, hidden: Hidden, ranges: Sequence[Range], room: AnswerRoom | None = None
+        self, name: str, hidden: Hidden, ranges: Sequence[Range], room: Room | None = None
     ) -> dict[ShareNumber, list[bytes]]:
-        """Every immutable share with those ranges, or with none where the answer would grow too long."""
-        room = room or AnswerRoom()
+        """Every immutable share with those ranges, or with none where the answer would grow too long. NoRoomError."""
+        size = AnswerSize(room)
+        found = self._find(name, hidden, ranges, AnswerLimit(), size)
+        size.require()
+        return found
+
+    def _find(
+        self, name: str, hidden: Hidden, ranges: Sequence[Range], limit: AnswerLimit, answer: AnswerSize
+    ) -> dict[ShareNumber, list[bytes]]:
         self.undo.settle(name, to_read=True)
         found: dict[ShareNumber, list[bytes]] = {}
         for number in share_numbers(self.disk, name):
@@ -131,37 +139,42 @@ class ShareStore:
             with skipping(name, number), opened(self.disk, name, number) as share:
                 if not isinstance(share.form, Container):
                     continue
-                size = sum(share.form.clip(offset, length)[1] for offset, length in ranges)
-                found[number] = share.read(ranges) if room.admits(size, len(ranges)) else []
-                if found[number]:
-                    room.take(size, len(ranges))
+                size = share.clipped_size(ranges)
+                found[number] = []
+                if limit.admits(size, len(ranges)):
+                    if answer.admits(size, len(ranges)):
+                        found[number] = share.read(ranges)
+                    limit.take(size, len(ranges))
         return found
 
     def find_each(
-        self, questions: Sequence[tuple[str, Hidden, Sequence[Range]]]
+        self, questions: Sequence[tuple[str, Hidden, Sequence[Range]]], room: Room | None = None
     ) -> list[dict[ShareNumber, list[bytes]] | None]:
         """As `find` for each, the answers together no longer than one may be; None where the disk fails."""
-        room = AnswerRoom()
+        limit, size = AnswerLimit(), AnswerSize(room)
         answers: list[dict[ShareNumber, list[bytes]] | None] = []
         for name, hidden, ranges in questions:
             try:
-                answers.append(self.find(name, hidden, ranges, room))
+                answers.append(self._find(name, hidden, ranges, limit, size))
             except OSError:
                 answers.append(None)
+        size.require()
         return answers
 
     def read(
-        self, name: str, hidden: Hidden, wants: Mapping[ShareNumber, Sequence[Range]]
+        self, name: str, hidden: Hidden, wants: Mapping[ShareNumber, Sequence[Range]], room: Room | None = None
     ) -> dict[ShareNumber, list[bytes]]:
-        """Ranges of immutable shares; those that are not here are left out."""
+        """Ranges of immutable shares; those that are not here are left out. NoRoomError."""
+        answer = AnswerSize(room)
         self.undo.settle(name, to_read=True)
         found: dict[ShareNumber, list[bytes]] = {}
         for number, ranges in wants.items():
             if number in hidden:
                 continue
             with skipping(name, number), opened(self.disk, name, number) as share:
-                if isinstance(share.form, Container):
+                if isinstance(share.form, Container) and answer.admits(share.clipped_size(ranges), len(ranges)):
                     found[number] = share.read(ranges)
+        answer.require()
         return found
 
     def has(self, name: str, hidden: Hidden, kind: ShareKind, number: ShareNumber) -> bool:

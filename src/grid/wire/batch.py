@@ -65,14 +65,19 @@ def parse_ranges(data: bytes) -> list[Range]:
 
 
 def pack_answer(answer: Answer) -> bytes:
-    """The packed answer: the one place where the data is copied."""
+    """The packed answer, joined: the one place where the data is copied."""
+    return b"".join(pack_pieces(answer))
+
+
+def pack_pieces(answer: Answer) -> list[Buffer]:
+    """The packed answer in pieces, the data among them uncopied."""
     head = [_SHARE_COUNT.pack(len(answer))]
     pieces: list[Buffer] = []
     for share_number, data in answer.items():
         head.append(_SHARE_HEAD.pack(share_number, len(data)))
         head.append(struct.pack(f">{len(data)}L", *map(len, data)))
         pieces.extend(data)
-    return b"".join((*head, *pieces))
+    return [b"".join(head), *pieces]
 
 
 def parse_answer(data: Buffer) -> dict[ShareNumber, list[memoryview]]:

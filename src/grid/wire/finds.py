@@ -15,7 +15,7 @@ from functools import partial
 from grid.errors import FormatError, GridError
 from grid.limits import FIND_CALL_FILES, MAX_SHARES, READ_CALL_BYTES, READ_CALL_RANGES
 from grid.ports import Buffer, Find, FindsTogether, ShareNumber, StorageIndex, StorageServer
-from grid.wire.batch import MAX_ANSWER_SIZE, pack_answer, parse_answer
+from grid.wire.batch import MAX_ANSWER_SIZE, pack_pieces, parse_answer
 
 _HEAD = struct.Struct(">16sH")
 _RANGE = struct.Struct(">QL")
@@ -67,13 +67,13 @@ def parse_finds(message: Buffer) -> list[Find]:
     return finds
 
 
-def pack_find_answers(answers: Sequence[Found | None]) -> bytes:
-    """The answer; None where the file could not be looked for."""
-    pieces: list[bytes] = []
+def pack_find_answers(answers: Sequence[Found | None]) -> list[Buffer]:
+    """The answer in pieces, the data among them uncopied; None where the file could not be looked for."""
+    pieces: list[Buffer] = []
     for found in answers:
-        packed = b"" if found is None else pack_answer(found)
-        pieces += (_OUTCOME.pack(found is not None, len(packed)), packed)
-    return b"".join(pieces)
+        packed = [] if found is None else pack_pieces(found)
+        pieces += (_OUTCOME.pack(found is not None, sum(map(len, packed))), *packed)
+    return pieces
 
 
 def parse_find_answers(answer: Buffer, finds: Sequence[Find]) -> list[Found | None]:

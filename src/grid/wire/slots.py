@@ -20,7 +20,7 @@ from typing import Any
 from grid.errors import FormatError
 from grid.limits import MAX_SHARES, MAX_SLOT_HEAD, READ_CALL_BYTES, READ_CALL_RANGES
 from grid.ports import Buffer, LeaseSecrets, Range, ShareNumber, SlotAnswer, SlotSecrets, TestWrite
-from grid.wire.batch import MAX_ANSWER_SIZE, MAX_REQUEST_SIZE, pack_answer, pack_ranges, parse_answer, parse_ranges
+from grid.wire.batch import MAX_ANSWER_SIZE, MAX_REQUEST_SIZE, pack_pieces, pack_ranges, parse_answer, parse_ranges
 
 _COUNT = struct.Struct(">H")
 _HEAD = struct.Struct(">32s32s32sLH")
@@ -105,9 +105,9 @@ def parse_slot_write(head: bytes, data: bytes) -> tuple[SlotSecrets, dict[ShareN
     return secrets, writes, ranges
 
 
-def pack_slot_answer(answer: SlotAnswer) -> bytes:
-    """The answer: the one place where its data are copied."""
-    return _PASSED.pack(answer.passed) + pack_answer(answer.data)
+def pack_slot_answer(answer: SlotAnswer) -> list[Buffer]:
+    """The answer in pieces, the data among them uncopied."""
+    return [_PASSED.pack(answer.passed), *pack_pieces(answer.data)]
 
 
 def parse_slot_answer(answer: bytes) -> SlotAnswer:

@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 from foolscap.api import Referenceable
+from twisted.internet import reactor
 from twisted.internet.endpoints import TCP4ServerEndpoint
 
 from grid.ports import (
@@ -25,10 +26,12 @@ from grid.ports import (
     SlotAnswer,
     SlotSecrets,
     StorageIndex,
+    StorageServer,
     StoreAnswer,
     TestWrite,
 )
 from grid.runtime import ReactorClock
+from grid.wire.answerbudget import AnswerBudget
 from grid.wire.foolscap.client import FoolscapServer
 from grid.wire.foolscap.server import RemoteStorageServer
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub
@@ -48,6 +51,11 @@ VERSION = ServerVersion(
     packed_slots=True,
 )
 IDENTITY = ServerIdentity(server_id=ServerId("test"), permutation_seed=b"", lease_seed=bytes(20))
+
+
+def remote_server(server: StorageServer) -> RemoteStorageServer:
+    """The server as Foolscap's clients see it."""
+    return RemoteStorageServer(server, AnswerBudget(ReactorClock(reactor)))
 
 
 def number(value: int) -> ShareNumber:
@@ -197,7 +205,7 @@ async def connected(server: Any, deadline_s: float = 15.0) -> AsyncIterator[Fool
     """A client of the StorageServer, with Foolscap between them."""
     from twisted.internet import reactor
 
-    async with offering(RemoteStorageServer(server)) as offered:
+    async with offering(remote_server(server)) as offered:
         tub = start_tub()
         client = FoolscapServer(IDENTITY, offered.furl, tub, ReactorClock(reactor), deadline_s)
         try:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from foolscap.api import DeadReferenceError, Referenceable, RemoteException, Violation
 from foolscap.broker import Broker
+from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
-from grid.limits import MAX_SHARES, MAX_UNSENT, MAX_WIRE_MESSAGE, READ_CALL_BYTES, READ_CALL_RANGES
+from grid.limits import ANSWERS_BYTES, MAX_CALLS_EACH, MAX_SHARES, MAX_WIRE_MESSAGE, READ_CALL_BYTES, READ_CALL_RANGES
 from grid.ports import ShareWrite
 from grid.runtime import ReactorClock
 from grid.wire import batch
@@ -28,13 +29,14 @@ from tests.wire.foolscap.loopback import (
     connected,
     number,
     offering,
+    remote_server,
 )
 
 
 @asynccontextmanager
-async def raw_reference(server: ScriptedServer) -> AsyncIterator[Any]:
+async def raw_reference(server: ScriptedServer, remote: RemoteStorageServer | None = None) -> AsyncIterator[Any]:
     """A remote reference to our server on which calls are not checked before they are sent."""
-    async with offering(RemoteStorageServer(server)) as offered:
+    async with offering(remote or remote_server(server)) as offered:
         tub = start_tub()
         tub.brokerClass = Broker
         try:
@@ -154,26 +156,24 @@ async def test_server_when_a_message_is_endless_then_disconnects() -> None:
             await raw_call(reference, "slot_testv_and_readv_and_writev", *endless, [])
 
 
-async def test_server_when_a_client_does_not_read_its_answers_then_stops_working_for_it() -> None:
-    from twisted.internet import reactor
-
+async def test_server_when_a_client_does_not_read_its_answers_then_holds_no_more_than_its_budget() -> None:
     size = 2**20
     server = ScriptedServer(shares={number(1): bytes(size)})
-    async with raw_reference(server) as reference:
+    offered = remote_server(server)
+    async with raw_reference(server, offered) as reference:
         transport = reference.tracker.broker.transport
         wants = batch.pack_wants({number(1): [(0, size)]})
-        count = 3 * MAX_UNSENT // size
+        count = 3 * ANSWERS_BYTES // size
         transport.pauseProducing()
         sent = [reference.callRemote("grid_read_shares", INDEX, wants) for _ in range(count)]
-        clock = ReactorClock(reactor)
-        done = -1
-        while done < MAX_UNSENT // size or done != len(server.calls):
-            done = len(server.calls)
-            await clock.sleep(0.3)
-        assert done < 2 * MAX_UNSENT // size
+        clock, answers = ReactorClock(reactor), offered.answers
+        while not answers.waiting_count:
+            await clock.sleep(0.05)
+        assert ANSWERS_BYTES - size - 1000 < answers.held_size <= ANSWERS_BYTES
+        assert answers.waiting_count <= MAX_CALLS_EACH
         transport.resumeProducing()
         assert {len(await answer) for answer in sent} == {len(batch.pack_answer({number(1): [bytes(size)]}))}
-        assert len(server.calls) == count
+        assert answers.held_size == 0
 
 
 async def test_server_when_a_writer_is_misused_then_refuses() -> None:
@@ -213,7 +213,7 @@ async def test_server_when_an_upload_is_misused_then_refuses() -> None:
 async def test_server_when_the_client_disconnects_then_gives_up_what_is_open(method: str) -> None:
     server = ScriptedServer()
     aborted: Deferred[None] = Deferred()
-    async with offering(RemoteStorageServer(server)) as offered:
+    async with offering(remote_server(server)) as offered:
         tub = start_tub()
         reference = await tub.getReference(offered.furl.to_string())
         arguments = [INDEX, LEASE.renew, LEASE.cancel, {1, 2}, 10, Referenceable()]

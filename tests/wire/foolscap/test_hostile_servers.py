@@ -16,7 +16,6 @@ from grid.limits import READ_CALL_BYTES
 from grid.ports import SlotSecrets, TestWrite
 from grid.runtime import ReactorClock
 from grid.wire.foolscap.client import FoolscapServer
-from grid.wire.foolscap.server import RemoteStorageServer
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.foolscap.values import STORAGE_KEY, pack_version
 from grid.wire.status import ConnectionState
@@ -30,6 +29,7 @@ from tests.wire.foolscap.loopback import (
     connected,
     number,
     offering,
+    remote_server,
 )
 
 
@@ -189,7 +189,7 @@ async def test_client_when_the_connection_is_lost_in_a_call_then_says_so_and_con
         await Deferred()
 
     offered_tubs: list[Offered] = []
-    async with offering(RemoteStorageServer(server)) as offered:
+    async with offering(remote_server(server)) as offered:
         offered_tubs.append(offered)
         tub = start_tub()
         client = FoolscapServer(IDENTITY, offered.furl, tub, real_clock())

@@ -16,11 +16,10 @@ from grid.errors import PeerGoneError, PeerTimeoutError
 from grid.ports import Clock, Timer
 from grid.runtime import ReactorClock
 from grid.wire.foolscap.client import FoolscapServer
-from grid.wire.foolscap.server import RemoteStorageServer
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.locators import Furl, parse_furl
 from grid.wire.status import ConnectionState
-from tests.wire.foolscap.loopback import IDENTITY, INDEX, ScriptedServer, connected, offering
+from tests.wire.foolscap.loopback import IDENTITY, INDEX, ScriptedServer, connected, offering, remote_server
 
 
 class SkippingClock:
@@ -130,7 +129,7 @@ async def test_connection_when_the_peer_is_silent_then_ends_at_the_deadline() ->
 
 
 async def test_connection_when_another_node_answers_then_is_not_made() -> None:
-    async with offering(RemoteStorageServer(ScriptedServer())) as offered:
+    async with offering(remote_server(ScriptedServer())) as offered:
         furl = Furl(tub_id="a" * 32, hints=offered.furl.hints, swissnum=offered.furl.swissnum)
         async with client_of(furl, SkippingClock()) as client:
             with pytest.raises(PeerGoneError):

@@ -28,6 +28,7 @@ from grid.wire.http.pool import Address, Pool
 from grid.wire.http.tls import server_context, spki_hash_of_pem
 from grid.wire.locators import Nurl
 from grid.wire.places import Places
+from grid.wire.server_memory import ServerMemory
 
 SWISSNUM = "swissnumswissnumswissnumswissnum"
 NODE_ID = bytes(range(20))
@@ -99,7 +100,7 @@ async def running(
 ) -> AsyncIterator[Rig]:
     """The service offered on loopback, with a client; all connections are closed at the end."""
     runtime = make_runtime()
-    offer = HttpOffer(service, runtime.clock, extensions=extensions)
+    offer = HttpOffer(service, ServerMemory(runtime.clock), extensions=extensions)
     offer.open_to(SWISSNUM)
     places = Places()
     factory = SharedPortFactory(foolscap or RefusingFactory(), tls_context(), offer.connections, runtime.clock, places)

@@ -16,6 +16,8 @@ from twisted.python.failure import Failure
 
 from grid.errors import PeerGoneError
 from grid.ports import Buffer, Range, ServerVersion, ShareNumber, StorageIndex
+from grid.runtime import ReactorClock
+from grid.wire.answerbudget import AnswerBudget
 from grid.wire.foolscap.client import FoolscapServer
 from grid.wire.foolscap.server import RemoteStorageServer
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub
@@ -28,6 +30,7 @@ from grid.wire.http.pool import Address, Pool
 from grid.wire.http.tls import TlsLayer, client_context, spki_hash_of_pem
 from grid.wire.locators import Nurl, parse_furl
 from grid.wire.places import Places
+from grid.wire.server_memory import ServerMemory
 from tests.contract.storage_server import plain, put
 from tests.wire.http.rig import (
     SWISSNUM,
@@ -99,14 +102,14 @@ def request(target: str, method: str = "GET", *headers: tuple[str, str], plainly
 
 async def test_one_port_when_asked_by_either_protocol_serves_both(tmp_path: Any) -> None:
     runtime, service = make_runtime(), await make_service()
-    offer = HttpOffer(service, runtime.clock)
+    offer = HttpOffer(service, ServerMemory(runtime.clock))
     tub, client_tub = start_tub(certificate()), start_tub()
     pool = Pool(reactor, runtime.clock)
     try:
         endpoint = TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1")
         port = await listen(tub, SharedEndpoint(endpoint, tls_context(), offer.connections, runtime.clock, Places()))
         set_location(tub, (f"tcp:127.0.0.1:{port}",))
-        furl = parse_furl(tub.registerReference(RemoteStorageServer(service)))
+        furl = parse_furl(tub.registerReference(RemoteStorageServer(service, AnswerBudget(ReactorClock(reactor)))))
         nurl = Nurl(spki_hash=spki_hash_of_pem(certificate()), host="127.0.0.1", port=port, swissnum=furl.swissnum)
         http = HttpServer(make_identity(), [nurl], pool, runtime)
         with pytest.raises(Exception, match="401"):

@@ -7,21 +7,33 @@ not read the answers is not listened to, and its requests are not carried out, u
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from typing import Any
 
 from foolscap.banana import b1282int, int2b128
 from foolscap.broker import Broker, PBRootUnslicer
 from foolscap.eventual import eventually
 from foolscap.tokens import STRING, BananaError
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IPushProducer
+from twisted.logger import Logger
 from zope.interface import implementer
 
-from grid.limits import MAX_UNSENT, MAX_WIRE_MESSAGE
+from grid.limits import MAX_CALLS_EACH, MAX_MESSAGE_OBJECTS, MAX_UNSENT, MAX_WIRE_MESSAGE, MESSAGE_OBJECT_BYTES
+from grid.wire.acknowledged import acknowledged_size
+from grid.wire.answerbudget import Reservation
+from grid.wire.foolscap.callload import CallLoad
+from grid.wire.foolscap.outgoing import HeldAnswer, serving
 from grid.wire.foolscap.receive_buffer import ReceiveBuffer
 from grid.wire.places import Place, Standing
 from grid.wire.wakemark import set_wake_mark
 
+log = Logger()
+
 _PREFIX_SIZE = 65
+_FEED_SIZE = 2**14
+"""Bytes that are parsed before it is looked at how many calls were in them."""
 _LONG_STRING = 4096
 _RECORD_ROOM = 2**15
 """More octets than one TLS record has."""
@@ -31,8 +43,10 @@ _WAKE_SIZE = 2**19
 
 class _RootUnslicer(PBRootUnslicer):
     def receiveChild(self, token: Any, ready_deferred: Any) -> None:
-        self.broker.message_ended()
-        super().receiveChild(token, ready_deferred)
+        try:
+            super().receiveChild(token, ready_deferred)
+        finally:
+            self.broker.message_ended()
 
     def reportViolation(self, failure: Any) -> Any:
         self.broker.message_ended()
@@ -68,8 +82,13 @@ class BoundedBroker(Broker):
         super().initReceive()
         self.buffer = ReceiveBuffer()
         self._message_size = 0
+        self._message_objects = 0
+        self._received_size = 0
         self._awaited_size = 0
         self._wake_mark = 1
+        self._unfed: deque[bytes] = deque()
+        self._is_feeding = False
+        self._load = CallLoad(None, self._listen, self.give_up)
 
     def initSend(self) -> None:
         """Start with nothing to send."""
@@ -77,9 +96,13 @@ class BoundedBroker(Broker):
         self._unsent_size = 0
         self._is_clogged = False
         self._is_full = False
+        self._held: deque[tuple[float, Reservation]] = deque()
+        self._drains: list[tuple[Deferred[None], Reservation]] = []
+        self.layer: Any = None
 
     def connectionMade(self) -> None:
         """Begin; the transport says when it has more than it can send, and when it has sent all."""
+        self._load = CallLoad(getattr(self.tub, "server_memory", None), self._listen, self.give_up)
         self.transport.registerProducer(self, True)
         super().connectionMade()
 
@@ -91,10 +114,71 @@ class BoundedBroker(Broker):
         """The transport has sent everything."""
         self._is_clogged = False
         self._unsent_size = 0
+        self._release_sent()
+        drains, self._drains = self._drains, []
+        for drain, _ in drains:
+            eventually(drain.callback, None)
         if self._is_full:
             self._is_full = False
-            self.transport.resumeProducing()
+            self._resume()
             eventually(self.doNextCall)
+
+    def sent_up_to(self, position: int) -> None:
+        """The transport has sent that many bytes, counted from the beginning."""
+        self._release_sent(position)
+
+    def _release_sent(self, position: float = math.inf) -> None:
+        """Release what is held of answers that end there, or before."""
+        if not self.rootSlicer.sendQueue:
+            while self._held and self._held[0][0] <= position:
+                self._held.popleft()[1].release()
+
+    async def sent(self, room: Reservation) -> None:
+        """Return when what was written, held by the reservation, is sent; never if the connection is lost."""
+        drain: Deferred[None] = Deferred()
+        if self.disconnected:
+            room.release()
+        elif self._is_clogged:
+            room.sending()
+            self._drains.append((drain, room))
+        else:
+            return
+        await drain
+
+    def settle(self) -> None:
+        """Release what was held because of an answer that took its time."""
+        if not self._is_clogged:
+            self._release_sent()
+
+    def abandon(self, why: Any) -> Deferred[None]:
+        """The answer that is being sent cannot be completed: the peer must see that. It never fires."""
+        log.warn("an answer was cut short: {reason}", reason=why.getErrorMessage())
+        self.give_up()
+        return Deferred()
+
+    def _hold(self, room: Reservation) -> None:
+        """Release the reservation when what was written so far is sent."""
+        if self.disconnected or not (self._is_clogged or self.rootSlicer.sendQueue):
+            room.release()
+            return
+        room.sending()
+        self._held.append((math.inf if self.layer is None else self.layer.written_size, room))
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the connection is lost."""
+        return bool(self.disconnected)
+
+    @property
+    def received_size(self) -> int:
+        """Bytes that the peer has received, or at least the socket has taken."""
+        size = acknowledged_size(self.transport)
+        return size if size is not None else 0 if self.layer is None else int(self.layer.fed_size)
+
+    def give_up(self) -> None:
+        """Close now: the peer takes, or sends, too slowly."""
+        if self.transport is not None:
+            self.transport.abortConnection()
 
     def stopProducing(self) -> None:
         """The transport is gone; connectionLost says so as well."""
@@ -114,9 +198,52 @@ class BoundedBroker(Broker):
                 self._is_full = True
                 self.transport.pauseProducing()
 
+    def _listen(self, is_listening: bool) -> None:
+        if is_listening:
+            self._resume()
+        else:
+            self.transport.pauseProducing()
+
+    def _resume(self) -> None:
+        """Take what is here already, and then more from the socket, unless something speaks against it."""
+        if not self._is_full and self._load.is_listening and not self.disconnected:
+            self.transport.resumeProducing()
+            if self._unfed:
+                eventually(self.dataReceived, b"")
+
+    def scheduleCall(self, delivery: Any, ready_deferred: Any) -> None:
+        """A call has come."""
+        self._load.call_came(delivery)
+        super().scheduleCall(delivery, ready_deferred)
+
+    def _callFinished(self, res: Any, delivery: Any) -> None:
+        """Send the answer; what it holds is held until it is sent."""
+        held = isinstance(res, HeldAnswer)
+        if self.disconnected:
+            if held:
+                res.room.release()
+            self._ended(delivery)
+            return
+        try:
+            super()._callFinished(res.value if held else res, delivery)
+        finally:
+            if held:
+                self._hold(res.room)
+            self._ended(delivery)
+
+    def _ended(self, delivery: Any) -> None:
+        self._load.call_ended(delivery)
+        if self.inboundDeliveryQueue:
+            eventually(self.doNextCall)
+
+    def callFailed(self, f: Any, reqID: int, delivery: Any = None) -> None:  # noqa: N803 - the name is Foolscap's
+        """Send the error."""
+        self._ended(delivery)
+        super().callFailed(f, reqID, delivery)
+
     def doNextCall(self) -> None:
-        """Carry out the next request, unless too much waits to be sent."""
-        if not self._is_full:
+        """Carry out the next request, unless too much waits to be sent, or too many are being carried out."""
+        if not self._is_full and self._load.call_count - len(self.inboundDeliveryQueue) < MAX_CALLS_EACH:
             super().doNextCall()
 
     def _doCall(self, delivery: Any) -> Any:
@@ -125,13 +252,25 @@ class BoundedBroker(Broker):
         What has parsed them refers to itself, and would keep a write's megabytes until garbage is collected; so would what
         it notes of containers, to which the rest of the message might have referred.
         """
+        serving.append(self)
         try:
             return super()._doCall(delivery)
         finally:
+            serving.pop()
             parsed = delivery.allargs
             parsed.args, parsed.kwargs = [], {}
             for scope in (parsed, parsed.parent):
                 scope.references.clear()
+
+    def finish(self, why: Any) -> None:
+        """The connection is lost: nothing that was to be sent is held any longer."""
+        super().finish(why)
+        self._load.close()
+        self._unfed.clear()
+        for _, room in (*self._held, *self._drains):
+            room.release()
+        self._held.clear()
+        self._drains.clear()
 
     def _let_go(self) -> None:
         # A transport with a producer would wait for it before it closes.
@@ -160,17 +299,45 @@ class BoundedBroker(Broker):
 
     def message_ended(self) -> None:
         """A whole message has been received, or refused."""
-        self._message_size = 0
+        self._message_size = self._message_objects = 0
+        self._load.message_ended()
         if self._place is not None and self._place.standing is not Standing.STRANGER:
             self._place.stand(self._place.standing)
+
+    def handleOpen(self, openCount: int, objectCount: int, indexToken: Any) -> None:  # noqa: N803 - Foolscap's names
+        """A container begins; BananaError if its message has too many."""
+        self._message_objects += 1
+        if self._message_objects > MAX_MESSAGE_OBJECTS:
+            raise BananaError("a message of more parts than any that is accepted here")
+        super().handleOpen(openCount, objectCount, indexToken)
 
     def handleData(self, chunk: bytes) -> None:
         """Take what has come; BananaError (the end of the connection) if the message outgrows its bound.
 
         Once the connection is given up nobody waits for the rest of an answer, and what comes still is ignored.
         """
-        if self.disconnected:
+        if not self.disconnected:
+            self._received_size += len(chunk)
+            self._unfed.append(chunk)
+            self._feed()
+
+    def _feed(self) -> None:
+        """Parse what is here, but not many more calls than may be under way at once."""
+        if self._is_feeding:
             return
+        self._is_feeding = True
+        try:
+            while self._unfed and self._load.is_listening and not self.disconnected:
+                chunk = self._unfed.popleft()
+                room = max(_FEED_SIZE, self._awaited_size - len(self.buffer))
+                if len(chunk) > room:
+                    self._unfed.appendleft(chunk[room:])
+                    chunk = chunk[:room]
+                self._parse(chunk)
+        finally:
+            self._is_feeding = False
+
+    def _parse(self, chunk: bytes) -> None:
         self._message_size += len(chunk)
         if self._message_size > MAX_WIRE_MESSAGE:
             raise BananaError("a message longer than any that is accepted here")
@@ -179,7 +346,11 @@ class BoundedBroker(Broker):
         else:
             super().handleData(chunk)
             self._awaited_size = self._size_of_string_at_head()
-        self._wait_for(self._awaited_size - len(self.buffer))
+        missing = max(0, self._awaited_size - len(self.buffer))
+        self._wait_for(missing - sum(map(len, self._unfed)))
+        self._load.message_holds(
+            self._message_size + missing + MESSAGE_OBJECT_BYTES * self._message_objects, self._received_size
+        )
 
     def _wait_for(self, missing: int) -> None:
         """Be woken when much of a long string has come, rather than for each of its packets.

@@ -20,6 +20,7 @@ from foolscap.crypto import FoolscapContextFactory
 from foolscap.negotiate import Negotiation
 from OpenSSL import SSL
 from OpenSSL._util import ffi, lib
+from twisted.internet.protocol import connectionDone
 from twisted.protocols.policies import ProtocolWrapper
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
@@ -60,17 +61,33 @@ class BulkTransport(BufferingTLSTransport):
     transport: Any
     _appSendBuffer: Any  # noqa: N815 - the name is Twisted's; here it is a deque
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the socket was given all that was written."""
+        return not self._appSendBuffer
+
     def hold_what_waits(self) -> None:
         """Begin to send what is large stroke by stroke."""
         self._appSendBuffer = deque()
         self._unsent_size = 0
         self._has_paused = False
+        self._is_gone = False
+        self.written_size = 0
+        self.fed_size = 0
         self.transport.registerProducer(_Feeder(self), False)
 
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Let go of what waits: what refers to this refers to itself, and would keep it until garbage is collected."""
+        self._is_gone = True
+        self._appSendBuffer.clear()
+        super().connectionLost(reason)
+        self._appSendBuffer.clear()
+
     def _write(self, data: bytes) -> None:
-        if self._lostTLSConnection:
+        if self._lostTLSConnection or self._is_gone:
             return
         if data:
+            self.written_size += len(data)
             self._appSendBuffer.append(memoryview(data))
         self._feed()
 
@@ -87,6 +104,7 @@ class BulkTransport(BufferingTLSTransport):
             except SSL.Error:
                 self._tlsShutdownFinished(Failure())
                 return
+            self.fed_size += sent
             if sent < len(view):
                 waiting.appendleft(view[sent:])
             self._flushSendBIO()
@@ -97,6 +115,8 @@ class BulkTransport(BufferingTLSTransport):
     def socket_is_empty(self) -> None:
         """Go on: everything that the socket was given is sent."""
         self._unsent_size = 0
+        if (told := getattr(self._producer, "sent_up_to", None)) is not None:
+            told(self.fed_size)
         if self._appSendBuffer:
             self._feed()
             if not self._appSendBuffer:
@@ -126,6 +146,8 @@ class BulkTransport(BufferingTLSTransport):
             producer.stopProducing()
         else:
             self._producer = producer
+            if hasattr(producer, "layer"):
+                producer.layer = self
 
     def unregisterProducer(self) -> None:
         """Nobody else will send; close, if that was asked for and nothing waits."""

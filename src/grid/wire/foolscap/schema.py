@@ -11,7 +11,7 @@ from typing import Any
 
 from foolscap.api import RemoteInterface
 from foolscap.constraint import Any as Anything
-from foolscap.constraint import ByteStringConstraint, IntegerConstraint
+from foolscap.constraint import IntegerConstraint
 from foolscap.referenceable import Referenceable
 from foolscap.remoteinterface import RemoteMethodSchema
 from foolscap.schema import ChoiceOf, DictOf, ListOf, SetOf, TupleOf
@@ -27,13 +27,14 @@ from grid.limits import (
 )
 from grid.wire.batch import MAX_ANSWER_SIZE, MAX_REQUEST_SIZE
 from grid.wire.finds import MAX_FIND_ANSWER, MAX_FIND_MESSAGE
+from grid.wire.foolscap.outgoing import OctetsConstraint
 from grid.wire.slots import MAX_SLOT_ANSWER, MAX_SLOT_WANTS
 from grid.wire.stores import MAX_STORE_ANSWER, MAX_STORE_MESSAGE
 
 
 def octets(maximum: int | None, minimum: int = 0) -> Any:
     """The constraint for a byte string of so many octets."""
-    return ByteStringConstraint(maxLength=maximum, minLength=minimum)
+    return OctetsConstraint(maxLength=maximum, minLength=minimum)
 
 
 STORAGE_INDEX = octets(16, 16)

@@ -15,24 +15,24 @@ from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 from grid.errors import DataTooLargeError, FormatError
-from grid.limits import MAX_FILE_SIZE, MAX_SEGMENT_SIZE, READ_CALL_BYTES
+from grid.limits import MAX_FILE_SIZE
 from grid.ports import (
-    Buffer,
     LeaseSecrets,
     Range,
     ShareKind,
-    ShareNumber,
     SlotSecrets,
     StorageIndex,
     StorageServer,
 )
 from grid.wire import batch
-from grid.wire.finds import finder_of, pack_find_answers, parse_finds
+from grid.wire.answerbudget import AnswerBudget, Reservation
+from grid.wire.finds import pack_find_answers, parse_finds
+from grid.wire.foolscap.outgoing import JoinedBytes, held_answer, outgoing_bytes
+from grid.wire.foolscap.reading import RemoteReader, streamed_slot
 from grid.wire.foolscap.remote_errors import answer
-from grid.wire.foolscap.schema import RIBucketReader, RIStorageServer
+from grid.wire.foolscap.schema import RIStorageServer
 from grid.wire.foolscap.uploads import RemoteUpload, UploadSession, share_writers
 from grid.wire.foolscap.values import (
-    as_bytes,
     check_ranges,
     natural,
     pack_shares,
@@ -41,6 +41,7 @@ from grid.wire.foolscap.values import (
     share_number,
     within_limits,
 )
+from grid.wire.measured import MeasuredReads
 from grid.wire.slots import fits_answer, is_read_bounded, pack_slot_answer, parse_slot_wants, parse_slot_write
 from grid.wire.stores import pack_store_answers, parse_stores
 
@@ -49,9 +50,11 @@ from grid.wire.stores import pack_store_answers, parse_stores
 class RemoteStorageServer(Referenceable):
     """A StorageServer as the remote object that a storage FURL names."""
 
-    def __init__(self, server: StorageServer) -> None:
+    def __init__(self, server: StorageServer, answers: AnswerBudget) -> None:
+        """answers: what they may hold until they are sent."""
         self._server = server
-        self._find = finder_of(server)
+        self.answers = answers
+        self._reads = MeasuredReads(server)
 
     def remote_get_version(self) -> Deferred[dict[bytes, object]]:
         """The version dictionary, with the extensions offered."""
@@ -118,19 +121,25 @@ class RemoteStorageServer(Referenceable):
 
     async def _get_buckets(self, storage_index: StorageIndex) -> dict[int, Referenceable]:
         found = await self._server.find_shares(storage_index)
-        return {number: RemoteReader(self._server, storage_index, number) for number in found}
+        return {number: RemoteReader(self._server, self.answers, storage_index, number) for number in found}
 
     def remote_slot_readv(
         self, storage_index: bytes, shares: list[int], readv: list[Range]
     ) -> Deferred[dict[int, list[bytes]]]:
         """Ranges of mutable shares; no shares named: all."""
-        return answer(self._slot_readv(StorageIndex(storage_index), shares, readv))
+        return held_answer(
+            self.answers, lambda room: self._slot_readv(room, StorageIndex(storage_index), shares, readv)
+        )
 
     async def _slot_readv(
-        self, storage_index: StorageIndex, shares: list[int], readv: list[Range]
-    ) -> dict[int, list[bytes]]:
+        self, room: Reservation, storage_index: StorageIndex, shares: list[int], readv: list[Range]
+    ) -> dict[int, list[Any]]:
         numbers = frozenset(share_number(number) for number in shares)
-        return pack_shares(await self._server.read_slot(storage_index, numbers, check_ranges(readv)))
+        ranges = check_ranges(readv)
+        try:
+            return pack_shares(await self._reads.read_slot(room, storage_index, numbers, ranges))
+        except DataTooLargeError:
+            return await streamed_slot(self._server, self.answers, room.outgoing, storage_index, numbers, ranges)
 
     def remote_slot_testv_and_readv_and_writev(
         self,
@@ -142,17 +151,21 @@ class RemoteStorageServer(Referenceable):
         """Test, and write if every test holds."""
         write_enabler, renew, cancel = secrets
         slot_secrets = SlotSecrets(write_enabler=write_enabler, lease=LeaseSecrets(renew=renew, cancel=cancel))
-        return answer(self._test_and_write(StorageIndex(storage_index), slot_secrets, tw_vectors, r_vector))
+        return held_answer(
+            self.answers,
+            lambda room: self._test_and_write(room, StorageIndex(storage_index), slot_secrets, tw_vectors, r_vector),
+        )
 
     async def _test_and_write(
         self,
+        room: Reservation,
         storage_index: StorageIndex,
         secrets: SlotSecrets,
         tw_vectors: dict[int, tuple[Any, Any, Any]],
         r_vector: list[Range],
     ) -> tuple[bool, dict[int, list[bytes]]]:
         writes = {share_number(number): parse_test_write(*vector) for number, vector in tw_vectors.items()}
-        result = await self._server.test_and_write(storage_index, secrets, writes, check_ranges(r_vector))
+        result = await self._reads.test_and_write(room, storage_index, secrets, writes, check_ranges(r_vector))
         return bool(result.passed), pack_shares(result.data)
 
     def remote_advise_corrupt_share(
@@ -168,48 +181,52 @@ class RemoteStorageServer(Referenceable):
         text = reason.decode("utf-8", "backslashreplace")
         await self._server.advise_corrupt(kinds[share_type], storage_index, share_number(shnum), text)
 
-    def remote_grid_find_shares(self, storage_index: bytes, ranges: bytes) -> Deferred[bytes]:
+    def remote_grid_find_shares(self, storage_index: bytes, ranges: bytes) -> Deferred[Any]:
         """All shares held with those ranges of each, packed. [grid.wire.batch]"""
-        return answer(self._find_shares(StorageIndex(storage_index), ranges))
+        return held_answer(self.answers, lambda room: self._find_shares(room, StorageIndex(storage_index), ranges))
 
-    async def _find_shares(self, storage_index: StorageIndex, ranges: bytes) -> bytes:
-        found = await self._server.find_shares(storage_index, batch.parse_ranges(ranges))
-        return batch.pack_answer(within_limits(found))
+    async def _find_shares(self, room: Reservation, storage_index: StorageIndex, ranges: bytes) -> bytes | JoinedBytes:
+        found = await self._reads.find_shares(room, storage_index, batch.parse_ranges(ranges))
+        return outgoing_bytes(batch.pack_pieces(within_limits(found)))
 
-    def remote_grid_find_each(self, finds: bytes) -> Deferred[bytes]:
+    def remote_grid_find_each(self, finds: bytes) -> Deferred[Any]:
         """As grid_find_shares for several files, packed. [grid.wire.finds]"""
-        return answer(self._find_each(finds))
+        return held_answer(self.answers, lambda room: self._find_each(room, finds))
 
-    async def _find_each(self, finds: bytes) -> bytes:
-        return pack_find_answers(await self._find(parse_finds(finds)))
+    async def _find_each(self, room: Reservation, finds: bytes) -> bytes | JoinedBytes:
+        return outgoing_bytes(pack_find_answers(await self._reads.find_each(room, parse_finds(finds))))
 
-    def remote_grid_read_shares(self, storage_index: bytes, wants: bytes) -> Deferred[bytes]:
+    def remote_grid_read_shares(self, storage_index: bytes, wants: bytes) -> Deferred[Any]:
         """Ranges of several shares, packed. [grid.wire.batch]"""
-        return answer(self._read_shares(StorageIndex(storage_index), wants))
+        return held_answer(self.answers, lambda room: self._read_shares(room, StorageIndex(storage_index), wants))
 
-    async def _read_shares(self, storage_index: StorageIndex, wants: bytes) -> bytes:
-        found = await self._server.read_shares(storage_index, batch.parse_wants(wants))
-        return batch.pack_answer(found)
+    async def _read_shares(self, room: Reservation, storage_index: StorageIndex, wants: bytes) -> bytes | JoinedBytes:
+        found = await self._reads.read_shares(room, storage_index, batch.parse_wants(wants))
+        return outgoing_bytes(batch.pack_pieces(found))
 
-    def remote_grid_read_slot(self, storage_index: bytes, wants: bytes) -> Deferred[bytes]:
+    def remote_grid_read_slot(self, storage_index: bytes, wants: bytes) -> Deferred[Any]:
         """As slot_readv, packed. [grid.wire.slots]"""
-        return answer(self._read_slot(StorageIndex(storage_index), wants))
+        return held_answer(self.answers, lambda room: self._read_slot(room, StorageIndex(storage_index), wants))
 
-    async def _read_slot(self, storage_index: StorageIndex, wants: bytes) -> bytes:
+    async def _read_slot(self, room: Reservation, storage_index: StorageIndex, wants: bytes) -> bytes | JoinedBytes:
         numbers, ranges = parse_slot_wants(wants)
         if is_read_bounded(numbers, ranges):
-            found = await self._server.read_slot(storage_index, numbers, ranges)
+            found = await self._reads.read_slot(room, storage_index, numbers, ranges)
             if fits_answer(found):
-                return batch.pack_answer(found)
+                return outgoing_bytes(batch.pack_pieces(found))
         raise DataTooLargeError("more octets or ranges than one answer may have")
 
-    def remote_grid_write_slot(self, storage_index: bytes, head: bytes, data: bytes) -> Deferred[bytes]:
+    def remote_grid_write_slot(self, storage_index: bytes, head: bytes, data: bytes) -> Deferred[Any]:
         """As slot_testv_and_readv_and_writev, packed. [grid.wire.slots]"""
-        return answer(self._write_slot(StorageIndex(storage_index), head, data))
+        return held_answer(self.answers, lambda room: self._write_slot(room, StorageIndex(storage_index), head, data))
 
-    async def _write_slot(self, storage_index: StorageIndex, head: bytes, data: bytes) -> bytes:
+    async def _write_slot(
+        self, room: Reservation, storage_index: StorageIndex, head: bytes, data: bytes
+    ) -> bytes | JoinedBytes:
         secrets, writes, ranges = parse_slot_write(head, data)
-        return pack_slot_answer(await self._server.test_and_write(storage_index, secrets, writes, ranges))
+        return outgoing_bytes(
+            pack_slot_answer(await self._reads.test_and_write(room, storage_index, secrets, writes, ranges))
+        )
 
     def remote_grid_store_shares(self, stores: bytes) -> Deferred[bytes]:
         """Whole shares of several files, packed. [grid.wire.stores]"""
@@ -217,42 +234,3 @@ class RemoteStorageServer(Referenceable):
 
     async def _store_shares(self, stores: bytes) -> bytes:
         return pack_store_answers(await self._server.store_shares(parse_stores(stores)))
-
-
-@implementer(RIBucketReader)  # type: ignore[misc]
-class RemoteReader(Referenceable):
-    """One finished immutable share."""
-
-    def __init__(self, server: StorageServer, storage_index: StorageIndex, number: ShareNumber) -> None:
-        self._server = server
-        self._storage_index = storage_index
-        self._number = number
-
-    def remote_read(self, offset: int, length: int) -> Deferred[bytes]:
-        """That range, cut short at the end of the share."""
-        return answer(self._read(offset, length))
-
-    async def _read(self, offset: int, length: int) -> bytes:
-        position, remaining = natural(offset), natural(length)
-        pieces: list[Buffer] = []
-        size = 0
-        while remaining:
-            asked = min(remaining, READ_CALL_BYTES)
-            found = await self._server.read_shares(self._storage_index, {self._number: [(position, asked)]})
-            if self._number not in found:
-                raise FormatError("this share is not here any more")
-            (piece,) = found[self._number]
-            pieces.append(piece)
-            size += len(piece)
-            if len(piece) < asked:
-                break
-            if size > MAX_SEGMENT_SIZE:
-                raise FormatError(f"a read of more than {MAX_SEGMENT_SIZE} octets at once")
-            position += asked
-            remaining -= asked
-        return as_bytes(pieces)
-
-    def remote_advise_corrupt_share(self, reason: bytes) -> Deferred[None]:
-        """A client's word that this share is bad."""
-        text = reason.decode("utf-8", "backslashreplace")
-        return answer(self._server.advise_corrupt("immutable", self._storage_index, self._number, text))

@@ -30,6 +30,7 @@ from grid.limits import CONNECT_DEADLINE_S, MAX_FURL_LENGTH
 from grid.wire.foolscap.broker import BoundedBroker
 from grid.wire.foolscap.negotiation import PlacedNegotiation
 from grid.wire.locators import Furl, parse_furl
+from grid.wire.server_memory import ServerMemory
 
 COMMON_NAME = "newpb_thingy"
 MAX_CERTIFICATE_FILE = 64 * 1024
@@ -95,6 +96,11 @@ def start_tub(
         tub.setOption("disconnectTimeout", disconnect_s)
     tub.startService()
     return tub
+
+
+def share_memory(tub: Any, memory: ServerMemory) -> None:
+    """Have the calls on what this Tub offers share that memory, from now on."""
+    tub.server_memory = memory
 
 
 async def stop_tub(tub: Any) -> None:

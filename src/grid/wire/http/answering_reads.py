@@ -7,13 +7,16 @@ range that ends beyond its share costs a few probes more, since its length must 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 from grid.errors import GridError, PeerError
-from grid.limits import MAX_FILE_SIZE, MAX_HTTP_ADVISORY_BODY
+from grid.limits import MAX_FILE_SIZE, MAX_HTTP_ADVISORY_BODY, PARSED_WEIGHT
 from grid.ports import Buffer, Range, ShareKind, ShareNumber, StorageIndex, StorageServer
+from grid.wire.answerbudget import Reservation
 from grid.wire.batch import parse_ranges, parse_wants
-from grid.wire.finds import MAX_FIND_MESSAGE, finder_of, pack_find_answers, parse_finds
+from grid.wire.clipping import clipped_length
+from grid.wire.finds import MAX_FIND_MESSAGE, pack_find_answers, parse_finds
 from grid.wire.http.answers import (
     EXTENSIONS_HEADER,
     EXTENSIONS_VALUE,
@@ -23,7 +26,6 @@ from grid.wire.http.answers import (
     pack_version,
 )
 from grid.wire.http.bodies import parse_reason
-from grid.wire.http.budget import SMALLEST_PIECE
 from grid.wire.http.frames import (
     END_FRAME,
     FRAME,
@@ -32,16 +34,16 @@ from grid.wire.http.frames import (
     pack_answer,
 )
 from grid.wire.http.partition import Part, partition
+from grid.wire.http.piece_size import SMALLEST_PIECE
 from grid.wire.http.ranges import pack_content_range, parse_range
 from grid.wire.http.refusals import RefusedError
 from grid.wire.http.routes import Endpoint
 from grid.wire.http.service import CBOR_HEADERS, OCTETS_HEADERS, Answerer, Bounds, Request
+from grid.wire.measured import MeasuredReads
 from grid.wire.slots import MAX_SLOT_WANTS, parse_slot_wants
 
 Read = Callable[[Sequence[Range]], Awaitable[Sequence[Buffer]]]
 """Those ranges of one share; RefusedError (404) if it is not there."""
-
-PROBES = 64
 
 
 class ReadAnswers:
@@ -50,7 +52,7 @@ class ReadAnswers:
     def __init__(self, server: StorageServer, bounds: Bounds, *, extensions: bool) -> None:
         """Whether the version says that there are batched endpoints: extensions."""
         self._server = server
-        self._find = finder_of(server)
+        self._reads = MeasuredReads(server)
         self._bounds = bounds
         offers = (EXTENSIONS_VALUE, STORE_EXTENSION, FIND_EXTENSION) if extensions else ()
         offered = tuple((EXTENSIONS_HEADER, offer) for offer in offers)
@@ -89,24 +91,26 @@ class ReadAnswers:
 
     async def _read_immutable(self, request: Request) -> None:
         index, number = request.route.storage_index, request.route.share_number
+        with request.exchange.reserve(self._bounds.answers) as room:
 
-        async def read(ranges: Sequence[Range]) -> Sequence[Buffer]:
-            return _share(await self._server.read_shares(index, {number: ranges}), number)
+            async def read(ranges: Sequence[Range]) -> Sequence[Buffer]:
+                return _share(await self._reads.read_shares(room, index, {number: ranges}), number)
 
-        await self._send_share(request, read)
+            await self._send_share(request, read, room)
 
     async def _read_mutable(self, request: Request) -> None:
         index, number = request.route.storage_index, request.route.share_number
+        with request.exchange.reserve(self._bounds.answers) as room:
 
-        async def read(ranges: Sequence[Range]) -> Sequence[Buffer]:
-            return _share(await self._server.read_slot(index, frozenset((number,)), ranges), number)
+            async def read(ranges: Sequence[Range]) -> Sequence[Buffer]:
+                return _share(await self._reads.read_slot(room, index, frozenset((number,)), ranges), number)
 
-        await self._send_share(request, read)
+            await self._send_share(request, read, room)
 
-    async def _send_share(self, request: Request, read: Read) -> None:
+    async def _send_share(self, request: Request, read: Read, room: Reservation) -> None:
         values = request.headers.get(b"range")
         if values is None:
-            await self._send_whole(request, read)
+            await self._send_whole(request, read, room)
         elif len(values) != 1:
             raise RefusedError(416)
         else:
@@ -114,9 +118,10 @@ class ReadAnswers:
                 offset, length = parse_range(values[0])
             except GridError:
                 raise RefusedError(416) from None
-            await self._send_range(request, read, offset, length)
+            await self._send_range(request, read, room, offset, length)
+        await request.exchange.sent(room)
 
-    async def _send_whole(self, request: Request, read: Read) -> None:
+    async def _send_whole(self, request: Request, read: Read, room: Reservation) -> None:
         exchange = request.exchange
         asked = self._bounds.pieces.piece_size
         (piece,) = await read([(0, asked)])
@@ -127,35 +132,46 @@ class ReadAnswers:
         offset = 0
         while piece:
             offset += len(piece)
-            await exchange.write([piece])
+            exchange.write([piece])
+            del piece  # Or it would be held beside the next one.
+            await self._make_room(request, room)
             asked = self._bounds.pieces.piece_size
             (piece,) = await read([(offset, asked)])
         exchange.finish()
 
-    async def _send_range(self, request: Request, read: Read, offset: int, length: int) -> None:
+    @staticmethod
+    async def _make_room(request: Request, room: Reservation) -> None:
+        """Return when what was written is sent, and nothing is held for it."""
+        await request.exchange.sent(room)
+        room.empty()
+
+    async def _send_range(self, request: Request, read: Read, room: Reservation, offset: int, length: int) -> None:
         exchange = request.exchange
         length = max(0, min(length, MAX_FILE_SIZE - offset))
         asked = min(length, self._bounds.pieces.piece_size)
         if length > asked:
-            length = await _clipped(read, offset, length)
+            length = await clipped_length(read, offset, length)
             asked = min(length, asked)
+            room.empty()
         (piece,) = await read([(offset, asked)]) if length else await read([(0, 0)])
         if length > asked == len(piece):
             exchange.start(206, _range_headers(offset, length), length, [piece])
-            await self._send_rest(request, read, offset + asked, length - asked)
+            del piece
+            await self._send_rest(request, read, room, offset + asked, length - asked)
         elif piece:
             exchange.send(206, _range_headers(offset, len(piece)), [piece])
         else:
             exchange.send(204)
 
-    async def _send_rest(self, request: Request, read: Read, offset: int, length: int) -> None:
-        await request.exchange.write(())
+    async def _send_rest(self, request: Request, read: Read, room: Reservation, offset: int, length: int) -> None:
         while length:
+            await self._make_room(request, room)
             asked = min(length, self._bounds.pieces.piece_size)
             (piece,) = await read([(offset, asked)])
             if len(piece) < asked:
                 raise PeerError("a share became shorter while it was read")
-            await request.exchange.write([piece])
+            request.exchange.write([piece])
+            del piece
             offset += asked
             length -= asked
 
@@ -168,8 +184,8 @@ class ReadAnswers:
     async def _advise(self, request: Request, kind: ShareKind) -> None:
         request.require_cbor_sent()
         index, number = request.route.storage_index, request.route.share_number
-        body, _ = await self._bounds.read_body(request.exchange, MAX_HTTP_ADVISORY_BODY)
-        reason = parse_reason(body)
+        async with self._bounds.body(request.exchange, MAX_HTTP_ADVISORY_BODY) as body:
+            reason = parse_reason(body)
         if kind == "immutable":
             found = await self._server.find_shares(index)
         else:
@@ -180,29 +196,40 @@ class ReadAnswers:
         request.exchange.send(200)
 
     async def _batched_find(self, request: Request) -> None:
-        body, _ = await self._bounds.read_body(request.exchange, MAX_READ_BODY)
-        ranges = parse_ranges(bytes(body))
         index = request.route.storage_index
-        if sum(length for _, length in ranges) <= SMALLEST_PIECE:
-            found = await self._server.find_shares(index, ranges)
-            request.exchange.send(200, OCTETS_HEADERS, pack_answer(found))
-        else:
-            held = await self._server.find_shares(index)
-            await self._send_parts(request, dict.fromkeys(held, ranges))
+        async with self._records(request, MAX_READ_BODY) as (body, room):
+            ranges = parse_ranges(body)
+            if sum(length for _, length in ranges) <= SMALLEST_PIECE:
+                request.exchange.send(
+                    200, OCTETS_HEADERS, pack_answer(await self._reads.find_shares(room, index, ranges))
+                )
+            else:
+                held = await self._server.find_shares(index)
+                await self._send_parts(request, room, dict.fromkeys(held, ranges))
 
     async def _batched_finds(self, request: Request) -> None:
-        body, _ = await self._bounds.read_body(request.exchange, MAX_FIND_MESSAGE)
-        answers = await self._find(parse_finds(body))
-        request.exchange.send(200, OCTETS_HEADERS, [pack_find_answers(answers)])
+        async with self._records(request, MAX_FIND_MESSAGE) as (body, room):
+            finds = parse_finds(body)
+            request.exchange.send(200, OCTETS_HEADERS, pack_find_answers(await self._reads.find_each(room, finds)))
 
     async def _batched_read(self, request: Request) -> None:
-        body, _ = await self._bounds.read_body(request.exchange, MAX_READ_BODY)
-        await self._send_parts(request, parse_wants(bytes(body)))
+        async with self._records(request, MAX_READ_BODY) as (body, room):
+            await self._send_parts(request, room, parse_wants(body))
 
-    async def _send_parts(self, request: Request, wants: Mapping[ShareNumber, Sequence[Range]]) -> None:
+    @asynccontextmanager
+    async def _records(self, request: Request, limit: int) -> AsyncIterator[tuple[bytes, Reservation]]:
+        """A request that is all records, and room for its answer; left when the answer is sent."""
+        with request.exchange.reserve(self._bounds.answers) as room:
+            async with self._bounds.body(request.exchange, limit, PARSED_WEIGHT) as body:
+                yield bytes(body), room
+                await request.exchange.sent(room)
+
+    async def _send_parts(
+        self, request: Request, room: Reservation, wants: Mapping[ShareNumber, Sequence[Range]]
+    ) -> None:
         exchange = request.exchange
         for parts, is_last_group in partition(wants, lambda: self._bounds.pieces.piece_size):
-            pieces = await self._read_parts(request.route.storage_index, parts, wants)
+            pieces = await self._read_parts(room, request.route.storage_index, parts, wants)
             if is_last_group:
                 pieces.append(END_FRAME)
             if not exchange.answered:
@@ -210,16 +237,22 @@ class ReadAnswers:
                     exchange.send(200, OCTETS_HEADERS, pieces)
                     return
                 exchange.start(200, OCTETS_HEADERS, None)
-            await exchange.write(pieces)
+            exchange.write(pieces)
+            del pieces
+            await self._make_room(request, room)
         exchange.finish()
 
     async def _read_parts(
-        self, index: StorageIndex, parts: Sequence[Part], wants: Mapping[ShareNumber, Sequence[Range]]
+        self,
+        room: Reservation,
+        index: StorageIndex,
+        parts: Sequence[Part],
+        wants: Mapping[ShareNumber, Sequence[Range]],
     ) -> list[Buffer]:
         asked: dict[ShareNumber, list[Range]] = {}
         for part in parts:
             asked.setdefault(part.share_number, []).append((part.offset, part.length))
-        found = {number: iter(data) for number, data in (await self._server.read_shares(index, asked)).items()}
+        found = {number: iter(data) for number, data in (await self._reads.read_shares(room, index, asked)).items()}
         pieces: list[Buffer] = []
         for part in parts:
             data = found.get(part.share_number)
@@ -236,15 +269,14 @@ class ReadAnswers:
         return pieces
 
     async def _batched_slot_read(self, request: Request) -> None:
-        body, _ = await self._bounds.read_body(request.exchange, MAX_SLOT_WANTS)
-        numbers, ranges = parse_slot_wants(bytes(body))
-        room = await self._bounds.answers.acquire(sum(length for _, length in ranges) * max(1, len(numbers)))
-        try:
-            found = await self._server.read_slot(request.route.storage_index, numbers, ranges)
-            request.exchange.send(200, OCTETS_HEADERS, pack_answer(found))
-            await request.exchange.write(())
-        finally:
-            self._bounds.answers.release(room)
+        async with self._records(request, MAX_SLOT_WANTS) as (body, room):
+            wants = parse_slot_wants(body)
+            # No name for what was read: it is the outbox that lets go of it, piece by piece.
+            request.exchange.send(
+                200,
+                OCTETS_HEADERS,
+                pack_answer(await self._reads.read_slot(room, request.route.storage_index, *wants)),
+            )
 
 
 def _share(found: Mapping[ShareNumber, Sequence[Buffer]], number: ShareNumber) -> Sequence[Buffer]:
@@ -255,18 +287,3 @@ def _share(found: Mapping[ShareNumber, Sequence[Buffer]], number: ShareNumber) -
 
 def _range_headers(offset: int, length: int) -> tuple[tuple[bytes, bytes], ...]:
     return (*OCTETS_HEADERS, (b"Content-Range", pack_content_range(offset, length)))
-
-
-async def _clipped(read: Read, offset: int, length: int) -> int:
-    """How many of those octets the share has: found by looking at single ones, PROBES at a time."""
-    (last,) = await read([(offset + length - 1, 1)])
-    if last:
-        return length
-    low, high = 0, length - 1  # At least and at most that many are there.
-    while low < high:
-        step = -(-(high - low) // PROBES)
-        counts = sorted({min(high, low + step * (i + 1)) for i in range(PROBES)})
-        answers = await read([(offset + count - 1, 1) for count in counts])
-        there = sum(1 for octet in answers if octet)
-        low, high = (counts[there - 1] if there else low), (counts[there] - 1 if there < len(counts) else high)
-    return low

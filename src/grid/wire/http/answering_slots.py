@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from grid.errors import BadWriteEnablerError, FormatError
 from grid.limits import MAX_HTTP_SLOT_BODY, READ_CALL_BYTES
-from grid.ports import SlotSecrets, StorageServer
+from grid.ports import SlotAnswer, SlotSecrets, StorageServer
+from grid.wire.answerbudget import Reservation
 from grid.wire.http.answering_uploads import lease_secrets
 from grid.wire.http.answers import pack_slot_answer
 from grid.wire.http.authority import WRITE_ENABLER
 from grid.wire.http.bodies import parse_slot_request
 from grid.wire.http.routes import Endpoint
 from grid.wire.http.service import CBOR_HEADERS, Answerer, Bounds, Request
+from grid.wire.measured import MeasuredReads
 
 WRITE_ENABLER_SIZE = 32
 
@@ -19,7 +21,7 @@ class SlotAnswers:
     """Test and write. The request is held whole, since its tests must pass before its first octet is stored."""
 
     def __init__(self, server: StorageServer, bounds: Bounds) -> None:
-        self._server = server
+        self._reads = MeasuredReads(server)
         self._bounds = bounds
 
     def answerers(self) -> dict[Endpoint, Answerer]:
@@ -33,12 +35,13 @@ class SlotAnswers:
         if len(enabler) != WRITE_ENABLER_SIZE:
             raise BadWriteEnablerError("no slot has a write enabler of that length")
         secrets = SlotSecrets(write_enabler=enabler, lease=lease_secrets(request))
-        body, reserved = await self._bounds.read_body(request.exchange, MAX_HTTP_SLOT_BODY)
-        try:
+        with request.exchange.reserve(self._bounds.answers) as room:
+            request.exchange.send(200, CBOR_HEADERS, pack_slot_answer(await self._answer(request, secrets, room)))
+            await request.exchange.sent(room)
+
+    async def _answer(self, request: Request, secrets: SlotSecrets, room: Reservation) -> SlotAnswer:
+        async with self._bounds.body(request.exchange, MAX_HTTP_SLOT_BODY) as body:
             writes, ranges = parse_slot_request(body)
             if sum(length for _, length in ranges) > READ_CALL_BYTES:
                 raise FormatError(f"a mutable write that reads more than {READ_CALL_BYTES} octets of a share")
-            answer = await self._server.test_and_write(request.route.storage_index, secrets, writes, ranges)
-            request.exchange.send(200, CBOR_HEADERS, pack_slot_answer(answer))
-        finally:
-            self._bounds.bodies.release(reserved)
+            return await self._reads.test_and_write(room, request.route.storage_index, secrets, writes, ranges)

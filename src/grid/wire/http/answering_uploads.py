@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from grid.errors import FormatError
 from grid.limits import MAX_FILE_SIZE, MAX_HTTP_ALLOCATE_BODY
-from grid.ports import Clock, LeaseSecrets, ShareNumber, ShareWrite, StorageIndex, StorageServer
+from grid.ports import Buffer, Clock, LeaseSecrets, ShareNumber, ShareWrite, StorageIndex, StorageServer
 from grid.wire.http.answers import pack_allocation, pack_required
 from grid.wire.http.authority import CANCEL, RENEW, UPLOAD
 from grid.wire.http.bodies import parse_allocation_request
@@ -54,8 +54,8 @@ class UploadAnswers:
     async def _allocate(self, request: Request) -> None:
         request.require_cbor_wanted()
         request.require_cbor_sent()
-        body, _ = await self._bounds.read_body(request.exchange, MAX_HTTP_ALLOCATE_BODY)
-        numbers, size = parse_allocation_request(body)
+        async with self._bounds.body(request.exchange, MAX_HTTP_ALLOCATE_BODY) as body:
+            numbers, size = parse_allocation_request(body)
         if size > MAX_FILE_SIZE:
             raise FormatError("an allocation larger than any share")
         index = request.route.storage_index
@@ -73,11 +73,13 @@ class UploadAnswers:
             raise FormatError("a body shorter than its Content-Range")
         source = OctetSource(request.exchange)
         while remaining:
-            size = min(remaining, self._bounds.pieces.piece_size)
-            pieces = await source.take(size)
-            taken = sum(map(len, pieces))
-            if taken:
-                await self._incoming.write(index, [ShareWrite(number, offset, pieces)], {number: incoming})
+            with self._bounds.pieces.held() as room:
+                size = min(remaining, room)
+                pieces = await source.take(size)
+                taken = sum(map(len, pieces))
+                if taken:
+                    await self._incoming.write(index, [ShareWrite(number, offset, pieces)], {number: incoming})
+                del pieces
             if taken < size:
                 raise FormatError("a body shorter than its Content-Range")
             offset += size
@@ -95,11 +97,8 @@ class UploadAnswers:
         request.exchange.send(200)
 
     async def _batched_store(self, request: Request) -> None:
-        body, reserved = await self._bounds.read_body(request.exchange, MAX_STORE_MESSAGE)
-        try:
+        async with self._bounds.body(request.exchange, MAX_STORE_MESSAGE) as body:
             answers = await self._server.store_shares(parse_stores(body))
-        finally:
-            self._bounds.bodies.release(reserved)
         request.exchange.send(200, OCTETS_HEADERS, [pack_store_answers(answers)])
 
     async def _batched_write(self, request: Request) -> None:
@@ -124,25 +123,27 @@ class UploadAnswers:
         targets: dict[ShareNumber, Incoming],
     ) -> None:
         """Write the data as it comes, as many records at once as one piece holds."""
-        batch: list[ShareWrite] = []
-        room = self._bounds.pieces.piece_size
-        for number, offset, length in records:
-            position = 0
-            while True:
-                if batch and (not room or targets[number].upload is not targets[batch[0].share_number].upload):
-                    await self._store(index, batch, targets)
-                    batch, room = [], self._bounds.pieces.piece_size
-                size = min(length - position, room)
-                pieces = await source.take(size)
-                if sum(map(len, pieces)) < size:
-                    raise FormatError("a batched write that ends too early")
-                batch.append(ShareWrite(number, offset + position, pieces))
-                position += size
-                room -= size
-                if position == length:
-                    break
-        if batch:
-            await self._store(index, batch, targets)
+        position = done = 0
+        while done < len(records):
+            with self._bounds.pieces.held() as room:
+                batch: list[ShareWrite] = []
+                pieces: list[Buffer] = []
+                upload = targets[records[done][0]].upload
+                while done < len(records):
+                    number, offset, length = records[done]
+                    if batch and (not room or targets[number].upload is not upload):
+                        break
+                    size = min(length - position, room)
+                    pieces = await source.take(size)
+                    if sum(map(len, pieces)) < size:
+                        raise FormatError("a batched write that ends too early")
+                    batch.append(ShareWrite(number, offset + position, pieces))
+                    position += size
+                    room -= size
+                    if position == length:
+                        done, position = done + 1, 0
+                await self._store(index, batch, targets)
+                del batch, pieces
 
     async def _store(self, index: StorageIndex, batch: list[ShareWrite], targets: dict[ShareNumber, Incoming]) -> None:
         named = {write.share_number: targets[write.share_number] for write in batch}

@@ -29,6 +29,7 @@ from grid.limits import (
     MAX_HTTP_HEAD,
 )
 from grid.ports import Buffer, Clock, Timer
+from grid.wire.acknowledged import acknowledged_size
 from grid.wire.http.exchange import Exchange
 from grid.wire.http.messages import HEAD_END, pack_head, pack_status_line, parse_request_head, request_body
 from grid.wire.http.outbox import Outbox
@@ -126,10 +127,9 @@ class ServerChannel(Protocol):
             self._timer.cancel()
         self._received = b""
         self._outbox.clear()
-        gone = PeerGoneError("the client closed the connection")
         if self._exchange is not None:
-            self._exchange.break_off(gone)
-        self._release_drain(gone)
+            self._exchange.break_off(PeerGoneError("the client closed the connection"))
+        self._release_drain(PeerGoneError("the client closed the connection"))
         self._place.leave()
         self._on_lost(self)
 
@@ -156,6 +156,26 @@ class ServerChannel(Protocol):
         """Send octets; nothing happens once the connection is lost."""
         if self._state is not _State.CLOSED:
             self._outbox.push(pieces)
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether the socket has taken everything, and has room."""
+        return self._outbox.is_empty
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the connection is lost."""
+        return self._state is _State.CLOSED
+
+    @property
+    def received_size(self) -> int:
+        """Bytes that the client has received, or at least the socket has taken."""
+        size = acknowledged_size(getattr(self.transport, "transport", self.transport))
+        return self._outbox.given_size if size is None else size
+
+    def give_up(self) -> None:
+        """Close now: the client takes too long."""
+        self.abort()
 
     async def drained(self) -> None:
         """Return when the socket has room; PeerGoneError."""

@@ -11,6 +11,7 @@ from typing import Protocol
 from twisted.internet.defer import Deferred
 
 from grid.ports import Buffer
+from grid.wire.answerbudget import AnswerBudget, Outgoing, Reservation
 from grid.wire.http.messages import (
     CHUNK_END,
     LAST_CHUNK,
@@ -27,8 +28,12 @@ UNREAD_LIMIT = 256 * 1024
 HeaderPairs = Iterable[tuple[bytes, bytes]]
 
 
-class Connection(Protocol):
+class Connection(Outgoing, Protocol):
     """What an exchange asks of its connection."""
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether the socket has taken everything, and has room."""
 
     def send(self, pieces: Sequence[Buffer]) -> None:
         """Send octets; nothing happens once the connection is lost."""
@@ -94,7 +99,8 @@ class Exchange:
         """
         while self._unread_size < least and not self._body_ended:
             if self._broken is not None:
-                raise self._broken
+                # One that was raised would hold the frames it went through, and they this.
+                raise type(self._broken)(*self._broken.args)
             if self._expects_continue:
                 self._expects_continue = False
                 self._channel.send_continue()
@@ -160,12 +166,21 @@ class Exchange:
             framing.append((b"Connection", b"close"))
         self._channel.send([pack_head(pack_status_line(status), (*headers, *framing)), *body])
 
-    async def write(self, pieces: Sequence[Buffer]) -> None:
-        """More of the body; returns when the connection has room again. PeerGoneError."""
+    def write(self, pieces: Sequence[Buffer]) -> None:
+        """More of the body; `sent` says when the connection has room for the next."""
         size = sum(map(len, pieces))
         if size:
             framed = [pack_chunk_head(size), *pieces, CHUNK_END] if self.in_chunks else pieces
             self._channel.send(framed)
+
+    def reserve(self, answers: AnswerBudget) -> Reservation:
+        """A reservation for this answer."""
+        return answers.reserve(self._channel)
+
+    async def sent(self, room: Reservation) -> None:
+        """Return when what was written, held by the reservation, is with the socket. PeerGoneError."""
+        if not self._channel.is_drained:
+            room.sending()
         await self._channel.drained()
 
     def finish(self) -> None:

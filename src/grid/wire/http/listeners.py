@@ -28,6 +28,7 @@ from grid.wire.http.routes import EXTENSIONS, READS, Endpoint
 from grid.wire.http.service import Answerer, Bounds, HttpService
 from grid.wire.http.tls import TlsLayer
 from grid.wire.places import Place, Places
+from grid.wire.server_memory import ServerMemory
 
 FOOLSCAP_START = b"GET /id/"
 
@@ -35,9 +36,12 @@ FOOLSCAP_START = b"GET /id/"
 class HttpOffer:
     """One StorageServer offered over HTTP: to those who know its swissnum, and in the clear to read only."""
 
-    def __init__(self, server: StorageServer, clock: Clock, *, extensions: bool = True) -> None:
-        """Nobody is let in before `open_to`. Without extensions there are exactly the endpoints of 1.20."""
-        bounds = Bounds(clock)
+    def __init__(self, server: StorageServer, memory: ServerMemory, *, extensions: bool = True) -> None:
+        """Nobody is let in before `open_to`. Without extensions there are exactly the endpoints of 1.20.
+
+        memory: what its requests share with those of the other protocol.
+        """
+        bounds, clock = Bounds(memory), memory.clock
         answerers: Mapping[Endpoint, Answerer] = {
             **ReadAnswers(server, bounds, extensions=extensions).answerers(),
             **UploadAnswers(server, clock, bounds).answerers(),

@@ -24,6 +24,7 @@ class Outbox:
         self._unsent: deque[Buffer] = deque()
         self._has_room = True
         self._is_sending = False
+        self.given_size = 0
 
     @property
     def is_empty(self) -> bool:
@@ -73,4 +74,5 @@ class Outbox:
                 piece = view[:room]
             stroke.append(piece)
             size += len(piece)
+        self.given_size += size
         return stroke

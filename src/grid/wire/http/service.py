@@ -6,20 +6,22 @@ Nothing of a body is read, and nothing is allocated for one, before the request 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
 
 from attrs import frozen
 
 from grid.errors import GridError, PeerGoneError
-from grid.limits import HTTP_BODIES_BYTES, HTTP_PIECES_BYTES, MAX_HTTP_ERROR_BODY
-from grid.ports import Buffer, Clock
+from grid.limits import HTTP_BODIES_BYTES, HTTP_PIECES_BYTES, MAX_HTTP_ERROR_BODY, SMALL_REQUEST
+from grid.ports import Buffer
 from grid.wire.http.authority import Gatekeeper, parse_secrets
 from grid.wire.http.body_room import BodyClaim, BodyRoom
-from grid.wire.http.budget import ByteBudget, PieceSizer
 from grid.wire.http.exchange import Exchange
 from grid.wire.http.messages import Headers, first_value
+from grid.wire.http.piece_size import PieceSizer
 from grid.wire.http.refusals import RefusedError, status_of
 from grid.wire.http.routes import REQUIRED_SECRETS, Endpoint, Route, UnknownPathError, WrongMethodError, find_route
+from grid.wire.server_memory import ServerMemory
 
 CBOR = b"application/cbor"
 OCTETS = b"application/octet-stream"
@@ -27,7 +29,7 @@ CBOR_HEADERS = ((b"Content-Type", CBOR),)
 TEXT_HEADERS = ((b"Content-Type", b"text/plain; charset=utf-8"),)
 OCTETS_HEADERS = ((b"Content-Type", OCTETS),)
 
-SMALL_BODY = 256 * 1024
+SMALL_BODY = 64 * 1024
 """Bodies up to this need not wait for room."""
 
 NO_SECRETS: frozenset[str] = frozenset()
@@ -68,20 +70,38 @@ Answerer = Callable[[Request], Awaitable[None]]
 class Bounds:
     """What one server's requests may hold together, whichever listeners they come from."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, memory: ServerMemory) -> None:
         self.pieces = PieceSizer(HTTP_PIECES_BYTES)
-        self.bodies = BodyRoom(HTTP_BODIES_BYTES, clock)
-        self.answers = ByteBudget(HTTP_BODIES_BYTES)
+        self.bodies = BodyRoom(HTTP_BODIES_BYTES, memory.clock)
+        self.answers = memory.answers
+        self._requests = memory.requests
 
-    async def read_body(self, exchange: Exchange, limit: int) -> tuple[Buffer, int]:
-        """The whole body, and what to release from `bodies` once it is done with; RefusedError (413) past the limit."""
+    @asynccontextmanager
+    async def body(self, exchange: Exchange, limit: int, weight: int = 1) -> AsyncIterator[Buffer]:
+        """The whole body, held until this is left; RefusedError (413) past the limit.
+
+        weight: bytes that it takes once it is parsed, for each of its own.
+        """
         length = exchange.body_length
         if length is not None and length > limit:
             raise RefusedError(413)
         with self.bodies.claim(exchange) as claim:
             is_small = (limit if length is None else length) <= SMALL_BODY
             body = await _collect(exchange, limit, None if is_small else claim)
-            return body, claim.keep()
+            held = claim.keep()
+        try:
+            async with self._parsed(len(body) * (weight - 1)):
+                yield body
+        finally:
+            self.bodies.release(held)
+
+    @asynccontextmanager
+    async def _parsed(self, size: int) -> AsyncIterator[None]:
+        reserved = await self._requests.acquire(size) if size > SMALL_REQUEST else 0
+        try:
+            yield
+        finally:
+            self._requests.release(reserved)
 
 
 async def _collect(exchange: Exchange, limit: int, claim: BodyClaim | None) -> Buffer:

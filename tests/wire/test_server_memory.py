@@ -1,29 +1,10 @@
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 
-from grid.wire.http.budget import LARGEST_PIECE, SMALLEST_PIECE, ByteBudget, PieceSizer
-
-
-def test_pieces_when_more_requests_are_served_become_smaller_within_bounds() -> None:
-    sizer = PieceSizer(4 * LARGEST_PIECE)
-    assert sizer.piece_size == LARGEST_PIECE
-    with ExitStack() as serving:
-        sizes = []
-        for _ in range(500):
-            serving.enter_context(sizer)
-            sizes.append(sizer.piece_size)
-        assert sizes[:4] == [LARGEST_PIECE] * 4
-        assert sizes == sorted(sizes, reverse=True)
-        assert sizes[-1] == SMALLEST_PIECE
-        assert all(
-            size * (count + 1) <= 4 * LARGEST_PIECE or size == SMALLEST_PIECE for count, size in enumerate(sizes)
-        )
-    assert sizer.active == 0
+from grid.wire.server_memory import ByteBudget
 
 
 @given(st.lists(st.integers(0, 15), max_size=20))

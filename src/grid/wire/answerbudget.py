@@ -1,0 +1,312 @@
+"""The memory that all answers of one server take together, over both protocols.
+
+An answer's room is taken share by share while it is measured, before anything is read, and given back once the answer
+is sent. An answer that does not fit waits: first come, first served, bounded in number and in time. A client that does
+not take what it asked for is disconnected, much sooner while others wait, so that the room comes back. [decision 0130]
+
+Nothing here knows what an answer is about, or how it is sent. Cost: a lock for each share, no timer unless a client is
+slower than the server.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from threading import Lock
+from types import TracebackType
+from typing import Protocol, TypeVar
+
+from attrs import define
+from twisted.internet.defer import Deferred
+
+from grid.errors import DataTooLargeError, NoRoomError, PeerGoneError, PeerRefusedError
+from grid.limits import (
+    ANSWER_PACE,
+    ANSWER_PRESSED_STALL_S,
+    ANSWER_STALL_S,
+    ANSWER_WAIT_S,
+    ANSWERS_BYTES,
+    MAX_WAITING_ANSWERS,
+)
+from grid.ports import Clock, Timer
+
+T = TypeVar("T")
+
+PRESSED_REVIEW_S = 1.0
+REVIEW_S = 15.0
+
+
+class Outgoing(Protocol):
+    """The connection that an answer is sent over."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+
+    @property
+    def received_size(self) -> int:
+        """Bytes that the client has received; only differences mean anything."""
+
+    def give_up(self) -> None:
+        """Close the connection now: its client takes too long."""
+
+
+@define(eq=False)
+class _Waiter:
+    """A reservation that waits for so many bytes, since then."""
+
+    reservation: Reservation
+    size: int
+    since: float
+    turn: Deferred[None]
+
+
+class AnswerBudget:
+    """So many bytes of answers at once."""
+
+    def __init__(self, clock: Clock, total: int = ANSWERS_BYTES, *, most_waiting: int = MAX_WAITING_ANSWERS) -> None:
+        self._clock = clock
+        self._total = total
+        self._free = total
+        self._most_waiting = most_waiting
+        self._lock = Lock()
+        self._waiters: deque[_Waiter] = deque()
+        self._sending: dict[Reservation, None] = {}
+        self._timer: Timer | None = None
+        self._timer_is_pressed = False
+
+    @property
+    def held_size(self) -> int:
+        """Bytes taken now."""
+        return self._total - self._free
+
+    @property
+    def waiting_count(self) -> int:
+        """Answers that wait for room."""
+        return len(self._waiters)
+
+    def reserve(self, outgoing: Outgoing | None = None) -> Reservation:
+        """A reservation for one answer over that connection, which holds nothing yet."""
+        return Reservation(self, outgoing)
+
+    def try_take(self, size: int) -> bool:
+        """Take the bytes if they are free and nobody waits for them; on any thread."""
+        with self._lock:
+            if self._waiters or size > self._free:
+                return False
+            self._free -= size
+            return True
+
+    def give_back(self, size: int) -> None:
+        """Undo try_take, or what `wait` took; on the event loop."""
+        with self._lock:
+            self._free += size
+        self._advance()
+
+    async def wait(self, reservation: Reservation, size: int) -> None:
+        """Return when so many bytes were taken for the reservation.
+
+        DataTooLargeError if there are never so many, PeerRefusedError if too many wait already, or it takes too long.
+        """
+        if size > self._total:
+            raise DataTooLargeError(
+                f"an answer of {size} bytes; at most {self._total} can be sent at once, ask for less"
+            )
+        if self.try_take(size):
+            return
+        self._drop_gone()
+        if len(self._waiters) >= self._most_waiting:
+            raise _busy()
+        waiter = _Waiter(reservation, size, self._clock.now(), Deferred())
+        self._waiters.append(waiter)
+        self._review()
+        await waiter.turn
+
+    # What a reservation tells.
+
+    def is_sending(self, reservation: Reservation) -> None:
+        """Its client has to take it now."""
+        self._sending[reservation] = None
+        self._arm()
+
+    def is_done(self, reservation: Reservation) -> None:
+        """Nothing of it waits for its client."""
+        self._sending.pop(reservation, None)
+        self._rest()
+
+    # Time.
+
+    def now(self) -> float:
+        """Monotonic seconds."""
+        return self._clock.now()
+
+    def _drop_gone(self) -> None:
+        gone = [waiter for waiter in self._waiters if waiter.reservation.is_gone]
+        for waiter in gone:
+            self._waiters.remove(waiter)
+            waiter.turn.errback(_gone())
+
+    def _advance(self) -> None:
+        while self._waiters and (self._waiters[0].size <= self._free or self._waiters[0].reservation.is_gone):
+            with self._lock:
+                waiter = self._waiters.popleft()
+                is_gone = waiter.reservation.is_gone
+                self._free -= 0 if is_gone else waiter.size
+            if is_gone:
+                waiter.turn.errback(_gone())
+            else:
+                waiter.turn.callback(None)
+        self._rest()
+
+    def _rest(self) -> None:
+        if self._timer is not None and not self._waiters and not self._sending:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self) -> None:
+        pressed = bool(self._waiters)
+        if self._timer is not None and pressed and not self._timer_is_pressed:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None and (pressed or self._sending):
+            self._timer_is_pressed = pressed
+            self._timer = self._clock.call_later(PRESSED_REVIEW_S if pressed else REVIEW_S, self._is_due)
+
+    def _is_due(self) -> None:
+        self._timer = None
+        self._review()
+
+    def _review(self) -> None:
+        """Refuse those who waited too long; disconnect those who take nothing, as many as others wait for."""
+        now = self._clock.now()
+        self._drop_gone()
+        while self._waiters and now - self._waiters[0].since >= ANSWER_WAIT_S:
+            self._waiters.popleft().turn.errback(_busy())
+        self._advance()
+        # Who waits only for its own earlier answers presses nobody.
+        pressing = {id(waiter.reservation.outgoing) for waiter in self._waiters}
+        stalled = [
+            each
+            for each in self._sending
+            if each.stalls(now, ANSWER_PRESSED_STALL_S if pressing - {id(each.outgoing)} else ANSWER_STALL_S)
+        ]
+        missing = sum(waiter.size for waiter in self._waiters) - self._free
+        for reservation in sorted(stalled, key=lambda each: each.behind_since):
+            if missing > 0 or now - reservation.behind_since >= ANSWER_STALL_S:
+                missing -= reservation.size
+                reservation.give_up()
+        self._arm()
+
+
+class Reservation:
+    """What one answer holds of a budget, from before it is read until it is sent."""
+
+    def __init__(self, budget: AnswerBudget, outgoing: Outgoing | None) -> None:
+        self.outgoing = outgoing
+        self._budget = budget
+        self._lock = Lock()
+        self._size = 0
+        self._unused = 0
+        self._is_over = False
+        self._is_sending = False
+        self._received = 0
+        self.behind_since = 0.0
+
+    def __enter__(self) -> Reservation:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.release()
+
+    @property
+    def size(self) -> int:
+        """Bytes it holds."""
+        return self._size
+
+    def take(self, size: int) -> bool:
+        """Take so many bytes for the answer if they are free; on any thread."""
+        with self._lock:
+            missing = size - self._unused
+            if self._is_over:
+                return False
+            if missing > 0:
+                if not self._budget.try_take(missing):
+                    return False
+                self._size += missing
+            self._unused = max(0, -missing)
+            return True
+
+    async def read(self, work: Callable[[], Awaitable[T]]) -> T:
+        """What the work returns, done again whenever its answer had no room and has some now.
+
+        DataTooLargeError, PeerRefusedError if there will be none.
+        """
+        while True:
+            try:
+                result = await work()
+            except NoRoomError as error:
+                self.empty()
+                await self._budget.wait(self, error.size)
+                with self._lock:
+                    self._size = self._unused = error.size
+            else:
+                self._give_back(self._unused)
+                return result
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        return self.outgoing is not None and self.outgoing.is_gone
+
+    def sending(self) -> None:
+        """From now on it waits for its client."""
+        if self.outgoing is None:
+            return
+        self._is_sending = True
+        self._received = self.outgoing.received_size
+        self.behind_since = self._budget.now()
+        self._budget.is_sending(self)
+
+    def empty(self) -> None:
+        """Give back what it holds; it can be used again."""
+        if self._is_sending:
+            self._is_sending = False
+            self._budget.is_done(self)
+        self._give_back(self._size)
+
+    def release(self) -> None:
+        """Give back what it holds for good: what is read for it and not answered, later, takes nothing."""
+        with self._lock:
+            self._is_over = True
+        self.empty()
+
+    def stalls(self, now: float, patience_s: float) -> bool:
+        """Whether its client has been behind the least pace for so long."""
+        if self.outgoing is None:
+            return False
+        received = self.outgoing.received_size
+        behind_s = now - self.behind_since
+        if received - self._received >= max(1.0, ANSWER_PACE * behind_s):
+            self._received, self.behind_since = received, now
+            return False
+        return behind_s >= patience_s
+
+    def give_up(self) -> None:
+        """Disconnect its client."""
+        if self.outgoing is not None:
+            self.outgoing.give_up()
+
+    def _give_back(self, size: int) -> None:
+        with self._lock:
+            self._size -= size
+            self._unused = 0
+        if size:
+            self._budget.give_back(size)
+
+
+def _busy() -> PeerRefusedError:
+    return PeerRefusedError("the server has no room for this answer, since others are slow to be sent", kind="Busy")
+
+
+def _gone() -> PeerGoneError:
+    return PeerGoneError("the client closed the connection")

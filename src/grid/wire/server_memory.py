@@ -1,0 +1,95 @@
+"""What all connections of one storage server share of its memory: answers, and requests that are long.
+
+One for each node, handed to both protocols. Pure of sockets; waits are Deferreds. [decision 0130]
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from twisted.internet.defer import Deferred
+
+from grid.limits import MAX_CALLS, REQUESTS_BYTES
+from grid.ports import Clock
+from grid.wire.answerbudget import AnswerBudget
+
+
+class ServerMemory:
+    """The budgets of one server."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.answers = AnswerBudget(clock)
+        self.requests = ByteBudget(REQUESTS_BYTES)
+        self.expansions = ByteBudget(1)
+        self.calls = CallCount(MAX_CALLS)
+
+
+class ByteBudget:
+    """Bytes to be held at once, handed out in the order of asking."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._free = total
+        self._waiters: deque[tuple[int, Deferred[None]]] = deque()
+
+    def try_acquire(self, size: int) -> bool:
+        """Take so many bytes if they are free, and nobody waits for them."""
+        if self._waiters or size > self._free:
+            return False
+        self._free -= size
+        return True
+
+    def overdraw(self, size: int) -> None:
+        """Take so many bytes whether they are free or not."""
+        self._free -= size
+
+    async def acquire(self, size: int) -> int:
+        """Wait for that many bytes, or for all there are; how many were acquired, to be released later."""
+        size = min(size, self._total)
+        if self._waiters or size > self._free:
+            turn: Deferred[None] = Deferred()
+            self._waiters.append((size, turn))
+            await turn
+        else:
+            self._free -= size
+        return size
+
+    def release(self, size: int) -> None:
+        """Give back what acquire gave."""
+        self._free += size
+        while self._waiters and self._waiters[0][0] <= self._free:
+            wanted, turn = self._waiters.popleft()
+            self._free -= wanted
+            turn.callback(None)
+
+
+class CallCount:
+    """How many calls of all connections are under way."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._count = 0
+        self._waiters: dict[Callable[[], None], None] = {}
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more is welcome."""
+        return self._count < self._limit
+
+    def enter(self) -> None:
+        """A call has come; it is taken in any case, and its connection asked for no more."""
+        self._count += 1
+
+    def leave(self) -> None:
+        """A call has ended."""
+        self._count -= 1
+        if self._waiters and self.has_room:
+            waiters, self._waiters = self._waiters, {}
+            for wake in waiters:
+                wake()
+
+    def wait(self, wake: Callable[[], None]) -> None:
+        """Call this, once, when there may be room."""
+        self._waiters[wake] = None

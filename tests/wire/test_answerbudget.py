@@ -1,0 +1,226 @@
+"""The memory of answers, in virtual time: who waits, who is refused, and who gives way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import define
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
+
+from grid.errors import DataTooLargeError, GridError, NoRoomError, PeerGoneError, PeerRefusedError
+from grid.limits import ANSWER_PACE, ANSWER_STALL_S, ANSWER_WAIT_S
+from grid.wire.answerbudget import AnswerBudget, Reservation
+from tests.support.virtual_time import VirtualRuntime
+
+
+@define(eq=False)
+class Client:
+    """A connection whose client takes so much a second of what is held for it."""
+
+    clock: Any
+    pace: float = 0.0
+    is_gone: bool = False
+    reservation: Reservation | None = None
+
+    @property
+    def received_size(self) -> int:
+        return int(self.pace * self.clock.now())
+
+    def give_up(self) -> None:
+        self.is_gone = True
+        assert self.reservation is not None
+        self.reservation.release()
+
+
+class Scene:
+    """A budget of ten bytes."""
+
+    def __init__(self, total: int = 10, **options: int) -> None:
+        self.runtime = VirtualRuntime()
+        self.clock = self.runtime.clock
+        self.budget = AnswerBudget(self.clock, total, **options)
+
+    def sent(self, size: int, pace: float = 0.0) -> Client:
+        """A client for whom an answer of that size waits."""
+        client = Client(self.clock, pace)
+        client.reservation = self.budget.reserve(client)
+        assert client.reservation.take(size)
+        client.reservation.sending()
+        return client
+
+    def ask(self, size: int, client: Client | None = None) -> tuple[Reservation, list[object]]:
+        """A reservation that wants so much, and what came of it."""
+        room = self.budget.reserve(client)
+        return room, self._outcome(room, size)
+
+    def _outcome(self, room: Reservation, size: int) -> list[object]:
+        outcome: list[object] = []
+
+        async def work() -> str:
+            if not room.take(size):
+                raise NoRoomError(size)
+            return "read"
+
+        Deferred.fromCoroutine(room.read(work)).addCallbacks(outcome.append, lambda f: outcome.append(f.value))
+        return outcome
+
+    def advance(self, seconds: float) -> None:
+        for _ in range(int(seconds * 2)):
+            self.clock.task_clock.advance(0.5)
+
+
+@given(st.lists(st.integers(0, 12), max_size=20))
+def test_answers_when_they_do_not_fit_are_read_in_the_order_of_asking(sizes: list[int]) -> None:
+    scene = Scene()
+    asked = [scene.ask(size) for size in sizes]
+    for room, outcome in asked:
+        assert scene.budget.held_size <= 10
+        if room.size or outcome == ["read"]:
+            assert outcome == ["read"]
+        room.release()
+    for size, (_, outcome) in zip(sizes, asked, strict=True):
+        assert outcome == ["read"] or (size > 10 and isinstance(outcome[0], DataTooLargeError))
+    assert scene.budget.held_size == scene.budget.waiting_count == 0
+
+
+def test_answer_when_nothing_of_it_was_read_takes_nothing_later() -> None:
+    scene = Scene()
+    room, outcome = scene.ask(4)
+    room.release()
+    assert outcome == ["read"]
+    assert not room.take(1)
+    assert scene.budget.held_size == 0
+
+
+def test_answer_when_it_shrinks_before_it_is_read_gives_the_rest_back() -> None:
+    scene = Scene()
+    first, _ = scene.ask(9)
+    room = scene.budget.reserve()
+    sizes = iter((8, 3))
+
+    async def work() -> None:
+        size = next(sizes)
+        if not room.take(size):
+            raise NoRoomError(size)
+
+    Deferred.fromCoroutine(room.read(work))
+    first.release()
+    assert scene.budget.held_size == room.size == 3
+    room.release()
+
+
+def _last(outcome: list[object], kind: type[GridError]) -> bool:
+    return len(outcome) == 1 and isinstance(outcome[0], kind)
+
+
+def test_answer_when_it_waits_too_long_is_refused() -> None:
+    scene = Scene()
+    first, _ = scene.ask(10)
+    _, outcome = scene.ask(1)
+    scene.advance(ANSWER_WAIT_S - 1)
+    assert outcome == []
+    scene.advance(2)
+    assert _last(outcome, PeerRefusedError)
+    first.release()
+    assert scene.budget.held_size == 0
+
+
+def test_answers_when_too_many_wait_are_refused_at_once() -> None:
+    scene = Scene(most_waiting=2)
+    first, _ = scene.ask(10)
+    asked = [scene.ask(1) for _ in range(3)]
+    assert [bool(outcome) for _, outcome in asked] == [False, False, True]
+    assert _last(asked[2][1], PeerRefusedError)
+    first.release()
+    for room, _ in asked:
+        room.release()
+    assert scene.budget.held_size == 0
+
+
+def test_answers_of_clients_that_are_gone_make_room_in_the_queue() -> None:
+    scene = Scene(most_waiting=1)
+    first, _ = scene.ask(10)
+    client = Client(scene.clock)
+    _, gone = scene.ask(1, client)
+    client.is_gone = True
+    room, outcome = scene.ask(1)
+    assert _last(gone, PeerGoneError)
+    assert outcome == []
+    first.release()
+    assert outcome == ["read"]
+    room.release()
+
+
+def test_client_that_takes_nothing_gives_way_to_who_waits_within_two_seconds_and_a_look() -> None:
+    scene = Scene()
+    hostile = scene.sent(10)
+    room, outcome = scene.ask(5)
+    scene.advance(3.5)
+    assert hostile.is_gone
+    assert outcome == ["read"]
+    room.release()
+
+
+def test_client_that_took_nothing_for_long_gives_way_as_soon_as_somebody_waits() -> None:
+    scene = Scene()
+    hostile = scene.sent(10)
+    scene.advance(20)
+    assert not hostile.is_gone
+    room, outcome = scene.ask(5)
+    assert hostile.is_gone
+    assert outcome == ["read"]
+    room.release()
+
+
+def test_clients_that_take_nothing_give_way_oldest_first_and_no_more_than_are_in_the_way() -> None:
+    scene = Scene()
+    clients = [scene.sent(5), scene.sent(5)]
+    scene.advance(20)
+    room, outcome = scene.ask(5)
+    assert [client.is_gone for client in clients] == [True, False]
+    assert outcome == ["read"]
+    room.release()
+    clients[1].give_up()
+
+
+@pytest.mark.parametrize("seconds", [5, 25])
+def test_client_that_keeps_the_pace_is_left_alone(seconds: float) -> None:
+    scene = Scene()
+    honest = scene.sent(10, pace=2 * ANSWER_PACE)
+    _, outcome = scene.ask(5)
+    scene.advance(seconds)
+    assert not honest.is_gone
+    assert outcome == []
+    honest.give_up()
+    assert outcome == ["read"]
+
+
+def test_client_whose_own_answers_wait_has_its_time() -> None:
+    scene = Scene()
+    client = scene.sent(10)
+    room, _ = scene.ask(5, client)
+    scene.advance(ANSWER_WAIT_S - 1)
+    assert not client.is_gone
+    client.give_up()
+    room.release()
+
+
+def test_client_that_takes_nothing_is_disconnected_at_last_although_nobody_waits() -> None:
+    scene = Scene()
+    client = scene.sent(1)
+    scene.advance(ANSWER_STALL_S - 10)
+    assert not client.is_gone
+    scene.advance(30)
+    assert client.is_gone
+    assert scene.budget.held_size == 0
+
+
+def test_budget_when_nobody_waits_keeps_no_timer() -> None:
+    scene = Scene()
+    client = scene.sent(1)
+    assert scene.clock.task_clock.getDelayedCalls()
+    client.give_up()
+    assert not scene.clock.task_clock.getDelayedCalls()
