@@ -86,7 +86,7 @@ of a large grid has clients; one over Foolscap costs some 50 kB. Half of them ma
 clients come back at once when a server was restarted."""
 
 MAX_RECONNECT_DELAY_S = 30.0
-"""Seconds between attempts to reach a server that is away, at most: a restarted one is soon found again."""
+"""Seconds for which calls make short tries only (wire/backoff.py), after a server could not be reached again and again."""
 
 CACHED_READER_SETS = 64
 """Files per server whose remote readers are kept between calls; each costs the server a little memory too."""
