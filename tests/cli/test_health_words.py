@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -141,3 +143,33 @@ def test_copies_that_fail_are_summed_up_in_english(command: MemoryCommand) -> No
         error = json.loads(told.err.splitlines()[-1])["error"]
         assert (error["kind"], error["exit_code"]) == ("incomplete", 1)
         assert json.loads(told.err.splitlines()[0])["event"] == "warning"
+
+
+def test_copy_onto_a_full_disk_ends_at_once_with_one_line(
+    command: MemoryCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("tree").mkdir()
+    for number in range(20):
+        Path("tree", str(number)).write_text("x" * 100)
+    command.succeed("backup", "tree", "work:b")
+
+    def full(descriptor: int, data: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    ended = command.run("restore", "work:b/Latest", "back")
+    monkeypatch.undo()
+    assert (ended.code, ended.out) == (12, "")
+    assert ended.err.count("\n") == 1 and ended.err.endswith("/back: No space left on device\n")
+    assert list(Path(command.path.parent, "back").iterdir()) == []
+
+
+def test_tree_with_a_lost_directory_is_told_of_in_json_where_that_was_asked_for(command: MemoryCommand) -> None:
+    command.succeed("put", "file", "work:tree/fine")
+    lost = f"URI:DIR2-CHK:{'a' * 26}:{'a' * 52}:3:10:500"
+    command.succeed("ln", lost, "work:tree/lost")
+    for arguments in (["manifest", "work:tree"], ["deep-check", "work:tree"]):
+        said = command.run(*arguments).err
+        assert "grid: could not be read: lost: file not found: none of the 10 servers" in said
+        told = [json.loads(line)["error"] for line in command.run(*arguments, "--raw").err.splitlines()]
+        assert [(each["kind"], each["path"]) for each in told] == [("not-enough-shares", "lost")]

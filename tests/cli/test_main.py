@@ -90,7 +90,7 @@ def test_empty_capability_is_called_that(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "cap").write_text("\n")
     for arguments in (["get", ""], ["check", "--cap-file", str(tmp_path / "cap")]):
         assert main(arguments) == 2
-        assert "there is no capability" in capsys.readouterr().err
+        assert "the capability is empty" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["ubyhxs6z:sekrit", "sekrit", "CHK:sekrit", "\x1b[2Jsekrit"])

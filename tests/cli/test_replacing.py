@@ -37,7 +37,7 @@ def age(path: str, moment: int) -> None:
 def test_put_when_something_is_there_follows_the_options(command: MemoryCommand) -> None:
     command.succeed("put", "one", "work:f")
     kept = command.run("put", "-n", "two", "work:f")
-    assert (kept.code, kept.out, kept.err) == (0, "", "work:f is there, and was not replaced\n")
+    assert (kept.code, kept.out, kept.err) == (0, "", "work:f already exists; not replaced\n")
     assert json.loads(command.succeed("put", "-n", "--json", "two", "work:f"))["skipped"] is True
     age("two", OLD)
     command.succeed("put", "-u", "two", "work:f")
@@ -52,7 +52,7 @@ def test_put_when_something_is_there_follows_the_options(command: MemoryCommand)
 def test_get_when_the_file_is_there_follows_the_options(command: MemoryCommand) -> None:
     cap = command.succeed("put", "one", "work:f")
     kept = command.run("get", "-n", cap, "two")
-    assert (kept.code, kept.err) == (0, "two is there, and was not replaced\n")
+    assert (kept.code, kept.err) == (0, "two already exists; not replaced\n")
     age("two", NEW)
     command.succeed("get", "-u", "work:f", "two")
     assert Path("two").read_text() == "two" * 50
@@ -90,9 +90,9 @@ def test_cp_when_something_is_there_follows_the_options(command: MemoryCommand) 
     assert Path("tree/b").read_text() == "old b" * 30
     # Single files, and links inside of the grid.
     kept = command.run("cp", "-n", "one", "work:tree/a")
-    assert kept.out == "work:tree/a is there, and was not replaced\n"
-    assert command.succeed("cp", "-n", "work:tree/b", "work:tree/a") == "work:tree/a is there, and was not replaced"
-    assert command.succeed("cp", "-n", "work:tree/b", "two") == "two is there, and was not replaced"
+    assert kept.out == "work:tree/a already exists; not replaced\n"
+    assert command.succeed("cp", "-n", "work:tree/b", "work:tree/a") == "work:tree/a already exists; not replaced"
+    assert command.succeed("cp", "-n", "work:tree/b", "two") == "two already exists; not replaced"
     assert read(command, "work:tree/a") == "new a" * 30 and Path("two").read_text() == "two" * 50
 
 
@@ -102,7 +102,7 @@ def test_mv_and_ln_when_something_is_there_follow_the_options(command: MemoryCom
         command.wait(10)
     for verb in ("mv", "ln"):
         kept = command.run(verb, "-n", "work:one", "work:two")
-        assert (kept.code, kept.out, kept.err) == (0, "", "work:two is there, and was not replaced\n")
+        assert (kept.code, kept.out, kept.err) == (0, "", "work:two already exists; not replaced\n")
     assert json.loads(command.succeed("mv", "-u", "--json", "work:one", "work:two"))["skipped"] is True
     assert command.names() == ["one", "two"] and read(command, "work:two") == "two" * 50
     assert json.loads(command.succeed("mv", "-u", "--json", "work:two", "work:one"))["skipped"] is False

@@ -51,7 +51,7 @@ def take_text(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, tu
         if text == "-":
             text = sys.stdin.read(MAX_CAP_LENGTH + 2)
     if not text.strip():
-        raise click.UsageError("there is no capability, only nothing, where one is needed")
+        raise click.UsageError("the capability is empty")
     if cap_file is not None:
         _require_cap(text, cap_file)
     return text.strip(), rest

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Connection(Protocol):
-    """Either way."""
+    """How a command reaches the grid."""
 
     @property
     def runtime(self) -> Runtime: ...
@@ -28,7 +28,7 @@ class Connection(Protocol):
         """The grid, once servers are known; NoServersError."""
 
     def store_without_servers(self) -> Store:
-        """For what is in its capability."""
+        """A store for literal (LIT) files, which need no servers."""
 
     async def read_immutable(
         self, cap: ChkCap | LitCap, sink: Sink, offset: int, length: int | None, observer: Observer
@@ -56,7 +56,7 @@ class DirectConnection:
         return self._make_store(await self.client.servers(), observer)
 
     def store_without_servers(self) -> FileStore:
-        """For what is in its capability."""
+        """A store for literal (LIT) files, which need no servers."""
         return self._make_store((), ignore_events)
 
     async def read_immutable(

@@ -76,19 +76,18 @@ def check_deeply(ctx: click.Context, paths: tuple[str, ...], options: CheckOptio
 
 
 async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) -> int:
-    from grid.cli.messages import describe
-    from grid.cli.quoting import plain
+    from grid.cli.failures import tell_unread
     from grid.cli.surveys import CheckFlags
     from grid.directory.deepcheck import CheckCounters
     from grid.directory.walk import Visited
     from grid.errors import GridError
 
-    lost: list[str] = []
+    lost: list[tuple[str, GridError]] = []
 
     def unreadable(visited: Visited, error: GridError) -> None:
         if not visited.path:
             raise error
-        lost.append(f"{plain('/'.join(visited.path))}: {describe(error)}")
+        lost.append(("/".join(visited.path), error))
 
     root = await tree.find_directory(remote)
     counters = CheckCounters()
@@ -106,8 +105,7 @@ async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) ->
         click.echo(json.dumps({"type": "stats", "stats": stats[0]}))
     else:
         click.echo("\n".join(_totals(counters, literal, options.repair)))
-    for line in lost:
-        click.echo(f"grid: could not be read: {line}", err=True)
+    tell_unread(lost, as_json=options.raw)
     left = counters.after if options.repair else counters.before
     if left.unrecoverable:
         return ExitCode.NOT_FOUND
@@ -115,12 +113,16 @@ async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) ->
 
 
 def _tell(checked: Checked, options: CheckOptions) -> None:
+    from grid.cli.exit_codes import exit_code
+    from grid.cli.failures import kind_of, tell_problem
     from grid.cli.messages import describe
     from grid.cli.quoting import quote
 
     path = "/".join(checked.visited.path) or "<root>"
     if checked.error is not None:
-        click.echo(f"grid: {quote(path)}: {describe(checked.error)}", err=True)
+        message = f"{quote(path)}: {describe(checked.error)}"
+        error = checked.error
+        tell_problem(message, kind=kind_of(error), code=exit_code(error), path=path, as_json=options.raw)
     if options.raw:
         click.echo(json.dumps(_unit(checked, options.repair)))
         return

@@ -6,11 +6,13 @@ Neither holds a capability. They go to stderr, because stdout may be a file's co
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import click
 
 from grid.cli.exit_codes import ExitCode, exit_code
 from grid.cli.messages import describe, reasons
+from grid.cli.quoting import plain
 from grid.errors import (
     AuthorityError,
     CapError,
@@ -95,6 +97,13 @@ def tell_problem(message: str, *, kind: str, code: int, path: str | None = None,
         click.echo(json.dumps(describe_failure(message, kind=kind, code=code, path=path)), err=True)
     else:
         click.echo(f"grid: {message}", err=True)
+
+
+def tell_unread(lost: Sequence[tuple[str, GridError]], *, as_json: bool) -> None:
+    """The same of directories in a tree that could not be read: their paths and why."""
+    for path, error in lost:
+        message = f"could not be read: {plain(path)}: {describe(error)}"
+        tell_problem(message, kind=kind_of(error), code=exit_code(error), path=path, as_json=as_json)
 
 
 def _path_of(error: BaseException) -> str | None:

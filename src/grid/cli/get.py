@@ -75,7 +75,7 @@ def get(
         told = {"skipped": True} if size is None else {"size": size}
         print(json.dumps({"event": "get", **told, "seconds": round(time.monotonic() - began_at, 3)}), file=sys.stderr)
     elif size is None:
-        click.echo(f"{file} is there, and was not replaced", err=True)
+        click.echo(f"{file} already exists; not replaced", err=True)
     elif file is not None and remote.names:
         click.echo(f"{remote.shown} retrieved and written to {os.path.abspath(file)}", err=True)
     return 0

@@ -156,7 +156,7 @@ def _report(event: str, words: str, path: RemotePath, undo: Undo, *, is_done: bo
         click.echo(json.dumps(line))
         return
     if not is_done:
-        click.echo(f"{path.shown} is there, and was not replaced", err=True)
+        click.echo(f"{path.shown} already exists; not replaced", err=True)
         return
     click.echo("OK" if not sys.stdout.isatty() else f"{words} {path.shown}")
     undo.tell()

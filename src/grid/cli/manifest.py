@@ -36,18 +36,18 @@ def manifest(ctx: click.Context, *, path: str, field: str | None, raw: bool) -> 
 
 
 async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool) -> int:
-    from grid.cli.messages import describe
+    from grid.cli.failures import tell_unread
     from grid.cli.quoting import plain
     from grid.directory.nodejson import describe_unit
     from grid.directory.walk import Visited
     from grid.errors import GridError
 
-    lost: list[str] = []
+    lost: list[tuple[str, GridError]] = []
 
     def unreadable(visited: Visited, error: GridError) -> None:
         if not visited.path:
             raise error
-        lost.append(f"{plain('/'.join(visited.path))}: {describe(error)}")
+        lost.append(("/".join(visited.path), error))
 
     stats: list[Mapping[str, object]] = []
     root = await tree.find_directory(remote)
@@ -62,6 +62,5 @@ async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool) -
             click.echo(unit[field])
     if raw:
         click.echo(json.dumps({"type": "stats", "stats": stats[0]}))
-    for line in lost:
-        click.echo(f"grid: could not be read: {line}", err=True)
+    tell_unread(lost, as_json=raw)
     return 1 if lost else 0

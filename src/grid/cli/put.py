@@ -112,7 +112,7 @@ def _report(stored: Stored | None, remote: str, elapsed_s: float, *, as_json: bo
         told = {"skipped": True} if stored is None else {"skipped": False, **stored.to_json()}
         click.echo(json.dumps({"event": "put", **told, "seconds": round(elapsed_s, 3)}))
     elif stored is None:
-        click.echo(f"{_shown(remote)} is there, and was not replaced", err=True)
+        click.echo(f"{_shown(remote)} already exists; not replaced", err=True)
     else:
         if remote:
             click.echo(_words(stored.created, remote), err=True)

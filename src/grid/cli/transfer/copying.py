@@ -177,7 +177,7 @@ class Copier:
         tally.finish(size_of(leaf))
         self._display.update()
         if not tally.linked and not tally.copied and self._options.replace.is_given:
-            return f"{target.shown} is there, and was not replaced"
+            return f"{target.shown} already exists; not replaced"
         return "Success: file linked" if tally.linked else "Success: file copied"
 
     async def _write_file(self, leaf: Leaf, path: str) -> None:

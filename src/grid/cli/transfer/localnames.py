@@ -25,7 +25,7 @@ def refuse_name(name: str) -> str | None:
     except UnicodeEncodeError:
         return "this machine has no such characters in names"
     if len(octets) > MAX_NAME:
-        return f"it is longer than {MAX_NAME} octets"
+        return f"it is longer than {MAX_NAME} bytes"
     return None
 
 

@@ -28,7 +28,7 @@ class GatewayConnection:
         return GatewayStore(client=self.client, observer=observer)
 
     def store_without_servers(self) -> GatewayStore:
-        """For what is in its capability."""
+        """A store for literal (LIT) files, which need no servers."""
         return GatewayStore(client=self.client)
 
     async def read_immutable(

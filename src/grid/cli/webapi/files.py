@@ -114,7 +114,7 @@ class _Reading:
             await sink.write(piece)
             self.observer(Event(at=now(), what="progress", count=got, total=size))
         if got != size:
-            raise PeerGoneError(f"the gateway broke the file off after {got} of {size} octets")
+            raise PeerGoneError(f"the gateway broke the file off after {got} of {size} bytes")
         return got
 
     async def _confirm_tail(self, got: int) -> None:

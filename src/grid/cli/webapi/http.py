@@ -71,7 +71,7 @@ class Answer:
             pieces.append(piece)
             size += len(piece)
             if size > limit:
-                raise GatewayError(f"the gateway's answer is longer than {limit} octets, which this one cannot be")
+                raise GatewayError(f"the gateway's answer is longer than {limit} bytes, which this one cannot be")
         return b"".join(pieces)
 
 

@@ -172,7 +172,7 @@ def _cap_text(properties: Mapping[str, object], name: str) -> bytes | None:
     if text is None:
         return None
     if not isinstance(text, str) or len(text) > MAX_CAP_LENGTH:
-        raise GatewayError("a capability in the gateway's answer is none")
+        raise GatewayError("invalid capability in the gateway's answer")
     return text.encode("utf-8", "replace")
 
 

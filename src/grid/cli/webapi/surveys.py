@@ -158,7 +158,7 @@ def _failure(why: object) -> GridError:
 
 def _stats(told: object) -> Mapping[str, object]:
     if not isinstance(told, dict):
-        raise GatewayError("the gateway's statistics are none")
+        raise GatewayError("malformed statistics in the gateway's answer")
     return told
 
 

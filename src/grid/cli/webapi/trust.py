@@ -1,4 +1,4 @@
-"""Whom an https gateway has to be vouched for by: the certificates of this machine, or those of a file."""
+"""Trust roots for https gateways: the certificates of this machine, or those of a file."""
 
 from __future__ import annotations
 

@@ -1,0 +1,64 @@
+"""What nodes say when they start, and when they cannot: real processes."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grid.cli.main import main
+from tests.cli.command import environment, grid
+from tests.support.grid_process import free_ports
+
+FURL = "pb://l2rdxsw4e5nqqud4h4cj7uuaz2s6is2e@tcp:127.0.0.1:9/ln3ddyjdlt3cxe5uujeubs3ho2cl4jht"
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Path:
+    assert main(["create", "client", "--introducer", FURL, str(tmp_path / "client")]) == 0
+    return tmp_path / "client"
+
+
+def test_gateway_when_its_port_is_in_use_says_so_in_one_line_and_logs_nothing(client: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        busy = grid("gateway", client, "--listen", str(port))
+        assert (busy.code, busy.out) == (1, b"")
+        assert busy.err == f"grid: Port {port} is already in use; choose another with --listen.\n"
+        config = client / "grid.cfg"
+        config.write_text(config.read_text().replace("[node]", f"[node]\nweb.port = {port}"))
+        ran = grid("run", client)
+        assert ran.code == 1
+        assert ran.err == f"grid: Port {port} is already in use; choose another web.port under [node] in {config}\n"
+    wrong = grid("gateway", client, "--listen", "foo")
+    assert (wrong.code, wrong.out) == (1, b"") and "not a server endpoint" in wrong.err
+
+
+def test_storage_node_when_it_runs_says_its_name_and_where_it_is_reached(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    place = ["--port", f"tcp:{port}:interface=127.0.0.1", "--location", f"tcp:127.0.0.1:{port}"]
+    node = tmp_path / "node"
+    assert main(["create", "storage", "--introducer", FURL, "--nickname", "attic", *place, str(node)]) == 0
+    again = tmp_path / "again"
+    assert main(["create", "storage", "--introducer", FURL, *place, str(again)]) == 0
+    command = [sys.executable, "-m", "grid.cli", "run", str(node)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(), text=True)
+    assert process.stdout is not None
+    try:
+        lines: list[str] = []
+        while "introducer default not connected" not in "".join(lines[-1:]):
+            lines.append(process.stdout.readline())
+            assert lines[-1], lines
+        assert any(f'storage node "attic" running, reachable at tcp:127.0.0.1:{port}' in line for line in lines)
+        assert any(line.rstrip().endswith(" client running") for line in lines), "programs wait for these words"
+        busy = grid("run", again)
+        assert busy.code == 1 and f"port {port} is already in use" in busy.err
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
