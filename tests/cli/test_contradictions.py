@@ -38,8 +38,8 @@ CONTRADICTIONS = [
     (["--happy", "11"], "--happy (11) must not be larger than shares.total (10)"),
     (["--total", "5"], "shares.happy (7) must not be larger than --total (5)"),
     (["--total", "2", "--happy", "1"], "shares.needed (3) must not be larger than --total (2)"),
-    (["-n"], "-n, -i and -u are for a path"),
-    (["-u"], "-n, -i and -u are for a path"),
+    (["-n"], "-n, -i and -u need a path"),
+    (["-u"], "-n, -i and -u need a path"),
 ]
 
 

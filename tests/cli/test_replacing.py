@@ -59,7 +59,7 @@ def test_get_when_the_file_is_there_follows_the_options(command: MemoryCommand) 
     age("two", OLD)
     command.succeed("get", "-u", "work:f", "two")
     assert Path("two").read_text() == "one" * 50
-    assert "a capability alone has none" in command.fail(2, "get", "-u", cap, "two")
+    assert "a capability alone does not have" in command.fail(2, "get", "-u", cap, "two")
     for options in (["-n"], ["-u"]):
         assert "name FILE" in command.fail(2, "get", *options, "work:f")
         assert "name FILE" in command.fail(2, "get", *options, "work:f", "-")

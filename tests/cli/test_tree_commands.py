@@ -123,7 +123,7 @@ def test_listing_shows_a_directory_a_file_and_everything_below(client: TreeClien
     kind, found = json.loads(client.succeed("ls", "--json", "w:list"))
     assert (kind, list(found["children"])) == ("dirnode", ["sub"])
     missing = client.run("ls", "w:list/none")
-    assert (missing.code, missing.err.splitlines()[0]) == (2, "No such file or directory")
+    assert (missing.code, missing.err) == (4, "grid: w:list/none: No such file or directory\n")
 
 
 def test_walks_tell_of_everything_once(client: TreeClient) -> None:

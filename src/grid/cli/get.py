@@ -84,9 +84,9 @@ def get(
 def _require_times(policy: ReplacePolicy, remote: RemotePath, file: str | None) -> None:
     """UsageError if the options about replacing have nothing to go by."""
     if policy.is_given and file is None:
-        raise click.UsageError("-n, -i and -u are for a file that may be there: name FILE")
+        raise click.UsageError("-n, -i and -u need a local file: name FILE")
     if policy.newer and not remote.names:
-        raise click.UsageError("-u compares times, and a capability alone has none: name the file by a path")
+        raise click.UsageError("-u compares times, which a capability alone does not have: name the file by its path")
 
 
 def _plain_cap(text: str, span: str | None) -> RemotePath:

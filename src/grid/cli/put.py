@@ -70,9 +70,9 @@ def put(
     if force and not remote:
         raise click.UsageError("--force is for a mutable file that is there: give REMOTE too")
     if policy.is_given and not remote:
-        raise click.UsageError("-n, -i and -u are for a path where a file may be: give REMOTE too")
+        raise click.UsageError("-n, -i and -u need a path to put the file at: add REMOTE")
     if file == "-" and (policy.newer or policy.ask):
-        raise click.UsageError("-u compares times, which stdin has not, and -i asks there: name a file")
+        raise click.UsageError("-u and -i do not work with stdin: name a file")
     home = open_home(ctx)
     chosen = format_name.lower() if format_name is not None else usual_format(home) if mutable else "chk"
     options = PutOptions(

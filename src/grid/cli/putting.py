@@ -264,9 +264,7 @@ def _require_fresh(target: RemotePath | None, options: PutOptions) -> None:
     if target is None or target.names or isinstance(target.root, DirectoryCap):
         return
     if options.replace.is_given:
-        raise click.UsageError(
-            "-n, -i and -u are for a path where a file may be: a capability names a file that exists"
-        )
+        raise click.UsageError("-n, -i and -u need a path to put the file at, and this is a capability")
     is_mdmf = target.root.to_string().startswith("URI:MDMF")
     if options.is_format_given and options.format != ("mdmf" if is_mdmf else "sdmf"):
         raise click.UsageError(
