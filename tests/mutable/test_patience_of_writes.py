@@ -119,7 +119,7 @@ def test_write_when_a_far_server_answers_late_then_has_its_share_all_the_same(fo
     cap = grid.create(b"contents", format)
     grid.servers[0].script = SlotScript(delay_s=0.4)
     for number in range(4):
-        grid.run(grid.open(cap).modify(lambda old, _, number=number: old + b"%d" % number))
+        grid.run(link(grid, cap, number))
     result = grid.run(grid.open(cap).check(verify=True))
     assert result.good_count == 10
 

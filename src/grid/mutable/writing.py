@@ -32,8 +32,9 @@ async def find_for_write(
     """A map to write by; if there is a version newer than what can be read, only after its writer had time to end."""
     found = await session.find(mode, private_key=private_key, foresee=foresee)
     for wait_s in UNFINISHED_WAITS_S:
-        if not found.newer_unrecoverable:
-            break
+        enough = min([session.encoding.happy, *(prefix.n for prefix in found.newer_unrecoverable)])
+        if not found.newer_unrecoverable or len(found.answered) < enough:
+            break  # Where too few servers answer, no write succeeds, however long its writer waits.
         await session.runtime.clock.sleep(wait_s)
         found = await session.find(mode, private_key=found.private_key, foresee=foresee)
     return found
