@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import struct
 
 import pytest
@@ -85,10 +86,34 @@ def test_disk_when_it_fails_is_a_peer_error() -> None:
     assert bad is None
     assert plain(good or {}) == {0: [b"data"]}
     disk.fail_in(0, 5, frozenset({"read"}))
-    assert plain(scene.run(scene.service.find_shares(INDEX))) == {}
+    assert plain(scene.run(scene.service.find_shares(INDEX, [WHOLE]))) == {0: []}, "a share that cannot be read is here"
     disk.fail_in(0, 5, frozenset({"read"}))
     with pytest.raises(GridError):
         scene.run(scene.service.add_lease(INDEX, lease(b"s")))
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE])
+@pytest.mark.parametrize("call", ["open_file", "read"])
+def test_share_when_the_disk_does_not_give_it_is_an_error_and_not_missing(error: int, call: str) -> None:
+    disk = FaultyDisk(MemoryDisk())
+    scene = ServiceScene(disk)
+    service = scene.service
+    scene.run(put(service, INDEX, {0: b"data", 1: b"more"}))
+    scene.run(service.test_and_write(OTHER, slot_secrets(), {ShareNumber(0): vector((0, b"slot"))}))
+    for question in (
+        service.read_shares(INDEX, {ShareNumber(0): [WHOLE]}),
+        service.read_slot(OTHER, share_numbers(0), [WHOLE]),
+        service.read_slot(OTHER, frozenset(), [WHOLE]),
+    ):
+        disk.fail_in(0, error, frozenset({call}))
+        with pytest.raises(PeerError, match="disk failed"):
+            scene.run(question)
+        assert disk.fired.pop() == call
+    disk.fail_in(0, error, frozenset({call}))
+    both = service.read_shares(INDEX, {ShareNumber(0): [WHOLE], ShareNumber(1): [WHOLE]})
+    assert plain(scene.run(both)) == {1: [b"more"]}, "one bad sector does not cost the other share"
+    disk.heal()
+    assert scene.run(service.read_shares(INDEX, {ShareNumber(2): [WHOLE]})) == {}
 
 
 @pytest.mark.parametrize("index", [b"", bytes(15), bytes(17)])

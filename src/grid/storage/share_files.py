@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from attrs import frozen
 from twisted.logger import Logger
 
-from grid.errors import FormatError, NoSpaceError
+from grid.errors import FormatError, NoSpaceError, PeerError
 from grid.limits import MAX_LEASES
 from grid.ports import LeaseSecrets, Range, ShareKind, ShareNumber
 from grid.storage import containers, slots
@@ -109,6 +109,11 @@ def skipping(name: str, number: ShareNumber, unread: list[OSError] | None = None
         log.warn("share {path} cannot be read: {reason}", path=share_path(name, number), reason=error.strerror)
     except FormatError as error:
         log.warn("share {path} is skipped: {reason}", path=share_path(name, number), reason=str(error))
+
+
+def unreadable(error: OSError) -> PeerError:
+    """What a reader is told of shares that are here, and that the disk does not give."""
+    return PeerError(f"the disk failed: {error.strerror}")
 
 
 def plan_lease(

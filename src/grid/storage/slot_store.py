@@ -20,7 +20,7 @@ from grid.storage.disk import Disk, Handle
 from grid.storage.incoming import make_directories, remove_if_empty
 from grid.storage.leases import RENEWAL_OWNER
 from grid.storage.paths import draft_path, prefix_directory, share_directory, share_path
-from grid.storage.share_files import ShareFile, opened, plan_lease, share_numbers, skipping
+from grid.storage.share_files import ShareFile, opened, plan_lease, share_numbers, skipping, unreadable
 from grid.storage.share_names import ShareNames
 from grid.storage.slot_writes import (
     SlotState,
@@ -77,18 +77,22 @@ class SlotStore:
     ) -> dict[ShareNumber, list[bytes]]:
         """The ranges of those shares that are here (none named: of all).
 
-        FormatError if that is too much at once, NoRoomError if it is for now.
+        FormatError if that is too much at once, NoRoomError if it is for now. PeerError: the disk gave none of those that are
+        here; if it gives some of them, the others are left out.
         """
         self._store.undo.settle(name, to_read=True)
         found: dict[ShareNumber, list[bytes]] = {}
+        unread: list[OSError] = []
         budget = _Budget(room)
         for number in share_numbers(self._disk, name):
             if numbers and number not in numbers:
                 continue
-            with skipping(name, number), opened(self._disk, name, number) as share:
+            with skipping(name, number, unread), opened(self._disk, name, number) as share:
                 if isinstance(share.form, Slot) and budget.admits(share, ranges):
                     found[number] = share.read(ranges)
         budget.require()
+        if unread and not found:
+            raise unreadable(unread[0])
         return found
 
     def test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:

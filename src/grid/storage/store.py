@@ -33,7 +33,7 @@ from grid.storage.paths import (
     share_path,
 )
 from grid.storage.settings import StorageSettings
-from grid.storage.share_files import opened, plan_lease, share_numbers, skipping
+from grid.storage.share_files import opened, plan_lease, share_numbers, skipping, unreadable
 from grid.storage.undo import Change, UndoLog
 
 log = Logger()
@@ -122,7 +122,10 @@ class ShareStore:
     def find(
         self, name: str, hidden: Hidden, ranges: Sequence[Range], room: Room | None = None
     ) -> dict[ShareNumber, list[bytes]]:
-        """Every immutable share with those ranges, or with none where the answer would grow too long. NoRoomError."""
+        """Every immutable share with those ranges, or with none where the answer would grow too long. NoRoomError.
+
+        A share that the disk does not give is here all the same: with no ranges, so that whoever reads it hears why.
+        """
         size = AnswerSize(room)
         found = self._find(name, hidden, ranges, AnswerLimit(), size)
         size.require()
@@ -136,7 +139,8 @@ class ShareStore:
         for number in share_numbers(self.disk, name):
             if number in hidden:
                 continue
-            with skipping(name, number), opened(self.disk, name, number) as share:
+            unread: list[OSError] = []
+            with skipping(name, number, unread), opened(self.disk, name, number) as share:
                 if not isinstance(share.form, Container):
                     continue
                 size = share.clipped_size(ranges)
@@ -145,6 +149,8 @@ class ShareStore:
                     if answer.admits(size, len(ranges)):
                         found[number] = share.read(ranges)
                     limit.take(size, len(ranges))
+            if unread:
+                found[number] = []
         return found
 
     def find_each(
@@ -164,17 +170,23 @@ class ShareStore:
     def read(
         self, name: str, hidden: Hidden, wants: Mapping[ShareNumber, Sequence[Range]], room: Room | None = None
     ) -> dict[ShareNumber, list[bytes]]:
-        """Ranges of immutable shares; those that are not here are left out. NoRoomError."""
+        """Ranges of immutable shares; those that are not here are left out. NoRoomError.
+
+        PeerError: the disk gave none of those that are here. If it gives some of them, the others are left out, too.
+        """
         answer = AnswerSize(room)
+        unread: list[OSError] = []
         self.undo.settle(name, to_read=True)
         found: dict[ShareNumber, list[bytes]] = {}
         for number, ranges in wants.items():
             if number in hidden:
                 continue
-            with skipping(name, number), opened(self.disk, name, number) as share:
+            with skipping(name, number, unread), opened(self.disk, name, number) as share:
                 if isinstance(share.form, Container) and answer.admits(share.clipped_size(ranges), len(ranges)):
                     found[number] = share.read(ranges)
         answer.require()
+        if unread and not found:
+            raise unreadable(unread[0])
         return found
 
     def has(self, name: str, hidden: Hidden, kind: ShareKind, number: ShareNumber) -> bool:
