@@ -146,3 +146,19 @@ def test_pages_work_without_scripts(chromium: Any, served: Served, visitor: Visi
         page.get_by_text("1 entry").wait_for()
     finally:
         context.close()
+
+
+def test_a_script_that_somebody_stored_does_not_run_in_a_page(visitor: Visitor) -> None:
+    cap = visitor.store(b"document.title = 'ran'")
+    address = f"/file/{cap}/@@named=/evil.js"
+    visitor.go("/")
+
+    outcome = visitor.page.evaluate(
+        "address => new Promise((end) => { const s = document.createElement('script'); s.src = address;"
+        " s.onload = () => end('loaded'); s.onerror = () => end('refused'); document.head.append(s); })",
+        address,
+    )
+
+    assert outcome == "refused"
+    assert visitor.page.title() == "Grid"
+    visitor.complaints.clear()  # The browser says that it refused it, which is what is wanted.

@@ -56,7 +56,7 @@ class RunningGateway:
         reply = self.send("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
         if reply.status and method.isalpha() and target.startswith("/"):
             named = {name.lower(): value for name, value in reply.headers.items()}
-            require_documented(method, target, reply.status, named, reply.body)
+            require_documented(method, target, reply.status, named, reply.body, fields["Host"] or "")
         return reply
 
     def put(self, body: bytes, format: str = "chk") -> str:

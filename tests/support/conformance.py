@@ -6,6 +6,7 @@ The document is not asked of the gateway: it is that of this tree.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -18,15 +19,20 @@ from grid.gateway.openapi import document
 REST = frozenset({"{path}", "{name}"})
 """What stands for several segments at the end of a path."""
 
+_ASSETS = re.compile(r"[a-z0-9.:-]+/assets/[0-9a-f]{16}/")
+
 UNDOCUMENTED = frozenset({400, 401, 403, 404, 405, 408, 421, 501, 503})
 """What is said to a method that a path does not have, and of a path that there is not."""
 
 
-def require_documented(method: str, target: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
+def require_documented(
+    method: str, target: str, status: int, headers: Mapping[str, str], body: bytes, host: str = ""
+) -> None:
     """AssertionError unless the document has this answer: its status, its type, and what is in it where that is JSON.
 
-    headers: by names in lower case. Paths with a first segment that the document does not have are a test's own.
+    headers: by names in lower case. host: the Host that was asked, if not an ordinary one. Paths with a first segment that the document does not have are a test's own.
     """
+    require_guarded(target, status, headers, host)
     path, _, query = target.partition("?")
     path = "/" + path.lstrip("/")
     if status == 302 and ("//" in path or path in ("/uri/", "/cap/")):
@@ -48,6 +54,25 @@ def require_documented(method: str, target: str, status: int, headers: Mapping[s
     assert status in (302, 304) or fits(kind, kinds), f"{label}: {status} as {kind!r}, documented is {sorted(kinds)}"
     if found is not None and status == 200:
         require_schema(found, kind, body, label)
+
+
+def require_guarded(target: str, status: int, headers: Mapping[str, str], host: str = "") -> None:
+    """AssertionError unless a browser is told what the answer may do: nothing, but for pages and the operator's own files.
+
+    A policy that lets scripts run names the address of the assets: no file of a user is below it.
+    """
+    label = f"{_blunt(target)}: {status}"
+    assert headers.get("x-content-type-options") == "nosniff", label
+    assert headers.get("cross-origin-resource-policy") == "same-origin", label
+    policy = headers.get("content-security-policy", "")
+    if policy == "sandbox" or target.startswith("/static/"):
+        return
+    directives = {name: value for name, _, value in (each.strip().partition(" ") for each in policy.split(";"))}
+    assert headers["content-type"].startswith("text/html"), label
+    assert directives["default-src"] == "'none'" and directives["base-uri"] == "'none'", label
+    assert directives["script-src"] == directives["style-src"], label
+    if status != 421 and not host.startswith("[") and ".:" not in host:
+        assert _ASSETS.fullmatch(directives["script-src"]), directives["script-src"]
 
 
 def require_schema(action: Mapping[str, Any], kind: str, body: bytes, label: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ from attrs import evolve, field, frozen
 from grid import __version__
 from grid.caps import KnownCap
 from grid.gateway.faults import Headers, HttpFault
+from grid.gateway.pages.assets import address as assets_address
 from grid.gateway.pages.shell import render_error
 from grid.ports import Sink
 
@@ -19,26 +21,31 @@ COMMON = (
     ("X-Frame-Options", "DENY"),
     ("Referrer-Policy", "no-referrer"),
     ("X-Content-Type-Options", "nosniff"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
 )
 """On every answer. [spec webapi 1.4]"""
 
+SANDBOX = (("Content-Security-Policy", "sandbox"),)
+"""On every answer that is not a page of ours and has no policy of its own: whatever is in it, it must not act as one."""
+
 TEXT = "text/plain;charset=utf-8"
 HTML = "text/html; charset=utf-8"
-PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
+_PAGE_POLICY = (
+    "default-src 'none'; script-src {assets}; style-src {assets}; img-src 'self' data:; media-src 'self'; "
     "connect-src 'self'; frame-src blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-"""Pages run our scripts and nobody else's; what they show of files comes from here, documents as blobs of a fixed type."""
+_NAMEABLE_HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::[0-9]+)?", re.ASCII)
 
 
 @frozen
 class Answer:
-    """An answer whose body is at hand. content_type: "" for none."""
+    """An answer whose body is at hand. content_type: "" for none. is_page: made by `page`, so that its scripts may run."""
 
     status: int
     content_type: str
     body: bytes = field(default=b"", repr=False)
     headers: Headers = ()
+    is_page: bool = False
 
 
 @frozen
@@ -99,7 +106,7 @@ def text_answer(text: str, status: int = 200) -> Answer:
 
 def page(html: str, status: int = 200, headers: Headers = ()) -> Answer:
     """A page for people."""
-    return Answer(status, HTML, html.encode("utf-8"), (("Content-Security-Policy", PAGE_POLICY), *headers))
+    return Answer(status, HTML, html.encode("utf-8"), headers, is_page=True)
 
 
 def redirect(location: str, status: int = 302) -> Answer:
@@ -124,6 +131,23 @@ def keeping(answer: AnyAnswer) -> Headers:
     if "Cache-Control" in names:
         return ()
     return (("Cache-Control", "private, no-cache" if "ETag" in names else "no-store"),)
+
+
+def protecting(answer: AnyAnswer, host: str) -> Headers:
+    """The policy that says what the answer may do in a browser; nothing if it says so itself.
+
+    host: as the client called the gateway. Pages run scripts from the address of the assets and from nowhere else: users'
+    files, which have the same origin, may be scripts too. What pages show of files comes from here, documents as blobs.
+    """
+    if any(name == "Content-Security-Policy" for name, _ in answer.headers):
+        return ()
+    if not isinstance(answer, Answer) or not answer.is_page:
+        return SANDBOX
+    if _NAMEABLE_HOST.fullmatch(host):
+        assets = f"{host}{assets_address()}"
+    else:
+        assets = "'self'"  # The grammar of policies has no IPv6 addresses, and no dot at the end of a name.
+    return (("Content-Security-Policy", _PAGE_POLICY.format(assets=assets)),)
 
 
 def fault_answer(fault: HttpFault) -> Answer:

@@ -32,9 +32,6 @@ from grid.ports import Sink
 WHOLE_SIZE = 2**20
 """Octets of a mutable file that are read before the answer begins, which saves asking for its size first."""
 
-UNTRUSTED: Headers = (("Content-Security-Policy", "sandbox"),)
-"""Whatever is in a file, it must not act as the gateway's own page. [spec webapi 12]"""
-
 
 async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path: bool) -> AnyAnswer:
     """What a GET or HEAD of a file or of an object of an unknown kind answers.
@@ -152,7 +149,7 @@ def _named_headers(exchange: Exchange, name: str) -> tuple[str, Headers]:
     """The type, and the headers that do not depend on the size."""
     given = exchange.arguments.shown("filename") or name or UNNAMED
     found = content_type(given)
-    headers: Headers = (("Accept-Ranges", "bytes"), *UNTRUSTED)
+    headers: Headers = (("Accept-Ranges", "bytes"),)
     if found.encoding is not None:
         headers = (*headers, ("Content-Encoding", found.encoding))
     if exchange.arguments.flag("save", False):

@@ -12,7 +12,7 @@ from typing import Any
 
 from twisted.web import http
 
-from grid.gateway.answers import COMMON
+from grid.gateway.answers import COMMON, SANDBOX
 from grid.limits import GATEWAY_DISCARDED
 
 _MOST_DIGITS = 19
@@ -86,6 +86,7 @@ class FramedChannel(http.HTTPChannel):
         body = f"{text}\n".encode("ascii")
         fields = (
             *COMMON,
+            *SANDBOX,
             ("Connection", "close"),
             ("Content-Type", "text/plain;charset=utf-8"),
             ("Content-Length", len(body)),

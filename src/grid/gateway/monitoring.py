@@ -37,6 +37,9 @@ MAX_INCIDENTS = 100
 MAX_STATIC = 64 * 2**20
 """Octets of a file of the operator's own pages; larger ones belong in the grid."""
 
+_OPERATORS_POLICY = ("Content-Security-Policy", "object-src 'none'; base-uri 'self'; frame-ancestors 'none'")
+"""The operator's own pages may have scripts of their own, as they always could."""
+
 _NO_STORE = (("Cache-Control", "no-store"),)
 
 
@@ -134,7 +137,7 @@ class _Monitoring:
             raise NotFound("there is no such file", shape="page")
         found = content_type(exchange.segments[-1])
         encoding = (("Content-Encoding", found.encoding),) if found.encoding else ()
-        return Answer(200, found.type, octets, encoding)
+        return Answer(200, found.type, octets, (_OPERATORS_POLICY, *encoding))
 
     async def private(self, exchange: Exchange) -> AnyAnswer:
         """`/private/logs/v1`, with the node's token."""

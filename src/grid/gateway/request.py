@@ -16,7 +16,7 @@ from twisted.logger import Logger
 from twisted.web import http
 
 from grid.errors import GridError
-from grid.gateway.answers import COMMON, Answer, AnyAnswer, StreamedAnswer, fault_answer, keeping
+from grid.gateway.answers import COMMON, SANDBOX, Answer, AnyAnswer, StreamedAnswer, fault_answer, keeping, protecting
 from grid.gateway.arguments import Arguments, parse_query
 from grid.gateway.body import Body, gone
 from grid.gateway.exchange import Exchange, Headers, split_path
@@ -53,6 +53,7 @@ class GatewayRequest(http.Request):
         self._is_over = False
         self._shown = "/"
         self._called = ("other", "")
+        self._host = ""
         self._pace: BodyPace | None = None
         self._writer: Writer | None = None
         self._sent = 0
@@ -123,7 +124,7 @@ class GatewayRequest(http.Request):
             self._switch(answer)
             return
         self.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode("ascii"))
-        for name, value in (*COMMON, *keeping(answer), *answer.headers):
+        for name, value in (*COMMON, *keeping(answer), *protecting(answer, self._host), *answer.headers):
             self.responseHeaders.setRawHeaders(name, [value])
         self.responseHeaders.setRawHeaders("Date", [http.datetimeToString().decode("ascii")])
         if answer.content_type:
@@ -140,7 +141,7 @@ class GatewayRequest(http.Request):
     def _switch(self, answer: SwitchingAnswer) -> None:
         """Send a head after which the connection is no longer HTTP's."""
         self.setResponseCode(answer.status)
-        lines = [f"{name}: {value}" for name, value in (*COMMON, *answer.headers)]
+        lines = [f"{name}: {value}" for name, value in (*COMMON, *SANDBOX, *answer.headers)]
         head = "\r\n".join(["HTTP/1.1 101 Switching Protocols", *lines, "", ""])
         self.startedWriting = 1  # Twisted would write a head of its own, and chunks.
         self.channel.switch(answer.receive)
@@ -201,6 +202,7 @@ class GatewayRequest(http.Request):
         if len(self.requestHeaders.getRawHeaders(b"host") or ()) > 1:
             raise BadRequest("the request has more than one Host header")
         host = check_host(headers, self.factory.gateway.settings.hosts, self._own_address)
+        self._host = host
         check_origin(method, headers, host)
         self.channel.place.stand(Standing.ACTIVE)
         arguments = Arguments(parse_query(raw_query))

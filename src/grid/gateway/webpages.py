@@ -96,7 +96,6 @@ def _asset(exchange: Exchange, name: str, caching: str) -> AnyAnswer:
     headers = (
         ("Cache-Control", caching),
         ("ETag", tag),
-        ("X-Content-Type-Options", "nosniff"),
     )
     if exchange.headers.get("if-none-match") == tag:
         return Answer(304, kind, b"", headers)

@@ -38,6 +38,11 @@ def version() -> str:
     return digest.hexdigest()[:16]
 
 
+def address() -> str:
+    """The path below which all of them are, and nothing else is."""
+    return f"/assets/{version()}/"
+
+
 def asset_path(name: str) -> str:
     """Where it is asked for."""
-    return f"/assets/{version()}/{name}"
+    return f"{address()}{name}"
