@@ -7,8 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from grid.codec import merkle
 from grid.codec.merkle import (
@@ -18,12 +16,11 @@ from grid.codec.merkle import (
     prove_leaf,
     prove_row,
     row_path,
-    salvage_leaves,
     sibling_chain,
     tree_root,
 )
 from grid.crypto.hashing import tagged_hash
-from grid.errors import FormatError, IntegrityError
+from grid.errors import IntegrityError
 from tests.vectors.make_codec import PATH, stream
 
 ROWS: list[dict[str, Any]] = json.loads(PATH.read_text())["merkle"]
@@ -175,42 +172,3 @@ def test_row_path_when_there_is_no_such_row_refuses() -> None:
     for count, first, chunk in ((4, 4, 1), (4, -1, 1), (4, 1, 2), (4, 0, 3), (4, 0, 0), (4, 0, -2)):
         with pytest.raises(ValueError, match=r"leaf|leaves"):
             row_path(count, first, chunk)
-
-
-@given(st.integers(1, 40), st.data())
-def test_salvage_when_nodes_are_damaged_gives_right_leaves_only_and_all_it_can(count: int, data: st.DataObject) -> None:
-    leaves = leaf_row(count)
-    tree = build_tree(leaves)
-    padded = padded_leaf_count(count)
-    damaged = data.draw(st.sets(st.integers(0, 2 * padded - 2), max_size=6))
-    nodes = nodes_of(tree)
-    for number in damaged:
-        nodes[number] = flip(nodes[number], number % 256)
-    found = salvage_leaves(tree[:32], count, b"".join(nodes.values()))
-    right = {index: leaves[32 * index : 32 * index + 32] for index in range(count)}
-    assert found.items() <= right.items()
-    # What hangs on sound nodes alone is always found.
-    for index in range(count):
-        number = padded - 1 + index
-        used = {number, *sibling_chain(index, count)}
-        while number > 0:
-            number = (number - 1) // 2
-            used.add(number)
-        if not (used - {0}) & damaged:
-            assert index in found
-    if not damaged - {0, *range(padded - 1)}:
-        assert found == right
-
-
-def test_salvage_when_one_leaf_is_damaged_gives_all_but_the_pair() -> None:
-    tree = bytearray(build_tree(leaf_row(16)))
-    tree[32 * (15 + 6)] ^= 1
-    assert set(salvage_leaves(tree_root(leaf_row(16)), 16, tree)) == set(range(16)) - {6, 7}
-    assert salvage_leaves(bytes(32), 16, build_tree(leaf_row(16))) == {}
-
-
-def test_salvage_when_the_tree_has_another_size_refuses() -> None:
-    tree = build_tree(leaf_row(5))
-    for bad in (b"", tree[:-1], tree + bytes(32)):
-        with pytest.raises(FormatError):
-            salvage_leaves(tree[:32], 5, bad)

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import pytest
-from twisted.internet.defer import Deferred
 
 from grid.discovery.announcement import Announcement, parse_fields, storage_furl
 from grid.discovery.server_set import ServerSet
@@ -163,22 +162,6 @@ def test_set_when_grid_managers_are_configured_then_uncertified_servers_take_no_
     servers = server_set(manager_keys=[KEYS[3].verifying_key])
     servers.announced(announcement(0))
     assert servers.entries[0].identity.upload_permit_expires == -math.inf
-
-
-async def test_wait_for_when_enough_come_then_returns_at_once() -> None:
-    servers = server_set()
-    waiting = Deferred.fromCoroutine(servers.wait_for(2, 60.0))
-    servers.announced(announcement(0))
-    assert not waiting.called
-    servers.announced(announcement(1))
-    assert len(await waiting) == 2
-    assert len(await servers.wait_for(1, 60.0)) == 2
-
-
-async def test_wait_for_when_too_few_come_then_returns_those_at_the_deadline() -> None:
-    servers = server_set()
-    servers.announced(announcement(0))
-    assert len(await servers.wait_for(2, 0.05)) == 1
 
 
 def test_close_when_called_then_closes_every_client() -> None:

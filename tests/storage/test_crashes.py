@@ -290,7 +290,7 @@ def test_change_when_any_call_fails_is_refused_and_leaves_no_debris(
             assert stored_shares(inside) == after
             break
         assert inside.open_count == 0
-        assert scene.service.upload_count == 0
+        assert scene.service.reserved_size == 0
         disk.heal()
         if not refused:
             assert stored_shares(inside) == after, "an acknowledged change was not made"

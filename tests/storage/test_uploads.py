@@ -53,7 +53,7 @@ def test_upload_when_idle_for_half_an_hour_is_given_up() -> None:
     scene.advance(IDLE_S - 2)
     assert upload.share_numbers == frozenset()
     assert files_below(scene.disk, INCOMING) == []
-    assert scene.service.upload_count == 0
+    assert scene.service.reserved_size == 0
     assert timers(scene) == 0
     assert start(scene, [0, 1], 4).share_numbers == {0, 1}
 
@@ -65,7 +65,7 @@ def test_upload_when_over_leaves_no_timer(ending: str) -> None:
     assert timers(scene) == 1
     scene.run(upload.close([ShareNumber(0), ShareNumber(1)]) if ending == "close" else upload.abort())
     assert timers(scene) == 0
-    assert scene.service.upload_count == 0
+    assert scene.service.reserved_size == 0
 
 
 def test_service_when_it_stops_gives_up_uploads_and_takes_no_more() -> None:
@@ -300,7 +300,7 @@ def test_allocation_when_its_caller_is_gone_is_given_up() -> None:
     task.cancel()
     task.addErrback(lambda _: None)
     pool.release()
-    assert scene.service.upload_count == 0
+    assert scene.service.reserved_size == 0
     assert files_below(scene.disk, INCOMING) == []
     assert timers(scene) == 0
 

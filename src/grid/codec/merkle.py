@@ -16,7 +16,7 @@ from hashlib import sha256
 from grid.crypto.buffer import Buffer
 from grid.crypto.hashing import HASH_SIZE, tagged_hash
 from grid.crypto.lanes import lanes
-from grid.errors import FormatError, IntegrityError
+from grid.errors import IntegrityError
 
 _EMPTY_LEAF_TAG = b"Merkle tree empty leaf"
 _NODE_HEAD = b"25:Merkle tree internal node,32:"
@@ -107,37 +107,6 @@ def prove_row(root: bytes, leaf_count: int, first_leaf: int, row: Buffer, nodes:
         raise IntegrityError(f"{len(row)} octets from leaf {first_leaf} of {leaf_count} on are not a row of leaves")
     subtree = _rows(_pad_row(row, first_leaf, chunk_leaves))[-1]
     _climb(root, leaf_count, first_leaf, chunk_leaves, subtree, nodes)
-
-
-def salvage_leaves(root: bytes, leaf_count: int, tree: Buffer) -> dict[int, bytes]:
-    """The leaves that can still be proven from the root in a damaged serialized tree, by leaf index.
-
-    From the root down, a pair of children counts if it hashes to its parent; each child may be the stored
-    node, or the one that the stored leaves make. FormatError if the tree has not the size of such a tree.
-    """
-    padded = padded_leaf_count(leaf_count)
-    if len(tree) != HASH_SIZE * (2 * padded - 1):
-        raise FormatError(f"a tree of {leaf_count} leaves does not have {len(tree)} octets")
-    stored = bytes(tree)
-    leaf_row = stored[HASH_SIZE * (padded - 1) :][: HASH_SIZE * leaf_count]
-    remade = build_tree(leaf_row)
-    proven = {0: root}
-    for node in range(padded - 1):
-        parent = proven.pop(node, None)
-        if parent is None:
-            continue
-        left, right = 2 * node + 1, 2 * node + 2
-        for pair in ((a, b) for a in _versions(left, stored, remade) for b in _versions(right, stored, remade)):
-            if _node_hash(*pair) == parent:
-                proven[left], proven[right] = pair
-                break
-    leaves = {node - padded + 1: value for node, value in proven.items() if node >= padded - 1}
-    return {index: leaf for index, leaf in sorted(leaves.items()) if index < leaf_count}
-
-
-def _versions(node: int, stored: bytes, remade: bytes) -> tuple[bytes, ...]:
-    place = slice(HASH_SIZE * node, HASH_SIZE * (node + 1))
-    return (stored[place],) if stored[place] == remade[place] else (stored[place], remade[place])
 
 
 def _count_leaves(leaves: Buffer) -> int:

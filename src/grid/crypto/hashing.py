@@ -7,7 +7,7 @@ side by side where that is faster (lanes.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Self
 
@@ -30,14 +30,6 @@ def tagged_hash(tag: bytes, data: Buffer, size: int = HASH_SIZE) -> bytes:
     """The first `size` octets of H(tag, data): the tag is framed, the data is not."""
     inner = sha256(_frame(tag))
     inner.update(data)
-    return sha256(inner.digest()).digest()[:size]
-
-
-def tagged_pieces_hash(tag: bytes, pieces: Iterable[Buffer], size: int = HASH_SIZE) -> bytes:
-    """What tagged_hash gives for the pieces joined, without joining them."""
-    inner = sha256(_frame(tag))
-    for piece in pieces:
-        inner.update(piece)
     return sha256(inner.digest()).digest()[:size]
 
 

@@ -15,7 +15,6 @@ from twisted.logger import Logger
 from grid.crypto.ed25519 import VerifyingKey
 from grid.discovery.announcement import STORAGE_SERVICE, Announcement, identify, replaces, storage_furl
 from grid.discovery.grid_manager import permit_expires
-from grid.discovery.latch import Latch
 from grid.errors import FormatError
 from grid.limits import MAX_ANNOUNCEMENTS
 from grid.ports import Clock, ServerId, ServerIdentity, StorageServer
@@ -69,7 +68,6 @@ class ServerSet:
         self._manager_keys = tuple(manager_keys)
         self._known: dict[ServerId, _Known] = {}
         self._on_return = on_return
-        self._latch = Latch(clock)
 
     @property
     def servers(self) -> list[StorageServer]:
@@ -110,11 +108,6 @@ class ServerSet:
         except FormatError as error:
             log.info("server {id} cannot be used: {error}", id=announcement.server_id, error=error)
 
-    async def wait_for(self, count: int, deadline_s: float) -> list[StorageServer]:
-        """The servers, as soon as that many are known, or after deadline_s seconds however many they are."""
-        await self._latch.wait_until(lambda: len(self._known) >= count, deadline_s)
-        return self.servers
-
     def close(self) -> None:
         """Give up all connections."""
         for known in self._known.values():
@@ -136,7 +129,6 @@ class ServerSet:
         # The old client is left to whoever still uses it: both may share one connection.
         server = self._make_server(identity, announcement)
         self._known[announcement.server_id] = _Known(announcement, server, is_static)
-        self._latch.changed()
         if known is not None:
             self._on_return(announcement.server_id)
 

@@ -46,11 +46,6 @@ class ShareLayout:
     ueb_offset: int
 
     @property
-    def header_size(self) -> int:
-        """Octets before the first block, as a writer has them."""
-        return _HEADERS[self.version].size
-
-    @property
     def length_field_size(self) -> int:
         """Octets of the number at ueb_offset that says how long the extension block behind it is."""
         return _LENGTH_FIELDS[self.version].size
@@ -100,7 +95,7 @@ def share_size(layout: ShareLayout, ueb_size: int) -> int:
 
 
 def pack_header(layout: ShareLayout, geometry: Geometry) -> bytes:
-    """The first header_size octets of every share of the file."""
+    """The bytes of every share of the file before its first block."""
     return _HEADERS[layout.version].pack(
         layout.version,
         geometry.block_size,

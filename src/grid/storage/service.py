@@ -277,11 +277,6 @@ class StorageService:
         return self._table.reserved_size
 
     @property
-    def upload_count(self) -> int:
-        """Uploads that are not over."""
-        return len(self._table.uploads)
-
-    @property
     def store(self) -> ShareStore:
         """The shares; what changes them must go through `examine`."""
         return self._store

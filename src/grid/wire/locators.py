@@ -15,7 +15,6 @@ from grid.errors import FormatError
 from grid.limits import MAX_FURL_LENGTH, MAX_LOCATION_HINTS
 
 TUB_ID_LENGTH = 32
-SPKI_LENGTH = 43
 
 _FURL = re.compile(r"pb://([^@]+)@([^/]*)/(.+)", re.DOTALL)
 _NURL = re.compile(r"(pb|pb\+tor)://([^@/#]+)@([^/#]+)/([^#]+)#(.*)", re.DOTALL)

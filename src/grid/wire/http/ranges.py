@@ -10,7 +10,6 @@ from grid.ports import Range
 
 _RANGE = re.compile(rb"[bB][yY][tT][eE][sS]=[ \t]*([0-9]{1,19})[ \t]*-[ \t]*([0-9]{1,19})[ \t]*")
 _CONTENT_RANGE = re.compile(rb"[bB][yY][tT][eE][sS][ \t]+([0-9]{1,19})-([0-9]{1,19})/(?:[0-9]{1,19}|\*)")
-_ANSWERED = re.compile(rb"bytes[ \t]+([0-9]{1,19})-([0-9]{1,19})/(?:[0-9]{1,19}|\*)")
 
 
 def parse_range(value: bytes) -> Range:
