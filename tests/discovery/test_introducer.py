@@ -14,16 +14,18 @@ from foolscap.api import Referenceable, RemoteException
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ServerEndpoint
 
-from grid.discovery.announcement import Announcement, SignedAnnouncement
-from grid.discovery.cache import parse_cache
-from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
+from grid.discovery.announcement import Announcement, SignedAnnouncement, parse_announcement
+from grid.discovery.cache import pack_cache, parse_cache
+from grid.discovery.introducer_client import SILENCE_S, IntroducerClient, IntroducerSettings
 from grid.discovery.introducer_server import Introducer
+from grid.discovery.kept import KeptAnnouncements
 from grid.discovery.latch import Latch
 from grid.runtime import ReactorClock
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub, throwaway_certificate
 from grid.wire.locators import Furl, parse_furl
 from grid.wire.status import ConnectionState
 from tests.discovery.samples import IDS, signed
+from tests.support.virtual_time import VirtualRuntime
 
 WAIT_S = 30.0
 
@@ -128,6 +130,39 @@ async def test_client_when_the_introducer_restarts_then_publishes_and_subscribes
         assert [one.seqnum for one in heard.announcements] == [1, 2]
         await publisher_context.__aexit__(None, None, None)
         await subscriber_context.__aexit__(None, None, None)
+
+
+class _SilentTub:
+    """A Tub whose introducer takes the connection and says nothing."""
+
+    def getReference(self, furl: str) -> Deferred[object]:
+        return Deferred()
+
+
+def test_client_when_the_introducer_keeps_silent_then_uses_what_it_said_last_time(tmp_path: Path) -> None:
+    runtime, file = VirtualRuntime(), tmp_path / "cache.yaml"
+    furl = parse_furl(f"pb://{'a' * 32}@tcp:127.0.0.1:1/x")
+    kept = KeptAnnouncements()
+    kept.offer(parse_announcement(signed(0).to_tuple()))
+    heard = Heard()
+
+    def start(cache_file: Path) -> IntroducerClient:
+        settings = IntroducerSettings(furl=furl, cache_file=cache_file)
+        made = IntroducerClient(settings, _SilentTub(), runtime.clock, heard.take)
+        made.start()
+        return made
+
+    without, with_nothing_to_use = start(tmp_path / "nothing"), heard.seqnums
+    file.write_bytes(pack_cache(kept))
+    made = start(file)
+    runtime.clock.task_clock.advance(SILENCE_S / 2)
+    assert not made.is_settled
+    runtime.clock.task_clock.advance(SILENCE_S / 2)
+    assert made.is_settled and heard.seqnums == [(IDS[0], 1)]
+    assert not without.is_settled and with_nothing_to_use == []
+    made.close()
+    without.close()
+    assert not runtime.clock.task_clock.getDelayedCalls()
 
 
 async def test_cache_when_announcements_come_then_is_written_and_used_only_without_introducer(tmp_path: Path) -> None:

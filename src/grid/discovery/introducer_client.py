@@ -24,7 +24,7 @@ from grid.discovery.kept import KeptAnnouncements
 from grid.discovery.latch import Latch
 from grid.errors import FormatError, GridError, IntegrityError, PeerError, PeerRefusedError, PeerTimeoutError
 from grid.limits import CONNECT_DEADLINE_S
-from grid.ports import Clock
+from grid.ports import Clock, Timer
 from grid.runtime import Tasks, is_cancellation, with_deadline
 from grid.wire.foolscap.calls import call
 from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, from_remote
@@ -34,6 +34,9 @@ from grid.wire.status import ConnectionState, ConnectionStatus
 
 FIRST_RETRY_S = 1.0
 LAST_RETRY_S = 60.0
+
+SILENCE_S = 1.0
+"""How long an introducer may keep silent before what it said last time is used, while the attempt goes on."""
 
 log = Logger()
 
@@ -73,6 +76,7 @@ class IntroducerClient:
         self._tasks = Tasks()
         self._latch = Latch(clock)
         self._is_settled = False
+        self._silence: Timer | None = None
         self._status = ConnectionStatus(state=ConnectionState.IDLE, since=clock.unix_time())
 
     @property
@@ -93,6 +97,8 @@ class IntroducerClient:
     def start(self) -> None:
         """Begin to connect; once."""
         self._tasks.start(self._keep_connected(), on_error=self._ended)
+        if self._settings.cache_file is not None:
+            self._silence = self._clock.call_later(SILENCE_S, self._use_cache)
 
     def close(self) -> None:
         """End the connection's upkeep; the Tub's owner closes the connection itself."""
@@ -190,13 +196,22 @@ class IntroducerClient:
     def _failed(self, error: GridError) -> None:
         self._reference = None
         self._set_state(ConnectionState.WAITING, str(error))
-        if not self._is_settled and self._settings.cache_file is not None:
-            for announcement in read_cache(self._settings.cache_file):
-                if announcement.service_name == STORAGE_SERVICE:
-                    self._on_announcement(announcement)
+        self._use_cache()
         self._settle()
 
+    def _use_cache(self) -> None:
+        """Go on with what the introducer said last time, if that is known."""
+        if self._is_settled or self._settings.cache_file is None:
+            return
+        remembered = [one for one in read_cache(self._settings.cache_file) if one.service_name == STORAGE_SERVICE]
+        for announcement in remembered:
+            self._on_announcement(announcement)
+        if remembered:
+            self._settle()
+
     def _settle(self) -> None:
+        if self._silence is not None:
+            self._silence.cancel()
         if not self._is_settled:
             self._is_settled = True
             self._latch.changed()
