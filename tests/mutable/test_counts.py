@@ -102,7 +102,7 @@ def test_update_when_blocks_that_came_with_hashes_are_bad_then_reads_others() ->
 @pytest.mark.parametrize("size", [100 * SEGMENT + 5, 100_000_000])
 def test_update_when_one_kilobyte_of_a_large_file_then_moves_two_blocks_and_few_hashes(size: int) -> None:
     """Of each share: the blocks of at most two segments, the row of hashes over each of them, and its front."""
-    grid = MutableGrid(4, Shape(n=4, happy=2))
+    grid = MutableGrid(5, Shape(n=5, happy=2))
     source = Repeated(size)
     cap = grid.create(source, "mdmf")
     file = grid.open(cap)

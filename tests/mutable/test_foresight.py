@@ -67,7 +67,7 @@ def test_update_when_the_file_is_known_then_takes_two_round_trips(offset: int, l
 
 
 def test_update_when_the_file_is_known_and_of_a_hundred_megabytes_then_takes_two_round_trips() -> None:
-    grid = MutableGrid(4, Shape(n=4, happy=2))
+    grid = MutableGrid(5, Shape(n=5, happy=2))
     source = Repeated(100_000_000)
     cap = grid.create(source, "mdmf")
     for offset in (50_000_000, 400 * SEGMENT - 10, 100_000_000):

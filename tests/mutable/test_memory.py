@@ -117,8 +117,8 @@ def test_create_when_of_a_hundred_megabytes_then_holds_a_few_batches_of_shares()
 
 @pytest.fixture(scope="module")
 def stored() -> tuple[MutableGrid, KnownCap, Repeated]:
-    """A file of a hundred megabytes on three servers."""
-    grid, source = MutableGrid(3, Shape(n=3, happy=3)), Repeated(SIZE)
+    """A file of a hundred megabytes on five servers."""
+    grid, source = MutableGrid(5, Shape(n=5, happy=3)), Repeated(SIZE)
     return grid, grid.create(source, "mdmf"), source
 
 
