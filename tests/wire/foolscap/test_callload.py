@@ -117,6 +117,18 @@ def test_messages_that_grow_and_wait_for_each_other_go_on_one_at_a_time() -> Non
     assert scene.is_whole()
 
 
+def test_message_of_several_long_strings_is_taken_whole_when_it_outgrows_all_room() -> None:
+    scene = Scene()
+    load = scene.load(0)
+    for count in range(1, 6):
+        load.message_holds(count * (REQUESTS_BYTES * 2 // 3), 0)
+        assert load.is_listening
+    load.call_came("write")
+    load.message_ended()
+    load.call_ended("write")
+    assert scene.is_whole()
+
+
 def test_message_that_does_not_come_on_ends_its_connection() -> None:
     scene = Scene()
     slow, steady = scene.loads(2)

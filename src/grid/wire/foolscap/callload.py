@@ -85,6 +85,9 @@ class CallLoad:
         missing = -(-size // _CLAIM_STEP) * _CLAIM_STEP - self._message_claim
         if memory.requests.try_acquire(missing):
             self._claimed(missing)
+        elif self._expands:
+            memory.requests.overdraw(missing)
+            self._claimed(missing)
         else:
             self._set(_ROOM, True)
             Deferred.fromCoroutine(self._wait_for_room(memory, missing)).addErrback(lambda _: self._drop())
