@@ -128,7 +128,7 @@ def test_damaged_shares_are_a_matter_of_integrity(local_grid: LocalGrid, tmp_pat
 def test_too_few_servers_are_named_and_nothing_stays(local_grid: LocalGrid) -> None:
     put = grid("-d", local_grid.client, "put", "--total", "9", "--happy", "9", "-", stdin=DATA[::-1])
     assert (put.code, put.out, put.err.count("\n")) == (5, b"", 1)
-    assert "Only 5 servers are known; `grid status` shows who answers; where there are no more servers" in put.err
+    assert "only 5 servers are known, and 9 are needed; `grid status` lists servers that are offline" in put.err
     assert "`grid put --happy N`" in put.err
 
 
@@ -173,7 +173,8 @@ def test_interrupted_put_ends_with_130_and_takes_its_shares_back(local_grid: Loc
         process.send_signal(signal.SIGINT)
         error = process.stderr.read().decode().splitlines()
         assert process.stdout.read() == b""
-    assert (process.returncode, error[-1]) == (130, "grid: interrupted")
+    told = json.loads(error[-1])["error"]
+    assert (process.returncode, told["kind"], told["exit_code"]) == (130, "interrupted", 130)
     incoming = [node / "storage" / "shares" / "incoming" for node in local_grid.storages]
     _wait(lambda: not any(file for path in incoming for _, _, files in os.walk(path) for file in files))
 

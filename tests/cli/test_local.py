@@ -138,7 +138,7 @@ def test_down_of_nothing_is_no_error_but_of_no_grid_is(tmp_path: Path, capsys: p
 def test_node_stops_cleanly_when_asked_to(tmp_path: Path, number: signal.Signals, code: int) -> None:
     directory = tmp_path / "introducer"
     port = ["--port", "tcp:0:interface=127.0.0.1", "--location", "tcp:127.0.0.1:1"]
-    assert main(["create", "introducer", *port, str(directory)]) == 1
+    assert main(["create", "introducer", *port, str(directory)]) == 2
     from grid.node.addresses import free_port
 
     chosen = free_port("127.0.0.1")
