@@ -159,6 +159,10 @@ class MustForceRepairError(GridError):
     """The repair would give up a version that cannot be read now, or one of two that compete; it takes force."""
 
 
+class BusyError(GridError):
+    """As much of this kind as fits is under way already; try again later."""
+
+
 class DirectoryError(GridError):
     """A change to a directory, or a path in it, that does not fit what is there; name: of the child it is about."""
 

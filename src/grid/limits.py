@@ -264,6 +264,12 @@ MAX_METADATA_SIZE = 64 * 2**10
 KEPT_METADATA_BYTES = 64 * 2**20
 """Memory that one directory's metadata takes as objects: a hundred thousand usual entries. What is beyond stays JSON."""
 
+MAX_UNPACKED_AT_ONCE = MAX_DIRECTORY_SIZE
+"""Bytes of directories that a process unpacks at once: as objects they take some six times that."""
+
+MAX_UNPACKING_WAITERS = 100
+"""Large directories that wait for that; each has been read already."""
+
 MAX_METADATA_DEPTH = 100
 """Objects and lists within each other in a link's metadata; real ones have 2, and Python's own parser ends near 1000."""
 

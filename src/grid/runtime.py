@@ -137,6 +137,15 @@ class ThreadCpuPool:
                 answer.callback(outcome)
 
 
+SMALL_WORK = 256
+"""Items of a list that are worked on at once where everybody waits for it: a few milliseconds."""
+
+
+async def run_sized(cpu: CpuPool, size: int, function: Callable[..., T], *arguments: object) -> T:
+    """What the function returns, called on the pool if the size of its work, in items, is no small one."""
+    return function(*arguments) if size <= SMALL_WORK else await cpu.run(function, *arguments)
+
+
 class SystemEntropy:
     """The operating system's entropy."""
 

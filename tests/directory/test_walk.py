@@ -17,6 +17,7 @@ from grid.directory.node import Directory
 from grid.directory.pack import Child, Target, make_entry, pack_directory
 from grid.directory.walk import AHEAD, Path, Visited, walk
 from grid.errors import AuthorityError, FormatError, GridError, NotEnoughSharesError
+from grid.runtime import SMALL_WORK
 from tests.support.tree_grid import TreeGrid
 
 LIT = LitCap(data=b"small")
@@ -285,3 +286,39 @@ def test_walk_when_the_tree_changes_under_it_then_still_ends(grid: TreeGrid) -> 
         return seen
 
     assert grid.run(body()) == [(), ("inner",)]
+
+
+def test_walk_when_directories_are_large_then_they_are_not_kept_before_their_turn(
+    grid: TreeGrid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk_module, "LARGE_OCTETS", 100)
+    large = {f"{number}": Child(target=LitCap(data=b"%d" % number)) for number in range(10)}
+    inside = {f"d{number}": Child(target=grid.make(children=large).cap) for number in range(4)}
+    root = grid.make(children=inside)
+    found = grid.gather(walk(grid.client(), root.cap))
+    assert [each.path for each in found if each.children is not None] == [(), *((name,) for name in sorted(inside))]
+    assert len(found) == 5 + 4 * 10
+
+
+def test_walk_when_whoever_takes_it_never_pauses_then_it_does(grid: TreeGrid) -> None:
+    many = {f"{number:05}": Child(target=LitCap(data=b"x")) for number in range(5 * SMALL_WORK)}
+    root = grid.make(children=many)
+    most = turns = 0
+
+    async def body() -> None:
+        nonlocal most, turns
+        counted = 0
+
+        def turn() -> None:
+            nonlocal most, turns, counted
+            most, turns, counted = max(most, counted), turns + 1, 0
+            if turns < 1000:
+                grid.runtime.clock.call_later(0, turn)
+
+        turn()
+        async for _ in walk(grid.store, root.cap):
+            counted += 1
+
+    grid.run(body())
+    assert 0 < most <= 2 * SMALL_WORK
+    grid.runtime.settle()

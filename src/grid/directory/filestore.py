@@ -19,6 +19,7 @@ from grid.directory.edits import Overwrite
 from grid.directory.moving import Trail, move
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, make_entry, pack_directory
+from grid.directory.room import UnpackingRoom
 from grid.errors import AuthorityError, CapError
 from grid.immutable import check as immutable_check
 from grid.immutable import repair as immutable_repair
@@ -33,6 +34,7 @@ from grid.mutable.node import MutableFile
 from grid.mutable.sources import MemorySource
 from grid.placement.leases import LeaseMaster
 from grid.ports import Buffer, Observer, Runtime, ServerId, Sink, Source, StorageServer, ignore_events
+from grid.runtime import run_sized
 
 if TYPE_CHECKING:
     from grid.directory.node import Directory
@@ -91,7 +93,7 @@ class FileStore:
     """A client's view of a grid. convergence: the secret that makes equal immutable files equal caps.
 
     mutable_format: that of new mutable files and directories, which take k, n and happy of the encoding.
-    preferred: servers that immutable files go to first. permit: asked before anything is read, checked or changed,
+    room: for directories that are unpacked, of the whole process. preferred: servers that immutable files go to first. permit: asked before anything is read, checked or changed,
     whatever led to its capability; what it raises comes out of the method that was called.
     """
 
@@ -104,6 +106,7 @@ class FileStore:
     preferred: frozenset[ServerId] = frozenset()
     observer: Observer = field(default=ignore_events, repr=False)
     permit: Permit = field(default=permit_all, repr=False)
+    room: UnpackingRoom = field(factory=UnpackingRoom, repr=False)
     _open: _OpenFiles = field(factory=_OpenFiles, init=False, repr=False)
 
     async def put_immutable(
@@ -233,7 +236,7 @@ class FileStore:
         if key is None:
             key = await new_key(self.runtime)
         cap = write_cap(key, MDMF_VERSION if chosen == "mdmf" else SDMF_VERSION)
-        packed = _pack(children or {}, cap.write_key)
+        packed = await self._packed(children or {}, cap.write_key)
         return DirectoryCap(await self.put_directory(packed, chosen, key))
 
     async def put_directory(self, packed: bytes, format: FormatName, key: PrivateKey) -> WriteCap:
@@ -245,7 +248,7 @@ class FileStore:
 
         MustBeDeepImmutableError, naming the child, if one of them is not immutable, and nothing is stored then.
         """
-        return DirectoryCap(await self.put_immutable(MemorySource(_pack(children, None))))
+        return DirectoryCap(await self.put_immutable(MemorySource(await self._packed(children, None))))
 
     async def move(
         self, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
@@ -260,6 +263,10 @@ class FileStore:
     def restricted_by(self, permit: Permit) -> FileStore:
         """A store on the same grid that asks before it makes anything of a capability; it opens files of its own."""
         return evolve(self, permit=permit)
+
+    async def _packed(self, children: Mapping[str, Child], write_key: bytes | None) -> bytes:
+        """The bytes of a new directory. write_key: that of a mutable one."""
+        return await run_sized(self.runtime.cpu, len(children), _pack, children, write_key)
 
     def _permitted(self, cap: KnownCap) -> KnownCap:
         """The file that the capability is of, if it may be used."""

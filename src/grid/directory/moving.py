@@ -29,7 +29,7 @@ from grid.errors import (
     NoSuchChildError,
     NotWriteableError,
 )
-from grid.runtime import with_deadline
+from grid.runtime import run_sized, with_deadline
 
 if TYPE_CHECKING:
     from grid.directory.store import OpenDirectory, Store
@@ -138,7 +138,7 @@ async def settle_way(store: Store, source: Trail, children: Mapping[str, Child],
     if not may_hold_others(moved):
         return target
     assert isinstance(moved, DirectoryCap)
-    way = _from_the_source(source, children, name, target)
+    way = await run_sized(store.runtime.cpu, len(children), _from_the_source, source, children, name, target)
     if any(same_directory(moved, each) for each in (way or target).directories):
         raise GridError(f"{name!r} cannot be moved into itself, or into a directory below it")
     if way is None and await _is_below(store, moved, target.directories[0], name):
@@ -197,13 +197,17 @@ async def _search(store: Store, top: DirectoryCap, wanted: DirectoryCap, name: s
             if each.storage_index not in seen:
                 seen.add(each.storage_index)
                 waiting.append(each)
-        if len(seen) > MAX_SEARCHED:
-            raise GridError(_unknown(name, f"more than {MAX_SEARCHED} directories are below it"))
+            if len(seen) > MAX_SEARCHED:
+                raise GridError(_unknown(name, f"more than {MAX_SEARCHED} directories are below it"))
     return False
 
 
 async def _directories_in(store: Store, cap: DirectoryCap) -> list[DirectoryCap]:
     children = await store.directory(cap).list()
+    return await run_sized(store.runtime.cpu, len(children), _directories_of, children)
+
+
+def _directories_of(children: Mapping[str, Child]) -> list[DirectoryCap]:
     targets = [child.target for child in children.values() if may_hold_others(child.target)]
     return [target for target in targets if isinstance(target, DirectoryCap)]
 

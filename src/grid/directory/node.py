@@ -7,12 +7,13 @@ Cost: listing: a read of the file. Changing a directory that was just read: one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from grid.caps import DirectoryCap, MdmfWriteCap, SdmfWriteCap
 from grid.directory.edits import Edit, Edited, SetChild, apply_edits, updated_metadata
 from grid.directory.names import normalize_name
+from grid.directory.ordering import sort_names
 from grid.directory.pack import Child, Entry, pack_directory, parse_directory
 from grid.errors import (
     AuthorityError,
@@ -26,9 +27,12 @@ from grid.errors import (
 from grid.limits import MAX_DIRECTORY_SIZE
 from grid.mutable.geometry import FormatName
 from grid.mutable.session import Gathering
+from grid.runtime import SMALL_WORK
 
 if TYPE_CHECKING:
     from grid.directory.filestore import FileStore
+
+T = TypeVar("T")
 
 POOLED_OCTETS = 2**16
 """Directories from this size on are unpacked on the pool: some 200 entries, 10 ms."""
@@ -76,12 +80,7 @@ class Directory:
     async def listing(self) -> tuple[Mapping[str, Child], int]:
         """What `list` gives, and the octets of the directory's file."""
         octets = await self._read()
-        if len(octets) < POOLED_OCTETS:
-            entries = self._parse(octets)
-        else:
-            entries = await self._store.runtime.cpu.run(self._parse, octets)
-        children = {name: child for name in sorted(entries) if (child := entries[name].child) is not None}
-        return children, len(octets)
+        return await self._on_the_pool(len(octets), self._listed, octets), len(octets)
 
     async def get(self, path: Sequence[str]) -> Child:
         """The child at the end of a path, looked up name by name; of the empty path this directory itself.
@@ -114,7 +113,12 @@ class Directory:
         self.published_size = None
         refusal: DirectoryError | FormatError | None = None
 
-        def change(octets: bytes, first: bool) -> bytes | None:
+        def change(octets: bytes, first: bool) -> bytes | Awaitable[bytes | None] | None:
+            if len(octets) < POOLED_OCTETS and len(edits) <= SMALL_WORK:
+                return changed(octets, first)
+            return self._on_the_pool(max(POOLED_OCTETS, len(octets)), changed, octets, first)
+
+        def changed(octets: bytes, first: bool) -> bytes | None:
             nonlocal refusal
             refusal = self.published_size = None
             try:
@@ -205,6 +209,18 @@ class Directory:
         await self._store.read_octets(self.cap, gathering)
         return bytes(gathering.octets)
 
+    async def _on_the_pool(self, size: int, function: Callable[..., T], *arguments: object) -> T:
+        """What the function makes of a directory of that many bytes: at once, or on the pool when there is room for it."""
+        if size < POOLED_OCTETS:
+            return function(*arguments)
+        async with self._store.room.taken(size):
+            return await self._store.runtime.cpu.run(function, *arguments)
+
+    def _listed(self, octets: bytes) -> dict[str, Child]:
+        """The children that can be listed, by their names in ascending order."""
+        entries = self._parse(octets)
+        return {name: child for name in sort_names(entries) if (child := entries[name].child) is not None}
+
     def _parse(self, octets: bytes) -> dict[str, Entry]:
         """The entries; those of the same octets are kept, as a change often follows a listing."""
         parsed = self._parsed
@@ -227,7 +243,7 @@ def _enter(store: FileStore, child: Child, name: str) -> Directory:
 
 def _note_previous(previous: dict[str, Child], found: Mapping[str, Child], edits: Sequence[Edit]) -> None:
     """Note what one attempt replaces; on a retry it may find what an earlier attempt put there."""
-    ours = [edit.target for edit in edits if isinstance(edit, SetChild)]
+    ours = {edit.target for edit in edits if isinstance(edit, SetChild)}
     for name, child in found.items():
         if name not in previous or child.target not in ours:
             previous[name] = child

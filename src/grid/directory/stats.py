@@ -11,6 +11,7 @@ from attrs import define, field
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, UnknownChild
 from grid.codec.base32 import encode
+from grid.directory.ordering import sort_names
 from grid.directory.walk import Path, Visited
 
 
@@ -133,7 +134,7 @@ class Manifest:
         """The shape that 1.20's web API gives; paths are lists of names."""
         return {
             "manifest": [[list(path), cap] for path, cap in self.entries],
-            "verifycaps": sorted(self.verify_caps),
-            "storage-index": sorted(self.storage_indexes),
+            "verifycaps": sort_names(self.verify_caps),
+            "storage-index": sort_names(self.storage_indexes),
             "stats": self.stats.to_json(),
         }

@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
 from grid.directory.pack import Child, Target
 from grid.errors import AuthorityError, GridError
-from grid.runtime import Tasks
+from grid.runtime import SMALL_WORK, Tasks, run_sized
 
 if TYPE_CHECKING:
     from grid.directory.store import Store
@@ -25,6 +25,9 @@ AHEAD = 8
 
 AHEAD_OCTETS = 8 * 2**20
 """Octets of directories that were read and not reported yet; a listing takes some six times that in memory."""
+
+LARGE_OCTETS = AHEAD_OCTETS // AHEAD
+"""Bytes from which a directory is not kept before its turn."""
 
 Path = tuple[str, ...]
 
@@ -67,6 +70,7 @@ class _Pending:
     path: Path
     cap: DirectoryCap
     started: bool = False
+    is_large: bool = False
     outcome: tuple[Mapping[str, Child], int] | BaseException | None = None
     waiter: Deferred[None] | None = None
 
@@ -91,6 +95,7 @@ async def walk(
     found: set[KnownCap] = {verify for verify in (root.verify_cap(),) if verify is not None}
     stack = [_Pending((), root)]
     reader = _Reader(store, stack)
+    reported = 0
     try:
         while stack:
             here = stack[-1]
@@ -104,12 +109,17 @@ async def walk(
                 on_unreadable(visited, outcome)
                 continue
             children, size = outcome
-            unknown, files, directories = _sort(here.path, children, found)
+            unknown, files, directories = await run_sized(
+                store.runtime.cpu, len(children), _sort, here.path, children, found
+            )
             stack.extend(reversed(directories))
             reader.read_ahead()
             yield evolve(visited, children=children, size=size)
-            for reported in (*unknown, *files):
-                yield reported
+            for each in (*unknown, *files):
+                yield each
+                reported += 1
+                if reported % SMALL_WORK == 0:
+                    await store.runtime.clock.sleep(0)  # Whoever takes them may do so without a pause.
     finally:
         reader.cancel()
 
@@ -166,7 +176,8 @@ class _Reader:
         for pending in reversed(self._stack[-AHEAD:]):
             if self._tasks.count >= AHEAD or self._held_octets >= AHEAD_OCTETS:
                 return
-            self._start(pending)
+            if not pending.is_large:
+                self._start(pending)
 
     def cancel(self) -> None:
         """Give up all reading."""
@@ -178,6 +189,10 @@ class _Reader:
         pending.started = True
 
         def arrived(outcome: tuple[Mapping[str, Child], int]) -> None:
+            if pending.waiter is None and outcome[1] > LARGE_OCTETS:
+                # Eight of these would be gigabytes: it is read again when its turn comes.
+                pending.started, pending.is_large = False, True
+                return
             self._held_octets += outcome[1]
             pending.settle(outcome)
 

@@ -6,7 +6,6 @@ Owns what becomes of a pair of capabilities that somebody gives for a link.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from attrs import field, frozen
@@ -17,6 +16,7 @@ from grid.directory.metadata import Metadata, pack_metadata
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, Target
 from grid.errors import CapError, FormatError
+from grid.gateway.jsonmembers import read_members
 from grid.limits import MAX_CAP_LENGTH, MAX_DIRECTORY_ENTRIES
 
 
@@ -36,15 +36,12 @@ def parse_children(octets: bytes, *, immutable: bool, may_be_empty: bool) -> dic
     """
     if may_be_empty and not octets.strip():
         return {}
-    described = _load(octets)
-    if not isinstance(described, dict):
-        raise FormatError("the children are a JSON object: names to lists of a type and properties")
-    if len(described) > MAX_DIRECTORY_ENTRIES:
-        raise FormatError(f"a directory has at most {MAX_DIRECTORY_ENTRIES} children")
     children: dict[str, GivenChild] = {}
-    for given, entry in described.items():
+    for given, entry in read_members(octets):
         name = normalize_name(given)
         children[name] = _parse_child(name, entry, immutable)
+        if len(children) > MAX_DIRECTORY_ENTRIES:
+            raise FormatError(f"a directory has at most {MAX_DIRECTORY_ENTRIES} children")
     return children
 
 
@@ -72,17 +69,6 @@ def settle_target(write: bytes | None, read: bytes | None, *, immutable: bool) -
     if unknown.error is not None:
         raise cap.error or unknown.error  # What the parser says is nearer to what was given.
     return unknown
-
-
-def _load(octets: bytes) -> object:
-    try:
-        return json.loads(octets.decode("utf-8"), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise FormatError("the body is not JSON in UTF-8") from error
-
-
-def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _parse_child(name: str, entry: object, immutable: bool) -> GivenChild:

@@ -11,28 +11,19 @@ from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.moving import Trail
 from grid.directory.names import normalize_name
 from grid.directory.node import Directory
-from grid.directory.nodejson import describe_directory
 from grid.errors import GridError
-from grid.gateway.answers import (
-    HTML,
-    Answer,
-    AnyAnswer,
-    cap_answer,
-    json_answer,
-    plain_cap,
-    redirect,
-    text_answer,
-    warned,
-)
+from grid.gateway.answers import HTML, Answer, AnyAnswer, cap_answer, plain_cap, redirect, text_answer, warned
 from grid.gateway.children import as_edits
 from grid.gateway.dirpages import directory_info_page, listing_page, rename_form_page, view_of
 from grid.gateway.etags import entity_tag, is_held
 from grid.gateway.exchange import Exchange
 from grid.gateway.faults import BadRequest
 from grid.gateway.files import parse_target, put_form_file, required_form_file, when_done
+from grid.gateway.listing import listing_answer
 from grid.gateway.mkdir import make_named, read_children, require_writable
 from grid.gateway.place import Place
 from grid.gateway.treepath import find_target_directory, list_children, lost
+from grid.runtime import run_sized
 
 _HEADED = {
     "": HTML,
@@ -65,14 +56,15 @@ async def get_directory(exchange: Exchange, cap: DirectoryCap, *, by_path: bool)
     return evolve(answer, headers=(*answer.headers, *headers)) if answer.status == 200 else answer
 
 
-async def _view(exchange: Exchange, cap: DirectoryCap, view: str) -> Answer:
+async def _view(exchange: Exchange, cap: DirectoryCap, view: str) -> AnyAnswer:
     match view:
         case "":
             return await _listing(exchange, cap)
         case "json":
             directory = exchange.gateway.store.directory(cap)
             children = await list_children(directory, shape="json")
-            return warned(json_answer(describe_directory(cap, children, directory.warning)), directory.warning)
+            warning = directory.warning
+            return warned(await listing_answer(exchange.gateway.store.runtime.cpu, cap, children, warning), warning)
         case "uri":
             return plain_cap(cap)
         case "readonly-uri":
@@ -88,8 +80,9 @@ async def _listing(exchange: Exchange, cap: DirectoryCap) -> Answer:
     """The page of a directory; also of one that cannot be read, whose page says so."""
     directory = exchange.gateway.store.directory(cap)
     try:
-        children = await directory.list()
-        return warned(listing_page(view_of(exchange, cap, children, warning=directory.warning)), directory.warning)
+        view = view_of(exchange, cap, await directory.list(), warning=directory.warning)
+        shown = await run_sized(exchange.gateway.store.runtime.cpu, len(view.children), listing_page, view)
+        return warned(shown, directory.warning)
     except GridError as error:
         return listing_page(view_of(exchange, cap, problem=str(lost(directory, error))))
 
@@ -98,7 +91,8 @@ async def _rename_form(exchange: Exchange, cap: DirectoryCap) -> Answer:
     exchange.gateway.require_allowed(cap)
     name = normalize_name(exchange.arguments.text("name") or "")
     children = await list_children(exchange.gateway.store.directory(cap), shape="page")
-    return rename_form_page(view_of(exchange, cap, children), name)
+    view = view_of(exchange, cap, children)
+    return await run_sized(exchange.gateway.store.runtime.cpu, len(children), rename_form_page, view, name)
 
 
 Change = Callable[[Exchange, Directory], Awaitable[Answer]]
@@ -186,7 +180,8 @@ async def _set_children(exchange: Exchange, directory: Directory) -> Answer:
     replace = exchange.arguments.replace()
     children = await read_children(exchange, may_be_empty=False)
     require_writable(directory)
-    await directory.edit(as_edits(children, replace))
+    edits = await run_sized(exchange.gateway.store.runtime.cpu, len(children), as_edits, children, replace)
+    await directory.edit(edits)
     return text_answer("Okay so I did it.")
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from grid.errors import (
     AuthorityError,
+    BusyError,
     CapError,
     ChildOfWrongTypeError,
     ConflictError,
@@ -163,7 +164,7 @@ def fault_of(error: GridError, *, shape: Shape = "plain") -> HttpFault:
             return Gone(f"{_shares_kind(error)}: {error}", shape=shape)
         case DamagedFileError() | IntegrityError():
             return Gone(f"UnrecoverableFileError: {error}", shape=shape)
-        case NoServersError() | NotHappyError() | PeerError():
+        case NoServersError() | NotHappyError() | PeerError() | BusyError():
             name = _GRID_ERRORS.get(type(error), type(error).__name__)
             return ServiceUnavailable(f"{name}: {error}", shape=shape)
         case NoSuchChildError():

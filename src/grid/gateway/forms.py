@@ -26,6 +26,9 @@ MAX_FIELD = 2**20
 MAX_FORM = 4 * 2**20
 """Octets of all such fields together."""
 
+POOLED_FORM = 2**16
+"""Bytes of a form from which it is taken apart on the pool: 10 ms if all of them are escaped."""
+
 
 @define(kw_only=True)
 class Form:
@@ -52,7 +55,9 @@ async def read_form(body: Body, arguments: Arguments, directory: Path, cpu: CpuP
     """
     kind, options = parse_options_header(body.content_type)
     if kind.strip() == URLENCODED:
-        arguments.add(parse_query(await body.read_all(MAX_FORM)))
+        octets = await body.read_all(MAX_FORM)
+        pairs = parse_query(octets) if len(octets) < POOLED_FORM else await cpu.run(parse_query, octets)
+        arguments.add(pairs)
         return Form()
     boundary = options.get("boundary")
     if not boundary:

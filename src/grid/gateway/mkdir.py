@@ -26,6 +26,7 @@ from grid.gateway.privatekey import parse_key_argument
 from grid.gateway.treepath import NewBranch, list_children
 from grid.limits import MAX_CHILDREN_BODY
 from grid.mutable.geometry import FormatName
+from grid.runtime import run_sized
 
 MAKERS = frozenset({"mkdir", "mkdir-with-children", "mkdir-immutable"})
 """The values of `t` that make a directory."""
@@ -45,7 +46,8 @@ class NewDirectory:
 
     async def store(self, exchange: Exchange) -> DirectoryCap:
         """Make it; nothing links to it yet. The errors of `FileStore`."""
-        store, children = exchange.gateway.store, as_children(self.children)
+        store = exchange.gateway.store
+        children = await run_sized(store.runtime.cpu, len(self.children), as_children, self.children)
         if self.immutable:
             return await store.create_immutable_directory(children)
         return await store.create_directory(children, format=self.format, key=self.key)

@@ -17,6 +17,7 @@ from grid.gateway.routing import Handler, allow
 from grid.gateway.treework import TreeKind, TreeWork
 from grid.gateway.unread import told
 from grid.limits import MAX_HANDLE_LENGTH
+from grid.runtime import run_sized
 
 STARTS: Mapping[str, TreeKind] = {
     "start-manifest": "manifest",
@@ -71,22 +72,27 @@ async def operations(exchange: Exchange) -> AnyAnswer:
     if is_cancelling:
         if not work.finished:
             work.cancel()
-        answer = _state(work, output)
+        answer = await _state(exchange, work, output)
         table.release(handle)
         return answer
     release = arguments.flag("release-after-complete", False)
-    answer = _state(work, output)
+    answer = await _state(exchange, work, output)
     if release and work.finished:
         table.release(handle)
     return answer
 
 
-def _state(work: TreeWork, output: str) -> Answer:
+async def _state(exchange: Exchange, work: TreeWork, output: str) -> Answer:
     """The state; of an operation that failed with the failure's status, and as much as it had come to."""
     status, error = 200, None
     if work.failure is not None and not isinstance(work.failure, CancelledError):
         fault = told(work.failure)
         status, error = fault.status, str(fault)
+    return await run_sized(exchange.gateway.store.runtime.cpu, work.records, _rendered, work, output, status, error)
+
+
+def _rendered(work: TreeWork, output: str, status: int, error: str | None) -> Answer:
+    """What has grown with the tree is looked at on the pool, while the operation may go on."""
     document = state_document(work)
     if error is not None:
         document["error"] = error

@@ -40,6 +40,7 @@ class RecordedStore(FileStore):
             preferred=store.preferred,
             observer=history.observe,
             permit=store.permit,
+            room=store.room,
             history=history,
         )
 

@@ -100,6 +100,11 @@ class TreeWork:
         """Give it up."""
         self._tasks.cancel()
 
+    @property
+    def records(self) -> int:
+        """Objects that it remembers."""
+        return self._taken
+
     def forget(self) -> None:
         """Give back what was taken of the budget: nobody will ask any more."""
         self._budget.left += self._taken

@@ -51,8 +51,8 @@ T = TypeVar("T")
 KEPT_TEXT = 2**20
 """Octets of a file that are remembered after a read, for a modify."""
 
-Modifier = Callable[[bytes, bool], bytes | None]
-"""(the contents, whether this is the first attempt) -> the new contents, None for no change. May be called again."""
+Modifier = Callable[[bytes, bool], bytes | Awaitable[bytes | None] | None]
+"""(the contents, whether this is the first attempt) -> the new contents, None for no change, or one who will know. May be called again."""
 
 
 @frozen(kw_only=True)
@@ -287,7 +287,8 @@ class MutableFile:
                 found = await self._find_for_write(count, self._foresee_all)
                 found, prefix, text = await self._read_for_write(found, last, largest)
             last = prefix, text
-            new = function(text, not wrote)
+            made = function(text, not wrote)
+            new = made if made is None or isinstance(made, bytes) else await made
             if new is None or new == text:
                 if memory is not None:
                     return "again"  # That nothing is to be done is said of the present contents only.

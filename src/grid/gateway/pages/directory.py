@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from attrs import field, frozen
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
+from grid.directory.ordering import sort_by
 from grid.directory.pack import Child
 from grid.gateway.pages.figures import size_text, time_text
 from grid.gateway.pages.icons import icon
@@ -169,7 +170,11 @@ def _listing(view: DirectoryView) -> Markup:
     if not view.children:
         hint = "Drop files here, or make a directory." if view.is_writable else "Nobody has put anything here yet."
         return tag("div", nothing_here("This directory is empty", hint), id="listing")
-    ordered = sorted(view.children.items(), key=lambda item: (not _is_directory(item[1]), item[0].casefold(), item[0]))
+    ordered = sort_by(
+        view.children.items(),
+        key=lambda item: (not _is_directory(item[1]), item[0].casefold(), item[0]),
+        size=lambda item: len(item[0]),
+    )
     heads = [tag("th", name, scope="col") for name in ("Name", "Size", "Changed")]
     head = tag("thead", tag("tr", heads, tag("th", tag("span", "Actions", class_="unseen"), scope="col")))
     body = tag("tbody", [_row(view, name, child) for name, child in ordered])
