@@ -15,9 +15,8 @@ from grid.directory.edits import SetChild
 from grid.directory.filestore import FileStore
 from grid.directory.node import Directory
 from grid.directory.pack import Child, Target, make_entry, pack_directory
-from grid.directory.walk import AHEAD, Path, Visited, walk
+from grid.directory.walk import AHEAD, REPORTED_AT_ONCE, Path, Visited, walk
 from grid.errors import AuthorityError, FormatError, GridError, NotEnoughSharesError
-from grid.runtime import SMALL_WORK
 from tests.support.tree_grid import TreeGrid
 
 LIT = LitCap(data=b"small")
@@ -301,7 +300,7 @@ def test_walk_when_directories_are_large_then_they_are_not_kept_before_their_tur
 
 
 def test_walk_when_whoever_takes_it_never_pauses_then_it_does(grid: TreeGrid) -> None:
-    many = {f"{number:05}": Child(target=LitCap(data=b"x")) for number in range(5 * SMALL_WORK)}
+    many = {f"{number:05}": Child(target=LitCap(data=b"x")) for number in range(500)}
     root = grid.make(children=many)
     most = turns = 0
 
@@ -320,5 +319,5 @@ def test_walk_when_whoever_takes_it_never_pauses_then_it_does(grid: TreeGrid) ->
             counted += 1
 
     grid.run(body())
-    assert 0 < most <= 2 * SMALL_WORK
+    assert 0 < most <= 2 * REPORTED_AT_ONCE
     grid.runtime.settle()

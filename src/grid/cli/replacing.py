@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import click
 from attrs import define, field
 
+from grid.directory.metadata import seconds_in
+
 if TYPE_CHECKING:
     from grid.cli.asking import Asker
 
@@ -103,6 +105,7 @@ def time_of(metadata: Mapping[str, object]) -> float | None:
     tahoe = metadata.get("tahoe")
     times = tahoe if isinstance(tahoe, Mapping) else {}
     for value in (metadata.get("mtime"), times.get("linkmotime"), times.get("linkcrtime"), metadata.get("ctime")):
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
+        seconds = seconds_in(value)
+        if seconds is not None:
+            return seconds
     return None

@@ -61,6 +61,17 @@ def parse_metadata(octets: bytes) -> dict[str, object]:
     return value
 
 
+def seconds_in(value: object) -> float | None:
+    """A time that metadata has; None if it has something else, or a number that is no moment at all."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LATEST_S < value < _LATEST_S:
+        return None
+    return float(value)
+
+
+_LATEST_S = 2.0**40
+"""Seconds from 1970 to some time that no calendar has."""
+
+
 @define
 class MetadataRoom:
     """How much memory one directory's metadata may still take as objects."""

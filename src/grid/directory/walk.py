@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
 from grid.directory.pack import Child, Target
 from grid.errors import AuthorityError, GridError
-from grid.runtime import SMALL_WORK, Tasks, run_sized
+from grid.runtime import Tasks, run_sized
 
 if TYPE_CHECKING:
     from grid.directory.store import Store
@@ -25,6 +25,9 @@ AHEAD = 8
 
 AHEAD_OCTETS = 8 * 2**20
 """Octets of directories that were read and not reported yet; a listing takes some six times that in memory."""
+
+REPORTED_AT_ONCE = 64
+"""Objects that are reported without a pause: whoever takes them makes some hundred calls for each."""
 
 LARGE_OCTETS = AHEAD_OCTETS // AHEAD
 """Bytes from which a directory is not kept before its turn."""
@@ -118,7 +121,7 @@ async def walk(
             for each in (*unknown, *files):
                 yield each
                 reported += 1
-                if reported % SMALL_WORK == 0:
+                if reported % REPORTED_AT_ONCE == 0:
                     await store.runtime.clock.sleep(0)  # Whoever takes them may do so without a pause.
     finally:
         reader.cancel()

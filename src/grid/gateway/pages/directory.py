@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from attrs import field, frozen
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
+from grid.directory.metadata import seconds_in
 from grid.directory.ordering import sort_by
 from grid.directory.pack import Child
 from grid.gateway.pages.figures import size_text, time_text
@@ -17,6 +18,10 @@ from grid.gateway.pages.preview import kind_of
 from grid.gateway.pages.sharing import share_links
 from grid.gateway.pages.shell import button, card, document, hidden, nothing_here, notice
 from grid.gateway.pages.welcome import format_choice
+
+
+LONGEST_SHOWN = 1000
+"""Characters of a name that a page shows, in each of the eight places where a row has it."""
 
 
 @frozen(kw_only=True)
@@ -183,7 +188,8 @@ def _listing(view: DirectoryView) -> Markup:
     return tag("div", tag("table", caption, head, body, class_="listing"), id="listing", class_="card flush")
 
 
-def _row(view: DirectoryView, name: str, child: Child) -> Markup:
+def _row(view: DirectoryView, whole: str, child: Child) -> Markup:
+    name = whole if len(whole) <= LONGEST_SHOWN else whole[:LONGEST_SHOWN] + "…"
     shown = tag("bdi", name or "(no name)")
     target = child.target
     actions = []
@@ -191,7 +197,8 @@ def _row(view: DirectoryView, name: str, child: Child) -> Markup:
     if isinstance(target, UnknownChild):
         link, picture, word = shown, "unknown", "unknown kind"
     elif isinstance(target, DirectoryCap):
-        link, picture, word = tag("a", shown, href=_directory_path(view, name, target)), "folder", "directory"
+        address = _directory_path(view, name, target) if name is whole else object_path(target.to_string())
+        link, picture, word = tag("a", shown, href=address), "folder", "directory"
         actions.append(_action("info", f"Details of {name}", with_arguments(object_path(target.to_string()), t="info")))
     else:
         cap = target.to_string()
@@ -202,7 +209,7 @@ def _row(view: DirectoryView, name: str, child: Child) -> Markup:
         actions.append(_action("eye" if kind_of(name) else "info", words, info_path(target, name)))
         picture = {"image": "image", "video": "media", "audio": "media"}.get(kind_of(name), "file")
         actions.append(_action("download", f"Download {name}", file_path(cap, name, save=True), download=True))
-    if view.is_writable:
+    if view.is_writable and name is whole:
         address = with_arguments(view.path, t="rename-form", name=name)
         actions.append(_action("edit", f"Rename, move or delete {name}", address, dialog=True))
     cell = tag("th", icon(picture), tag("span", link, tag("span", f", {word}", class_="unseen")), scope="row")
@@ -247,7 +254,7 @@ def _is_directory(child: Child) -> bool:
 def _changed_at(child: Child) -> float | None:
     noted = child.metadata.get("tahoe")
     found = noted.get("linkmotime") if isinstance(noted, Mapping) else None
-    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+    return seconds_in(found)
 
 
 def render_rename(view: DirectoryView, name: str) -> str:
