@@ -66,7 +66,7 @@ class StreamedAnswer:
 AnyAnswer = Answer | StreamedAnswer
 
 
-A = TypeVar("A", Answer, StreamedAnswer)
+A = TypeVar("A", bound="Answer | StreamedAnswer")
 
 
 def warned(answer: A, warning: str | None) -> A:
