@@ -19,7 +19,6 @@ from grid.gateway.pages.sharing import share_links
 from grid.gateway.pages.shell import button, card, document, hidden, nothing_here, notice
 from grid.gateway.pages.welcome import format_choice
 
-
 LONGEST_SHOWN = 1000
 """Characters of a name that a page shows, in each of the eight places where a row has it."""
 
