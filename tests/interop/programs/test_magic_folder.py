@@ -1,0 +1,258 @@
+"""magic-folder 24.3.0 keeps folders of three participants alike: two on Grid's gateway, one on a client node of 1.20.
+
+They meet by invites, through a mailbox server of their own. What is waited for is what anybody would see in the folders.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+from tests.interop.programs.conftest import program
+from tests.support.clients import COMMAND_S, run_command
+from tests.support.grid_process import child_environment, free_ports, wait_until
+from tests.support.tahoe_grid import ClientSettings, ProcessGrid
+
+pytestmark = pytest.mark.interop
+
+FOLDER = "shared"
+SPREAD_S = 120.0
+"""Scans and polls come every second; each change takes several directories' reads and writes besides."""
+
+QUIET_S = 4.0
+ATTEMPTS = 4
+"""A daemon learns of a new file from each of those who have it, and takes a change made in between for a conflict, wherever
+its node is: it is given the time for a few polls, and where that was not enough, another file."""
+
+ODD_NAMES = ("with space.txt", "n\u00e4me", "quote'\"s", "percent%41", "\u96ea", "deep/er/file")
+
+
+@define
+class Daemon:
+    """A process that ends with its stdin, as magic-folder's daemon does."""
+
+    command: Sequence[str]
+    log: Path
+    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Run it."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, env=child_environment()
+            )
+
+    def stop(self) -> None:
+        """End it."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+
+
+@define
+class Participant:
+    """magic-folder's daemon on a client node, with its configuration, and the folder that it keeps."""
+
+    name: str
+    daemon: Daemon
+    configuration: Path
+    folder: Path
+    port: int
+
+    def run(self, *arguments: str) -> str:
+        """What the command line prints."""
+        return run_command([program("magic-folder"), "--config", str(self.configuration), *arguments]).decode()
+
+    def files(self) -> dict[str, bytes]:
+        """What is in the folder."""
+        return {
+            path.relative_to(self.folder).as_posix(): path.read_bytes()
+            for path in self.folder.rglob("*")
+            if path.is_file() and not path.name.endswith((".tmp", ".temp"))
+        }
+
+    def asked(self, what: str) -> Any:
+        """What the daemon answers about the folder."""
+        token = (self.configuration / "api_token").read_text().strip()
+        address = f"http://127.0.0.1:{self.port}/v1/magic-folder/{FOLDER}/{what}"
+        request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=COMMAND_S) as answer:
+            return json.load(answer)
+
+    def recorded(self) -> dict[str, int | None]:
+        """The files that the daemon has done with, and their sizes."""
+        return {entry["relpath"]: entry["size"] for entry in self.asked("file-status")}
+
+    def log(self) -> str:
+        """The end of what the daemon said."""
+        return self.daemon.log.read_text(errors="replace")[-3000:]
+
+
+def have(participants: Sequence[Participant], files: Mapping[str, bytes | None]) -> bool:
+    """Wait until all have these files, and their daemons know it; False if one of them has a conflict instead.
+
+    files: None for one that they have no longer.
+    """
+    sizes = {name: None if contents is None else len(contents) for name, contents in files.items()}
+
+    def has(one: Participant) -> bool:
+        found = one.files()
+        return {name: found.get(name) for name in files} == dict(files) and sizes.items() <= one.recorded().items()
+
+    def conflict() -> bool:
+        return any(files.keys() & one.asked("conflicts").keys() for one in participants)
+
+    def settled() -> bool:
+        return all(has(one) for one in participants) or conflict()
+
+    try:
+        wait_until(settled, f"{sorted(files)} to be with everybody", SPREAD_S)
+    except TimeoutError:
+        found = {one.name: (sorted(one.files()), one.recorded(), one.asked("conflicts")) for one in participants}
+        raise AssertionError(f"{sorted(files)}: {found}\n" + "\n".join(one.log() for one in participants)) from None
+    return not conflict()
+
+
+@pytest.fixture(scope="module")
+def participants(grid: ProcessGrid, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Participant]]:
+    """alice and bob on one gateway of Grid, carol on 1.20."""
+    program("magic-folder")
+    root = tmp_path_factory.mktemp("magic")
+    ours = grid.start_client(ClientSettings(kind="grid", needed=1, happy=1, total=2, gateway=True))
+    theirs = grid.start_client(ClientSettings(kind="tahoe", needed=1, happy=1, total=2))
+    for client in (ours, theirs):
+        grid.wait_connected(client)
+    mailbox_port, *ports = free_ports(4)
+    mailbox = Daemon(
+        [
+            str(Path(program("magic-folder")).with_name("twist")),
+            "wormhole-mailbox",
+            f"--port=tcp:{mailbox_port}:interface=127.0.0.1",
+        ],
+        root / "mailbox.log",
+    )
+    started = [mailbox]
+    found = []
+    try:
+        mailbox.start()
+        for name, client, port in zip(("alice", "bob", "carol"), (ours, ours, theirs), ports, strict=True):
+            found.append(make_participant(root, name, client.directory, port, mailbox_port))
+            started.append(found[-1].daemon)
+        for one in found:
+            wait_until(lambda one=one: "setup" in one.log(), f"{one.name}'s daemon")  # type: ignore[misc]
+            one.run("set-config", "--enable", "invites")
+        gather(found)
+        yield found
+    finally:
+        for daemon in reversed(started):
+            daemon.stop()
+
+
+def make_participant(root: Path, name: str, node: Path, port: int, mailbox_port: int) -> Participant:
+    """A daemon that was started, and its folder, which it does not know yet."""
+    configuration, folder = root / f"{name}.config", root / name
+    folder.mkdir()
+    run = [program("magic-folder"), "--config", str(configuration)]
+    endpoints = ["-l", f"tcp:{port}:interface=127.0.0.1", "-c", f"tcp:127.0.0.1:{port}"]
+    run_command([*run, "init", *endpoints, "-n", str(node), "-m", f"ws://127.0.0.1:{mailbox_port}/v1"])
+    daemon = Daemon([*run, "run"], root / f"{name}.log")
+    daemon.start()
+    return Participant(name, daemon, configuration, folder, port)
+
+
+def gather(participants: Sequence[Participant]) -> None:
+    """The first makes the shared folder, and invites the others."""
+    first, *others = participants
+    pace = ["--poll-interval", "1", "--scan-interval", "1"]
+    first.run("add", "--name", FOLDER, "--author", first.name, *pace, str(first.folder))
+    for other in others:
+        invite = subprocess.Popen(
+            [program("magic-folder"), "--config", str(first.configuration), "invite", "--folder", FOLDER, other.name],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.PIPE,
+            env=child_environment(),
+            text=True,
+        )
+        assert invite.stdout is not None
+        code = ""
+        said: list[str] = []
+        while not code:
+            line = invite.stdout.readline()
+            assert line, said
+            said.append(line)
+            words = [word.strip("'\".,") for word in line.split()]
+            code = next((word for word in words if word.count("-") >= 2 and word[0].isdigit()), "")
+        other.run("join", "--name", FOLDER, "--author", other.name, *pace, code, str(other.folder))
+        rest, _ = invite.communicate(timeout=COMMAND_S)
+        assert invite.returncode == 0, (said, rest)
+
+
+def test_files_when_added_by_anyone_come_to_everybody(participants: list[Participant]) -> None:
+    added: dict[str, bytes] = {}
+    for index, one in enumerate(participants):
+        mine = {f"{one.name}: {name}": name.encode() * (index + 1) for name in ODD_NAMES if "/" not in name}
+        for name, contents in mine.items():
+            (one.folder / name).write_bytes(contents)
+        added |= mine
+    (participants[0].folder / "deep" / "er").mkdir(parents=True)
+    (participants[0].folder / "deep" / "er" / "file").write_bytes(b"deep")
+    (participants[1].folder / "empty").touch()
+    assert have(participants, {**added, "deep/er/file": b"deep", "empty": b""})
+
+
+def test_file_of_20_mb_when_added_on_grid_comes_to_1_20_and_is_the_same(participants: list[Participant]) -> None:
+    contents = random.Random(20).randbytes(20_000_000)
+    (participants[0].folder / "large").write_bytes(contents)
+    assert have(participants, {"large": contents})
+
+
+@pytest.mark.parametrize("editor", [0, 2], ids=["on-grid", "on-1.20"])
+def test_file_when_edited_and_then_deleted_does_so_with_everybody(participants: list[Participant], editor: int) -> None:
+    edited = participants[editor]
+    for number in range(ATTEMPTS):
+        name = f"edited by {edited.name} {number}"
+        (participants[1].folder / name).write_bytes(b"first")
+        have(participants, {name: b"first"})
+        time.sleep(QUIET_S)
+        (edited.folder / name).write_bytes(b"second, longer")
+        if not have(participants, {name: b"second, longer"}):
+            continue
+        time.sleep(QUIET_S)
+        (edited.folder / name).unlink()
+        if have(participants, {name: None}):
+            return
+    raise AssertionError(f"a conflict at each of {ATTEMPTS} attempts:\n{edited.log()}")
+
+
+def test_file_when_two_edit_it_at_once_is_kept_in_both_versions(participants: list[Participant]) -> None:
+    alice, _, carol = participants
+    (alice.folder / "contested").write_bytes(b"common")
+    assert have(participants, {"contested": b"common"})
+    time.sleep(QUIET_S)
+    (alice.folder / "contested").write_bytes(b"by alice")
+    (carol.folder / "contested").write_bytes(b"by carol!")
+
+    def both_are_there() -> bool:
+        found = {contents for one in participants for name, contents in one.files().items() if "contested" in name}
+        return {b"by alice", b"by carol!"} <= found and any(
+            "conflict" in name for one in participants for name in one.files()
+        )
+
+    wait_until(both_are_there, "a conflict to be told", SPREAD_S)
+
+
+def test_folder_when_all_is_done_is_still_there_with_everybody(participants: list[Participant]) -> None:
+    for one in participants:
+        listed = json.loads(one.run("list", "--json"))
+        assert FOLDER in listed
+        assert sorted(one.files().keys() & {"large", "empty", "deep/er/file"}) == ["deep/er/file", "empty", "large"]
