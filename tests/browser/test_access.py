@@ -143,6 +143,8 @@ def test_pages_work_without_scripts(chromium: Any, served: Served, visitor: Visi
         page.get_by_role("link", name="Rename, move or delete a.txt").click()
         page.locator("#sure").check()
         page.get_by_role("button", name="Delete").click()
+        page.get_by_role("heading", name="Deleted a.txt").wait_for()
+        page.get_by_role("link", name="Back to the directory").click()
         page.get_by_text("1 entry").wait_for()
     finally:
         context.close()

@@ -75,13 +75,17 @@ def test_entries_are_made_renamed_moved_and_deleted(visitor: Visitor) -> None:
     page = visitor.page
 
     page.locator("summary").get_by_text("New directory").click()
-    page.locator("#mkdir-name").fill("sub")
+    page.wait_for_function("() => document.activeElement.id === 'mkdir-name'")
+    page.keyboard.type("sub")
     page.get_by_role("button", name="Create").click()
+    page.wait_for_function("() => document.activeElement.textContent === 'sub'")
     page.get_by_role("link", name="Rename, move or delete old.txt").click()
     page.locator("dialog #rename-to").fill("new <i>.txt")
     visitor.picture("dialog")
     page.locator("dialog").get_by_role("button", name="Rename").click()
     page.locator("#listing").get_by_role("link", name="new <i>.txt", exact=True).wait_for()
+    page.wait_for_function("() => document.activeElement.textContent === 'new <i>.txt'")
+    assert page.locator("#announce").inner_text() == "Renamed old.txt to new <i>.txt"
     page.get_by_role("link", name="Rename, move or delete new <i>.txt").click()
     place = page.locator("dialog datalist option").first.get_attribute("value")
     page.locator("dialog #move-to").fill(place)
@@ -95,6 +99,52 @@ def test_entries_are_made_renamed_moved_and_deleted(visitor: Visitor) -> None:
     page.locator("dialog").get_by_role("button", name="Delete").click()
 
     page.get_by_text("This directory is empty").wait_for()
+    page.locator("dialog").get_by_role("heading", name="Deleted new <i>.txt").wait_for()
+    assert page.locator("dialog input.cap").input_value().startswith("URI:")
+    visitor.picture("deleted")
+    page.locator("dialog").get_by_role("button", name="Link it again").click()
+    page.locator("#listing").get_by_role("link", name="new <i>.txt", exact=True).wait_for()
+
+
+def test_an_entry_in_the_way_is_asked_about_and_what_it_was_can_be_brought_back(visitor: Visitor) -> None:
+    visitor.go(visitor.make_directory({"a.txt": b"first", "b.txt": b"second"}))
+    page = visitor.page
+    page.get_by_role("link", name="Rename, move or delete b.txt").click()
+    page.locator("dialog #rename-to").fill("a.txt")
+    page.locator("dialog").get_by_role("button", name="Rename").click()
+
+    page.locator("dialog").get_by_role("heading", name="Replace “a.txt”?").wait_for()
+    visitor.picture("question")
+    assert page.locator("#listing").get_by_text("2 entries").is_visible()
+    page.locator("dialog").get_by_role("button", name="Replace", exact=True).click()
+    page.locator("dialog").get_by_role("heading", name="Replaced a.txt").wait_for()
+    page.locator("dialog").get_by_role("button", name="Link it again").click()
+
+    page.locator("#listing").get_by_role("link", name="a (2).txt", exact=True).wait_for()
+    visitor.complaints.clear()  # The browser says that it was answered 409, as it was.
+
+
+def test_a_mistake_in_a_form_is_told_in_its_place_with_what_was_typed(visitor: Visitor) -> None:
+    visitor.go(visitor.make_directory({"a.txt": b"first"}))
+    page = visitor.page
+    page.locator("summary").get_by_text("Link a capability").click()
+    page.locator("#attach-name").fill("linked")
+    page.locator("#attach-cap").fill("URI:CHK:half")
+    page.get_by_role("button", name="Link", exact=True).click()
+
+    page.locator("dialog .notice.bad").wait_for()
+    assert page.locator("dialog #attach-cap").input_value() == "URI:CHK:half"
+    visitor.picture("mistake")
+    page.locator("dialog #attach-cap").fill("URI:LIT:krugkidfnzsa")
+    page.locator("dialog").get_by_role("button", name="Link", exact=True).click()
+
+    page.locator("#listing").get_by_role("link", name="linked", exact=True).wait_for()
+    visitor.go("/")
+    page.locator("#open-cap").fill("URX:no")
+    page.get_by_role("button", name="Open", exact=True).click()
+    assert page.locator("#open-cap").input_value() == "URX:no"
+    visitor.picture("open")
+    visitor.complaints.clear()  # The browser says that it was answered 400, as it was.
 
 
 def test_a_recording_is_played_from_its_middle_by_ranges(visitor: Visitor) -> None:

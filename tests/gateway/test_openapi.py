@@ -55,6 +55,20 @@ def test_actions_when_read_then_name_schemas_that_there_are_and_no_t_twice() -> 
     assert named | referred == set(SCHEMAS)
 
 
+GUARDED = {
+    "content-security-policy": "sandbox",
+    "cross-origin-resource-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+}
+
+
+@pytest.mark.parametrize("missing", GUARDED)
+def test_answer_when_it_lets_a_browser_do_anything_is_not_let_pass(missing: str) -> None:
+    headers = {name: value for name, value in GUARDED.items() if name != missing}
+    with pytest.raises(AssertionError):
+        require_documented("GET", "/healthz", 200, {"content-type": "application/json", **headers}, b'{"status": "ok"}')
+
+
 @pytest.mark.parametrize(
     ("method", "target", "status", "type", "body", "is_documented"),
     [
@@ -80,4 +94,4 @@ def test_answer_when_it_is_as_documented_is_let_pass_and_no_other(
 ) -> None:
     refusal = pytest.raises(AssertionError, match=r"documented|not a \w+")
     with nullcontext() if is_documented else refusal:
-        require_documented(method, target, status, {"content-type": type}, body)
+        require_documented(method, target, status, {"content-type": type, **GUARDED}, body)

@@ -252,9 +252,9 @@ class FileStore:
 
     async def move(
         self, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
-    ) -> None:
-        """Move or rename a link between directories; the errors of `grid.directory.moving.move`."""
-        await move(self, source, name, target, new_name, overwrite=overwrite)
+    ) -> Child | None:
+        """Move or rename a link between directories; what `grid.directory.moving.move` returns, and its errors."""
+        return await move(self, source, name, target, new_name, overwrite=overwrite)
 
     def observed_by(self, observer: Observer) -> FileStore:
         """A store on the same grid with another observer; it opens files of its own."""

@@ -85,8 +85,8 @@ async def follow_trail(store: Store, root: DirectoryCap, names: Sequence[str]) -
 
 async def move(
     store: Store, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
-) -> None:
-    """Move or rename a link. User metadata goes with it.
+) -> Child | None:
+    """Move or rename a link; the child that it replaced at its new place, if there was one. User metadata goes with it.
 
     Within one directory this is one publish. Between two the link is made first; the old one goes when the way to the target
     has been seen again, and comes back if that way is gone afterwards. The same name in the same directory: nothing is done.
@@ -97,21 +97,25 @@ async def move(
     name, new_name = normalize_name(name), normalize_name(new_name)
     is_rename = same_directory(source.end, target.end)
     if is_rename and name == new_name:
-        return
+        return None
     here = store.directory(source.end)
     children = await here.list()
     child = find_child(children, name)
     add = SetChild(new_name, child.target, child.metadata, overwrite)
     remove = RemoveChild(name, must_exist=False, only=child.target)
     if is_rename:
-        await here.edit([add, remove])
-        return
+        return _of_name(await here.edit([add, remove]), new_name)
     way = await settle_way(store, source, children, name, target)
-    await store.directory(target.end).edit([add])
+    replaced = _of_name(await store.directory(target.end).edit([add]), new_name)
     await _require_way(store, way, name)
     await _remove(here, evolve(remove, beside=_links_from(source.end, way)), name)
     if may_hold_others(child.target):
         await _look_again(store, here, way, name, child)
+    return replaced
+
+
+def _of_name(replaced: Mapping[str, Child] | None, name: str) -> Child | None:
+    return None if replaced is None else replaced.get(name)
 
 
 def require_writable(*trails: Trail) -> None:

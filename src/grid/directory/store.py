@@ -87,8 +87,8 @@ class OpenDirectory(Protocol):
     async def get(self, path: Sequence[str]) -> Child:
         """The child at the end of a path; of the empty path this directory itself."""
 
-    async def edit(self, edits: Sequence[Edit]) -> object:
-        """Make all of the edits."""
+    async def edit(self, edits: Sequence[Edit]) -> Mapping[str, Child] | None:
+        """Make all of the edits; the children replaced or removed, by name, None if that is not known."""
 
     async def make_directories(self, path: Sequence[str], *, format: FormatName | None = None) -> OpenDirectory:
         """The directory at the end of a path; those that are missing are made."""
@@ -136,5 +136,5 @@ class Store(Protocol):
 
     async def move(
         self, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
-    ) -> None:
-        """Move or rename a link; the errors of `grid.directory.moving.move`."""
+    ) -> Child | None:
+        """Move or rename a link; the child that it replaced, if that is known. The errors of `grid.directory.moving.move`."""

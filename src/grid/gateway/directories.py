@@ -18,10 +18,18 @@ from grid.gateway.dirpages import directory_info_page, listing_page, rename_form
 from grid.gateway.etags import entity_tag, is_held
 from grid.gateway.exchange import Exchange
 from grid.gateway.faults import BadRequest
-from grid.gateway.files import parse_target, put_form_file, required_form_file, when_done
+from grid.gateway.files import (
+    new_file,
+    parse_target,
+    put_form_file,
+    required_form_file,
+    store_form_file,
+    when_done,
+)
 from grid.gateway.listing import listing_answer
 from grid.gateway.mkdir import make_named, read_children, require_writable
 from grid.gateway.place import Place
+from grid.gateway.replacing import asks, link, move, reply_to, unlink
 from grid.gateway.treepath import find_target_directory, list_children, lost
 from grid.runtime import run_sized
 
@@ -84,7 +92,7 @@ async def _listing(exchange: Exchange, cap: DirectoryCap) -> Answer:
         shown = await run_sized(exchange.gateway.store.runtime.cpu, len(view.children), listing_page, view)
         return warned(shown, directory.warning)
     except GridError as error:
-        return listing_page(view_of(exchange, cap, problem=str(lost(directory, error))))
+        return listing_page(view_of(exchange, cap, problem=lost(directory, error).message))
 
 
 async def _rename_form(exchange: Exchange, cap: DirectoryCap) -> Answer:
@@ -108,7 +116,7 @@ async def change_directory(exchange: Exchange, directory: Directory, trail: Trai
         require_writable(directory)
     answer = await (MOVES[t](exchange, trail) if change is None else change(exchange, directory))
     answer = warned(answer, directory.warning)
-    return redirect(location) if location and answer.status < 300 else answer
+    return redirect(location) if location and answer.status < 300 and not answer.is_page else answer
 
 
 async def _make(exchange: Exchange, directory: Directory) -> Answer:
@@ -119,7 +127,11 @@ async def _make(exchange: Exchange, directory: Directory) -> Answer:
 
 
 async def _upload(exchange: Exchange, directory: Directory) -> Answer:
-    """The form's file as a child; new contents for a mutable file that is there."""
+    """The form's file as a child; new contents for a mutable file that is there, unless the form's sender can be asked."""
+    if asks(exchange):
+        file, name = await required_form_file(exchange), await _upload_name(exchange)
+        cap = await store_form_file(exchange, new_file(exchange), file)
+        return await link(directory, name, cap, reply_to(exchange, when_done(exchange)))
     replace = exchange.arguments.flag("replace", True)
     file = await required_form_file(exchange)
     name = await _upload_name(exchange)
@@ -140,12 +152,17 @@ async def _link(exchange: Exchange, directory: Directory) -> Answer:
     if not name:
         raise BadRequest("name= is empty")
     target = parse_target(text.encode("utf-8"))
+    if asks(exchange):
+        return await link(directory, normalize_name(name), target, reply_to(exchange, when_done(exchange)))
     await directory.edit([SetChild(name, target, overwrite=arguments.replace())])
     return text_answer(text)
 
 
 async def _unlink(exchange: Exchange, directory: Directory) -> Answer:
-    await directory.edit([RemoveChild(exchange.arguments.text("name") or "")])
+    name = exchange.arguments.text("name") or ""
+    if asks(exchange):
+        return await unlink(directory, normalize_name(name), reply_to(exchange, when_done(exchange)))
+    await directory.edit([RemoveChild(name)])
     return text_answer("thing unlinked")
 
 
@@ -168,6 +185,8 @@ async def _relink(exchange: Exchange, source: Trail) -> Answer:
 
 async def _move(exchange: Exchange, source: Trail, old: str, target: Trail, new: str) -> Answer:
     try:
+        if asks(exchange):
+            return await move(exchange, source, old, target, new, reply_to(exchange, when_done(exchange)))
         await exchange.gateway.store.move(source, old, target, new, overwrite=exchange.arguments.replace())
     except GridError as error:
         if type(error) is GridError:

@@ -15,6 +15,7 @@ from grid.gateway.answers import Answer, page
 from grid.gateway.exchange import Exchange
 from grid.gateway.pages.check_results import render_check_results
 from grid.gateway.pages.directory import DirectoryView, render_directory, render_rename
+from grid.gateway.pages.entries import SORT_KEYS, SortKey
 from grid.gateway.pages.info import render_info
 from grid.gateway.pages.links import object_path
 from grid.gateway.pages.tree_operation import render_tree_operation
@@ -38,7 +39,16 @@ def view_of(
         children=children or {},
         problem=problem,
         warning=warning,
+        servers=exchange.gateway.client.servers() if problem is not None else (),
+        sort=_sort_key(exchange),
+        descending=exchange.arguments.shown("order") == "desc",
     )
+
+
+def _sort_key(exchange: Exchange) -> SortKey:
+    """The column that the page is sorted by: the name unless another is asked for."""
+    given = exchange.arguments.shown("sort")
+    return next((key for key in SORT_KEYS if key == given), "name")
 
 
 def listing_page(view: DirectoryView) -> Answer:

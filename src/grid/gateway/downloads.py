@@ -244,7 +244,7 @@ async def _read_short(
 
 def unrecoverable(error: NotEnoughSharesError) -> Gone:
     """What is said of a mutable file of which no version can be read."""
-    return Gone(f"UnrecoverableFileError: {error}")
+    return Gone(str(error), kind="UnrecoverableFileError")
 
 
 async def _write_nothing(sink: Sink) -> None:

@@ -60,6 +60,11 @@ class Exchange:
             return False
         return next((value.strip() for name, value in self.arguments.query if name == "t"), "") not in TAKES_CHILDREN
 
+    @property
+    def wants_page(self) -> bool:
+        """Whether a browser asks for something to show: programs, scripts and pictures take anything, and get plain text."""
+        return "text/html" in (self.headers.get("accept") or "").lower()
+
     async def form(self) -> Form:
         """The body as a form, its fields added to the arguments; an empty one if the body is none. Kept for this request."""
         if self._form is None:

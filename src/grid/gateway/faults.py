@@ -48,9 +48,12 @@ class HttpFault(GridError):
 
     status = 500
 
-    def __init__(self, message: str, *, shape: Shape = "plain", headers: Headers = (), known_as: str = "") -> None:
-        """known_as: what 1.20 calls the error, for programs that look for its name; a line of its own."""
-        super().__init__(without_secrets(message))
+    def __init__(
+        self, message: str, *, shape: Shape = "plain", headers: Headers = (), known_as: str = "", kind: str = ""
+    ) -> None:
+        """known_as, kind: what 1.20 calls the error, for programs that look for its name: a line of its own, or in front."""
+        self.message = without_secrets(message)
+        super().__init__(f"{kind}: {self.message}" if kind else self.message)
         self.shape: Shape = shape
         self.headers = headers
         self.known_as = known_as
@@ -161,12 +164,12 @@ def fault_of(error: GridError, *, shape: Shape = "plain") -> HttpFault:
         case HttpFault():
             return error
         case NotEnoughSharesError():
-            return Gone(f"{_shares_kind(error)}: {error}", shape=shape)
+            return Gone(str(error), shape=shape, kind=_shares_kind(error))
         case DamagedFileError() | IntegrityError():
-            return Gone(f"UnrecoverableFileError: {error}", shape=shape)
+            return Gone(str(error), shape=shape, kind="UnrecoverableFileError")
         case NoServersError() | NotHappyError() | PeerError() | BusyError():
             name = _GRID_ERRORS.get(type(error), type(error).__name__)
-            return ServiceUnavailable(f"{name}: {error}", shape=shape)
+            return ServiceUnavailable(str(error), shape=shape, kind=name)
         case NoSuchChildError():
             return NotFound(f"No such child: {error.name}", shape="page")
         case ConflictError():
@@ -174,16 +177,15 @@ def fault_of(error: GridError, *, shape: Shape = "plain") -> HttpFault:
         case ExistingChildError() | ChildOfWrongTypeError() | MustForceRepairError():
             return Conflict(str(error), shape=shape)
         case NotWriteableError() | AuthorityError():
-            return Forbidden(f"NotWriteableError: {error}", shape=shape)
+            return Forbidden(str(error), shape=shape, kind="NotWriteableError")
         case CapError() | FormatError() | HoleError():
-            kind = _CAP_ERRORS.get(type(error))
-            return BadRequest(f"{kind}: {error}" if kind else str(error), shape=shape)
+            return BadRequest(str(error), shape=shape, kind=_CAP_ERRORS.get(type(error), ""))
         case DataTooLargeError():
-            return PayloadTooLarge(f"FileTooLargeError: {error}", shape=shape)
+            return PayloadTooLarge(str(error), shape=shape, kind="FileTooLargeError")
         case NoSpaceError():
             return InsufficientStorage(str(error), shape=shape)
         case _:
-            return InternalError(f"{type(error).__name__}: {error}", shape=shape)
+            return InternalError(str(error), shape=shape, kind=type(error).__name__)
 
 
 _GRID_ERRORS: dict[type[GridError], str] = {NotHappyError: "UploadUnhappinessError"}

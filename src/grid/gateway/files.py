@@ -20,6 +20,7 @@ from grid.gateway.faults import BadRequest, Conflict, NotFound, NotImplementedHe
 from grid.gateway.fileformat import choose_format
 from grid.gateway.gateway import Gateway
 from grid.gateway.operation import Operation
+from grid.gateway.pages.entries import target_text
 from grid.gateway.place import Place
 from grid.gateway.privatekey import parse_key_argument
 from grid.gateway.spool import Spool
@@ -160,13 +161,6 @@ def parse_target(text: bytes) -> Target:
     if unknown.error is not None:
         raise unknown.error
     return unknown
-
-
-def target_text(target: Target) -> str:
-    """The strongest capability held."""
-    if isinstance(target, UnknownChild):
-        return (target.write or target.read or b"").decode("utf-8", "replace")
-    return target.to_string()
 
 
 def _require_replaceable(place: Place, replace: Replace) -> KnownCap | None:

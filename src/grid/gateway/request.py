@@ -16,12 +16,13 @@ from twisted.logger import Logger
 from twisted.web import http
 
 from grid.errors import GridError
-from grid.gateway.answers import COMMON, SANDBOX, Answer, AnyAnswer, StreamedAnswer, fault_answer, keeping, protecting
+from grid.gateway.answers import COMMON, SANDBOX, Answer, AnyAnswer, StreamedAnswer, keeping, protecting
 from grid.gateway.arguments import Arguments, parse_query
 from grid.gateway.body import Body, gone
 from grid.gateway.exchange import Exchange, Headers, split_path
 from grid.gateway.faults import BadRequest, HttpFault, InternalError, RequestTimeout, ServiceUnavailable, fault_of
 from grid.gateway.guards import check_host, check_origin, loggable
+from grid.gateway.mistakes import refusal
 from grid.gateway.pace import BodyPace
 from grid.gateway.spool import Spool
 from grid.gateway.websocket import SwitchingAnswer
@@ -54,6 +55,7 @@ class GatewayRequest(http.Request):
         self._shown = "/"
         self._called = ("other", "")
         self._host = ""
+        self._exchange: Exchange | None = None
         self._pace: BodyPace | None = None
         self._writer: Writer | None = None
         self._sent = 0
@@ -165,25 +167,25 @@ class GatewayRequest(http.Request):
             self.abort()
 
     async def _serve(self) -> None:
-        exchange: Exchange | None = None
         try:
             try:
-                exchange = self._make_exchange()
+                exchange = self._exchange = self._make_exchange()
                 answer = await self.factory.routes.dispatch(exchange)
             except (GridError, CancelledError) as error:
                 answer = self._of_error(error)
             except Exception:
                 _log.failure("a request failed")
-                answer = fault_answer(InternalError("an error inside the gateway; its log says more"))
+                fault = InternalError("an error inside the gateway; its log says more")
+                answer = refusal(self._exchange, fault)
             await self._send(answer)
         finally:
-            if exchange is not None:
-                exchange.close()
+            if self._exchange is not None:
+                self._exchange.close()
 
     def _of_error(self, error: BaseException) -> Answer:
         if not isinstance(error, GridError):
             raise error
-        return fault_answer(error if isinstance(error, HttpFault) else fault_of(error))
+        return refusal(self._exchange, error if isinstance(error, HttpFault) else fault_of(error))
 
     def _make_exchange(self) -> Exchange:
         if len(self.factory.requests) > self.factory.gateway.settings.max_concurrent:

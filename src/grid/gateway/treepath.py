@@ -107,7 +107,7 @@ async def list_children(directory: Directory, *, shape: Shape = "plain") -> Mapp
 def lost(directory: Directory, error: GridError, *, shape: Shape = "plain") -> HttpFault:
     """What is said of a directory that cannot be read. A mutable one has no version that could be."""
     if isinstance(error, NotEnoughSharesError) and directory.is_mutable:
-        return Gone(f"UnrecoverableFileError: {error}", shape=shape)
+        return Gone(str(error), shape=shape, kind="UnrecoverableFileError")
     return fault_of(error, shape=shape)
 
 
@@ -144,6 +144,6 @@ async def find_target_directory(gateway: Gateway, text: str) -> Trail:
             raise NotFound(f"No such child: {reached.missing[0]}", shape="page")
         open_directory(gateway, reached.child)
     except Obstacle:
-        raise BadRequest("to_dir= does not lead to a directory") from None
+        raise BadRequest("the place to move to is not a directory (to_dir=)") from None
     assert reached.trail is not None
     return reached.trail

@@ -61,7 +61,7 @@ def _find(exchange: Exchange) -> AnyAnswer:
     """The way from a capability in an argument to where it is in the path."""
     text = exchange.arguments.required("uri").strip()
     if isinstance(parse_cap(text), UnknownCap):
-        raise BadRequest("uri= is no capability of a known kind")
+        raise BadRequest("this is not a capability (uri=); was it copied completely?")
     others = [(name, value) for name, value in exchange.arguments.query if name != "uri"]
     query = f"?{urlencode(others, errors='surrogateescape')}" if others else ""
     return redirect(f"{exchange.origin}/uri/{quote(text, safe='')}{query}")
@@ -88,7 +88,7 @@ async def _post(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
     file = await required_form_file(exchange)
     location = when_done(exchange) if new.format == "chk" else None
     cap = await store_form_file(exchange, new, file)
-    if new.format != "chk":
+    if new.format != "chk" and not exchange.wants_page:
         return cap_answer(cap)
     if location is not None:
         return redirect(with_cap(location, cap.to_string(), exchange.origin))

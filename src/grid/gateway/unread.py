@@ -30,5 +30,5 @@ class UnreadDirectories:
 def told(error: GridError) -> HttpFault:
     """What is said of an error that ends a walk: mostly a directory that cannot be read."""
     if isinstance(error, NotEnoughSharesError):
-        return Gone(f"UnrecoverableFileError: {error}")
+        return Gone(str(error), kind="UnrecoverableFileError")
     return fault_of(error)

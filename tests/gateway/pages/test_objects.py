@@ -9,6 +9,7 @@ import pytest
 from grid.caps import ChkCap, DirectoryCap, LitCap, SdmfWriteCap, UnknownChild
 from grid.directory.pack import Child, Target
 from grid.gateway.pages.directory import DirectoryView, render_directory, render_rename
+from grid.gateway.pages.entries import sorted_entries
 from grid.gateway.pages.info import render_info
 from grid.gateway.pages.shell import render_error
 from grid.gateway.pages.upload_results import render_upload_results
@@ -115,7 +116,7 @@ def test_an_archive_has_no_preview() -> None:
 
 def test_an_empty_directory_says_so_and_a_lost_one_says_why() -> None:
     assert "This directory is empty" in render_directory(view({}))
-    assert "too few shares" in render_directory(view({}, problem="too few shares"))
+    assert "Too few shares." in render_directory(view({}, problem="too few shares"))
 
 
 def test_a_deletion_has_to_be_confirmed() -> None:
@@ -123,3 +124,25 @@ def test_a_deletion_has_to_be_confirmed() -> None:
 
     (box,) = [field for field in document.all("input") if field.get("type") == "checkbox"]
     assert "required" in box
+
+
+def test_names_are_in_the_order_in_which_people_count() -> None:
+    names = ["folder-10", "folder-2", "Folder-1", "folder-02", "a", "10", "9", "x" * 9 + "1" * 5000]
+    children = {name: Child(target=FILE) for name in names}
+
+    ordered = [name for name, _ in sorted_entries(children, "name", descending=False)]
+
+    assert ordered == ["9", "10", "a", "Folder-1", "folder-02", "folder-2", "folder-10", "x" * 9 + "1" * 5000]
+
+
+def test_headings_sort_directories_apart_and_what_has_no_size_last() -> None:
+    small, large = LitCap(data=b"abc"), FILE
+    children = {
+        name: Child(target=target) for name, target in (("s", small), ("l", large), ("m", WRITE.body), ("d", WRITE))
+    }
+
+    by_size = [name for name, _ in sorted_entries(children, "size", descending=True)]
+
+    assert by_size == ["d", "l", "s", "m"]
+    head = require_harmless(render_directory(view(children, sort="size", descending=True))).all("th")[:3]
+    assert [each.get("aria-sort") for each in head] == [None, "descending", None]

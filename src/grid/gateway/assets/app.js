@@ -1,6 +1,7 @@
 // What the pages can do beyond forms and links. Everything here adds to markup that works without it.
 import { watchCopies } from "./copy.js";
 import { watchDialogs } from "./dialog.js";
+import { watchForms } from "./forms.js";
 import { watchFilter } from "./filter.js";
 import { watchReplacements } from "./replace.js";
 import { showPreviews } from "./preview.js";
@@ -10,6 +11,7 @@ import { makeDropzone } from "./upload.js";
 watchCopies(document);
 watchDialogs(document);
 watchFilter(document);
+watchForms(document);
 watchReplacements(document);
 showPreviews(document);
 followLive(document);
@@ -17,6 +19,11 @@ followLive(document);
 for (const zone of document.querySelectorAll("[data-upload]")) {
   makeDropzone(zone, zone.dataset.upload);
   for (const plain of document.querySelectorAll("[data-plain-upload]")) plain.hidden = false;
+}
+for (const details of document.querySelectorAll(".actions details")) {
+  details.addEventListener("toggle", () => {
+    if (details.open) details.querySelector("input:not([type=hidden])")?.focus();
+  });
 }
 for (const form of document.querySelectorAll("[data-operation]")) {
   const octets = crypto.getRandomValues(new Uint8Array(16));

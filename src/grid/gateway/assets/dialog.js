@@ -1,5 +1,6 @@
-// Links whose page is shown over this one. Their forms go off as forms do.
-import { element, fetchPage } from "./dom.js";
+// Links whose page is shown over this one.
+import { element, fetchPage, openDialog } from "./dom.js";
+import { watchForms } from "./forms.js";
 
 export function watchDialogs(root) {
   for (const link of root.querySelectorAll("a[data-dialog]")) {
@@ -12,22 +13,12 @@ export function watchDialogs(root) {
 }
 
 async function open(link) {
-  const dialog = element("dialog", { "aria-label": link.getAttribute("aria-label") }, element("p", { class: "busy" }, "Loading…"));
-  document.body.append(dialog);
-  dialog.addEventListener("close", () => {
-    dialog.remove();
-    link.focus();
-  });
-  dialog.addEventListener("click", (event) => {
-    if (event.target === dialog || event.target.closest("[data-close]")) {
-      event.preventDefault();
-      dialog.close();
-    }
-  });
-  dialog.showModal();
+  const dialog = openDialog(link);
+  dialog.replaceChildren(element("p", { class: "busy" }, "Loading…"));
   try {
     const page = await fetchPage(link.href);
-    dialog.replaceChildren(...page.querySelector("main").childNodes);
+    dialog.replaceChildren(...document.adoptNode(page.querySelector("main")).childNodes);
+    watchForms(dialog);
     dialog.querySelector("input:not([type=hidden])")?.focus();
   } catch (error) {
     dialog.replaceChildren(

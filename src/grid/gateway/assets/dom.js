@@ -14,6 +14,24 @@ export function announce(text) {
   if (place && place.textContent !== text) place.textContent = text;
 }
 
+// An empty dialog over the page. The focus goes back to `from` when it is closed, unless it was moved on purpose.
+export function openDialog(from) {
+  const dialog = element("dialog", { "aria-label": from.getAttribute("aria-label") ?? "" });
+  document.body.append(dialog);
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    if (dialog.returnValue !== "done") from.focus?.();
+  });
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog || event.target.closest("[data-close]")) {
+      event.preventDefault();
+      dialog.close();
+    }
+  });
+  dialog.showModal();
+  return dialog;
+}
+
 // A page of this gateway as a document, or an Error with what it says.
 export async function fetchPage(address, options = {}) {
   const answer = await fetch(address, { credentials: "same-origin", referrerPolicy: "no-referrer", ...options });
@@ -21,7 +39,7 @@ export async function fetchPage(address, options = {}) {
   const type = answer.headers.get("Content-Type") ?? "";
   const page = new DOMParser().parseFromString(type.includes("html") ? text : "", "text/html");
   if (!answer.ok) {
-    const said = type.includes("html") ? page.querySelector("main .lead, main p, p")?.textContent : text;
+    const said = type.includes("html") ? page.querySelector("main .notice p, main .lead, main p, p")?.textContent : text;
     throw new Error((said ?? "").trim().split("\n")[0] || `the gateway answered ${answer.status}`);
   }
   return page;

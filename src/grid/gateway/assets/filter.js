@@ -1,5 +1,5 @@
 // Finding names in a long list: rows without the words that are typed are hidden.
-import { announce } from "./dom.js";
+import { announce, element } from "./dom.js";
 
 const FEW = 12;
 const QUIET_MS = 80;
@@ -39,5 +39,20 @@ function apply(entry) {
   }
   const found = entry.parentElement.querySelector("[data-found]");
   found.textContent = words.length ? `${shown} of ${rows().length}` : "";
+  document.querySelector("#listing table").hidden = words.length > 0 && shown === 0;
+  showNothing(words.length > 0 && shown === 0, entry.value);
   if (words.length) announce(`${shown} ${shown === 1 ? "name" : "names"} found`);
+}
+
+function showNothing(isNothing, text) {
+  let place = document.getElementById("no-match");
+  if (!isNothing) {
+    place?.remove();
+    return;
+  }
+  if (!place) {
+    place = element("p", { id: "no-match", class: "hint" }, "");
+    document.getElementById("listing").append(place);
+  }
+  place.textContent = `No name here has “${text.trim()}” in it.`;
 }

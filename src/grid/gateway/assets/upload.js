@@ -1,10 +1,9 @@
 // The place where files and folders are dropped, and what is seen of them on their way.
-import { element, fetchPage } from "./dom.js";
+import { element } from "./dom.js";
 import { droppedFiles, pickedFiles } from "./folders.js";
 import { Queue } from "./queue.js";
-import { showFilter } from "./filter.js";
+import { showListing } from "./listing.js";
 import { QueueView } from "./queueview.js";
-import { watchDialogs } from "./dialog.js";
 
 export function makeDropzone(zone, address) {
   const files = element("input", { type: "file", multiple: true, hidden: true, id: "pick-files", "aria-label": "Files" });
@@ -27,7 +26,7 @@ export function makeDropzone(zone, address) {
   const view = new QueueView(panel);
   const queue = new Queue(address, (state) => view.show(state));
   view.attach(queue);
-  queue.onIdle = () => refreshListing();
+  queue.onIdle = () => showListing();
   addEventListener("beforeunload", (event) => {
     if (!queue.isBusy) return;
     event.preventDefault();
@@ -60,16 +59,4 @@ export function makeDropzone(zone, address) {
     zone.classList.remove("over");
     queue.add(await droppedFiles(event.dataTransfer));
   });
-}
-
-async function refreshListing() {
-  try {
-    const page = await fetchPage(location.pathname);
-    const found = document.adoptNode(page.getElementById("listing"));
-    document.getElementById("listing").replaceWith(found);
-    watchDialogs(found);
-    showFilter();
-  } catch {
-    // The list stays as it was; a reload shows the new one.
-  }
 }

@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
 
-from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
-from grid.directory.metadata import seconds_in
-from grid.directory.ordering import sort_by
+from grid.caps import ChkCap, DirectoryCap, LitCap, UnknownChild
 from grid.directory.pack import Child
+from grid.gateway.pages.entries import SORT_KEYS, SortKey, info_path, linked_at, sorted_entries
 from grid.gateway.pages.figures import size_text, time_text
+from grid.gateway.pages.forms import delete_form, link_form, mkdir_form, move_form, rename_form, upload_form
 from grid.gateway.pages.icons import icon
 from grid.gateway.pages.links import can_be_walked, file_path, object_path, with_arguments
 from grid.gateway.pages.markup import Markup, join, tag
+from grid.gateway.pages.mistakes import sentence, servers_hint
 from grid.gateway.pages.preview import kind_of
 from grid.gateway.pages.sharing import share_links
-from grid.gateway.pages.shell import button, card, document, hidden, nothing_here, notice
-from grid.gateway.pages.welcome import format_choice
+from grid.gateway.pages.shell import card, document, hidden, nothing_here, notice
+from grid.gateway.serverview import ServerView
 
 LONGEST_SHOWN = 1000
 """Characters of a name that a page shows, in each of the eight places where a row has it."""
@@ -27,7 +28,7 @@ LONGEST_SHOWN = 1000
 class DirectoryView:
     """cap: of the directory. root, names: how it was reached, as the address has it. problem: why it cannot be read.
 
-    warning: what its reader should know although it can.
+    warning: what its reader should know although it can. servers: all that are known.
     """
 
     cap: DirectoryCap = field(repr=False)
@@ -36,6 +37,9 @@ class DirectoryView:
     children: Mapping[str, Child] = field(factory=dict, repr=False)
     problem: str | None = None
     warning: str | None = None
+    servers: Sequence[ServerView] = ()
+    sort: SortKey = "name"
+    descending: bool = False
 
     @property
     def path(self) -> str:
@@ -53,11 +57,8 @@ def render_directory(view: DirectoryView) -> str:
     title = view.names[-1] if view.names else "Directory"
     heading = tag("h1", icon("folder"), tag("bdi", title))
     if view.problem is not None:
-        lost = notice("bad", tag("p", tag("strong", "This directory cannot be read."), " ", view.problem))
-        again = tag(
-            "p", "Some of its servers may be away. ", tag("a", "See the servers", href="/servers"), " or try again."
-        )
-        return document(title, _crumbs(view), heading, lost, again, share_links(view.cap))
+        lost = notice("bad", tag("p", tag("strong", "This directory cannot be read."), " ", sentence(view.problem)))
+        return document(title, _crumbs(view), heading, lost, servers_hint(view.servers), share_links(view.cap))
     return document(
         title,
         _crumbs(view),
@@ -68,7 +69,10 @@ def render_directory(view: DirectoryView) -> str:
         _listing(view),
         share_links(view.cap),
         card(
-            "Health", tag("p", "Whether this directory's own shares are all there."), check_form(view.path), id="health"
+            "Health",
+            tag("p", "Health of this directory itself, not of the files in it."),
+            check_form(view.path),
+            id="health",
         ),
     )
 
@@ -100,7 +104,7 @@ def check_form(path: str) -> Markup:
 
 def _badge(view: DirectoryView) -> Markup:
     if view.is_writable:
-        return tag("span", "Can be changed", class_="badge")
+        return tag("span", "Editable", class_="badge")
     word = "Read only" if view.cap.is_mutable else "Never changes"
     return tag("span", icon("lock"), word, class_="badge")
 
@@ -117,48 +121,18 @@ def _crumbs(view: DirectoryView) -> Markup:
 
 
 def _actions(view: DirectoryView) -> Markup:
-    upload = tag(
-        "form",
-        hidden(t="upload", when_done=view.path),
-        tag("label", "Add a file", for_="file"),
-        tag("input", type="file", name="file", id="file", required=True),
-        format_choice("upload-format", ("chk", "sdmf", "mdmf")),
-        button("Upload", "primary", "upload"),
-        action=view.path,
-        method="post",
-        enctype="multipart/form-data",
-    )
-    mkdir = tag(
-        "form",
-        hidden(t="mkdir", when_done=view.path),
-        tag("label", "New directory", for_="mkdir-name"),
-        tag("input", type="text", name="name", id="mkdir-name", required=True, autocomplete="off", placeholder="Name"),
-        format_choice("mkdir-format", ("sdmf", "mdmf")),
-        button("Create", "primary", "plus"),
-        action=view.path,
-        method="post",
-        enctype="multipart/form-data",
-    )
-    attach = tag(
-        "form",
-        hidden(t="uri", when_done=view.path),
-        tag("label", "Name", for_="attach-name"),
-        tag("input", type="text", name="name", id="attach-name", required=True, autocomplete="off"),
-        tag("label", "Capability", for_="attach-cap"),
-        tag("input", type="text", name="uri", id="attach-cap", required=True, autocomplete="off", placeholder="URI:…"),
-        button("Link", "primary", "key"),
-        action=view.path,
-        method="post",
-        enctype="multipart/form-data",
-    )
     return tag(
         "div",
         tag("div", data_upload=view.path, class_="drop", id="drop", hidden=True),
-        tag("details", tag("summary", icon("upload"), "Add a file"), upload, class_="card", data_plain_upload=True),
-        tag("details", tag("summary", icon("plus"), "New directory"), mkdir, class_="card"),
-        tag("details", tag("summary", icon("key"), "Link a capability"), attach, class_="card"),
+        _action_card("upload", "Add a file", upload_form(view.path), data_plain_upload=True),
+        _action_card("plus", "New directory", mkdir_form(view.path)),
+        _action_card("key", "Link a capability", link_form(view.path)),
         class_="actions",
     )
+
+
+def _action_card(picture: str, label: str, form: Markup, **attributes: bool) -> Markup:
+    return tag("details", tag("summary", icon(picture), label), form, class_="card", **attributes)
 
 
 def _filter() -> Markup:
@@ -174,17 +148,23 @@ def _listing(view: DirectoryView) -> Markup:
     if not view.children:
         hint = "Drop files here, or make a directory." if view.is_writable else "Nobody has put anything here yet."
         return tag("div", nothing_here("This directory is empty", hint), id="listing")
-    ordered = sort_by(
-        view.children.items(),
-        key=lambda item: (not _is_directory(item[1]), item[0].casefold(), item[0]),
-        size=lambda item: len(item[0]),
-    )
-    heads = [tag("th", name, scope="col") for name in ("Name", "Size", "Changed")]
+    ordered = sorted_entries(view.children, view.sort, descending=view.descending)
+    heads = [_sorting_head(view, key) for key in SORT_KEYS]
     head = tag("thead", tag("tr", heads, tag("th", tag("span", "Actions", class_="unseen"), scope="col")))
     body = tag("tbody", [_row(view, name, child) for name, child in ordered])
     count = len(ordered)
     caption = tag("caption", f"{count} {'entry' if count == 1 else 'entries'}")
     return tag("div", tag("table", caption, head, body, class_="listing"), id="listing", class_="card flush")
+
+
+def _sorting_head(view: DirectoryView, key: SortKey) -> Markup:
+    """A heading that sorts by its column, the other way round if that is how it is sorted now."""
+    is_sorted = view.sort == key
+    descending = is_sorted and not view.descending
+    address = with_arguments(view.path, sort=key, **({"order": "desc"} if descending else {}))
+    state = ("descending" if view.descending else "ascending") if is_sorted else None
+    mark = tag("span", "↓" if view.descending else "↑", aria_hidden="true") if is_sorted else None
+    return tag("th", tag("a", key.capitalize(), mark, href=address, data_sort=True), scope="col", aria_sort=state)
 
 
 def _row(view: DirectoryView, whole: str, child: Child) -> Markup:
@@ -216,14 +196,9 @@ def _row(view: DirectoryView, whole: str, child: Child) -> Markup:
         "tr",
         cell,
         tag("td", size_text(size), class_="number", data_label="Size"),
-        tag("td", time_text(_changed_at(child)), class_="number", data_label="Changed"),
+        tag("td", time_text(linked_at(child)), class_="number", data_label="Changed"),
         tag("td", tag("div", actions, class_="row-actions")),
     )
-
-
-def info_path(cap: KnownCap, name: str) -> str:
-    """The page about a file."""
-    return with_arguments(object_path(cap.to_string()), t="info", filename=name)
 
 
 def _directory_path(view: DirectoryView, name: str, cap: DirectoryCap) -> str:
@@ -246,63 +221,14 @@ def _action(picture: str, label: str, address: str, *, download: bool = False, d
     )
 
 
-def _is_directory(child: Child) -> bool:
-    return isinstance(child.target, DirectoryCap)
-
-
-def _changed_at(child: Child) -> float | None:
-    noted = child.metadata.get("tahoe")
-    found = noted.get("linkmotime") if isinstance(noted, Mapping) else None
-    return seconds_in(found)
-
-
 def render_rename(view: DirectoryView, name: str) -> str:
     """The forms that rename, move or delete one entry. view: its directory; its children are places to move to."""
-
-    def form(*parts: object, **fields: str) -> Markup:
-        every = hidden(when_done=view.path, **fields)
-        return tag("form", every, *parts, action=view.path, method="post", enctype="multipart/form-data")
-
-    rename = form(
-        tag("label", "New name", for_="rename-to"),
-        tag("input", type="text", name="to_name", id="rename-to", value=name, required=True, autocomplete="off"),
-        button("Rename", "primary"),
-        t="rename",
-        from_name=name,
-        replace="false",
-    )
-    move = form(
-        tag("label", "Into", for_="move-to"),
-        tag("input", type="text", name="to_dir", id="move-to", list="places", required=True, autocomplete="off"),
-        tag("datalist", _places(view, name), id="places"),
-        tag(
-            "p",
-            "A directory beside it, or the capability of any other, which may have /a/path behind it.",
-            class_="hint",
-        ),
-        button("Move", "primary"),
-        t="relink",
-        from_name=name,
-        replace="false",
-    )
-    delete = form(
-        tag("p", "The link goes; what it leads to can still be opened by those who have its capability."),
-        tag(
-            "div",
-            tag("input", type="checkbox", id="sure", required=True),
-            tag("label", "Delete “", tag("bdi", name), "” from this directory", for_="sure"),
-            class_="check",
-        ),
-        button("Delete", "danger"),
-        t="unlink",
-        name=name,
-    )
     return document(
         f"Rename, move or delete {name}",
         tag("h1", tag("bdi", name or "(no name)")),
-        card("Rename", rename),
-        card("Move", move),
-        card("Delete", delete),
+        card("Rename", rename_form(view.path, name, name)),
+        card("Move", move_form(view.path, name, places=_places(view, name))),
+        card("Delete", delete_form(view.path, name)),
         tag("p", tag("a", "Back to the directory", href=view.path, class_="button quiet", data_close=True)),
     )
 

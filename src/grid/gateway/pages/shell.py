@@ -73,28 +73,14 @@ def button(label: str, kind: str = "", picture: str | None = None) -> Markup:
 
 
 def render_error(status: int, message: str) -> str:
-    """A page that could not be shown, and why."""
-    title, hint = _ERRORS.get(status, ("Error", "Go back and try again, or start from the home page."))
+    """A page that could not be shown, and why, for programs: they look for this title and this heading."""
     return document(
         f"{status} - Error",
         tag(
             "div",
-            tag("p", str(status), class_="code"),
-            tag("h1", title),
+            tag("h1", "Error"),
             tag("p", message, class_="lead"),
-            tag("p", hint),
             tag("p", tag("a", "Home", class_="button", href="/")),
             class_="failure",
         ),
     )
-
-
-_ERRORS = {
-    400: ("Error", "Something in the address or the form does not fit. Check it for missing characters."),
-    403: ("Error", "This may not be shown or changed with the capability at hand."),
-    404: ("Error", "It may have been renamed, moved or deleted."),
-    409: ("Error", "Somebody else changed something meanwhile, or the name is taken. Look again and repeat it."),
-    410: ("Error", "Too few of its shares could be found. See whether all servers are connected, then try again."),
-    503: ("Error", "Too few servers can be reached. See the list of servers, then try again."),
-}
-"""Every heading begins with what 1.20 says, which scripts look for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grid.caps import KnownCap
-from grid.gateway.pages.directory import info_path
+from grid.gateway.pages.entries import info_path
 from grid.gateway.pages.markup import tag
 from grid.gateway.pages.sharing import share_links
 from grid.gateway.pages.shell import document, notice

@@ -1,0 +1,97 @@
+// Forms whose answer is shown over the page that they are on: a question, a mistake, or what went.
+//
+// Without scripts the same forms work as forms do. What succeeds brings back the page of the directory, whose new list replaces
+// the old one; the focus goes to the entry that the form was about, and the change is announced.
+import { announce, element, openDialog } from "./dom.js";
+import { watchCopies } from "./copy.js";
+import { focusEntry, showListing } from "./listing.js";
+
+export function watchForms(root) {
+  for (const form of root.querySelectorAll("form[data-ask]")) {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (form.getAttribute("aria-busy") !== "true") send(form);
+    });
+  }
+}
+
+async function send(form) {
+  const fields = new FormData(form);
+  const neighbor = neighborOf(fields.get("from_name") ?? fields.get("name") ?? "");
+  form.setAttribute("aria-busy", "true");
+  try {
+    const headers = { Accept: "text/html" };
+    const answer = await fetch(form.getAttribute("action"), { method: "POST", body: fields, headers, referrerPolicy: "no-referrer" });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (answer.ok && answer.redirected) finish(form, fields, page, neighbor);
+    else await show(form, page, answer, fields, neighbor);
+  } catch {
+    report(form, "The connection to the gateway was lost. Nothing may have been changed: look before you try again.");
+  } finally {
+    form.removeAttribute("aria-busy");
+  }
+}
+
+function finish(form, fields, page, neighbor) {
+  const dialog = form.closest("dialog");
+  form.reset();
+  const details = form.closest("details");
+  if (details) details.open = false;
+  showListing(page);
+  if (dialog) {
+    dialog.returnValue = "done";
+    dialog.close();
+  }
+  announce(doneText(form, fields));
+  if (!focusEntry(resultName(fields)) && !focusEntry(neighbor)) document.getElementById("main").focus();
+}
+
+// The page that was answered, in the dialog that the form is in or in a new one.
+async function show(form, page, answer, fields, neighbor) {
+  const main = page.querySelector("main");
+  if (!main) {
+    report(form, `The gateway answered ${answer.status}.`);
+    return;
+  }
+  const dialog = form.closest("dialog") ?? openDialog(form);
+  dialog.replaceChildren(...document.adoptNode(main).childNodes);
+  watchForms(dialog);
+  watchCopies(dialog);
+  const heading = dialog.querySelector("h1");
+  if (heading) {
+    heading.tabIndex = -1;
+    dialog.setAttribute("aria-label", heading.textContent);
+    heading.focus();
+  }
+  if (answer.ok) {
+    announce(heading?.textContent ?? "Done");
+    await showListing();
+    dialog.addEventListener("close", () => focusEntry(resultName(fields)) || focusEntry(neighbor), { once: true });
+  }
+}
+
+function report(form, text) {
+  form.querySelector("[data-problem]")?.remove();
+  form.append(element("p", { class: "notice bad", role: "alert", "data-problem": "" }, text));
+}
+
+function resultName(fields) {
+  if (fields.get("t") === "relink" || fields.get("t") === "unlink") return "";
+  return (fields.get("to_name") ?? fields.get("name") ?? "").trim();
+}
+
+function doneText(form, fields) {
+  const word = form.dataset.ask;
+  const old = fields.get("from_name");
+  const name = fields.get("to_name") ?? fields.get("name") ?? old ?? "";
+  if (word === "Renamed") return `Renamed ${old} to ${name}`;
+  if (word.includes(" ")) return word;
+  return `${word} ${name}`;
+}
+
+// The entry behind the one of this name, or before it: where the eye is once that is gone.
+function neighborOf(name) {
+  const names = Array.from(document.querySelectorAll("#listing tbody bdi"), (shown) => shown.textContent);
+  const at = names.indexOf(name);
+  return at < 0 ? "" : (names[at + 1] ?? names[at - 1] ?? "");
+}

@@ -1,0 +1,94 @@
+"""Entries of a directory as pages order, describe and link them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Literal
+
+from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
+from grid.directory.metadata import seconds_in
+from grid.directory.ordering import sort_by
+from grid.directory.pack import Child, Target
+from grid.gateway.pages.figures import size_text, time_text
+from grid.gateway.pages.links import object_path, with_arguments
+
+SortKey = Literal["name", "size", "changed"]
+_Item = tuple[str, Child]
+
+SORT_KEYS: tuple[SortKey, ...] = ("name", "size", "changed")
+
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def natural_key(name: str) -> tuple[tuple[tuple[int, str], ...], str]:
+    """Orders names as people do: numbers in them by value, letters in either case alike."""
+    parts = _DIGITS.split(name.casefold())
+    # Digits are at the odd places. Of two numbers without zeros in front the longer is the greater.
+    numbered = (part.lstrip("0") if place % 2 else part for place, part in enumerate(parts))
+    return tuple((len(part) if place % 2 else 0, part) for place, part in enumerate(numbered)), name
+
+
+def sorted_entries(children: Mapping[str, Child], key: SortKey, *, descending: bool) -> list[tuple[str, Child]]:
+    """Directories first, then files, each by the key; what has none comes last. Names decide between equals."""
+    found = _sorted(children.items(), lambda item: natural_key(item[0]), _name_size, descending and key == "name")
+    if key != "name":
+        measure = _size if key == "size" else linked_at
+        known = [item for item in found if measure(item[1]) is not None]
+        unknown = [item for item in found if measure(item[1]) is None]
+        found = _sorted(known, lambda item: measure(item[1]), lambda item: 1, descending) + unknown
+    directories = [item for item in found if is_directory(item[1].target)]
+    return directories + [item for item in found if not is_directory(item[1].target)]
+
+
+def _sorted(
+    items: Collection[_Item], key: Callable[[_Item], object], size: Callable[[_Item], int], descending: bool
+) -> list[_Item]:
+    ordered = sort_by(items, key=key, size=size)
+    return ordered[::-1] if descending else ordered
+
+
+def _name_size(item: _Item) -> int:
+    return len(item[0])
+
+
+def is_directory(target: Target) -> bool:
+    """Whether the target is a directory."""
+    return not isinstance(target, UnknownChild) and isinstance(target, DirectoryCap)
+
+
+def linked_at(child: Child) -> float | None:
+    """When the link was made or changed, in Unix time, if it is noted."""
+    noted = child.metadata.get("tahoe")
+    return seconds_in(noted.get("linkmotime")) if isinstance(noted, Mapping) else None
+
+
+def describe(child: Child) -> str:
+    """An entry in a few words: its type, its size, when it was linked."""
+    target = child.target
+    if isinstance(target, UnknownChild):
+        kind = "something of an unknown type"
+    elif isinstance(target, DirectoryCap):
+        kind = "a directory"
+    elif isinstance(target, LitCap | ChkCap):
+        kind = f"a file of {size_text(target.size)}"
+    else:
+        kind = "an editable file"
+    at = linked_at(child)
+    return kind if at is None else f"{kind}, linked {time_text(at)} UTC"
+
+
+def target_text(target: Target) -> str:
+    """The strongest capability held."""
+    if isinstance(target, UnknownChild):
+        return (target.write or target.read or b"").decode("utf-8", "replace")
+    return target.to_string()
+
+
+def info_path(cap: KnownCap, name: str) -> str:
+    """The page about a file that is found by its capability alone."""
+    return with_arguments(object_path(cap.to_string()), t="info", filename=name)
+
+
+def _size(child: Child) -> float | None:
+    return child.target.size if isinstance(child.target, LitCap | ChkCap) else None

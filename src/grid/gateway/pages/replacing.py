@@ -1,0 +1,126 @@
+"""The question before an entry is replaced, and what is shown once one was replaced or removed. Pure.
+
+Nothing that was replaced or removed is lost while its capability is known: the page shows it, with the way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from attrs import field, frozen
+
+from grid.caps import DirectoryCap, UnknownChild
+from grid.directory.pack import Child
+from grid.gateway.pages.entries import describe, info_path, is_directory, target_text
+from grid.gateway.pages.forms import post_form, text_field
+from grid.gateway.pages.markup import Markup, tag
+from grid.gateway.pages.shell import button, document, notice
+
+
+@frozen(kw_only=True)
+class Question:
+    """An entry that is in the way. fields: of the request, which is sent to its `action` again. back: where to go on.
+
+    name_field: the one of them that names the new entry. free_name: a name under which both can be kept.
+    """
+
+    name: str
+    there: Child = field(repr=False)
+    action: str = field(repr=False)
+    back: str = field(repr=False)
+    fields: dict[str, str] = field(repr=False)
+    name_field: str
+    free_name: str
+
+
+@frozen(kw_only=True)
+class Gone:
+    """An entry that was replaced or removed. name: to link it again under. directory: the path of where it was.
+
+    replaces: whether linking it again takes the place of what replaced it.
+    """
+
+    name: str
+    child: Child = field(repr=False)
+    directory: str = field(repr=False)
+    replaces: bool = False
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name with the first number that makes it free, before its ending."""
+    stem, dot, ending = name.rpartition(".")
+    if not stem:
+        stem, dot, ending = name, "", ""
+    number = 2
+    while f"{stem} ({number}){dot}{ending}" in taken:
+        number += 1
+    return f"{stem} ({number}){dot}{ending}"
+
+
+def render_question(question: Question) -> str:
+    """Replace, keep both, or leave things as they are."""
+    name = tag("bdi", question.name)
+    fields = {**question.fields, "ask": "true", "when_done": question.back}
+    both = {key: value for key, value in fields.items() if key != question.name_field}
+    replace = post_form(
+        question.action, button("Replace", "danger"), done=f"Replaced {question.name}", **fields, replace="true"
+    )
+    keep = post_form(
+        question.action,
+        text_field("Name of the new one", question.name_field, "keep-as", question.free_name),
+        button("Keep both", "primary"),
+        done=f"Kept both, the new one as {question.free_name}",
+        **both,
+    )
+    parts = [
+        tag("h1", "Replace “", name, "”?"),
+        notice(
+            "warn", tag("p", "“", name, f"” is there already: {describe(question.there)}. Nothing was changed yet.")
+        ),
+        keep,
+        tag("p", "A directory is not replaced: delete or rename it first.")
+        if is_directory(question.there.target)
+        else replace,
+        _mutable_hint(question.name, question.there),
+        tag("p", tag("a", "Skip: change nothing", href=question.back, class_="button quiet", data_close=True)),
+    ]
+    return document(f"Replace {question.name}?", *parts)
+
+
+def _mutable_hint(name: str, there: Child) -> Markup | None:
+    target = there.target
+    if isinstance(target, UnknownChild | DirectoryCap) or not target.is_mutable or target.authority != "write":
+        return None
+    words = "The file there is editable. To change its contents and keep its capability, use “Replace the contents” on "
+    return tag("p", words, tag("a", "its page", href=info_path(target, name)), ".", class_="hint")
+
+
+def render_gone(title: str, gone: Gone, back: str) -> str:
+    """An entry was replaced or removed: its capability, and the way back. back: where to go on."""
+    text = target_text(gone.child.target)
+    undo = post_form(
+        gone.directory,
+        None if gone.replaces else text_field("Link it again as", "name", "undo-name", gone.name),
+        button("Undo" if gone.replaces else "Link it again"),
+        done=f"Linked {gone.name} again",
+        t="uri",
+        uri=text,
+        ask="true",
+        when_done=back,
+        **({"name": gone.name, "replace": "true"} if gone.replaces else {}),
+    )
+    shown = tag(
+        "div",
+        tag("input", class_="cap", type="text", readonly=True, value=text, aria_label="Its capability"),
+        tag("button", "Copy", type="button", data_copy=text, hidden=True, aria_label="Copy: its capability"),
+        class_="copy",
+    )
+    words = f"It was {describe(gone.child)}. Its capability still opens it, as long as servers keep its shares:"
+    return document(
+        title,
+        tag("h1", title),
+        notice("good", tag("p", words)),
+        shown,
+        tag("div", undo, class_="undo"),
+        tag("p", tag("a", "Back to the directory", href=back, class_="button primary", data_close=True)),
+    )
