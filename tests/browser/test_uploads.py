@@ -32,7 +32,9 @@ def puts(visitor: Visitor) -> list[str]:
     visitor.page.on(
         "request",
         lambda asked: (
-            found.append(asked.url.rpartition("/")[2]) if asked.method == "PUT" and "?" not in asked.url else None
+            found.append(asked.url.partition("?")[0].rpartition("/")[2])
+            if asked.method == "PUT" and "?t=" not in asked.url
+            else None
         ),
     )
     return found
@@ -54,6 +56,9 @@ def test_a_folder_dropped_again_after_a_reload_sends_only_what_is_new_or_changed
     sent = puts(visitor)
 
     visitor.drop([folder])
+    page.get_by_label("Do the same for all files of this batch").check()
+    visitor.picture("question")
+    page.get_by_role("button", name="Replace", exact=True).click()
 
     assert finish(visitor).startswith("3 of 3 files, 2 skipped,")
     assert sorted(sent) == ["0.bin", "1.bin", "new.bin"]
@@ -70,8 +75,8 @@ def test_a_lost_connection_pauses_and_going_on_sends_the_rest(visitor: Visitor, 
     folder = make_folder(tmp_path, 6)
     page = visitor.page
     visitor.go(visitor.make_directory())
-    page.route("**/5.bin", lambda route: route.abort("connectionreset"))
-    page.route("**/4.bin", lambda route: route.abort("connectionreset"))
+    page.route("**/5.bin?*", lambda route: route.abort("connectionreset"))
+    page.route("**/4.bin?*", lambda route: route.abort("connectionreset"))
 
     visitor.drop([folder])
 
@@ -88,7 +93,7 @@ def test_failed_files_say_why_and_are_sent_again_by_a_button(visitor: Visitor, t
     folder = make_folder(tmp_path, 3)
     page = visitor.page
     visitor.go(visitor.make_directory())
-    page.route("**/1.bin", lambda route: route.fulfill(status=503, body="too few servers can be reached\n"))
+    page.route("**/1.bin?*", lambda route: route.fulfill(status=503, body="too few servers can be reached\n"))
     visitor.drop([folder])
     page.locator(".queue li.failed").get_by_text("too few servers can be reached").wait_for()
     page.get_by_text("Finished, not all of it").wait_for()
@@ -132,3 +137,71 @@ def test_stopped_files_begin_again_and_leaving_with_files_on_their_way_is_asked_
     page.get_by_role("link", name="Servers", exact=True).click()
     page.get_by_role("heading", name="Servers").wait_for()
     assert asked == ["beforeunload"]
+
+
+def test_files_of_other_contents_are_replaced_kept_or_skipped_as_somebody_chooses(
+    visitor: Visitor, tmp_path: Path
+) -> None:
+    directory = visitor.make_directory(dict.fromkeys(("a.txt", "b.txt", "c.txt"), b"the old contents"))
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (tmp_path / name).write_bytes(b"other contents, and more of them")
+    page = visitor.page
+    visitor.go(directory)
+    visitor.drop([tmp_path / "a.txt", tmp_path / "b.txt", tmp_path / "c.txt"])
+    question = page.get_by_role("group", name="Replace?")
+
+    for name, choice in (("a.txt", "Replace"), ("b.txt", "Keep both"), ("c.txt", "Skip")):
+        question.get_by_text(f"“{name}” is there already").wait_for()
+        assert visitor.ask("GET", f"{directory}{name}") == b"the old contents"
+        question.get_by_role("button", name=choice, exact=True).click()
+
+    finish(visitor)
+    assert visitor.ask("GET", f"{directory}a.txt") == b"other contents, and more of them"
+    assert visitor.ask("GET", f"{directory}b.txt") == visitor.ask("GET", f"{directory}c.txt") == b"the old contents"
+    assert visitor.ask("GET", f"{directory}b%20(2).txt") == b"other contents, and more of them"
+    visitor.picture("chosen")
+    page.get_by_role("button", name="Undo: bring back the old a.txt").click()
+    page.get_by_text("The old one is back").wait_for()
+    assert visitor.ask("GET", f"{directory}a.txt") == b"the old contents"
+    page.get_by_role("button", name="Clear the list").click()
+    page.locator(".queue").wait_for(state="hidden")
+
+
+def test_a_second_batch_is_in_sight_and_a_file_can_be_taken_out_of_it(
+    visitor: Visitor, served: Served, tmp_path: Path
+) -> None:
+    page = visitor.page
+    visitor.go(visitor.make_directory())
+    for number in range(40):
+        (tmp_path / f"{number}.bin").write_bytes(random.Random(number).randbytes(300))
+    visitor.drop([tmp_path / f"{number}.bin" for number in range(30)])
+    finish(visitor)
+    served.order("slow 300")
+
+    visitor.drop([tmp_path / f"{number}.bin" for number in range(30, 40)])
+
+    page.get_by_role("list", name="On their way").get_by_text("30.bin").wait_for()
+    assert page.get_by_role("list", name="On their way").get_by_text("30.bin").is_visible()
+    page.get_by_role("button", name="Remove 39.bin from the queue").click()
+    visitor.picture("second")
+    served.order("slow 0")
+    assert finish(visitor).startswith("39 of 39 files,")
+    assert page.locator("#listing").get_by_text("39.bin").count() == 0
+
+
+def test_storing_is_seen_after_sending(visitor: Visitor, served: Served, tmp_path: Path) -> None:
+    (tmp_path / "large.bin").write_bytes(random.Random(1).randbytes(20_000_000))
+    page = visitor.page
+    visitor.go(visitor.make_directory())
+    served.order("slow 400")
+
+    visitor.drop([tmp_path / "large.bin"])
+
+    seen = page.wait_for_function(
+        "() => (t => t.includes('20.0 MB of 20.0 MB sent, ') && t.includes('Storing') && t)"
+        "(document.querySelector('.queue .sum').innerText)"
+    )
+    assert "stored" in seen.json_value()
+    visitor.picture("storing")
+    served.order("slow 0")
+    assert finish(visitor).startswith("1 of 1 files, 20.0 MB of 20.0 MB")

@@ -86,7 +86,9 @@ _OPERATION: Schema = _object(
         "started": _NUMBER,
         "seconds": _or_null(_NUMBER),
         "bytes": _COUNT,
-    }
+    },
+    received=_COUNT,
+    label=_STRING,
 )
 _VALUES = _map(_or_null(_NUMBER))
 _UNIT = {

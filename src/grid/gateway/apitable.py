@@ -47,6 +47,13 @@ PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
         "Whether what is there may be replaced.",
         {"type": "string", "enum": [*_BOOLEAN["enum"], "only-files"]},
     ),
+    "ask": ("Whether a form's sender is asked before anything is replaced.", _BOOLEAN),
+    "progress": ("What the upload is called in /status/events.", _STRING),
+    "sort": (
+        "The column that a directory's page is sorted by.",
+        {"type": "string", "enum": ["name", "size", "changed"]},
+    ),
+    "order": ("`desc` for the other way round.", _STRING),
     "offset": ("Where new octets of a mutable file go.", {"type": "integer", "minimum": 0}),
     "filename": ("The name that decides the type.", _STRING),
     "save": ("Whether a browser keeps the file.", _BOOLEAN),
@@ -68,7 +75,7 @@ PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
 
 _NEW = ("format", "mutable", "private-key")
 _CHECK = ("verify", "repair", "add-lease", "output", "ophandle")
-_POST = ("name", "from_name", "to_name", "to_dir", "uri", "replace", "when_done", *_NEW, *_CHECK)
+_POST = ("name", "from_name", "to_name", "to_dir", "uri", "replace", "ask", "when_done", *_NEW, *_CHECK)
 
 
 def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
@@ -80,7 +87,7 @@ def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
             methods=("GET",),
             summary=f"Read or describe {what}",
             actions=apiactions.GET_OBJECT,
-            arguments=("filename", "save", "output", "name"),
+            arguments=("filename", "save", "output", "name", "sort", "order"),
         ),
         Endpoint(
             path=path,
@@ -94,7 +101,7 @@ def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
             methods=("PUT",),
             summary=f"Store, link or make {what}",
             actions=put,
-            arguments=("replace", "offset", *_NEW),
+            arguments=("replace", "offset", "progress", *_NEW),
             bodies=(_OCTETS, TEXT),
         ),
         Endpoint(

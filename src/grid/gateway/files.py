@@ -6,6 +6,7 @@ body is read.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager
 
 from grid.caps import KnownCap, SdmfWriteCap, UnknownCap, UnknownChild, parse_cap, settle_unknown_child
@@ -35,6 +36,9 @@ from grid.gateway.uploads import (
 )
 from grid.gateway.whendone import check_when_done
 from grid.limits import MAX_CAP_LENGTH, MAX_SDMF_BODY
+
+MAX_LABEL = 64
+"""Characters of what a client calls an operation of its own (`progress=`)."""
 
 
 async def put_file(exchange: Exchange, place: Place) -> Answer:
@@ -131,8 +135,9 @@ def new_file(exchange: Exchange) -> NewFile:
 async def store_body(exchange: Exchange, new: NewFile) -> KnownCap:
     """Store a new file of the request's body."""
     gateway, body = exchange.gateway, exchange.body
-    arriving = Arriving(size=body.size, chunks=body.chunks())
     with _storing(gateway, new, body.size) as operation:
+        operation.label = (exchange.arguments.shown("progress") or "")[:MAX_LABEL]
+        arriving = Arriving(size=body.size, chunks=_counted(gateway, operation, body.chunks()))
         cap = await store_new(gateway.store, gateway.settings.spool_directory, gateway.stores, new, arriving)
         _note(operation, cap, body.received)
     return cap
@@ -190,6 +195,13 @@ def _require_writable(place: Place) -> None:
 def _storing(gateway: Gateway, new: NewFile, size: int | None) -> AbstractContextManager[Operation]:
     history = gateway.history
     return history.upload(size=size) if new.format == "chk" else history.publish(size=size)
+
+
+async def _counted(gateway: Gateway, operation: Operation, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The chunks, each told of as it comes."""
+    async for chunk in chunks:
+        gateway.history.receive(operation, len(chunk))
+        yield chunk
 
 
 def _note(operation: Operation, cap: KnownCap, size: int) -> None:

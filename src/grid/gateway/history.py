@@ -79,6 +79,12 @@ class History:
         with self._running("publish", storage_index, size) as found:
             yield found
 
+    def receive(self, operation: Operation, count: int) -> None:
+        """So many more bytes of an upload came from its client."""
+        operation.received += count
+        if self._clock.now() - operation.told_at >= TELL_S:
+            self._tell(operation)
+
     def observe(self, event: Event) -> None:
         """What a plan tells; for `FileStore.observed_by`. What no operation was begun for is passed over."""
         operation = _current.get()

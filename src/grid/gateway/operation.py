@@ -32,6 +32,7 @@ KIND_OF: dict[str, Kind] = {short: kind for kind, short in SHORT.items()}
 class Operation:
     """What is known of one. started_at: Unix time; began_at: Clock.now(). size: octets to move, None if not known yet.
 
+    received: bytes of an upload that came from its client. label: by which the client knows the operation.
     count: octets moved, by this plan (portion) and those before it. hashed: the part of an upload's first pass that is done. storage_index: base32.
     """
 
@@ -55,6 +56,8 @@ class Operation:
     portion: int = 0
     before: int = 0
     map: Operation | None = None
+    received: int = 0
+    label: str = ""
 
     @property
     def key(self) -> str:
@@ -133,6 +136,8 @@ class Operation:
             "seconds": None if self.ended_at is None else round(self.ended_at - self.began_at, 6),
             "bytes": self.count,
             "phase": self.phase,
+            "received": self.received,
+            "label": self.label,
         }
         match self.kind:
             case "upload":

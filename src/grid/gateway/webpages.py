@@ -47,7 +47,9 @@ def pages(gateway: Gateway) -> Mapping[str, Handler]:
     from grid.gateway.statuspages import find_operation
 
     async def status(exchange: Exchange) -> AnyAnswer:
-        return page(render_operations(gateway.history.active, gateway.history.recent))
+        return page(
+            render_operations(gateway.history.active, gateway.history.recent, gateway.store.runtime.clock.now())
+        )
 
     async def operation(exchange: Exchange) -> AnyAnswer:
         return page(render_operation(find_operation(gateway, exchange.segments[1]), server_names(gateway)))

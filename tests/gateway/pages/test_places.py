@@ -42,7 +42,7 @@ def test_nothing_that_servers_say_becomes_markup(text: str) -> None:
     require_harmless(render_servers(rows, [text]))
     require_harmless(render_welcome(rows, [text], needed=3, nickname=text))
     require_harmless(render_operation(operation(row, outcome="failed", status=text), {f"x{text}": text}))
-    require_harmless(render_operations([operation()], [operation(outcome="failed", status=text)]))
+    require_harmless(render_operations([operation()], [operation(outcome="failed", status=text)], 5.0))
     require_harmless(render_statistics({text: 1}, {text: None}))
 
 
@@ -61,7 +61,7 @@ def test_too_few_servers_are_pointed_out_and_enough_are_not() -> None:
 
 def test_a_list_with_nothing_in_it_says_what_will_be_there() -> None:
     assert "No server is known yet" in render_servers([], [])
-    assert "Nothing is under way" in render_operations([], [])
+    assert "Nothing is in progress" in render_operations([], [], 0.0)
     assert "Nothing was counted yet" in render_statistics({}, {})
     assert "No request was sent yet" in render_operation(operation(), {})
 

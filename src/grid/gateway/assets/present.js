@@ -11,14 +11,34 @@ export class Present {
     this.listings.clear();
   }
 
-  // Whether there is such a file of this size, linked since it was last changed; or such a folder.
-  async has({ file, path }) {
+  // What has the name of the item: kind, size, cap, when it was linked, whether it is the same as the item; null for nothing.
+  async find({ file, path }) {
     const entry = (await this.list(path.slice(0, -1))).get(path.at(-1).normalize("NFC"));
-    if (!entry) return false;
+    if (!entry) return null;
     const [kind, facts] = entry;
-    if (!file) return kind === "dirnode";
     const linked = facts.metadata?.tahoe?.linkmotime;
-    return kind === "filenode" && facts.size === file.size && typeof linked === "number" && file.lastModified <= linked * 1000;
+    const isUnchanged = facts.size === file?.size && typeof linked === "number" && file.lastModified <= linked * 1000;
+    return {
+      kind,
+      size: facts.size,
+      linked,
+      isMutable: kind === "filenode" && facts.mutable === true,
+      cap: facts.rw_uri ?? facts.ro_uri ?? "",
+      isSame: file ? kind === "filenode" && isUnchanged : kind === "dirnode",
+    };
+  }
+
+  // The path with a number before the ending that makes its name free.
+  async free(path) {
+    const taken = await this.list(path.slice(0, -1));
+    const name = path.at(-1);
+    const dot = name.lastIndexOf(".");
+    const [stem, ending] = dot > 0 ? [name.slice(0, dot), name.slice(dot)] : [name, ""];
+    let number = 2;
+    while (taken.has(`${stem} (${number})${ending}`.normalize("NFC"))) number += 1;
+    const found = `${stem} (${number})${ending}`;
+    taken.set(found.normalize("NFC"), ["filenode", {}]);
+    return [...path.slice(0, -1), found];
   }
 
   // From the top down, so that nothing is asked for that is not there.

@@ -1,41 +1,47 @@
-// Files on their way into a directory: a few at a time, with the octets that really went out.
+// Files on their way into a directory: a few at a time, with the bytes that were really sent and stored.
 //
-// What is there already and unchanged is skipped, so that the same folder can be dropped again after whatever broke.
-// Pausing starts nothing new and lets what is on its way arrive; stopping lets those begin again later. Without a
-// connection everything waits. Files that are stored stay stored, and only failed ones are sent again.
+// What is there already and unchanged is skipped, so that the same folder can be dropped again after whatever broke; what has the
+// name of something else waits for a choice. Pausing starts nothing new and lets what is on its way arrive; stopping lets those
+// begin again later. Without a connection everything waits. Files that are stored stay stored.
 import { Present } from "./present.js";
-import { Lost, Stopped, put, require } from "./send.js";
+import { Lost, Stopped, Taken, put, require } from "./send.js";
+import { Storing } from "./storing.js";
 
 const AT_ONCE = 3;
 const SHOW_MS = 120;
 const PACE_S = 3;
-const LOSSES = 2;
+const TRIES = 2;
+const ENDED = ["done", "skipped", "undone", "failed"];
+const FRESH = { state: "waiting", sent: 0, stored: 0, problem: "", losses: 0 };
 
 export class Queue {
   constructor(address, show) {
     this.address = address;
     this.show = show;
     this.items = [];
-    this.next = 0;
+    this.batch = 0;
+    this.choices = new Map();
     this.active = 0;
     this.isPaused = false;
     this.trouble = "";
-    this.rate = 0;
-    this.seen = { at: performance.now(), sent: 0 };
+    this.rates = { sent: 0, stored: 0 };
+    this.seen = { at: performance.now(), sent: 0, stored: 0 };
     this.folders = new Map();
     this.present = new Present((path) => this.at(path));
+    this.storing = new Storing();
     this.timer = null;
     this.onIdle = () => {};
   }
 
   get isBusy() {
-    return this.items.some((item) => ["waiting", "looking", "sending", "storing"].includes(item.state));
+    return this.items.some((item) => !ENDED.includes(item.state));
   }
 
   add(files) {
     if (!this.isBusy) this.present.forget();
+    this.batch += 1;
     for (const { file, path } of files) {
-      this.items.push({ file, path, size: file?.size ?? 0, sent: 0, state: "waiting", problem: "", isForced: false, losses: 0 });
+      this.items.push({ file, path, target: path, size: file?.size ?? 0, batch: this.batch, choice: "", there: null, replaced: "", ...FRESH });
     }
     this.pump();
   }
@@ -63,32 +69,67 @@ export class Queue {
   }
 
   sendSkipped() {
-    this.again("skipped", { isForced: true });
+    this.again("skipped", { choice: "replace" });
   }
 
   again(state, more) {
-    for (const item of this.items) {
-      if (item.state === state) Object.assign(item, { state: "waiting", sent: 0, problem: "", losses: 0, ...more });
-    }
+    for (const item of this.items) if (item.state === state) Object.assign(item, FRESH, more);
     this.forget();
     this.resume();
+  }
+
+  // One file leaves the queue, whatever it is doing.
+  remove(item) {
+    this.items = this.items.filter((other) => other !== item);
+    item.request?.abort();
+    this.pump();
+    this.tell();
+  }
+
+  // What has ended leaves the list.
+  clear() {
+    this.items = this.items.filter((item) => !ENDED.includes(item.state));
+    this.tell();
+  }
+
+  // replace, both or skip, for one that waits for that, and for the others of its batch if they are meant too.
+  answer(item, choice, isForAll) {
+    if (isForAll) this.choices.set(item.batch, choice);
+    for (const other of this.items) {
+      if (other.state !== "asking" || !(other === item || (isForAll && other.batch === item.batch))) continue;
+      if (choice === "replace" && other.there.kind !== "filenode") continue;
+      other.choice = choice;
+      other.state = choice === "skip" ? "skipped" : "waiting";
+    }
+    this.pump();
+    this.tell();
+  }
+
+  // What was replaced is linked again.
+  async undo(item) {
+    try {
+      await require(fetch(`${this.at(item.target)}?t=uri&replace=true`, { method: "PUT", body: item.replaced }));
+      item.state = "undone";
+    } catch (error) {
+      item.problem = error.message;
+    }
+    this.tell();
+    this.onIdle();
   }
 
   forget() {
     this.folders.clear();
     this.present.forget();
-    this.next = 0;
   }
 
   pump() {
     while (!this.isPaused && this.active < AT_ONCE) {
-      while (this.next < this.items.length && this.items[this.next].state !== "waiting") this.next += 1;
-      const item = this.items[this.next];
+      const item = this.items.find((each) => each.state === "waiting");
       if (!item) break;
       this.active += 1;
       item.state = "looking";
       this.send(item)
-        .then((state) => Object.assign(item, { state, sent: state === "done" ? item.size : 0 }))
+        .then((state) => Object.assign(item, { state }, state === "done" ? { sent: item.size, stored: item.size } : {}))
         .catch((error) => this.fail(item, error))
         .finally(() => {
           item.request = null;
@@ -101,30 +142,57 @@ export class Queue {
   }
 
   fail(item, error) {
-    item.sent = 0;
+    Object.assign(item, { sent: 0, stored: 0 });
     if (error instanceof Lost) {
-      item.losses += 1;
       this.isPaused = true;
       this.trouble = error.message;
+    }
+    if (error instanceof Lost || error instanceof Taken) {
+      item.losses += 1;
       this.forget();
     }
-    if (error instanceof Stopped || (error instanceof Lost && item.losses < LOSSES)) {
-      item.state = "waiting";
-      this.next = 0;
-    } else Object.assign(item, { state: "failed", problem: error.message });
+    const isOver = !(error instanceof Stopped) && !((error instanceof Lost || error instanceof Taken) && item.losses < TRIES);
+    Object.assign(item, isOver ? { state: "failed", problem: error.message } : { state: "waiting" });
   }
 
   async send(item) {
-    if (!item.isForced && (await this.present.has(item))) return "skipped";
+    if (item.choice === "") {
+      item.there = await this.present.find(item);
+      if (item.there?.isSame) return "skipped";
+      if (item.there && item.file && !this.choose(item)) return "asking";
+      if (item.choice === "skip") return "skipped";
+    } else if (!item.there) item.there = await this.present.find(item);
+    if (item.choice === "both") item.target = await this.present.free(item.path);
     item.state = "sending";
     await this.makeFolder(item.file ? item.path.slice(0, -1) : item.path);
-    if (item.file) {
-      await put(this.at(item.path), item, (sent, state) => {
+    if (item.file) await this.put(item);
+    return "done";
+  }
+
+  // What was chosen for all of the batch, where it can be done.
+  choose(item) {
+    const choice = this.choices.get(item.batch) ?? "";
+    if (choice === "replace" && item.there.kind !== "filenode") return false;
+    item.choice = choice;
+    return choice !== "";
+  }
+
+  async put(item) {
+    const label = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    this.storing.watch(label, (stored) => {
+      item.stored = Math.min(stored, item.size);
+      this.tellSoon();
+    });
+    try {
+      const isReplacing = item.choice === "replace";
+      await put(`${this.at(item.target)}?progress=${label}&replace=${isReplacing}`, item, (sent, state) => {
         Object.assign(item, { sent, state });
         this.tellSoon();
       });
+      item.replaced = isReplacing && item.there && !item.there.isMutable ? item.there.cap : "";
+    } finally {
+      this.storing.forget(label);
     }
-    return "done";
   }
 
   // One after the other for each path, so that two files never make the same folder twice.
@@ -149,29 +217,34 @@ export class Queue {
   tell() {
     clearTimeout(this.timer);
     this.timer = null;
-    const count = { waiting: 0, looking: 0, sending: 0, storing: 0, done: 0, skipped: 0, failed: 0 };
-    let total = 0;
-    let sent = 0;
+    const count = { waiting: 0, looking: 0, asking: 0, sending: 0, storing: 0, done: 0, undone: 0, skipped: 0, failed: 0 };
+    const sum = { total: 0, sent: 0, stored: 0 };
     for (const item of this.items) {
       count[item.state] += 1;
-      if (item.state !== "failed" && item.state !== "skipped") total += item.size;
-      sent += item.sent;
+      if (item.state === "failed" || item.state === "skipped") continue;
+      sum.total += item.size;
+      sum.sent += item.sent;
+      sum.stored += item.stored;
     }
-    this.measure(sent);
-    const left = this.items.length - count.done - count.failed - count.skipped;
-    const { isPaused, trouble, rate, items, active } = this;
-    const remaining = rate > 0 ? (total - sent) / rate : Infinity;
-    this.show({ items, active, isPaused, trouble, rate, left, total, sent, remaining, ...count });
+    this.measure(sum);
+    const left = this.items.filter((item) => !ENDED.includes(item.state)).length;
+    const { isPaused, trouble, rates, items, active } = this;
+    // What is not sent yet has to be sent and stored; storing is taken to be as fast as sending until it is known.
+    const remaining = (sum.total - sum.sent) / rates.sent + (sum.total - sum.stored) / (rates.stored || rates.sent);
+    this.show({ items, active, isPaused, trouble, rates, left, remaining, ...sum, ...count });
   }
 
-  // The rate of the last few seconds.
-  measure(sent) {
+  // The rates of the last few seconds in which anything moved.
+  measure(sum) {
     const now = performance.now();
     const passed = (now - this.seen.at) / 1000;
     if (passed < 0.1) return;
-    const latest = Math.max(0, sent - this.seen.sent) / passed;
-    const weight = this.rate === 0 ? 1 : 1 - Math.exp(-passed / PACE_S);
-    this.rate += (latest - this.rate) * weight;
-    this.seen = { at: now, sent };
+    for (const kind of ["sent", "stored"]) {
+      const latest = Math.max(0, sum[kind] - this.seen[kind]) / passed;
+      if (latest === 0) continue;
+      const weight = this.rates[kind] === 0 ? 1 : 1 - Math.exp(-passed / PACE_S);
+      this.rates[kind] += (latest - this.rates[kind]) * weight;
+    }
+    this.seen = { at: now, sent: sum.sent, stored: sum.stored };
   }
 }

@@ -1,83 +1,161 @@
-// What is seen of files on their way: a sum, what can be done about them, and a line for each.
+// What is seen of files on their way: a sum, a question if there is one, and a line for each: those on their way, those that wait,
+// and those that have ended.
 import { announce, element, sizeText, timeText } from "./dom.js";
 
 const SHOWN = 200;
+const LISTS = { now: "On their way", waiting: "Waiting", ended: "Finished" };
+const PLACE = { waiting: "waiting", done: "ended", undone: "ended", skipped: "ended" };
 
 export class QueueView {
   constructor(panel) {
     this.bar = element("progress", { max: 1, value: 0, "aria-label": "All files" });
     this.words = element("span", {}, "");
     this.pace = element("span", {}, "");
-    this.pause = element("button", { type: "button" }, "Pause");
-    this.stop = element("button", { type: "button", hidden: true }, "Stop those on their way too");
-    this.retry = element("button", { type: "button", hidden: true }, "Try the failed ones again");
-    this.all = element("button", { type: "button", hidden: true }, "Upload all again");
+    this.pause = button("Pause");
+    this.stop = button("Stop those on their way too");
+    this.retry = button("Try the failed ones again");
+    this.all = button("Upload all again");
+    this.clear = button("Clear the list");
     this.hint = element("p", { class: "hint" }, "");
-    this.list = element("ol", { "aria-label": "Files on their way", tabindex: "0" });
+    this.question = element("div", { class: "notice warn", role: "group", "aria-label": "Replace?", hidden: true });
+    this.asked = null;
+    this.lists = {};
     this.rows = new Map();
     this.panel = panel;
     const sum = element("p", { class: "sum" }, this.words, this.pace);
-    panel.append(sum, this.bar, element("div", { class: "buttons" }, this.pause, this.stop, this.retry, this.all), this.hint, this.list);
+    const buttons = element("div", { class: "buttons" }, this.pause, this.stop, this.retry, this.all, this.clear);
+    panel.append(sum, this.bar, buttons, this.hint, this.question);
+    for (const [name, label] of Object.entries(LISTS)) {
+      const list = element("ol", { "aria-label": label, tabindex: "0" });
+      this.lists[name] = { list, part: element("div", { hidden: true }, element("h3", {}, label), list) };
+      panel.append(this.lists[name].part);
+    }
   }
 
   attach(queue) {
+    this.queue = queue;
     this.pause.addEventListener("click", () => (queue.isPaused ? queue.resume() : queue.pause()));
     this.stop.addEventListener("click", () => queue.stop());
     this.retry.addEventListener("click", () => queue.retry());
     this.all.addEventListener("click", () => queue.sendSkipped());
+    this.clear.addEventListener("click", () => queue.clear());
   }
 
   show(state) {
-    this.panel.hidden = false;
-    this.bar.value = state.total === 0 ? (state.left === 0 ? 1 : 0) : state.sent / state.total;
+    this.panel.hidden = state.items.length === 0;
+    const ended = state.done + state.undone;
+    this.bar.value = state.total === 0 ? (state.left === 0 ? 1 : 0) : (state.sent + state.stored) / (2 * state.total);
     const failed = state.failed ? `, ${state.failed} failed` : "";
     const skipped = state.skipped ? `, ${state.skipped} skipped` : "";
-    const count = state.items.length - state.skipped;
-    this.words.textContent = `${state.done} of ${count} files${failed}${skipped}, ${sizeText(state.sent)} of ${sizeText(state.total)}`;
+    const stored = state.left && state.stored < state.sent ? ` sent, ${sizeText(state.stored)} stored` : "";
+    const sizes = `${sizeText(state.sent)} of ${sizeText(state.total)}${stored}`;
+    this.words.textContent = `${ended} of ${state.items.length - state.skipped} files${failed}${skipped}, ${sizes}`;
     this.pace.textContent = paceText(state);
     this.hint.textContent = hintText(state);
     this.hint.hidden = this.hint.textContent === "";
     this.hint.classList.toggle("trouble", state.trouble !== "");
-    this.pause.hidden = state.left === 0;
+    this.pause.hidden = state.left === 0 || state.left === state.asking;
     this.pause.textContent = state.isPaused ? "Resume" : "Pause";
     this.stop.hidden = !(state.isPaused && state.sending + state.storing > 0);
     this.retry.hidden = state.failed === 0 || state.active > 0;
     this.all.hidden = state.skipped === 0 || state.active > 0;
-    for (const item of state.items) this.showItem(item);
-    if (state.left === 0) announce(`${state.done} files stored${failed}${skipped}`);
+    this.clear.hidden = ended + state.skipped + state.failed === 0;
+    this.showQuestion(state);
+    this.showItems(state.items);
+    if (state.left === 0 && state.items.length) announce(`${ended} files stored${failed}${skipped}`);
     else if (state.trouble) announce(state.trouble);
   }
 
+  // One question at a time, which stays as it is until it is answered.
+  showQuestion(state) {
+    if (this.asked?.state === "asking" && state.items.includes(this.asked)) return;
+    this.asked = state.items.find((item) => item.state === "asking") ?? null;
+    this.question.hidden = this.asked === null;
+    if (!this.asked) return;
+    const item = this.asked;
+    const all = element("input", { type: "checkbox", id: "for-all" });
+    const choices = [["both", "Keep both"], ["skip", "Skip"]];
+    if (item.there.kind === "filenode") choices.unshift(["replace", "Replace"]);
+    const buttons = choices.map(([choice, label]) => {
+      const made = button(label, false);
+      made.addEventListener("click", () => this.queue.answer(item, choice, all.checked));
+      return made;
+    });
+    const words = `“${item.path.join("/")}” is there already: ${thereText(item.there)}. Yours has ${sizeText(item.size)}. ${lossText(item.there)}`;
+    const others = element("div", { class: "check" }, all, element("label", { for: "for-all" }, "Do the same for all files of this batch"));
+    this.question.replaceChildren(element("p", {}, words), element("div", { class: "buttons" }, ...buttons), others);
+    announce(words);
+  }
+
+  showItems(items) {
+    const kept = new Set(items);
+    for (const [item, row] of this.rows) {
+      if (kept.has(item)) continue;
+      row.line.remove();
+      this.rows.delete(item);
+    }
+    for (const item of items) this.showItem(item);
+    for (const { list, part } of Object.values(this.lists)) part.hidden = list.childElementCount === 0;
+  }
+
   showItem(item) {
+    const place = this.lists[PLACE[item.state] ?? "now"].list;
     let row = this.rows.get(item);
     if (!row) {
-      if (this.rows.size >= SHOWN && item.state !== "failed") return;
+      if (place.childElementCount >= SHOWN && PLACE[item.state]) return;
       row = this.makeRow(item);
       this.rows.set(item, row);
-      this.list.append(row.line);
     }
-    const seen = `${item.state} ${item.sent} ${item.problem}`;
+    if (row.line.parentElement !== place) {
+      if (place === this.lists.ended.list) place.prepend(row.line);
+      else place.append(row.line);
+    }
+    const seen = `${item.state} ${item.sent} ${item.stored} ${item.problem} ${item.replaced}`;
     if (row.seen === seen) return;
     row.seen = seen;
     row.line.className = item.state;
     row.word.textContent = WORDS[item.state](item);
     row.bar.hidden = item.state !== "sending" && item.state !== "storing";
-    if (item.state === "storing") row.bar.removeAttribute("value");
-    else row.bar.value = item.size === 0 ? 0 : item.sent / item.size;
+    row.bar.value = item.size === 0 ? 0 : (item.sent + item.stored) / (2 * item.size);
+    row.remove.hidden = PLACE[item.state] === "ended";
+    row.undo.hidden = !(item.state === "done" && item.replaced);
   }
 
   makeRow(item) {
-    const bar = element("progress", { max: 1, value: 0, "aria-label": item.path.join("/") });
+    const name = item.path.join("/");
+    const bar = element("progress", { max: 1, value: 0, "aria-label": name });
     const word = element("span", { class: "word" }, "");
-    const line = element("li", {}, element("div", {}, element("span", {}, item.path.join("/")), word), bar);
-    return { bar, word, line, seen: "" };
+    const remove = element("button", { type: "button", class: "small", "aria-label": `Remove ${name} from the queue` }, "Remove");
+    const undo = element("button", { type: "button", class: "small", "aria-label": `Undo: bring back the old ${name}`, hidden: true }, "Undo");
+    remove.addEventListener("click", () => this.queue.remove(item));
+    undo.addEventListener("click", () => this.queue.undo(item));
+    const line = element("li", {}, element("div", {}, element("span", {}, name), word, undo, remove), bar);
+    return { bar, word, line, remove, undo, seen: "" };
   }
+}
+
+function button(label, isHidden = true) {
+  return element("button", { type: "button", hidden: isHidden }, label);
+}
+
+function thereText(there) {
+  const when = typeof there.linked === "number" ? `, linked ${new Date(there.linked * 1000).toLocaleString()}` : "";
+  if (there.kind === "dirnode") return `a directory${when}`;
+  return `a file of ${typeof there.size === "number" ? sizeText(there.size) : "unknown size"}${when}`;
+}
+
+function lossText(there) {
+  if (there.kind === "dirnode") return "A directory is not replaced.";
+  if (there.isMutable) return "It is editable: replacing overwrites its contents, which cannot be undone.";
+  return "Once replaced, it can be brought back from this list.";
 }
 
 function paceText(state) {
   if (state.left === 0) return state.failed ? "Finished, not all of it" : "Finished";
+  if (state.left === state.asking) return "Waiting for your choice";
   if (state.isPaused) return state.active ? "Pausing after what is on its way…" : "Paused";
-  return `${sizeText(state.rate)}/s, ${timeText(state.remaining)} left`;
+  const isStoring = state.sending + state.looking === 0 && state.storing > 0;
+  return `${isStoring ? "Storing" : "Sending"} ${sizeText(isStoring ? state.rates.stored : state.rates.sent)}/s, ${timeText(state.remaining)} left`;
 }
 
 function hintText(state) {
@@ -88,16 +166,18 @@ function hintText(state) {
     return `What is stored stays stored; ${wait} on this page until you resume.`;
   }
   if (state.left) return "Keep this page open. Should it close, drop the same files again: those that are there already are skipped.";
-  if (state.skipped) return `${state.skipped} ${state.skipped === 1 ? "was" : "were"} there already, with the same name and size and not changed since, and not sent again.`;
+  if (state.skipped) return `${state.skipped} ${state.skipped === 1 ? "was" : "were"} there already, and not sent again.`;
   return "";
 }
 
 const WORDS = {
   waiting: (item) => sizeText(item.size),
   looking: () => "Looking…",
-  sending: (item) => (item.size ? `${sizeText(item.sent)} of ${sizeText(item.size)}` : "Making…"),
-  storing: () => "Storing…",
-  done: (item) => `Stored, ${sizeText(item.size)}`,
-  skipped: () => "Already there",
+  asking: () => "There already: choose above",
+  sending: (item) => (item.size ? `Sent ${sizeText(item.sent)} of ${sizeText(item.size)}` : "Making…"),
+  storing: (item) => (item.stored ? `Stored ${sizeText(item.stored)} of ${sizeText(item.size)}` : "Storing…"),
+  done: (item) => `Stored${item.choice === "both" ? ` as ${item.target.at(-1)}` : item.replaced ? ", the old one replaced" : ""}, ${sizeText(item.size)}${item.problem ? `. ${item.problem}` : ""}`,
+  undone: () => "The old one is back",
+  skipped: (item) => (item.choice === "skip" ? "Skipped" : "Already there"),
   failed: (item) => item.problem,
 };

@@ -19,7 +19,10 @@ export async function require(asked) {
   return answer;
 }
 
-// A file on its way to an address. item.request is what can be aborted; onSent gets the octets that went out.
+export class Taken extends Error {}
+
+// A file on its way to an address. item.request is what can be aborted; onSent gets the bytes that went out. Taken if the
+// name is, and the address forbids to replace it.
 export function put(address, item, onSent) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -28,6 +31,7 @@ export function put(address, item, onSent) {
     request.upload.addEventListener("load", () => onSent(item.size, "storing"));
     request.addEventListener("load", () => {
       if (request.status >= 200 && request.status < 300) resolve();
+      else if (request.status === 409 && address.includes("replace=false")) reject(new Taken(firstLine(request.responseText, 409)));
       else reject(new Error(firstLine(request.responseText, request.status)));
     });
     request.addEventListener("abort", () => reject(new Stopped()));

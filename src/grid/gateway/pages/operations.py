@@ -19,8 +19,8 @@ EVENTS = "/status/events"
 _KINDS = {
     "upload": "Upload",
     "download": "Download",
-    "mapupdate": "Look for shares",
-    "publish": "Write",
+    "mapupdate": "Locate shares",
+    "publish": "Update",
     "retrieve": "Read",
 }
 _STATES = {
@@ -31,37 +31,44 @@ _STATES = {
 }
 
 
-def render_operations(active: Sequence[Operation], recent: Sequence[Operation]) -> str:
-    """Operations under way and over, the newest first."""
-    running: Markup = _table("Under way", active) if active else nothing_here("Nothing is under way", _WAITING, "media")
-    over: Markup = _table("Over", recent) if recent else tag("p", "Nothing was done since this gateway was started.")
-    live = tag("div", tag("h2", "Under way"), running, tag("h2", "Recent"), over, id="operations", data_live=EVENTS)
-    lead = tag("p", "Uploads, downloads, and reads and writes of what can be changed, as they happen.", class_="lead")
+def render_operations(active: Sequence[Operation], recent: Sequence[Operation], now: float) -> str:
+    """Operations under way and over, the newest first. now: Clock.now()."""
+    running: Markup = (
+        _table("In progress", active, now) if active else nothing_here("Nothing is in progress", _WAITING, "media")
+    )
+    over: Markup = (
+        _table("Over", recent, now) if recent else tag("p", "Nothing was done since this gateway was started.")
+    )
+    live = tag("div", tag("h2", "In progress"), running, tag("h2", "Recent"), over, id="operations", data_live=EVENTS)
+    lead = tag("p", "Live uploads, downloads and changes.", class_="lead")
     return document("Operations", tag("h1", "Operations"), lead, live, here="/status")
 
 
 _WAITING = "As soon as something is stored or read, it is seen here."
 
 
-def _table(caption: str, operations: Sequence[Operation]) -> Markup:
-    names = ("What", "State", "Size", "Progress", "Took", "Began")
-    head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in names]))
-    table = tag("table", tag("caption", caption, class_="unseen"), head, tag("tbody", map(_row, operations)))
+def _table(caption: str, operations: Sequence[Operation], now: float) -> Markup:
+    head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in _COLUMNS]))
+    body = tag("tbody", [_row(operation, now) for operation in operations])
+    table = tag("table", tag("caption", caption, class_="unseen"), head, body, class_="cards")
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
-def _row(operation: Operation) -> Markup:
+_COLUMNS = ("What", "State", "Size", "Progress", "Duration", "Started")
+
+
+def _row(operation: Operation, now: float) -> Markup:
     kind = _KINDS[operation.kind]
     name = tag("a", f"{kind} {operation.number}", href=f"/status/{operation.path}")
     index = tag("small", tag("code", operation.storage_index)) if operation.storage_index else None
     return tag(
         "tr",
         tag("th", name, index, scope="row"),
-        tag("td", _state(operation)),
-        tag("td", size_text(operation.size), class_="number"),
-        tag("td", _progress(operation)),
-        tag("td", duration_text(_seconds(operation)), class_="number"),
-        tag("td", time_text(operation.started_at), class_="number"),
+        tag("td", tag("div", _state(operation)), data_label="State"),
+        tag("td", size_text(operation.size), class_="number", data_label="Size"),
+        tag("td", tag("div", _progress(operation)), data_label="Progress"),
+        tag("td", duration_text(_seconds(operation, now)), class_="number", data_label="Duration"),
+        tag("td", time_text(operation.started_at), class_="number", data_label="Started"),
     )
 
 
@@ -72,16 +79,35 @@ def _state(operation: Operation) -> Markup:
 
 
 def _progress(operation: Operation) -> Markup:
-    return tag(
-        "progress",
-        max=1,
-        value=round(operation.fraction, 4),
-        aria_label=f"{_KINDS[operation.kind]} {operation.number}: {operation.fraction:.0%}",
+    part, words = _part(operation), _part_words(operation)
+    bar = tag(
+        "progress", max=1, value=round(part, 4), aria_label=f"{_KINDS[operation.kind]} {operation.number}: {part:.0%}"
+    )
+    return join(bar, tag("small", words) if words else None)
+
+
+def _part(operation: Operation) -> float:
+    """How much of it is done: of an upload's two halves, taking the file and storing it, each counts as one."""
+    if not operation.received or not operation.size:
+        return operation.fraction
+    return (
+        1.0 if operation.outcome == "done" else (min(1.0, operation.received / operation.size) + operation.fraction) / 2
     )
 
 
-def _seconds(operation: Operation) -> float | None:
-    return None if operation.ended_at is None else operation.ended_at - operation.began_at
+def _part_words(operation: Operation) -> str:
+    """What an upload under way does at the moment."""
+    if not operation.is_active or not operation.received:
+        return ""
+    if not operation.count and operation.received != operation.size:
+        return f"Receiving: {size_text(operation.received)} of {size_text(operation.size)}"
+    return f"Storing: {size_text(operation.count)} of {size_text(operation.size)}"
+
+
+def _seconds(operation: Operation, now: float | None = None) -> float | None:
+    """How long it took, or has taken by now."""
+    ended_at = operation.ended_at if operation.ended_at is not None else now
+    return None if ended_at is None else max(0.0, ended_at - operation.began_at)
 
 
 def render_operation(operation: Operation, names: Mapping[str, str]) -> str:
@@ -94,8 +120,8 @@ def render_operation(operation: Operation, names: Mapping[str, str]) -> str:
         pairs.append(("Now", operation.phase or operation.status))
     pairs += [
         ("Moved", f"{size_text(operation.count)} of {size_text(operation.size)}{rate}"),
-        ("Began", time_text(operation.started_at)),
-        ("Took", duration_text(seconds)),
+        ("Started", time_text(operation.started_at)),
+        ("Duration", duration_text(seconds)),
     ]
     if operation.storage_index:
         pairs.append(("Storage index", tag("code", operation.storage_index)))
