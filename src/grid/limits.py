@@ -182,6 +182,19 @@ ANSWER_STALL_S = 60.0
 ANSWER_PRESSED_STALL_S = 2.0
 """The same while others wait for room."""
 
+ANSWER_SMALL_STALL_S = 0.5
+"""The same while others wait for room for small answers."""
+
+ANSWER_PRESSED_PACE = 64 * 1024
+ANSWER_PRESSED_S = 60.0
+"""While others wait, a client must take that many bytes a second, and all that is held for it in that many seconds."""
+
+SMALL_ANSWER = 2**20 + 2**19
+"""An answer up to this size is small: a piece of an HTTP body, with what its ranges cost."""
+
+SMALL_ANSWERS_BYTES = 6 * 2**20
+"""Bytes of ANSWERS_BYTES that large answers never take."""
+
 HTTP_PIECES_BYTES = 16 * 2**20
 """Octets of share data that all requests of one HTTP server together hold at once, whatever they are about."""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 
 from grid.errors import DataTooLargeError, GridError, NoRoomError, PeerGoneError, PeerRefusedError
-from grid.limits import ANSWER_PACE, ANSWER_STALL_S, ANSWER_WAIT_S
+from grid.limits import ANSWER_PACE, ANSWER_PRESSED_PACE, ANSWER_STALL_S, ANSWER_WAIT_S
 from grid.wire.answerbudget import AnswerBudget, Reservation
 from tests.support.virtual_time import VirtualRuntime
 
@@ -36,12 +36,12 @@ class Client:
 
 
 class Scene:
-    """A budget of ten bytes."""
+    """A budget of ten bytes, without small answers unless some are."""
 
-    def __init__(self, total: int = 10, **options: int) -> None:
+    def __init__(self, total: int = 10, *, small: int = 0, kept: int = 0, **options: Any) -> None:
         self.runtime = VirtualRuntime()
         self.clock = self.runtime.clock
-        self.budget = AnswerBudget(self.clock, total, **options)
+        self.budget = AnswerBudget(self.clock, total, small=small, kept=kept, **options)
 
     def sent(self, size: int, pace: float = 0.0) -> Client:
         """A client for whom an answer of that size waits."""
@@ -189,7 +189,7 @@ def test_clients_that_take_nothing_give_way_oldest_first_and_no_more_than_are_in
 @pytest.mark.parametrize("seconds", [5, 25])
 def test_client_that_keeps_the_pace_is_left_alone(seconds: float) -> None:
     scene = Scene()
-    honest = scene.sent(10, pace=2 * ANSWER_PACE)
+    honest = scene.sent(10, pace=2 * ANSWER_PRESSED_PACE)
     _, outcome = scene.ask(5)
     scene.advance(seconds)
     assert not honest.is_gone
@@ -224,3 +224,83 @@ def test_budget_when_nobody_waits_keeps_no_timer() -> None:
     assert scene.clock.task_clock.getDelayedCalls()
     client.give_up()
     assert not scene.clock.task_clock.getDelayedCalls()
+
+
+def test_small_answer_has_room_while_clients_take_nothing_of_large_ones() -> None:
+    scene = Scene(small=2, kept=4)
+    scene.sent(6)
+    waiting = [scene.ask(6) for _ in range(20)]
+    room, outcome = scene.ask(2)
+    assert outcome == ["read"]
+    room.release()
+    assert not any(outcome for _, outcome in waiting)
+
+
+def test_large_answer_is_not_kept_waiting_by_small_ones() -> None:
+    scene = Scene(small=2, kept=4)
+    small = [scene.ask(2)[0] for _ in range(5)]
+    large, outcome = scene.ask(6)
+    later, later_outcome = scene.ask(2)
+    for room in small[:3]:
+        room.release()
+    assert outcome == ["read"]
+    assert later_outcome == []
+    for room in (*small[3:], large):
+        room.release()
+    assert later_outcome == ["read"]
+    later.release()
+    assert scene.budget.held_size == scene.budget.waiting_count == 0
+
+
+def test_large_answer_never_fits_in_what_is_kept_for_small_ones() -> None:
+    scene = Scene(small=2, kept=4)
+    _, outcome = scene.ask(7)
+    assert _last(outcome, DataTooLargeError)
+
+
+def test_answer_that_grows_from_small_to_large_is_counted_once() -> None:
+    scene = Scene(small=2, kept=4)
+    room = scene.budget.reserve()
+    assert room.take(2)
+    assert room.take(2)
+    assert not room.take(3)
+    assert scene.budget.held_size == 4
+    room.release()
+    whole, outcome = scene.ask(6)
+    assert outcome == ["read"]
+    whole.release()
+    assert scene.budget.held_size == 0
+
+
+def test_clients_that_take_nothing_of_small_answers_give_way_within_a_second() -> None:
+    scene = Scene(small=2, kept=4)
+    hostile = [scene.sent(2) for _ in range(5)]
+    room, outcome = scene.ask(2)
+    scene.advance(1)
+    assert outcome == ["read"]
+    assert any(client.is_gone for client in hostile)
+    room.release()
+
+
+def test_client_that_trickles_gives_way_while_others_wait() -> None:
+    scene = Scene(2**23)
+    hostile = scene.sent(2**23, pace=2 * ANSWER_PACE)
+    room, outcome = scene.ask(5)
+    scene.advance(3.5)
+    assert hostile.is_gone
+    assert outcome == ["read"]
+    room.release()
+
+
+def test_client_that_holds_its_request_gives_way_to_who_waits_for_requests() -> None:
+    awaited: list[object] = []
+    scene = Scene(is_awaited=lambda: bool(awaited))
+    holder, other = scene.sent(2), scene.sent(2)
+    assert holder.reservation is not None
+    holder.reservation.holds_request = True
+    scene.advance(5)
+    awaited.append(object())
+    scene.budget.press()
+    assert holder.is_gone
+    assert not other.is_gone
+    other.give_up()

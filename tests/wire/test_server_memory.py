@@ -4,7 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 
-from grid.wire.server_memory import ByteBudget
+from grid.limits import REQUESTS_BYTES
+from grid.wire.server_memory import ByteBudget, ServerMemory
+from tests.support.virtual_time import VirtualRuntime
 
 
 @given(st.lists(st.integers(0, 15), max_size=20))
@@ -23,3 +25,32 @@ def test_budget_when_asked_for_more_than_there_is_hands_it_out_in_turn(sizes: li
         released += 1
     assert granted == [(index, min(10, size)) for index, size in enumerate(sizes)]
     assert all(task.called for task in tasks)
+
+
+class Silent:
+    """A client that takes nothing of its answers."""
+
+    is_gone = False
+    received_size = 0
+
+    def give_up(self) -> None:
+        self.is_gone = True
+
+
+def test_requests_do_not_wait_for_clients_that_take_nothing_of_their_answers() -> None:
+    clock = VirtualRuntime().clock
+    memory = ServerMemory(clock)
+    client = Silent()
+    room = memory.answers.reserve(client)
+    room.holds_request = True
+    assert room.take(100)
+    room.sending()
+    assert memory.requests.try_acquire(REQUESTS_BYTES)
+    waiting = Deferred.fromCoroutine(memory.requests.acquire(1))
+    clock.task_clock.advance(0.25)
+    assert not client.is_gone
+    clock.task_clock.advance(0.5)
+    assert client.is_gone
+    room.release()
+    memory.requests.release(REQUESTS_BYTES)
+    assert waiting.called

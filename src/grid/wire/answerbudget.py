@@ -1,8 +1,10 @@
 """The memory that all answers of one server take together, over both protocols.
 
 An answer's room is taken share by share while it is measured, before anything is read, and given back once the answer
-is sent. An answer that does not fit waits: first come, first served, bounded in number and in time. A client that does
-not take what it asked for is disconnected, much sooner while others wait, so that the room comes back. [decision 0130]
+is sent. An answer that does not fit waits: first come, first served, bounded in number and in time. Small answers have a
+queue of their own and room that large ones never take, so that a few clients who take nothing of large answers keep
+nobody else waiting. A client that does not take what it asked for is disconnected, much sooner while others
+wait, so that the room comes back. [decision 0130]
 
 Nothing here knows what an answer is about, or how it is sent. Cost: a lock for each share, no timer unless a client is
 slower than the server.
@@ -22,17 +24,23 @@ from twisted.internet.defer import Deferred
 from grid.errors import DataTooLargeError, NoRoomError, PeerGoneError, PeerRefusedError
 from grid.limits import (
     ANSWER_PACE,
+    ANSWER_PRESSED_PACE,
+    ANSWER_PRESSED_S,
     ANSWER_PRESSED_STALL_S,
+    ANSWER_SMALL_STALL_S,
     ANSWER_STALL_S,
     ANSWER_WAIT_S,
     ANSWERS_BYTES,
     MAX_WAITING_ANSWERS,
+    SMALL_ANSWER,
+    SMALL_ANSWERS_BYTES,
 )
 from grid.ports import Clock, Timer
+from grid.wire.answer_room import AnswerRoom
 
 T = TypeVar("T")
 
-PRESSED_REVIEW_S = 1.0
+PRESSED_REVIEW_S = 0.5
 REVIEW_S = 15.0
 
 
@@ -61,16 +69,33 @@ class _Waiter:
     turn: Deferred[None]
 
 
+def _nobody() -> bool:
+    return False
+
+
 class AnswerBudget:
     """So many bytes of answers at once."""
 
-    def __init__(self, clock: Clock, total: int = ANSWERS_BYTES, *, most_waiting: int = MAX_WAITING_ANSWERS) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        total: int = ANSWERS_BYTES,
+        *,
+        most_waiting: int = MAX_WAITING_ANSWERS,
+        small: int = SMALL_ANSWER,
+        kept: int = SMALL_ANSWERS_BYTES,
+        is_awaited: Callable[[], bool] = _nobody,
+    ) -> None:
+        """small: up to this many bytes an answer is small. kept: bytes of the total that only small ones may take.
+        is_awaited: whether somebody waits for the memory of requests, some of which are held until they are answered.
+        """
         self._clock = clock
-        self._total = total
-        self._free = total
+        self._room = AnswerRoom(total, small=small, kept=kept)
         self._most_waiting = most_waiting
+        self._is_awaited = is_awaited
         self._lock = Lock()
-        self._waiters: deque[_Waiter] = deque()
+        self._small_waiters: deque[_Waiter] = deque()
+        self._large_waiters: deque[_Waiter] = deque()
         self._sending: dict[Reservation, None] = {}
         self._timer: Timer | None = None
         self._timer_is_pressed = False
@@ -78,49 +103,59 @@ class AnswerBudget:
     @property
     def held_size(self) -> int:
         """Bytes taken now."""
-        return self._total - self._free
+        return self._room.held_size
 
     @property
     def waiting_count(self) -> int:
         """Answers that wait for room."""
-        return len(self._waiters)
+        return len(self._small_waiters) + len(self._large_waiters)
 
     def reserve(self, outgoing: Outgoing | None = None) -> Reservation:
         """A reservation for one answer over that connection, which holds nothing yet."""
         return Reservation(self, outgoing)
 
-    def try_take(self, size: int) -> bool:
-        """Take the bytes if they are free and nobody waits for them; on any thread."""
+    def try_take(self, held: int, size: int) -> bool:
+        """Let an answer that holds so much hold that size, if it is free and nobody waits for it; on any thread."""
         with self._lock:
-            if self._waiters or size > self._free:
+            if self._queue_of(size) or not self._fits(held, size):
                 return False
-            self._free -= size
+            self._room.move(held, size)
             return True
 
-    def give_back(self, size: int) -> None:
-        """Undo try_take, or what `wait` took; on the event loop."""
+    def give_back(self, held: int, size: int) -> None:
+        """Let an answer that holds so much hold only that size; on the event loop."""
         with self._lock:
-            self._free += size
+            self._room.move(held, size)
         self._advance()
 
     async def wait(self, reservation: Reservation, size: int) -> None:
-        """Return when so many bytes were taken for the reservation.
+        """Return when so many bytes were taken for the reservation, which holds none.
 
         DataTooLargeError if there are never so many, PeerRefusedError if too many wait already, or it takes too long.
         """
-        if size > self._total:
-            raise DataTooLargeError(
-                f"an answer of {size} bytes; at most {self._total} can be sent at once, ask for less"
-            )
-        if self.try_take(size):
+        most = self._room.most(size)
+        if size > most:
+            raise DataTooLargeError(f"an answer of {size} bytes; at most {most} can be sent at once, ask for less")
+        if self.try_take(0, size):
             return
         self._drop_gone()
-        if len(self._waiters) >= self._most_waiting:
+        if self.waiting_count >= self._most_waiting:
             raise _busy()
         waiter = _Waiter(reservation, size, self._clock.now(), Deferred())
-        self._waiters.append(waiter)
+        self._queue_of(size).append(waiter)
         self._review()
         await waiter.turn
+
+    def press(self) -> None:
+        """Somebody waits for the memory of requests."""
+        if self._sending:
+            self._review()
+
+    def _queue_of(self, size: int) -> deque[_Waiter]:
+        return self._small_waiters if self._room.is_small(size) else self._large_waiters
+
+    def _fits(self, held: int, size: int) -> bool:
+        return self._room.fits(held, size, large_waits=bool(self._large_waiters))
 
     # What a reservation tells.
 
@@ -141,34 +176,47 @@ class AnswerBudget:
         return self._clock.now()
 
     def _drop_gone(self) -> None:
-        gone = [waiter for waiter in self._waiters if waiter.reservation.is_gone]
-        for waiter in gone:
-            self._waiters.remove(waiter)
-            waiter.turn.errback(_gone())
+        for queue in (self._small_waiters, self._large_waiters):
+            for waiter in [waiter for waiter in queue if waiter.reservation.is_gone]:
+                queue.remove(waiter)
+                waiter.turn.errback(_gone())
 
     def _advance(self) -> None:
-        while self._waiters and (self._waiters[0].size <= self._free or self._waiters[0].reservation.is_gone):
-            with self._lock:
-                waiter = self._waiters.popleft()
-                is_gone = waiter.reservation.is_gone
-                self._free -= 0 if is_gone else waiter.size
-            if is_gone:
+        while (waiter := self._next()) is not None:
+            if waiter.reservation.is_gone:
                 waiter.turn.errback(_gone())
             else:
                 waiter.turn.callback(None)
         self._rest()
 
+    def _next(self) -> _Waiter | None:
+        """The first waiter that fits, or whose client is gone, out of its queue; it has its room if it needs it still."""
+        with self._lock:
+            for queue in (self._small_waiters, self._large_waiters):
+                if not queue:
+                    continue
+                is_gone = queue[0].reservation.is_gone
+                if is_gone or self._fits(0, queue[0].size):
+                    waiter = queue.popleft()
+                    self._room.move(0, 0 if is_gone else waiter.size)
+                    return waiter
+        return None
+
+    @property
+    def _is_pressed(self) -> bool:
+        return bool(self._small_waiters or self._large_waiters) or self._is_awaited()
+
     def _rest(self) -> None:
-        if self._timer is not None and not self._waiters and not self._sending:
+        if self._timer is not None and not self.waiting_count and not self._sending:
             self._timer.cancel()
             self._timer = None
 
     def _arm(self) -> None:
-        pressed = bool(self._waiters)
+        pressed = self._is_pressed
         if self._timer is not None and pressed and not self._timer_is_pressed:
             self._timer.cancel()
             self._timer = None
-        if self._timer is None and (pressed or self._sending):
+        if self._timer is None and (self.waiting_count or self._sending):
             self._timer_is_pressed = pressed
             self._timer = self._clock.call_later(PRESSED_REVIEW_S if pressed else REVIEW_S, self._is_due)
 
@@ -180,22 +228,46 @@ class AnswerBudget:
         """Refuse those who waited too long; disconnect those who take nothing, as many as others wait for."""
         now = self._clock.now()
         self._drop_gone()
-        while self._waiters and now - self._waiters[0].since >= ANSWER_WAIT_S:
-            self._waiters.popleft().turn.errback(_busy())
+        for queue in (self._small_waiters, self._large_waiters):
+            while queue and now - queue[0].since >= ANSWER_WAIT_S:
+                queue.popleft().turn.errback(_busy())
         self._advance()
-        # Who waits only for its own earlier answers presses nobody.
-        pressing = {id(waiter.reservation.outgoing) for waiter in self._waiters}
-        stalled = [
-            each
-            for each in self._sending
-            if each.stalls(now, ANSWER_PRESSED_STALL_S if pressing - {id(each.outgoing)} else ANSWER_STALL_S)
-        ]
-        missing = sum(waiter.size for waiter in self._waiters) - self._free
+        self._disconnect_stalled(now)
+        self._arm()
+
+    def _disconnect_stalled(self, now: float) -> None:
+        patience = _Patience(
+            # Who waits only for its own earlier answers presses nobody.
+            large={id(waiter.reservation.outgoing) for waiter in self._large_waiters},
+            small={id(waiter.reservation.outgoing) for waiter in self._small_waiters},
+            is_awaited=self._is_awaited(),
+        )
+        stalled = [each for each in self._sending if each.stalls(now, *patience.towards(each))]
+        missing = sum(waiter.size for queue in (self._small_waiters, self._large_waiters) for waiter in queue)
+        missing -= self._room.free_size
         for reservation in sorted(stalled, key=lambda each: each.behind_since):
-            if missing > 0 or now - reservation.behind_since >= ANSWER_STALL_S:
+            is_in_the_way = missing > 0 or (reservation.holds_request and patience.is_awaited)
+            if is_in_the_way or now - reservation.behind_since >= ANSWER_STALL_S:
                 missing -= reservation.size
                 reservation.give_up()
-        self._arm()
+
+
+@define
+class _Patience:
+    """How long a client may be behind which pace, by who else waits: connections, as their ids."""
+
+    large: set[int]
+    small: set[int]
+    is_awaited: bool
+
+    def towards(self, sending: Reservation) -> tuple[float, float]:
+        """Seconds, and bytes a second."""
+        own = {id(sending.outgoing)}
+        if self.small - own or (self.is_awaited and sending.holds_request):
+            return ANSWER_SMALL_STALL_S, max(ANSWER_PRESSED_PACE, sending.size / ANSWER_PRESSED_S)
+        if self.large - own:
+            return ANSWER_PRESSED_STALL_S, max(ANSWER_PRESSED_PACE, sending.size / ANSWER_PRESSED_S)
+        return ANSWER_STALL_S, ANSWER_PACE
 
 
 class Reservation:
@@ -203,6 +275,8 @@ class Reservation:
 
     def __init__(self, budget: AnswerBudget, outgoing: Outgoing | None) -> None:
         self.outgoing = outgoing
+        self.holds_request = False
+        """Whether the memory of the request is held until the answer is sent."""
         self._budget = budget
         self._lock = Lock()
         self._size = 0
@@ -230,7 +304,7 @@ class Reservation:
             if self._is_over:
                 return False
             if missing > 0:
-                if not self._budget.try_take(missing):
+                if not self._budget.try_take(self._size, self._size + missing):
                     return False
                 self._size += missing
             self._unused = max(0, -missing)
@@ -280,13 +354,13 @@ class Reservation:
             self._is_over = True
         self.empty()
 
-    def stalls(self, now: float, patience_s: float) -> bool:
-        """Whether its client has been behind the least pace for so long."""
+    def stalls(self, now: float, patience_s: float, pace: float) -> bool:
+        """Whether its client has been behind that pace for so long."""
         if self.outgoing is None:
             return False
         received = self.outgoing.received_size
         behind_s = now - self.behind_since
-        if received - self._received >= max(1.0, ANSWER_PACE * behind_s):
+        if received - self._received >= max(1.0, pace * behind_s):
             self._received, self.behind_since = received, now
             return False
         return behind_s >= patience_s
@@ -298,10 +372,11 @@ class Reservation:
 
     def _give_back(self, size: int) -> None:
         with self._lock:
+            held = self._size
             self._size -= size
             self._unused = 0
         if size:
-            self._budget.give_back(size)
+            self._budget.give_back(held, held - size)
 
 
 def _busy() -> PeerRefusedError:

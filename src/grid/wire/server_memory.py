@@ -20,10 +20,15 @@ class ServerMemory:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.answers = AnswerBudget(clock)
         self.requests = ByteBudget(REQUESTS_BYTES)
+        self.answers = AnswerBudget(clock, is_awaited=lambda: self.requests.is_awaited)
+        self.requests.on_wait = self.answers.press
         self.expansions = ByteBudget(1)
         self.calls = CallCount(MAX_CALLS)
+
+
+def _ignore() -> None:
+    pass
 
 
 class ByteBudget:
@@ -33,6 +38,13 @@ class ByteBudget:
         self._total = total
         self._free = total
         self._waiters: deque[tuple[int, Deferred[None]]] = deque()
+        self.on_wait: Callable[[], None] = _ignore
+        """Called when somebody begins to wait."""
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether anybody waits."""
+        return bool(self._waiters)
 
     def try_acquire(self, size: int) -> bool:
         """Take so many bytes if they are free, and nobody waits for them."""
@@ -51,6 +63,7 @@ class ByteBudget:
         if self._waiters or size > self._free:
             turn: Deferred[None] = Deferred()
             self._waiters.append((size, turn))
+            self.on_wait()
             await turn
         else:
             self._free -= size

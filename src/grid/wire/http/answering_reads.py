@@ -221,6 +221,7 @@ class ReadAnswers:
         """A request that is all records, and room for its answer; left when the answer is sent."""
         with request.exchange.reserve(self._bounds.answers) as room:
             async with self._bounds.body(request.exchange, limit, PARSED_WEIGHT) as body:
+                room.holds_request = True
                 yield bytes(body), room
                 await request.exchange.sent(room)
 
