@@ -9,6 +9,7 @@ import json
 import random
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,8 +26,12 @@ from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 pytestmark = pytest.mark.interop
 
 FOLDER = "shared"
-SPREAD_S = 120.0
+SPREAD_S = 25.0
 """Scans and polls come every second; each change takes several directories' reads and writes besides."""
+
+ROUNDS = 6
+"""magic-folder 24.3.0 fails on mistakes of its own where one poll tells it twice of a snapshot, by two participants, and above
+all of a deletion, and learns nothing more then until it is started again. Those that said so, and no others, are."""
 
 QUIET_S = 4.0
 ATTEMPTS = 4
@@ -43,12 +48,23 @@ class Daemon:
     command: Sequence[str]
     log: Path
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    defects: int = field(default=0, init=False)
+
+    def has_new_defect(self) -> bool:
+        """Whether it told of a mistake of its own since this was asked last."""
+        before, self.defects = self.defects, self.log.read_text(errors="replace").count("Unhandled")
+        return self.defects > before
 
     def start(self) -> None:
         """Run it."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, env=child_environment()
+                self.command,
+                cwd=self.log.parent,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=child_environment(),
             )
 
     def stop(self) -> None:
@@ -85,16 +101,22 @@ class Participant:
         token = (self.configuration / "api_token").read_text().strip()
         address = f"http://127.0.0.1:{self.port}/v1/magic-folder/{FOLDER}/{what}"
         request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"})
-        with urllib.request.urlopen(request, timeout=COMMAND_S) as answer:
-            return json.load(answer)
+        try:
+            with urllib.request.urlopen(request, timeout=COMMAND_S) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError:
+            raise
+        except OSError:
+            return {}  # It is about to start.
 
     def recorded(self) -> dict[str, int | None]:
         """The files that the daemon has done with, and their sizes."""
-        return {entry["relpath"]: entry["size"] for entry in self.asked("file-status")}
+        return {entry["relpath"]: entry["size"] for entry in self.asked("file-status") or ()}
 
     def log(self) -> str:
         """The end of what the daemon said."""
-        return self.daemon.log.read_text(errors="replace")[-3000:]
+        lines = self.daemon.log.read_text(errors="replace").splitlines()
+        return "\n".join([line for line in lines if '" 200 ' not in line][-40:])
 
 
 def have(participants: Sequence[Participant], files: Mapping[str, bytes | None]) -> bool:
@@ -114,12 +136,18 @@ def have(participants: Sequence[Participant], files: Mapping[str, bytes | None])
     def settled() -> bool:
         return all(has(one) for one in participants) or conflict()
 
-    try:
-        wait_until(settled, f"{sorted(files)} to be with everybody", SPREAD_S)
-    except TimeoutError:
-        found = {one.name: (sorted(one.files()), one.recorded(), one.asked("conflicts")) for one in participants}
-        raise AssertionError(f"{sorted(files)}: {found}\n" + "\n".join(one.log() for one in participants)) from None
-    return not conflict()
+    for _ in range(ROUNDS):
+        try:
+            wait_until(settled, f"{sorted(files)} to be with everybody", SPREAD_S)
+        except TimeoutError:
+            stuck = [one.daemon for one in participants if one.daemon.has_new_defect()]
+            for daemon in stuck:
+                daemon.stop()
+                daemon.start()
+        else:
+            return not conflict()
+    found = {one.name: (sorted(one.files()), one.recorded(), one.asked("conflicts")) for one in participants}
+    raise AssertionError(f"{sorted(files)}: {found}\n" + "\n".join(one.log() for one in participants))
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +176,7 @@ def participants(grid: ProcessGrid, tmp_path_factory: pytest.TempPathFactory) ->
             found.append(make_participant(root, name, client.directory, port, mailbox_port))
             started.append(found[-1].daemon)
         for one in found:
-            wait_until(lambda one=one: "setup" in one.log(), f"{one.name}'s daemon")  # type: ignore[misc]
+            wait_until(lambda one=one: "Magic Folder setup" in one.log(), f"{one.name}'s daemon")  # type: ignore[misc]
             one.run("set-config", "--enable", "invites")
         gather(found)
         yield found
@@ -248,7 +276,7 @@ def test_file_when_two_edit_it_at_once_is_kept_in_both_versions(participants: li
             "conflict" in name for one in participants for name in one.files()
         )
 
-    wait_until(both_are_there, "a conflict to be told", SPREAD_S)
+    wait_until(both_are_there, "a conflict to be told", ROUNDS * SPREAD_S)
 
 
 def test_folder_when_all_is_done_is_still_there_with_everybody(participants: list[Participant]) -> None:
