@@ -161,6 +161,10 @@ MESSAGE_PACE = 4096
 MESSAGE_REVIEW_S = 30.0
 """How often that is looked at."""
 
+MESSAGE_PRESSED_PACE = 64 * 1024
+MESSAGE_PRESSED_S = 60.0
+"""While others wait for room, so much of a message must come a second, and all that room is held for in so many seconds."""
+
 PARSED_WEIGHT = 10
 """Bytes in memory for each byte of a request that is nothing but small records, once it is parsed."""
 

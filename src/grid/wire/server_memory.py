@@ -7,12 +7,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from twisted.internet.defer import Deferred
 
 from grid.limits import MAX_CALLS, REQUESTS_BYTES
-from grid.ports import Clock
+from grid.ports import Clock, Timer
 from grid.wire.answerbudget import AnswerBudget
+
+LOOK_S = 0.5
+"""How often it is looked, while somebody waits for room, which messages do not come on."""
+
+
+class Coming(Protocol):
+    """A message that holds room and has not come whole."""
+
+    def hurry(self, now: float) -> None:
+        """Others wait: give it up if it comes too slowly."""
 
 
 class ServerMemory:
@@ -22,9 +33,25 @@ class ServerMemory:
         self.clock = clock
         self.requests = ByteBudget(REQUESTS_BYTES)
         self.answers = AnswerBudget(clock, is_awaited=lambda: self.requests.is_awaited)
-        self.requests.on_wait = self.answers.press
         self.expansions = ByteBudget(1)
+        self.requests.on_wait = self.expansions.on_wait = self._press
         self.calls = CallCount(MAX_CALLS)
+        self.coming: dict[Coming, None] = {}
+        """Messages that hold room and have not come whole."""
+        self._timer: Timer | None = None
+
+    def _press(self) -> None:
+        self.answers.press()
+        if self._timer is None:
+            self._timer = self.clock.call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if not (self.requests.is_awaited or self.expansions.is_awaited):
+            return
+        for message in list(self.coming):
+            message.hurry(self.clock.now())
+        self._timer = self.clock.call_later(LOOK_S, self._look)
 
 
 def _ignore() -> None:

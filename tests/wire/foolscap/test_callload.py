@@ -151,3 +151,34 @@ def test_connection_that_goes_while_it_waits_leaves_nothing_held() -> None:
     second.close()
     first.close()
     assert scene.is_whole()
+
+
+def test_message_that_trickles_gives_way_while_another_waits_for_room() -> None:
+    scene = Scene()
+    slow, waiting = scene.loads(2)
+    slow.message_holds(REQUESTS_BYTES, 0)
+    waiting.message_holds(MIB, 0)
+    for second in range(3):
+        slow.message_holds(REQUESTS_BYTES, second * 6000)
+        scene.clock.task_clock.advance(1)
+    assert scene.dropped == [0]
+    slow.close()
+    assert waiting.is_listening
+    waiting.close()
+    scene.clock.task_clock.advance(1)
+    assert not scene.clock.task_clock.getDelayedCalls()
+    assert scene.is_whole()
+
+
+def test_message_that_comes_on_in_a_minute_keeps_its_room_while_another_waits() -> None:
+    scene = Scene()
+    steady, waiting = scene.loads(2)
+    steady.message_holds(REQUESTS_BYTES, 0)
+    waiting.message_holds(MIB, 0)
+    for quarter in range(1, 200):
+        # What its connection is read by, half a megabyte, is all that is seen of it.
+        scene.clock.task_clock.advance(0.25)
+        steady.message_holds(REQUESTS_BYTES, quarter * (REQUESTS_BYTES // 200) // (MIB // 2) * (MIB // 2))
+    assert scene.dropped == []
+    steady.close()
+    waiting.close()

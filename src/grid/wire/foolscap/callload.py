@@ -15,6 +15,8 @@ from twisted.internet.defer import Deferred
 from grid.limits import (
     MAX_CALLS_EACH,
     MESSAGE_PACE,
+    MESSAGE_PRESSED_PACE,
+    MESSAGE_PRESSED_S,
     MESSAGE_REVIEW_S,
     SMALL_REQUEST,
 )
@@ -23,6 +25,9 @@ from grid.wire.server_memory import ServerMemory
 
 _CLAIM_STEP = 2**16
 """Claims are rounded up to this, so that a message of several short strings seldom needs a second one."""
+
+_LEAST_JUDGED = 2**20
+"""Bytes that must be due before a message is judged: its connection is read half a megabyte at a time."""
 
 _CALLS = "calls"
 _ROOM = "room"
@@ -45,6 +50,7 @@ class CallLoad:
         self._expands = False
         self._received = 0
         self._timer: Timer | None = None
+        self._mark = 0, 0.0
         self._is_over = False
 
     @property
@@ -99,9 +105,22 @@ class CallLoad:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._forget_coming()
         if self._expands and self._memory is not None:
             self._expands = False
             self._memory.expansions.release(1)
+
+    def hurry(self, now: float) -> None:
+        """Others wait for room: end the connection if its message does not come on."""
+        received, since = self._mark
+        due = (now - since) * max(MESSAGE_PRESSED_PACE, self._message_claim / MESSAGE_PRESSED_S)
+        if not self.is_listening:
+            self._mark = self._received, now
+        elif due >= _LEAST_JUDGED:
+            self._mark = self._received, now
+            if self._received - received < due - _LEAST_JUDGED / 2:
+                self._forget_coming()
+                self._drop()
 
     def close(self) -> None:
         """The connection is gone. Calls that run on give back what they hold when they end."""
@@ -141,7 +160,13 @@ class CallLoad:
     def _claimed(self, size: int) -> None:
         self._message_claim += size
         if self._timer is None and self._memory is not None:
+            self._mark = self._received, self._memory.clock.now()
+            self._memory.coming[self] = None
             self._watch(self._received)
+
+    def _forget_coming(self) -> None:
+        if self._memory is not None:
+            self._memory.coming.pop(self, None)
 
     def _watch(self, received: int) -> None:
         memory = self._memory
