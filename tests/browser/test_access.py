@@ -40,7 +40,7 @@ def test_no_page_has_a_serious_fault_of_accessibility(visitor: Visitor, rules: l
         visitor.go(path)
         if name == "file":
             visitor.page.get_by_role("button", name="Check", exact=True).click()
-            visitor.page.locator("svg.shares").wait_for()
+            visitor.page.locator(".shares").wait_for()
         visitor.picture(name)
         assert faults(visitor, axe, rules) == [], name
     visitor.page.set_viewport_size({"width": 390, "height": 844})
@@ -164,3 +164,26 @@ def test_a_script_that_somebody_stored_does_not_run_in_a_page(visitor: Visitor) 
     assert outcome == "refused"
     assert visitor.page.title() == "Grid"
     visitor.complaints.clear()  # The browser says that it refused it, which is what is wanted.
+
+
+@pytest.mark.parametrize("visitor", ["light", "dark"], indirect=True)
+def test_nothing_is_cut_off_on_any_screen(visitor: Visitor) -> None:
+    directory = visitor.make_directory({"a.txt": b"the contents of a text", f"{'long' * 30}.bin": bytes(20_000)})
+    cap = visitor.store(bytes(100_000))
+    places = {"servers": "/servers", "operations": "/status", "directory": directory, "statistics": "/statistics"}
+    places["file"] = f"{directory}a.txt?t=info"
+    places["health"] = f"{uri(cap)}?t=info"
+    for width in (320, 390, 1280):
+        visitor.page.set_viewport_size({"width": width, "height": 900})
+        for name, path in places.items():
+            visitor.go(path)
+            if name == "health":
+                visitor.page.get_by_role("button", name="Check", exact=True).click()
+                visitor.page.locator(".shares").wait_for()
+            visitor.picture(f"{name}-{width}")
+            beyond = visitor.page.evaluate(
+                "Array.from(document.querySelectorAll('main *')).filter(e => !e.closest('.unseen, thead, .icon')"
+                " && e.getClientRects().length && e.getBoundingClientRect().right > innerWidth + 1"
+                " && !e.closest('input')).map(e => e.outerHTML.slice(0, 200))"
+            )
+            assert beyond == [], (name, width)

@@ -21,15 +21,15 @@ def test_a_file_whose_servers_were_killed_is_seen_to_be_ill_and_is_repaired(visi
     served.kill(3)
     page.get_by_role("button", name="Check", exact=True).click()
     page.locator(".notice", has_text="Not healthy, and readable: 3 of 5").wait_for()
-    assert page.locator("svg.shares .lost").count() == 2
-    assert page.locator("svg.shares .silent").count() == 2 * 5
+    assert page.locator(".shares .lost").count() == 2
+    assert page.locator(".shares .silent").count() == 2 * 5
     silent = page.locator(".silent-servers li").all_inner_texts()
     assert silent == [f"{name} – not connected: the server is switched off" for name in ("Ada", "Grace")]
     visitor.picture("ill")
     page.get_by_role("button", name="Repair", exact=True).click()
     page.locator(".notice", has_text="Repaired: all shares are there again.").wait_for()
 
-    assert page.locator("svg.shares").last.locator(".held").count() == 5
+    assert page.locator(".shares").last.locator(".held").count() == 5
     with page.expect_download() as started:
         page.get_by_role("link", name="Download", exact=True).click()
     with open(started.value.path(), "rb") as file:

@@ -46,7 +46,9 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
     if view == "info":
         if not isinstance(child.target, UnknownChild):
             exchange.gateway.require_allowed(child.target)
-        return info_page(child, await _size_if_known(exchange, child), exchange.arguments.shown("filename") or name)
+        return info_page(
+            exchange, child, await _size_if_known(exchange, child), exchange.arguments.shown("filename") or name
+        )
     target = child.target
     if isinstance(target, UnknownChild) or target.authority == "verify":
         raise BadRequest("this capability can be asked for t=json and t=info only: nothing can be read with it")

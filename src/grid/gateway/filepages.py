@@ -5,7 +5,10 @@ from __future__ import annotations
 from grid.caps import KnownCap
 from grid.directory.pack import Child
 from grid.gateway.answers import Answer, page
+from grid.gateway.exchange import Exchange
 from grid.gateway.pages.info import render_info
+from grid.gateway.pages.links import object_path, with_arguments
+from grid.gateway.pages.shell import crumbs
 from grid.gateway.pages.upload_results import render_upload_results
 
 
@@ -14,9 +17,12 @@ def upload_page(cap: KnownCap, name: str = "") -> Answer:
     return page(render_upload_results(cap, name))
 
 
-def info_page(child: Child, size: int | None, name: str = "") -> Answer:
+def info_page(exchange: Exchange, child: Child, size: int | None, name: str = "") -> Answer:
     """What is known of a file or of an object of an unknown kind. size: octets, None if they are not known.
 
     name: of the file, "" if it has none.
     """
-    return page(render_info(child, size, name))
+    root, *names = exchange.segments[1:]
+    is_by_path = exchange.segments[0] in ("uri", "cap") and any(names)
+    address = with_arguments(object_path(root, names), t="info")
+    return page(render_info(child, size, name, crumbs(root, names, last=address) if is_by_path else None))

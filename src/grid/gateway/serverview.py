@@ -7,7 +7,7 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class ServerView:
-    """What is known of a storage server. status: one line. available_space: octets."""
+    """What is known of a storage server. status: one line. available_space: bytes. host: where it was announced, "" if nowhere."""
 
     server_id: str
     nickname: str
@@ -18,3 +18,4 @@ class ServerView:
     last_received_at: float | None = None
     transport: str = ""
     latency_s: float | None = None
+    host: str = ""

@@ -37,7 +37,9 @@ def routes(gateway: Gateway) -> Mapping[str, Handler]:
 
     async def servers(exchange: Exchange) -> AnyAnswer:
         allow(exchange, "GET", "HEAD")
-        return page(render_servers(gateway.client.servers(), gateway.client.introducers()))
+        encoding = gateway.store.encoding
+        known, introducers = gateway.client.servers(), gateway.client.introducers()
+        return page(render_servers(known, introducers, encoding.k, encoding.n))
 
     return {"": root, "servers": servers, "assets": asset}
 

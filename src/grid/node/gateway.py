@@ -113,6 +113,7 @@ class LiveClient:
             last_received_at=self._heard_at.get(identity.server_id),
             transport=status.transport,
             latency_s=self._latency_s.get(identity.server_id),
+            host=status.place.removeprefix("tcp:").rpartition(":")[0],
         )
 
     def _look(self) -> None:

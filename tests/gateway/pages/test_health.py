@@ -41,23 +41,30 @@ def test_each_share_is_drawn_as_good_damaged_or_lost() -> None:
     html = render_check_results(checked(), [server("v0-a", "Ada")], "/uri/x")
     document = require_harmless(html)
 
-    classes = [each.get("class") for each in document.all("g")]
-    assert (classes.count("held"), classes.count("damaged"), classes.count("lost")) == (2, 1, 2)
+    classes = [each.get("class") for each in document.all("span")]
+    assert [classes.count(f"cell {kind}") for kind in ("held", "damaged", "lost")] == [2, 1, 2]
     assert "share 0: good on Ada" in document.text
     assert "share 3: damaged on v0-c" in document.text
-    assert "share 2: on no server that answered" in document.text
+    assert "share 2: missing" in document.text
 
 
 def test_servers_that_gave_no_answer_have_rows_with_what_is_known_of_them() -> None:
     known = [server("v0-a", "Ada"), server("v0-x", "Xenia", "refused: no route"), server("v0-y", "Yuri")]
     document = require_harmless(render_check_results(checked(), known, "/uri/x"))
 
-    assert [each.get("class") for each in document.all("g")].count("silent") == 2 * 4
+    assert [each.get("class") for each in document.all("span")].count("cell silent") == 2 * 4
     assert "share 0: not known of Xenia, not connected" in document.text
     assert "share 0: not known of Yuri, no answer" in document.text
     assert "Xenia – not connected: refused: no route" in document.text
     assert "Yuri – connected, and silent when asked" in document.text
     assert "Servers that answered3 of 5" in document.text
+
+
+def test_a_server_that_was_asked_and_kept_silent_has_a_row_although_it_is_not_known_any_more() -> None:
+    results = checked(**{"servers-silent": ["v0-gone"]})
+    document = require_harmless(render_check_results(results, [server("v0-a", "Ada")], "/uri/x"))
+
+    assert "share 0: not known of v0-gone, no answer" in document.text
 
 
 def test_a_picture_where_all_answered_has_no_row_of_silence() -> None:

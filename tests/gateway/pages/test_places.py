@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from grid.gateway.operation import Operation
 from grid.gateway.pages.operations import render_operation, render_operations
@@ -104,3 +105,15 @@ def test_an_operation_over_a_tree_says_how_it_stands() -> None:
 
     assert "data-poll" in running and "Stop it" in running
     assert "data-poll" not in over and "count objects checked" in over
+
+
+def test_space_of_a_disk_that_servers_share_counts_once_and_is_told_as_files_too() -> None:
+    def on(host: str, name: str, space: int) -> ServerView:
+        return evolve(server(name), host=host, available_space=space)
+
+    shared = [on("10.0.0.1", str(number), 10**12 - number * 10**6) for number in range(10)]
+    others = [on("10.0.0.2", "x", 10**12), on("10.0.0.1", "y", 5 * 10**11)]
+
+    html = render_servers([*shared, *others], [], 3, 10)
+
+    assert "2.50 TB free on their disks: room for about 750 GB of files with 3-of-10" in html

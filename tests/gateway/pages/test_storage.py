@@ -51,7 +51,8 @@ def test_page_when_requests_came_shows_how_long_they_took() -> None:
     assert "<dd>7</dd>" in page
     assert "<dd>5.00 GB</dd>" in page
     assert "<code>add-lease</code>" in page
-    assert '<td class="number">12</td><td class="number">250 ms</td><td class="number">–</td>' in page
+    assert 'data-label="Count">12</td>' in page and 'data-label="Mean">250 ms</td>' in page
+    assert 'data-label="Half within">–</td>' in page
 
 
 def test_page_when_leases_are_looked_at_says_how_far_it_is() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
 
-from grid.caps import ChkCap, DirectoryCap, LitCap, UnknownChild
+from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
 from grid.directory.pack import Child
 from grid.gateway.pages.entries import SORT_KEYS, SortKey, info_path, linked_at, sorted_entries
 from grid.gateway.pages.figures import size_text, time_text
@@ -17,7 +17,7 @@ from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.mistakes import sentence, servers_hint
 from grid.gateway.pages.preview import kind_of
 from grid.gateway.pages.sharing import share_links
-from grid.gateway.pages.shell import card, document, hidden, nothing_here, notice
+from grid.gateway.pages.shell import card, crumbs, document, hidden, nothing_here, notice
 from grid.gateway.serverview import ServerView
 
 LONGEST_SHOWN = 1000
@@ -58,10 +58,12 @@ def render_directory(view: DirectoryView) -> str:
     heading = tag("h1", icon("folder"), tag("bdi", title))
     if view.problem is not None:
         lost = notice("bad", tag("p", tag("strong", "This directory cannot be read."), " ", sentence(view.problem)))
-        return document(title, _crumbs(view), heading, lost, servers_hint(view.servers), share_links(view.cap))
+        return document(
+            title, crumbs(view.root, view.names), heading, lost, servers_hint(view.servers), share_links(view.cap)
+        )
     return document(
         title,
-        _crumbs(view),
+        crumbs(view.root, view.names),
         tag("div", heading, _badge(view), class_="heading"),
         notice("warn", tag("p", f"{view.warning}.")) if view.warning is not None else None,
         _actions(view) if view.is_writable else None,
@@ -107,17 +109,6 @@ def _badge(view: DirectoryView) -> Markup:
         return tag("span", "Editable", class_="badge")
     word = "Read only" if view.cap.is_mutable else "Never changes"
     return tag("span", icon("lock"), word, class_="badge")
-
-
-def _crumbs(view: DirectoryView) -> Markup:
-    steps = [("Top", ())] + [(name, tuple(view.names[: index + 1])) for index, name in enumerate(view.names)]
-    items = []
-    for index, (label, names) in enumerate(steps):
-        last = index == len(steps) - 1
-        address = object_path(view.root, names, directory=True)
-        here = tag("a", tag("bdi", label or "(no name)"), href=address, aria_current="page" if last else None)
-        items.append(tag("li", here))
-    return tag("nav", tag("ol", items), class_="crumbs", aria_label="Path")
 
 
 def _actions(view: DirectoryView) -> Markup:
@@ -182,10 +173,11 @@ def _row(view: DirectoryView, whole: str, child: Child) -> Markup:
     else:
         cap = target.to_string()
         size = target.size if isinstance(target, LitCap | ChkCap) else None
-        link = tag("a", shown, href=file_path(cap, name))
+        about = _about_path(view, whole, target)
+        link = tag("a", shown, href=about if kind_of(name) else file_path(cap, name))
         word = "file" if not target.is_mutable else "file, can be changed"
         words = f"Preview and details of {name}" if kind_of(name) else f"Details of {name}"
-        actions.append(_action("eye" if kind_of(name) else "info", words, info_path(target, name)))
+        actions.append(_action("eye" if kind_of(name) else "info", words, about))
         picture = {"image": "image", "video": "media", "audio": "media"}.get(kind_of(name), "file")
         actions.append(_action("download", f"Download {name}", file_path(cap, name, save=True), download=True))
     if view.is_writable and name is whole:
@@ -199,6 +191,14 @@ def _row(view: DirectoryView, whole: str, child: Child) -> Markup:
         tag("td", time_text(linked_at(child)), class_="number", data_label="Changed"),
         tag("td", tag("div", actions, class_="row-actions")),
     )
+
+
+def _about_path(view: DirectoryView, name: str, cap: KnownCap) -> str:
+    """The page about a file, by its path, so that it leads back here; by its capability alone if names prevent that."""
+    names = (*view.names, name)
+    if can_be_walked(names):
+        return with_arguments(object_path(view.root, names), t="info")
+    return info_path(cap, name)
 
 
 def _directory_path(view: DirectoryView, name: str, cap: DirectoryCap) -> str:

@@ -11,7 +11,6 @@ from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.shell import card, facts, notice
 from grid.gateway.serverview import ServerView
 
-_CELL, _GAP, _NAMES = 26, 4, 130
 _MAX_SERVERS, _MAX_SHARES = 100, 256
 
 Json = Mapping[str, object]
@@ -73,10 +72,16 @@ def _answered(results: Json, silent: Sequence[ServerView]) -> str:
 
 
 def _silent(results: Json, known: Sequence[ServerView]) -> list[ServerView]:
-    """The servers that are known and said nothing, in the order of their names."""
+    """The servers that were asked or are known, and said nothing, in the order of their names."""
     heard = {str(server) for server in _list(results.get("servers-responding"))}
     heard |= {server for server, _ in _holdings(results)}
     missing = [row for row in known if row.server_id not in heard]
+    listed = {row.server_id for row in known}
+    missing.extend(
+        ServerView(server_id=server, nickname="", is_connected=True, status="")
+        for server in map(str, _list(results.get("servers-silent")))
+        if server not in listed and server not in heard
+    )
     return sorted(missing, key=lambda row: (row.nickname, row.server_id))
 
 
@@ -95,7 +100,7 @@ def _silent_list(silent: Sequence[ServerView]) -> Markup | None:
 
 
 def share_picture(results: Json, known: Sequence[ServerView]) -> Markup:
-    """An SVG: a row for every server, a column for every share; and the same as a table for those who do not see it."""
+    """A row for every server, a cell in it for every share, which says in words what it shows. Narrow rows wrap."""
     names = {row.server_id: row.nickname for row in known if row.nickname}
     held = _holdings(results)
     bad = {
@@ -113,96 +118,63 @@ def share_picture(results: Json, known: Sequence[ServerView]) -> Markup:
     silent = [row for row in _silent(results, known) if row.server_id not in servers]
     servers = servers[:_MAX_SERVERS]
     silent = silent[: _MAX_SERVERS - len(servers)]
-    rows: list[Markup | None] = [
-        _server_row(index, name, names, labels, held, bad) for index, name in enumerate(servers)
-    ]
-    rows += [_silent_row(len(servers) + index, row, labels) for index, row in enumerate(silent)]
-    drawn = len(rows)
-    step = _CELL + _GAP
     lost = [label for label in labels if not any((server, label) in held for server in servers)]
-    rows.append(_lost_row(drawn, labels, lost))
-    width, height = _NAMES + step * len(labels), step * (drawn + bool(lost)) + 10
+    rows = [_server_row(server, names, labels, held, bad) for server in servers]
+    rows += [_silent_row(row, labels) for row in silent]
+    if lost:
+        rows.append(_lost_row(labels, lost))
     words = f"{len(labels) - len(lost)} of {len(labels)} shares on {len(servers)} servers"
     if silent:
         words += f", {len(silent)} without an answer"
-    svg = tag(
-        "svg",
-        *rows,
-        class_="shares",
-        viewBox=f"0 0 {width} {height}",
-        width=width,
-        height=height,
-        role="img",
-        aria_label=words,
-    )
-    return tag(
-        "div",
-        svg,
-        _legend(bool(silent)),
-        class_="picture",
-        tabindex="0",
-        role="region",
-        aria_label="Which server holds which share",
-    )
+    return tag("div", tag("ul", rows, class_="shares", aria_label=words), _legend(bool(silent)), class_="picture")
 
 
 def _server_row(
-    index: int,
     server: str,
     names: Mapping[str, str],
     labels: Sequence[str],
     held: set[tuple[str, str]],
     bad: set[tuple[str, str]],
 ) -> Markup:
-    step, y = _CELL + _GAP, index * (_CELL + _GAP) + 2
     shown = names.get(server) or server
-    cells: list[Markup] = [_name(shown, y)]
-    for column, label in enumerate(labels):
-        x = _NAMES + column * step
+    cells = []
+    for label in labels:
         if (server, label) in bad:
-            cells.append(_cell(x, y, "damaged", "×", f"share {label}: damaged on {shown}"))
+            cells.append(_cell("damaged", "×", f"share {label}: damaged on {shown}"))
         elif (server, label) in held:
-            cells.append(_cell(x, y, "held", _short(label), f"share {label}: good on {shown}"))
+            cells.append(_cell("held", _short(label), f"share {label}: good on {shown}"))
         else:
-            cells.append(tag("rect", x=x, y=y, width=_CELL, height=_CELL, rx=6, class_="none"))
-    return tag("g", *cells)
+            cells.append(tag("span", class_="cell none"))
+    return _share_row(shown, cells)
 
 
-def _silent_row(index: int, row: ServerView, labels: Sequence[str]) -> Markup:
-    y, shown = index * (_CELL + _GAP) + 2, row.nickname or row.server_id
+def _silent_row(row: ServerView, labels: Sequence[str]) -> Markup:
+    shown = row.nickname or row.server_id
     why = "no answer" if row.is_connected else "not connected"
-    cells = [_name(shown, y)]
-    for column, label in enumerate(labels):
-        x = _NAMES + column * (_CELL + _GAP)
-        cells.append(_cell(x, y, "silent", "?", f"share {label}: not known of {shown}, {why}"))
-    return tag("g", *cells)
+    return _share_row(shown, [_cell("silent", "?", f"share {label}: not known of {shown}, {why}") for label in labels])
 
 
-def _name(shown: str, y: int) -> Markup:
-    return tag("text", shown if len(shown) <= 17 else f"{shown[:16]}…", x=0, y=y + 18, class_="name")
+def _lost_row(labels: Sequence[str], lost: Sequence[str]) -> Markup:
+    """The shares that nobody who answered has, each below its column."""
+    wanted = frozenset(lost)
+    cells = [
+        _cell("lost", _short(label), f"share {label}: missing") if label in wanted else tag("span", class_="cell")
+        for label in labels
+    ]
+    return _share_row("missing", cells)
 
 
-def _lost_row(index: int, labels: Sequence[str], lost: Sequence[str]) -> Markup | None:
-    if not lost:
-        return None
-    step, y = _CELL + _GAP, index * (_CELL + _GAP) + 8
-    cells = [tag("text", "nowhere seen", x=0, y=y + 18, class_="name")]
-    for column, label in enumerate(labels):
-        if label in lost:
-            cells.append(
-                _cell(_NAMES + column * step, y, "lost", _short(label), f"share {label}: on no server that answered")
-            )
-    return tag("g", *cells)
+def _share_row(name: str, cells: Sequence[Markup]) -> Markup:
+    return tag("li", tag("bdi", name, class_="name", title=name), tag("span", cells, class_="cells"))
 
 
-def _cell(x: int, y: int, kind: str, label: str, words: str) -> Markup:
-    box = tag("rect", x=x, y=y, width=_CELL, height=_CELL, rx=6)
-    middle = tag("text", label, x=x + _CELL // 2, y=y + 17, text_anchor="middle")
-    return tag("g", tag("title", words), box, middle, class_=kind)
+def _cell(kind: str, label: str, words: str) -> Markup:
+    shown = tag("span", label, aria_hidden="true")
+    return tag("span", shown, tag("span", words, class_="unseen"), class_=f"cell {kind}", title=words)
 
 
 def _legend(has_silent: bool) -> Markup:
-    kinds = [("held", "good"), ("damaged", "damaged"), ("lost", "on no server that answered")]
+    kinds = [("held", "good"), ("damaged", "damaged"), ("lost", "missing")]
     if has_silent:
         kinds.append(("silent", "no answer"))
     return tag("ul", [tag("li", word, class_=kind) for kind, word in kinds], class_="legend")

@@ -8,15 +8,18 @@ from grid.directory.pack import Child
 from grid.gateway.pages.directory import check_form
 from grid.gateway.pages.figures import size_text
 from grid.gateway.pages.icons import icon
-from grid.gateway.pages.links import file_path, object_path
+from grid.gateway.pages.links import file_path, object_path, with_arguments
 from grid.gateway.pages.markup import Markup, tag
 from grid.gateway.pages.preview import preview
 from grid.gateway.pages.sharing import share_links
 from grid.gateway.pages.shell import button, card, document, facts, hidden, notice
 
 
-def render_info(child: Child, size: int | None, name: str = "") -> str:
-    """The page about an object. size: octets, None if they are not known. name: as it was linked or asked for."""
+def render_info(child: Child, size: int | None, name: str = "", way: Markup | None = None) -> str:
+    """The page about an object. size: bytes, None if they are not known. name: as it was linked or asked for.
+
+    way: the crumbs that lead to it, if it was found by a path.
+    """
     target = child.target
     if isinstance(target, UnknownChild):
         words = "This capability is of a kind that is not known here. It may be from a newer version."
@@ -31,6 +34,7 @@ def render_info(child: Child, size: int | None, name: str = "") -> str:
         seen = preview(name, file_path(cap, name)) if target.authority != "verify" else None
     return document(
         title,
+        way,
         tag("div", tag("h1", tag("bdi", title)), opened if target.authority != "verify" else None, class_="heading"),
         card(None, _facts(target, size)),
         seen,
@@ -47,11 +51,11 @@ def _facts(target: KnownCap, size: int | None) -> Markup:
     if isinstance(body, LitCap):
         kind = "inside the capability itself (LIT)"
     elif not target.is_mutable:
-        kind = "never changes (CHK)"
+        kind = "read-only (CHK)"
     else:
-        kind = f"can be changed ({'MDMF' if isinstance(body, MdmfReadCap | MdmfWriteCap) else 'SDMF'})"
+        kind = f"editable ({'MDMF' if isinstance(body, MdmfReadCap | MdmfWriteCap) else 'SDMF'})"
     authority = {"write": "read and write", "read": "read only", "verify": "verify only"}[target.authority]
-    pairs: list[tuple[str, object]] = [("Kind", f"{what}, {kind}"), ("Your capability", authority)]
+    pairs: list[tuple[str, object]] = [("Type", f"{what}, {kind}"), ("Your capability", authority)]
     if not isinstance(target, DirectoryCap):
         exact = f" ({size:,} bytes)".replace(",", " ") if size is not None and size > 999 else ""
         pairs.append(("Size", f"{size_text(size)}{exact}"))
@@ -70,7 +74,7 @@ def _replace(target: KnownCap, cap: str) -> Markup:
         "Replace the contents",
         tag(
             "form",
-            hidden(t="upload"),
+            hidden(t="upload", when_done=with_arguments(object_path(cap), t="info")),
             tag("label", "File", for_="file"),
             tag("input", type="file", name="file", id="file", required=True),
             button("Replace", "primary", "upload"),
@@ -89,7 +93,8 @@ def _health(target: KnownCap, cap: str) -> Markup:
             "Health", tag("p", "All of it is in the capability: there are no shares that could be lost."), id="health"
         )
     words = tag(
-        "p", "Check asks the servers what they hold, verify reads and proves all of it, repair makes the rest again."
+        "p",
+        "Check asks servers which shares they hold. Verify reads and validates every share. Repair recreates what is missing.",
     )
     return card("Health", words, check_form(object_path(cap)), id="health")
 

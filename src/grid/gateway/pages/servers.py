@@ -16,8 +16,8 @@ def connected_text(servers: Sequence[ServerView]) -> str:
     return f"{connected} of {len(servers)} {'server' if len(servers) == 1 else 'servers'} connected"
 
 
-def render_servers(servers: Sequence[ServerView], introducers: Sequence[str]) -> str:
-    """All servers known, those that are connected first."""
+def render_servers(servers: Sequence[ServerView], introducers: Sequence[str], needed: int = 1, total: int = 1) -> str:
+    """All servers known, those that are connected first. needed, total: shares of a new file."""
     if not servers:
         table = nothing_here(
             "No server is known yet", "Servers appear here once an introducer announces them.", "server"
@@ -28,7 +28,13 @@ def render_servers(servers: Sequence[ServerView], introducers: Sequence[str]) ->
         head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in heads]))
         table = tag(
             "div",
-            tag("table", tag("caption", "Storage servers", class_="unseen"), head, tag("tbody", map(_row, ordered))),
+            tag(
+                "table",
+                tag("caption", "Storage servers", class_="unseen"),
+                head,
+                tag("tbody", map(_row, ordered)),
+                class_="cards",
+            ),
             class_="scroll",
             tabindex="0",
             role="region",
@@ -37,13 +43,42 @@ def render_servers(servers: Sequence[ServerView], introducers: Sequence[str]) ->
     lost = sum(not server.is_connected for server in servers)
     warning = notice("warn", tag("p", f"{lost} cannot be reached at the moment.")) if lost else None
     listed = [tag("h2", "Introducers"), tag("ul", [tag("li", line) for line in introducers])] if introducers else None
-    return document("Servers", tag("h1", "Servers"), _lead(servers), warning, table, listed, here="/servers")
+    return document(
+        "Servers", tag("h1", "Servers"), _lead(servers, needed, total), warning, table, listed, here="/servers"
+    )
 
 
-def _lead(servers: Sequence[ServerView]) -> Markup:
-    space = sum(server.available_space or 0 for server in servers if server.is_connected)
-    free = f", {size_text(space)} free" if space else ""
-    return tag("p", f"{connected_text(servers)}{free}.", class_="lead")
+def free_space(servers: Sequence[ServerView]) -> int:
+    """Bytes that are free on the disks of the servers that are connected; one that several servers share counts once.
+
+    Servers of one host that have as much space as each other, but for a hundredth, are taken to share a disk.
+    """
+    found: list[tuple[str, int]] = []
+    for server in servers:
+        space = server.available_space
+        if not server.is_connected or space is None:
+            continue
+        is_shared = any(server.host and host == server.host and _is_near(space, other) for host, other in found)
+        if not is_shared:
+            found.append((server.host, space))
+    return sum(space for _, space in found)
+
+
+def _is_near(one: int, other: int) -> bool:
+    return abs(one - other) <= max(one, other) * _NEAR
+
+
+_NEAR = 0.01
+"""The part by which two nodes may differ on the space of their disk: they asked for it at different times."""
+
+
+def _lead(servers: Sequence[ServerView], needed: int, total: int) -> Markup:
+    space = free_space(servers)
+    words = f"{connected_text(servers)}."
+    if space:
+        files = f"room for about {size_text(space * needed // total)} of files with {needed}-of-{total}"
+        words += f" {size_text(space)} free on their disks: {files}."
+    return tag("p", words, class_="lead")
 
 
 def _row(server: ServerView) -> Markup:
@@ -54,9 +89,9 @@ def _row(server: ServerView) -> Markup:
     return tag(
         "tr",
         tag("th", name, scope="row"),
-        tag("td", tag("span", word, class_=f"state {state}"), detail),
-        tag("td", duration_text(server.latency_s), class_="number"),
-        tag("td", size_text(server.available_space), class_="number"),
-        tag("td", time_text(server.last_received_at), class_="number"),
-        tag("td", tag("small", server.version or "–")),
+        tag("td", tag("div", tag("span", word, class_=f"state {state}"), detail), data_label="State"),
+        tag("td", duration_text(server.latency_s), class_="number", data_label="Round trip"),
+        tag("td", size_text(server.available_space), class_="number", data_label="Free space"),
+        tag("td", time_text(server.last_received_at), class_="number", data_label="Last heard"),
+        tag("td", tag("small", server.version or "–"), data_label="Software"),
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from grid.gateway.pages.assets import asset_path
 from grid.gateway.pages.icons import all_icons, icon
+from grid.gateway.pages.links import object_path
 from grid.gateway.pages.markup import Markup, join, tag
 
 _PLACES = (("/", "Home"), ("/servers", "Servers"), ("/status", "Operations"), ("/statistics", "Statistics"))
@@ -38,6 +41,17 @@ def document(title: str, *main: object, here: str = "", live: str | None = None,
         tag("div", id="announce", class_="unseen", role="status", aria_live="polite"),
     )
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
+
+
+def crumbs(root: str, names: Sequence[str], *, last: str = "") -> Markup:
+    """The way from a root directory to where the page is. last: the address of its end, if that is no directory."""
+    items = []
+    for depth, label in enumerate(("Top", *names)):
+        is_last = depth == len(names)
+        address = last if is_last and last else object_path(root, names[:depth], directory=True)
+        here = tag("a", tag("bdi", label or "(no name)"), href=address, aria_current="page" if is_last else None)
+        items.append(tag("li", here))
+    return tag("nav", tag("ol", items), class_="crumbs", aria_label="Path")
 
 
 def card(title: str | None, *parts: object, id: str | None = None, class_: str = "", level: int = 2) -> Markup:

@@ -9,6 +9,8 @@ from grid.gateway.pages.figures import duration_text, size_text
 from grid.gateway.pages.markup import Markup, tag
 from grid.gateway.pages.shell import document, facts, nothing_here
 
+_PERCENTILES = ("mean", "50_0_percentile", "90_0_percentile", "99_0_percentile")
+
 Numbers = Mapping[str, int | float | None]
 
 _PREFIX = "storage_server."
@@ -111,13 +113,18 @@ def _requests(counters: Numbers, stats: Numbers) -> Markup:
         tag(
             "tr",
             tag("th", _OPERATIONS[name], tag("small", tag("code", name)), scope="row"),
-            tag("td", counters[_PREFIX + name], class_="number"),
+            tag("td", counters[_PREFIX + name], class_="number", data_label="Count"),
             [
-                tag("td", duration_text(stats.get(f"{_PREFIX}latencies.{name}.{part}")), class_="number")
-                for part in ("mean", "50_0_percentile", "90_0_percentile", "99_0_percentile")
+                tag(
+                    "td",
+                    duration_text(stats.get(f"{_PREFIX}latencies.{name}.{part}")),
+                    class_="number",
+                    data_label=head,
+                )
+                for part, head in zip(_PERCENTILES, heads[2:], strict=True)
             ],
         )
         for name in names
     ]
-    table = tag("table", tag("caption", "Requests", class_="unseen"), head, tag("tbody", rows))
+    table = tag("table", tag("caption", "Requests", class_="unseen"), head, tag("tbody", rows), class_="cards")
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Requests")
