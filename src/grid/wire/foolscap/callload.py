@@ -26,8 +26,9 @@ from grid.wire.server_memory import ServerMemory
 _CLAIM_STEP = 2**16
 """Claims are rounded up to this, so that a message of several short strings seldom needs a second one."""
 
-_LEAST_JUDGED = 2**20
-"""Bytes that must be due before a message is judged: its connection is read half a megabyte at a time."""
+_JUDGED_SIZE = 2**20
+"""Half as much again must be due before a message is judged, and a third of it have come: what comes is seen half a
+megabyte at a time, or at the end of a string."""
 
 _CALLS = "calls"
 _ROOM = "room"
@@ -116,9 +117,9 @@ class CallLoad:
         due = (now - since) * max(MESSAGE_PRESSED_PACE, self._message_claim / MESSAGE_PRESSED_S)
         if not self.is_listening:
             self._mark = self._received, now
-        elif due >= _LEAST_JUDGED:
+        elif due >= 1.5 * min(_JUDGED_SIZE, self._message_claim):
             self._mark = self._received, now
-            if self._received - received < due - _LEAST_JUDGED / 2:
+            if self._received - received < due / 3:
                 self._forget_coming()
                 self._drop()
 
