@@ -64,10 +64,10 @@ def test_an_upload_is_followed_live_from_its_begin_to_its_end(visitor: Visitor, 
 
 def test_a_lost_file_says_why_and_what_to_do(visitor: Visitor, served: Served) -> None:
     cap = visitor.store(random.Random(6).randbytes(50_000))
-    for number in range(4):
+    for number in range(5):
         served.kill(number)
     visitor.go(f"{uri(cap)}?t=info&filename=a.bin")
 
     visitor.page.get_by_role("button", name="Check", exact=True).click()
 
-    visitor.page.locator(".notice", has_text="Cannot be read now: 1 of 5 shares are there").wait_for()
+    visitor.page.locator(".notice", has_text="Cannot be read now: 0 of 5 shares are there").wait_for()

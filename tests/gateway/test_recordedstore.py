@@ -6,10 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+from attrs import fields
+
 from grid.caps import DirectoryCap, UnknownCap, parse_cap
 from grid.codec import base32
+from grid.directory.filestore import FileStore
+from grid.gateway.history import History
+from grid.gateway.recordedstore import RecordedStore
 from tests.gateway.rig import running_gateway
 from tests.gateway.trees import gateway_of_trees, lose
+from tests.support.virtual_time import VirtualClock
 from tests.support.web_gateway import WebGateway, form
 
 DATA = bytes(range(256)) * 40
@@ -137,3 +143,9 @@ async def test_events_when_a_directory_is_changed_then_tell_of_it_live(tmp_path:
             await wire.more()
         assert index_of(directory) in {each["storage-index-string"] for each in told}
         assert b"URI:" not in wire.received
+
+
+def test_store_when_it_is_recorded_then_every_field_of_it_is_kept() -> None:
+    given: dict[str, Any] = {each.name: object() for each in fields(FileStore) if each.init}
+    recorded = RecordedStore.over(FileStore(**given), History(VirtualClock()))
+    assert {name for name, value in given.items() if getattr(recorded, name) is not value} == {"observer"}

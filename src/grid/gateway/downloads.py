@@ -22,10 +22,7 @@ from grid.gateway.etags import entity_tag, is_held
 from grid.gateway.exchange import Exchange
 from grid.gateway.faults import BadRequest, Gone, Headers, RangeNotSatisfiable
 from grid.gateway.filepages import info_page
-from grid.gateway.history import History
 from grid.gateway.ranges import ByteRange, RangeBeyondEndError, parse_range
-from grid.mutable.node import MutableFile
-from grid.mutable.reading import Guess
 from grid.mutable.session import Gathering
 from grid.ports import Sink
 
@@ -177,29 +174,22 @@ def _stream_immutable(exchange: Exchange, cap: ChkCap, found: _Contents) -> Stre
     return StreamedAnswer(found.status, found.type, found.length, found.all_headers, write)
 
 
-class _LongError(GridError):
-    """The octets asked for are too many to be read before the answer begins."""
-
-    def __init__(self, found: _Contents) -> None:
-        super().__init__(f"{found.length} octets are asked for")
-        self.found = found
-
-
 async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Headers) -> AnyAnswer:
     file, history = exchange.gateway.store.open_mutable(cap), exchange.gateway.history
+    reading = _ShortReading(lambda size: _choose(exchange, size, type, headers))
     try:
-        found, octets = await _read_short(
-            history,
-            cap,
-            file,
-            lambda size: _choose(exchange, size, type, headers),
-            lambda size: _likely(exchange, size),
-        )
-        return warned(Answer(found.status, type, octets, found.all_headers), file.warning)
+        with history.retrieve(cap.storage_index) as operation:
+            size = await file.read_chosen(
+                reading.gathering, reading.choose, likely=lambda size: _likely(exchange, size)
+            )
+            # A long one goes on as another operation, which streams.
+            operation.is_listed = not reading.is_long
+            operation.size = None if reading.is_long else size
     except NotEnoughSharesError as error:
         raise unrecoverable(error) from error
-    except _LongError as error:
-        found = error.found
+    found = reading.found
+    if not reading.is_long:
+        return warned(Answer(found.status, type, bytes(reading.gathering.octets), found.all_headers), file.warning)
 
     def choose_same(size: int) -> tuple[int, int]:
         if size != found.size:
@@ -213,6 +203,31 @@ async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Header
     return warned(StreamedAnswer(found.status, type, found.length, found.all_headers, write), file.warning)
 
 
+class _ShortReading:
+    """What is asked for of a mutable file, read before the answer begins if it is short; else nothing of it is."""
+
+    def __init__(self, find: Callable[[int], _Contents]) -> None:
+        self.gathering = Gathering()
+        self._find = find
+        self._found: _Contents | None = None
+
+    @property
+    def found(self) -> _Contents:
+        """What is asked for, of the file as it was read."""
+        assert self._found is not None
+        return self._found
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is too long to be read before the answer begins."""
+        return self.found.length > WHOLE_SIZE
+
+    def choose(self, size: int) -> tuple[int, int]:
+        """The part to read of a file of this size."""
+        self._found = self._find(size)
+        return (0, 0) if self.is_long else (self._found.start, self._found.start + self._found.length)
+
+
 def _likely(exchange: Exchange, size: int) -> tuple[int, int] | None:
     """What is asked for of a file that was so long when it was last seen; None if that is nothing, or is streamed."""
     try:
@@ -221,27 +236,6 @@ def _likely(exchange: Exchange, size: int) -> tuple[int, int] | None:
         return None
     start, length = (chosen.start, chosen.length) if chosen else (0, size)
     return (start, length) if length <= WHOLE_SIZE else None
-
-
-async def _read_short(
-    history: History, cap: KnownCap, file: MutableFile, find: Callable[[int], _Contents], likely: Guess
-) -> tuple[_Contents, bytes]:
-    """What is asked for of a file of the size that `find` is told, and its octets; _LongError if they are many.
-
-    likely: which those are, of the size that the file was last seen with.
-    """
-    gathering, chosen = Gathering(), list[_Contents]()
-    with history.retrieve(cap.storage_index) as operation:
-
-        def choose(size: int) -> tuple[int, int]:
-            chosen.append(find(size))
-            if chosen[-1].length > WHOLE_SIZE:
-                operation.is_listed = False  # It goes on as another one, which streams.
-                raise _LongError(chosen[-1])
-            return chosen[-1].start, chosen[-1].start + chosen[-1].length
-
-        operation.size = await file.read_chosen(gathering, choose, likely=likely)
-    return chosen[-1], bytes(gathering.octets)
 
 
 def unrecoverable(error: NotEnoughSharesError) -> Gone:

@@ -184,8 +184,8 @@ class History:
 
     def _count(self, operation: Operation) -> None:
         names = _COUNTERS.get(operation.kind)
-        if operation.kind == "publish" and operation.size is None:
-            return  # There was nothing to change.
+        if operation.kind in ("publish", "retrieve") and operation.size is None:
+            return  # There was nothing to change, or nothing was read.
         if names is not None:
             self.counters.add(names[0])
             self.counters.add(names[1], operation.size or 0)

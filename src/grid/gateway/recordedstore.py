@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import field, fields, frozen
 
 from grid.caps import DirectoryCap
 from grid.crypto.rsa import PrivateKey
@@ -30,19 +30,8 @@ class RecordedStore(FileStore):
     @classmethod
     def over(cls, store: FileStore, history: History) -> RecordedStore:
         """The same grid, recorded there."""
-        return cls(
-            servers=store.servers,
-            runtime=store.runtime,
-            leases=store.leases,
-            encoding=store.encoding,
-            convergence=store.convergence,
-            mutable_format=store.mutable_format,
-            preferred=store.preferred,
-            observer=history.observe,
-            permit=store.permit,
-            room=store.room,
-            history=history,
-        )
+        given = {each.name: getattr(store, each.name) for each in fields(type(store)) if each.init}
+        return cls(**{**given, "observer": history.observe, "history": history})
 
     def directory(self, cap: DirectoryCap) -> Directory:
         """The directory of this cap; CapError if its numbers cannot be those of a file."""
