@@ -136,7 +136,7 @@ MAX_HTTP_CONNECTIONS = 512
 ANSWERS_BYTES = 40 * 2**20
 """Bytes of answers that one storage server holds at once, over both protocols: one of the longest, and some to spare."""
 
-REQUESTS_BYTES = 64 * 2**20
+REQUESTS_BYTES = 24 * 2**20
 """Bytes of long Foolscap messages, and of what becomes of HTTP requests once they are parsed, that one storage server
 holds at once; one larger than this waits to be alone."""
 
@@ -202,7 +202,7 @@ SMALL_ANSWERS_BYTES = 6 * 2**20
 HTTP_PIECES_BYTES = 16 * 2**20
 """Octets of share data that all requests of one HTTP server together hold at once, whatever they are about."""
 
-HTTP_BODIES_BYTES = 64 * 2**20
+HTTP_BODIES_BYTES = 24 * 2**20
 """Octets of large request bodies that one HTTP server holds at once; one larger than this waits to be alone."""
 
 MAX_HTTP_DISCARD = 32 * 2**20

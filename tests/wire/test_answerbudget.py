@@ -304,3 +304,24 @@ def test_client_that_holds_its_request_gives_way_to_who_waits_for_requests() -> 
     assert holder.is_gone
     assert not other.is_gone
     other.give_up()
+
+
+def test_answers_whose_clients_are_gone_together_leave_the_others_their_turn() -> None:
+    scene = Scene()
+    other, _ = scene.ask(4)
+    rest, _ = scene.ask(6)
+    clients = [Client(scene.clock), Client(scene.clock)]
+    rooms = [scene.budget.reserve(client) for client in clients]
+    heard: list[object] = []
+    for room in rooms:
+        waiting = Deferred.fromCoroutine(scene.budget.wait(room, 10))
+        # Who hears that its client is gone gives back what it holds for another answer.
+        waiting.addErrback(lambda failure: heard.append(failure.type)).addBoth(lambda _: other.release())
+    for client in clients:
+        client.is_gone = True
+    room, outcome = scene.ask(4)
+    assert heard == [PeerGoneError, PeerGoneError]
+    assert outcome == ["read"]
+    room.release()
+    rest.release()
+    assert scene.budget.held_size == 0

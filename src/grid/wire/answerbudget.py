@@ -177,7 +177,8 @@ class AnswerBudget:
 
     def _drop_gone(self) -> None:
         for queue in (self._small_waiters, self._large_waiters):
-            for waiter in [waiter for waiter in queue if waiter.reservation.is_gone]:
+            # One at a time: whoever hears of it may give back room, and others have their turn at once.
+            while (waiter := next((each for each in queue if each.reservation.is_gone), None)) is not None:
                 queue.remove(waiter)
                 waiter.turn.errback(_gone())
 

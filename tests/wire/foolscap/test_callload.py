@@ -158,7 +158,7 @@ def test_message_that_trickles_gives_way_while_another_waits_for_room() -> None:
     slow, waiting = scene.loads(2)
     slow.message_holds(REQUESTS_BYTES, 0)
     waiting.message_holds(MIB, 0)
-    for second in range(3):
+    for second in range(8):
         slow.message_holds(REQUESTS_BYTES, second * 6000)
         scene.clock.task_clock.advance(1)
     assert scene.dropped == [0]

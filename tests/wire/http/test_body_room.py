@@ -164,3 +164,18 @@ def test_room_whatever_happens_is_given_back_and_nobody_waits_for_ever(steps: li
 def test_body_that_is_alone_has_room_whatever_its_size(size: int) -> None:
     scene = Scene()
     assert scene.sender(size).outcomes == [None]
+
+
+def test_bodies_whose_senders_are_gone_together_leave_the_others_their_turn() -> None:
+    scene = Scene()
+    whole = scene.sender(TOTAL * 7 // 10)
+    kept = whole.claim.keep()
+    first = scene.sender(TOTAL * 3 // 10)
+    waiting = Deferred.fromCoroutine(first.claim.take(TOTAL * 3 // 10))
+    waiting.addErrback(lambda _: first.claim.__exit__(None, None, None))
+    second, honest = scene.sender(TOTAL * 2 // 10), scene.sender(TOTAL * 9 // 10)
+    first.is_broken = second.is_broken = True
+    scene.clock.task_clock.advance(LOOK_S)
+    second.claim.__exit__(None, None, None)
+    scene.room.release(kept)
+    assert honest.outcomes == [None]

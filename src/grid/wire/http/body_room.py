@@ -117,7 +117,8 @@ class BodyRoom:
 
     def _look(self) -> None:
         self._timer = None
-        for claim in [claim for claim in self._waiters if claim.sender.is_broken]:
+        # One at a time: whoever hears of it gives back what it holds, and others have their turn at once.
+        while (claim := next((each for each in self._waiters if each.sender.is_broken), None)) is not None:
             self._waiters.remove(claim)
             claim.wake(PeerGoneError("the client closed the connection"))
         if not self._waiters:
