@@ -165,3 +165,25 @@ def test_write_when_a_version_is_unfinished_then_waits_for_its_writer() -> None:
     errors = grid.run(together([later(b"<a>", 0.0, 1), later(b"<b>", 0.2, 2)]))
     assert errors == [None, None]
     assert grid.read(cap) == b"<a><b>"
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("seed", range(6))
+def test_modify_by_memory_when_servers_missed_another_writers_change_then_both_changes_are_there(
+    format: FormatName, seed: int
+) -> None:
+    # Two servers hold four of twenty shares: enough for what a writer that does not know of the change stores there.
+    grid = MutableGrid(shape=Shape(k=3, n=20, happy=7), seed=seed)
+    cap = grid.create(b"", format)
+    first, other = grid.open(cap, process=1), grid.open(cap, process=2)
+    grid.run(first.modify(lambda old, _: old + b"<1%d>" % seed))
+    away = grid.servers[seed : seed + 2]
+    for server in away:
+        server.script = SlotScript(dead_from=0)
+    grid.run(other.modify(lambda old, _: old + b"<2>"))
+    for server in away:
+        server.script = SlotScript()
+    grid.run(first.modify(lambda old, _: None if b"<3>" in old else old + b"<3>"))
+    assert sorted(grid.read(cap).replace(b"><", b"> <").split()) == [b"<1%d>" % seed, b"<2>", b"<3>"]
+    grid.run(first.modify(lambda old, _: old + b"<4>"))
+    assert b"<2>" in grid.read(cap) and grid.read(cap).endswith(b"<4>")

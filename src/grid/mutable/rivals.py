@@ -13,6 +13,9 @@ from grid.mutable.prefix import Prefix
 from grid.mutable.versions import VersionMap
 from grid.ports import ServerId, ShareNumber
 
+MOST_GIVEN_WAY = 16
+"""Versions that gave way that are remembered of one open file: those of a whole round of retries, and more."""
+
 Identity = tuple[int, bytes]
 """(sequence number, root hash): what orders versions."""
 
@@ -71,16 +74,27 @@ class Rivals:
 
 @define
 class Conflicts:
-    """What servers have proven while a file was written. Who does not show it to the next map is not asked again."""
+    """What came of writes that gave way: what servers have proven then, and the versions that gave way.
+
+    Who does not show to the next map what it has proven is not asked again. A version that gave way may have k shares
+    all the same, on servers that had missed the other writer's change: it must not be built upon in place of that change.
+    """
 
     _shown: dict[str, Identity] = field(factory=dict)
+    _given_way: list[Identity] = field(factory=list)
 
-    def note(self, shown: Mapping[str, Identity]) -> None:
-        """A write has given way to these versions."""
+    def note(self, shown: Mapping[str, Identity], ours: Identity | None) -> None:
+        """The version `ours` has given way to these."""
         self._shown |= shown
+        if ours is not None:
+            self._given_way = [*self._given_way[-MOST_GIVEN_WAY + 1 :], ours]
 
     def apply(self, found: VersionMap) -> VersionMap:
-        """The map without servers that hide what they have shown to a write: else it would meet them again and again."""
+        """The map without servers that hide what they have shown to a write, for it would meet them again and again.
+
+        Versions that gave way come last in it.
+        """
+        found = evolve(found, given_way=frozenset(self._given_way)) if self._given_way else found
         newest: dict[str, Identity] = {}
         for share in found.sightings:
             newest[share.server_id] = max(share.prefix.order, newest.get(share.server_id, share.prefix.order))

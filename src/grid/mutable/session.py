@@ -211,7 +211,7 @@ class Session:
         except ConflictError as error:
             highest = max((seqnum for seqnum, _ in error.shown.values()), default=0)
             newest_seen(self.runtime).learn(self.keys.storage_index, highest)
-            self.conflicts.note(error.shown)
+            self.conflicts.note(error.shown, error.ours)
             raise
         self.refutations.forget(written.places)
         return written

@@ -69,6 +69,8 @@ class VersionMap:
 
     silent: those that failed by not answering in time. sightings, bad: every share found. private_key: None if it was not
     sought or not found. known_seqnum: the highest that this process has seen signed at any time, 0 if it has not looked.
+    given_way: versions of this writer's own, by their order, that gave way to another writer's: whatever shares of them are
+    left, any other version that can be read is preferred.
     """
 
     servers: Sequence[ServerId]
@@ -80,6 +82,7 @@ class VersionMap:
     public_key: PublicKey | None = field(default=None, repr=False)
     private_key: PrivateKey | None = field(default=None, repr=False)
     known_seqnum: int = 0
+    given_way: frozenset[tuple[int, bytes]] = frozenset()
 
     def versions(self) -> dict[Prefix, list[Sighting]]:
         """Every version seen, and its shares."""
@@ -184,7 +187,7 @@ class VersionMap:
     def _sorted(self, recoverable: bool) -> list[Prefix]:
         versions = dict.fromkeys(sighting.prefix for sighting in self.sightings)
         wanted = [prefix for prefix in versions if (self.count_numbers(prefix) >= prefix.k) is recoverable]
-        return sorted(wanted, key=_order, reverse=True)
+        return sorted(wanted, key=lambda prefix: (prefix.order not in self.given_way, prefix.order), reverse=True)
 
 
 def version_name(prefix: Prefix) -> str:
@@ -212,7 +215,3 @@ def distinct_hosts(sightings: Sequence[Sighting]) -> Mapping[ShareNumber, set[Se
     for sighting in sightings:
         hosts.setdefault(sighting.number, set()).add(sighting.server_id)
     return hosts
-
-
-def _order(prefix: Prefix) -> tuple[int, bytes]:
-    return prefix.order
