@@ -106,7 +106,7 @@ def test_new_node_when_a_value_is_bad_or_a_file_cannot_be_written_is_not_half_ma
     real = os.replace
 
     def fail(source: object, target: object, **options: object) -> None:
-        if str(target).endswith("grid.cfg"):
+        if str(target).endswith("tahoe.cfg"):
             raise OSError(28, "No space left on device")
         real(str(source), str(target))
 

@@ -29,6 +29,9 @@ BATCH_SIZE = 2**20
 RESERVED = 256 * 2**20
 """Octets of the disk that no body takes: the node itself, and servers beside it, need some."""
 
+PART_SIZE = 2**18
+"""Bytes that are encrypted and written at once."""
+
 _MOST_PIECES = 1000
 """Pieces that the system takes in one write, and somewhat more than a batch ever has."""
 
@@ -133,7 +136,7 @@ class _UnnamedFile:
         with self._lock:
             _require_room(self._directory, sum(map(len, pieces)))
             try:
-                self._write([self._encryptor.crypt(piece) for piece in pieces])
+                self._write_encrypted(pieces)
             except OSError as error:
                 if error.errno in (ENOSPC, EDQUOT):
                     raise _full() from error
@@ -169,9 +172,19 @@ class _UnnamedFile:
                 self._descriptor = os.dup(file.fileno())
         return self._descriptor
 
-    def _write(self, pieces: list[bytes]) -> None:
+    def _write_encrypted(self, pieces: list[bytes]) -> None:
+        """Encrypt a part at a time into one buffer, so that nothing of a whole batch is there twice."""
+        buffer = bytearray(min(PART_SIZE, max(map(len, pieces), default=0)))
+        for piece in pieces:
+            for start in range(0, len(piece), PART_SIZE):
+                part = memoryview(piece)[start : start + PART_SIZE]
+                target = memoryview(buffer)[: len(part)]
+                self._encryptor.crypt_into(part, target)
+                self._write([target])
+
+    def _write(self, pieces: list[Buffer]) -> None:
         descriptor = self._require()
-        left: list[Buffer] = [piece for piece in pieces if piece]
+        left = [piece for piece in pieces if len(piece)]
         while left:
             written = os.writev(descriptor, left)
             while left and written >= len(left[0]):
