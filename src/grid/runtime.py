@@ -10,6 +10,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -177,6 +178,15 @@ def keep_freed_memory() -> None:
     mallopt(_MMAP_THRESHOLD, KEPT_MEMORY // 2)
     mallopt(_TRIM_THRESHOLD, KEPT_MEMORY)
     mallopt(_ARENA_MAX, 1)
+
+
+def return_freed_memory() -> None:
+    """Give the kernel back what the allocator of glibc keeps of freed memory. Elsewhere nothing happens.
+
+    For moments after which much of it is not needed for a while: it takes some milliseconds, and later page faults.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class _PlainCalls:

@@ -26,7 +26,7 @@ from grid.node.identity import signing_key
 from grid.node.introducers import read_introducers
 from grid.node.tubs import listen_as_configured, node_tub
 from grid.ports import Runtime
-from grid.runtime import ThreadCpuPool
+from grid.runtime import ThreadCpuPool, return_freed_memory
 from grid.wire.foolscap.negotiation import FoolscapEndpoint
 from grid.wire.foolscap.tub import register, share_memory, stop_tub
 from grid.wire.places import Places
@@ -119,7 +119,7 @@ async def _run_storage(
         closing.push_async_callback(housekeeping.stop)
         # Stopped first of all, so that nothing new comes in while the uploads in progress are given up.
         closing.push_async_callback(stop_tub, tub)
-        memory = ServerMemory(runtime.clock)
+        memory = ServerMemory(runtime.clock, return_freed_memory)
         share_memory(tub, memory)
         http = SharedHttp(directory, service, memory, places)
         closing.push_async_callback(http.close)

@@ -15,6 +15,9 @@ from grid.limits import MAX_CALLS, REQUESTS_BYTES
 from grid.ports import Clock, Timer
 from grid.wire.answerbudget import AnswerBudget
 
+RETURN_S = 0.3
+"""How long after many answers were sent the memory that they took is given back to the system."""
+
 LOOK_S = 0.5
 """How often it is looked, while somebody waits for room, which messages do not come on."""
 
@@ -29,16 +32,31 @@ class Coming(Protocol):
 class ServerMemory:
     """The budgets of one server."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, return_memory: Callable[[], None] | None = None) -> None:
+        """return_memory: gives freed memory back to the system; called soon after many answers have all been sent."""
         self.clock = clock
         self.requests = ByteBudget(REQUESTS_BYTES)
-        self.answers = AnswerBudget(clock, is_awaited=lambda: self.requests.is_awaited)
+        self._return_memory = return_memory
+        self._returning: Timer | None = None
+        self.answers = AnswerBudget(
+            clock, is_awaited=lambda: self.requests.is_awaited, on_drained=self._answers_drained
+        )
         self.expansions = ByteBudget(1)
         self.requests.on_wait = self.expansions.on_wait = self._press
         self.calls = CallCount(MAX_CALLS)
         self.coming: dict[Coming, None] = {}
         """Messages that hold room and have not come whole."""
         self._timer: Timer | None = None
+
+    def _answers_drained(self) -> None:
+        """The last of many answers is on its way; what held them is free in a moment."""
+        if self._return_memory is not None and self._returning is None:
+            self._returning = self.clock.call_later(RETURN_S, self._return_freed)
+
+    def _return_freed(self) -> None:
+        self._returning = None
+        assert self._return_memory is not None
+        self._return_memory()
 
     def _press(self) -> None:
         self.answers.press()
