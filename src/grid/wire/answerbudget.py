@@ -43,7 +43,7 @@ T = TypeVar("T")
 PRESSED_REVIEW_S = 0.5
 REVIEW_S = 15.0
 
-MUCH = 16 * 2**20
+MUCH = 8 * 2**20
 """Bytes of answers from which what they leave with the allocator is worth giving back."""
 
 
@@ -72,10 +72,6 @@ class _Waiter:
     turn: Deferred[None]
 
 
-def _nothing() -> None:
-    pass
-
-
 def _nobody() -> bool:
     return False
 
@@ -92,7 +88,7 @@ class AnswerBudget:
         small: int = SMALL_ANSWER,
         kept: int = SMALL_ANSWERS_BYTES,
         is_awaited: Callable[[], bool] = _nobody,
-        on_drained: Callable[[], None] = _nothing,
+        on_drained: Callable[[], object] = bool,
     ) -> None:
         """small: up to this many bytes an answer is small. kept: bytes of the total that only small ones may take.
         is_awaited: whether somebody waits for the memory of requests, some of which are held until they are answered.

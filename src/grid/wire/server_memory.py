@@ -15,7 +15,7 @@ from grid.limits import MAX_CALLS, REQUESTS_BYTES
 from grid.ports import Clock, Timer
 from grid.wire.answerbudget import AnswerBudget
 
-RETURN_S = 0.3
+RETURN_S = 0.05
 """How long after many answers were sent the memory that they took is given back to the system."""
 
 LOOK_S = 0.5
