@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from grid.mutable import goal as goals
-from grid.mutable.geometry import FormatName, Geometry
+from grid.mutable.geometry import Geometry
 from grid.mutable.goal import ABSENT, assign_homeless, choose_goal
 from grid.mutable.layout import plan_table
 from grid.mutable.prefix import Prefix
 from grid.mutable.versions import BadShare, Sighting, VersionMap
 from grid.mutable.writing import next_delay
-from grid.placement.happiness import happiness
 from grid.ports import ServerId, ShareNumber
-from tests.support.mutable_grid import MutableGrid, Shape
 from tests.support.virtual_time import SeededEntropy
 
 SERVERS = [ServerId(f"s{index}") for index in range(5)]
@@ -70,28 +66,3 @@ def test_delay_when_drawn_then_grows_by_e_and_differs_between_writers() -> None:
     assert len(set(first)) == 50
     assert 2.5 < sum(first) / 50 < 2.95 and min(first) > 1.0 and max(first) < 4.5
     assert 17 < sum(next_delay(entropy, 7.389) for _ in range(50)) / 50 < 23
-
-
-def test_goal_when_shares_crowd_on_few_servers_then_empty_ones_get_as_many_as_safety_needs() -> None:
-    crowded = VersionMap(servers=SERVERS, sightings=[sighting(index % 2, index) for index in range(6)])
-    for happy in range(7):
-        added = [server for server, tests in choose_goal(crowded, 6, SERVERS, happy=happy).items() if tests is ABSENT]
-        assert len(added) == min(max(0, happy - 2), 3)
-        assert len({server for server, _ in added}) == len({number for _, number in added}) == len(added)
-
-
-@pytest.mark.parametrize("write", ["overwrite", "update"])
-@pytest.mark.parametrize("format", ["sdmf", "mdmf"])
-def test_write_when_the_grid_has_grown_then_is_as_safe_as_a_new_file(format: FormatName, write: str) -> None:
-    grid = MutableGrid(10, Shape(k=3, n=10, happy=3))
-    servers = grid.servers[:]
-    del grid.servers[3:]
-    cap = grid.create(b"before", format)
-    grid.servers[:] = servers
-    grid.shape = Shape(k=3, n=10, happy=7)
-    file = grid.open(cap, process=4)
-    grid.run(file.overwrite(b"after!") if write == "overwrite" else file.update(0, b"after!"))
-    shares = grid.shares(cap).items()
-    held = {ShareNumber(number): {server.identity.server_id for server, _ in there} for number, there in shares}
-    assert happiness(held) == 7
-    assert grid.read(cap) == b"after!"

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from grid.mutable.prefix import LONGEST_PREFIX, Prefix
 from grid.mutable.versions import BadShare, Place, Sighting, VersionMap
-from grid.placement.happiness import match_servers
 from grid.ports import ServerId, ShareNumber
 
 Tests = tuple[tuple[int, int, bytes], ...]
@@ -40,13 +39,9 @@ def tests_of_front(front: bytes) -> Tests:
 
 
 def choose_goal(
-    found: VersionMap,
-    n: int,
-    permitted: Sequence[ServerId],
-    doubtful: Collection[ServerId] = frozenset(),
-    happy: int = 0,
+    found: VersionMap, n: int, permitted: Sequence[ServerId], doubtful: Collection[ServerId] = frozenset()
 ) -> Goal:
-    """Every place of a share below n in the map, a place for each number that has none, and more to reach `happy` servers.
+    """Every place of a share below n in the map, and a place for each number that has none.
 
     permitted: servers that may be given new shares, in the file's order; those that failed are not. doubtful: servers that
     may keep silent: what only they would hold gets a second place.
@@ -54,8 +49,6 @@ def choose_goal(
     goal = {place: tests_of(share) for place, share in found.places().items() if place[1] < n}
     usable = [server_id for server_id in permitted if server_id not in found.failed]
     for place in assign_homeless(_homeless(goal, n), goal, usable):
-        goal[place] = ABSENT
-    for place in spread(goal, n, happy, usable):
         goal[place] = ABSENT
     sure = [place for place in goal if place[0] not in doubtful]
     trusted = [server_id for server_id in usable if server_id not in doubtful]
@@ -87,20 +80,6 @@ def assign_homeless(
         turn = [order[(index + step) % len(order)] for step in range(len(order))]
         places += [(server_id, number) for server_id in turn if (server_id, number) not in avoid][:1]
     return places
-
-
-def spread(places: Iterable[Place], n: int, happy: int, usable: Sequence[ServerId]) -> list[Place]:
-    """Second places on servers that have none of these, until `happy` servers have a share of their own.
-
-    Shares that crowd on a few servers, as on a grid that has grown since, would keep a file from being written for good.
-    """
-    held: dict[ServerId, int] = {}
-    for server_id, number in places:
-        held[server_id] = held.get(server_id, 0) | 1 << number
-    matched = match_servers(list(held.values()))
-    unmatched = [ShareNumber(number) for number in range(n) if number not in matched.values()]
-    empty = [server_id for server_id in usable if server_id not in held]
-    return list(zip(empty, unmatched, strict=False))[: max(0, happy - len(matched))]
 
 
 def hosts_of(places: Iterable[Place]) -> Mapping[ShareNumber, set[ServerId]]:
