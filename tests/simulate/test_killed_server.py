@@ -66,9 +66,9 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessGrid]:
         yield grid
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def runtime() -> RealRuntime:
-    """Of the reactor that runs the tests."""
+    """Of the reactor that runs the tests; a new one for each, which remembers nothing of servers killed before."""
     return make_runtime(reactor)
 
 
