@@ -17,8 +17,7 @@ demo: .venv/installed
 
 .venv/installed: setup.cfg setup.py pyproject.toml $(shell find src/grid -name '*.py' -o -name '*.c')
 	sh scripts/make_venv.sh .venv
-	rm -rf build
-	.venv/bin/python -m pip install --quiet .
+	sh scripts/retry.sh .venv/bin/python -m pip install --quiet .
 	touch $@
 
 # The fastest to fail comes first, the test runner's closing lines last.
@@ -34,7 +33,7 @@ format: .tox/bootstrap/installed
 
 .tox/bootstrap/installed: constraints.txt
 	sh scripts/make_venv.sh .tox/bootstrap
-	.tox/bootstrap/bin/python -m pip install --quiet --constraint constraints.txt tox
+	sh scripts/retry.sh .tox/bootstrap/bin/python -m pip install --quiet --constraint constraints.txt tox
 	touch $@
 
 clean:

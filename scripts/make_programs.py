@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import subprocess
 import sys
-import time
 import venv
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-ATTEMPTS = 3
-PAUSE_S = 10.0
+from steps import attempt, install_packages, run
+
 LOCKS = Path(__file__).resolve().parent / "programs"
 PYTHON_PROGRAMS = ("magic-folder", "duplicity")
 """Each the name of its lock file, and of its command."""
@@ -48,24 +44,6 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def attempt(name: str, step: Callable[[], None]) -> str:
-    """Carry out a step, which raises if it fails, at most ATTEMPTS times; why it failed, "" if it did not."""
-    why = ""
-    for number in range(ATTEMPTS):
-        if number:
-            print(f"{name}: {why}; trying again in {PAUSE_S:.0f} s", file=sys.stderr)
-            time.sleep(PAUSE_S)
-        try:
-            step()
-        except PermissionError as error:
-            return str(error)
-        except (OSError, RuntimeError) as error:
-            why = str(error)
-        else:
-            return ""
-    return why
-
-
 def install(folder: Path, name: str) -> None:
     """A virtual environment with what the program's lock file says, and nothing else; RuntimeError, OSError."""
     lock, home = LOCKS / f"{name}.txt", folder / name
@@ -78,26 +56,6 @@ def install(folder: Path, name: str) -> None:
     run([home / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", lock])
     run([home / "bin" / name, "--version"])
     mark.write_text(digest)
-
-
-def install_packages(packages: list[str]) -> None:
-    """Debian packages; PermissionError where that is not for us to do, RuntimeError."""
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise PermissionError(f"it takes root and apt-get to install {' '.join(packages)}")
-    run(["apt-get", "update", "-q"])
-    run(["apt-get", "install", "-q", "-y", "--no-install-recommends", *packages])
-
-
-def run(command: list[str | Path]) -> None:
-    """RuntimeError with the last line of what it printed, unless it succeeds."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment.pop("PIP_CONSTRAINT", None)
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**environment, "DEBIAN_FRONTEND": "noninteractive"}
-    )
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise RuntimeError(f"{command[0]} ended with {done.returncode}: {said[-1] if said else 'nothing said'}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Install the real Tahoe-LAFS 1.20 from PyPI into a virtual environment of its own: make_tahoe_peer.py FOLDER.
 
 It is a peer to interoperate with and to be measured against, run as a program only: Grid imports nothing of it.
-Nothing is done where FOLDER holds a working one already.
+A step that fails is tried again. Nothing is done where FOLDER holds a working one already.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import shutil
 import subprocess
 import sys
 import venv
+from functools import partial
 from pathlib import Path
+
+from steps import attempt, run
 
 VERSION = "1.20.0"
 
@@ -24,16 +27,24 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     folder = Path(arguments[0]).absolute()
-    if not works(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-        venv.create(folder, with_pip=True)
-        # pkg_resources, which some of its dependencies still import, left setuptools with version 81.
-        packages = [f"tahoe-lafs=={VERSION}", "setuptools<81"]
-        subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *packages], check=True)
-    if not works(folder):
-        print(f"{folder}/bin/tahoe does not run as Tahoe-LAFS {VERSION}", file=sys.stderr)
+    if works(folder):
+        return 0
+    why = attempt(f"Tahoe-LAFS {VERSION}", partial(install, folder))
+    if why:
+        print(f"Tahoe-LAFS {VERSION} cannot be installed: {why}", file=sys.stderr)
         return 1
     return 0
+
+
+def install(folder: Path) -> None:
+    """Make the environment anew; OSError or RuntimeError if that fails, or its tahoe does not run."""
+    shutil.rmtree(folder, ignore_errors=True)
+    venv.create(folder, with_pip=True)
+    # pkg_resources, which some of its dependencies still import, left setuptools with version 81.
+    packages = [f"tahoe-lafs=={VERSION}", "setuptools<81"]
+    run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *packages])
+    if not works(folder):
+        raise RuntimeError(f"{folder}/bin/tahoe does not run as Tahoe-LAFS {VERSION}")
 
 
 def works(folder: Path) -> bool:

@@ -1,0 +1,58 @@
+"""Steps that need the network: tried a few times, and told apart by why they failed.
+
+The scripts beside this file import it. It decides nothing about what is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ATTEMPTS = 3
+PAUSE_S = 10.0
+
+
+def attempt(name: str, step: Callable[[], None], pause: Callable[[float], None] = time.sleep) -> str:
+    """Carry out a step, which raises if it fails, at most ATTEMPTS times; why it failed, "" if it did not.
+
+    A step that raises PermissionError is not tried again.
+    """
+    why = ""
+    for number in range(ATTEMPTS):
+        if number:
+            print(f"{name}: {why}; trying again in {PAUSE_S:.0f} s", file=sys.stderr)
+            pause(PAUSE_S)
+        try:
+            step()
+        except PermissionError as error:
+            return str(error)
+        except (OSError, RuntimeError) as error:
+            why = str(error)
+        else:
+            return ""
+    return why
+
+
+def install_packages(packages: Sequence[str]) -> None:
+    """Install Debian packages; PermissionError if this is not root or there is no apt-get, RuntimeError."""
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise PermissionError(f"it takes root and apt-get to install {' '.join(packages)}")
+    run(["apt-get", "update", "-q"])
+    run(["apt-get", "install", "-q", "-y", "--no-install-recommends", *packages])
+
+
+def run(command: Sequence[str | Path]) -> None:
+    """Run a command; RuntimeError with the last line of what it printed, unless it succeeds."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment.pop("PIP_CONSTRAINT", None)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**environment, "DEBIAN_FRONTEND": "noninteractive"}
+    )
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise RuntimeError(f"{command[0]} ended with {done.returncode}: {said[-1] if said else 'nothing said'}")
