@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import pytest
@@ -110,6 +111,24 @@ def test_answer_when_it_shrinks_before_it_is_read_gives_the_rest_back() -> None:
     first.release()
     assert scene.budget.held_size == room.size == 3
     room.release()
+
+
+def test_answer_while_it_waits_holds_nothing_of_what_was_read_before_the_room_was_gone() -> None:
+    scene = Scene()
+    scene.sent(10)
+    held: list[weakref.ref[Client]] = []
+
+    async def read() -> None:
+        pieces = Client(scene.clock)
+        held.append(weakref.ref(pieces))
+        raise NoRoomError(5)
+
+    async def work() -> None:
+        await read()
+
+    Deferred.fromCoroutine(scene.budget.reserve(Client(scene.clock)).read(work))
+    assert scene.budget.waiting_count == 1
+    assert held[0]() is None
 
 
 def _last(outcome: list[object], kind: type[GridError]) -> bool:

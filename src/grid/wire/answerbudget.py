@@ -1,13 +1,12 @@
 """The memory that all answers of one server take together, over both protocols.
 
-An answer's room is taken share by share while it is measured, before anything is read, and given back once the answer
-is sent. An answer that does not fit waits: first come, first served, bounded in number and in time. Small answers have a
-queue of their own and room that large ones never take, so that a few clients who take nothing of large answers keep
-nobody else waiting. A client that does not take what it asked for is disconnected, much sooner while others
+An answer's room is taken share by share while it is measured, before anything is read, and given back once the answer is
+sent. An answer that does not fit waits: first come, first served, bounded in number and in time, and holds nothing. Small
+answers have a queue of their own and room that large ones never take, so that a few clients who take nothing of large
+answers keep nobody else waiting. A client that does not take what it asked for is disconnected, much sooner while others
 wait, so that the room comes back. [decision 0130]
 
-Nothing here knows what an answer is about, or how it is sent. Cost: a lock for each share, no timer unless a client is
-slower than the server.
+Nothing here knows what an answer is about. Cost: a lock for each share, no timer unless a client is slower than the server.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable
 from threading import Lock
+from traceback import clear_frames
 from types import TracebackType
 from typing import Protocol, TypeVar
 
@@ -324,21 +324,20 @@ class Reservation:
             return True
 
     async def read(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What the work returns, done again whenever its answer had no room and has some now.
-
-        DataTooLargeError, PeerRefusedError if there will be none.
-        """
+        """What the work returns, done again whenever its answer had no room and has some now. PeerRefusedError."""
         while True:
             try:
                 result = await work()
             except NoRoomError as error:
-                self.empty()
-                await self._budget.wait(self, error.size)
-                with self._lock:
-                    self._size = self._unused = error.size
+                size = error.size
+                clear_frames(error.__traceback__)  # They hold what was read before the room was gone.
             else:
                 self._give_back(self._unused)
                 return result
+            self.empty()
+            await self._budget.wait(self, size)
+            with self._lock:
+                self._size = self._unused = size
 
     @property
     def is_gone(self) -> bool:
