@@ -71,6 +71,17 @@ def test_probe_when_it_is_answered_clears_a_first_doubt_and_leaves_one_that_came
     assert not memory.is_doubtful(A, "WriteSlot"), "an answer of that kind begins anew"
 
 
+def test_probe_when_the_server_had_said_nothing_at_all_since_clears_its_doubt_however_often_it_was_silent() -> None:
+    memory = ServerMemory()
+    for now in (1.0, 2.0, 3.0):
+        memory.silent(A, "WriteSlot", now)
+    later = ServerMemory()
+    later.restore(memory.export(4.0), age_s=1.0, now=10.0)
+    for restarted, now in ((memory, 5.0), (later, 11.0)):
+        restarted.heard(A, now)
+        assert not restarted.is_doubtful(A, "WriteSlot")
+
+
 def test_order_when_some_are_in_doubt_keeps_the_others_first_and_each_part_as_it_was() -> None:
     memory = ServerMemory()
     memory.silent(A, "FindShares", 1.0)

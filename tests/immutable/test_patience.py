@@ -6,6 +6,7 @@ All times are virtual; each server answers after 10 ms unless it is silent.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -125,6 +126,32 @@ def test_put_when_a_silent_server_answers_again_gives_it_shares_again() -> None:
     grid.put(b"2" + noise(LARGE))
     grid.put(b"3" + noise(LARGE))
     assert grid.servers[4].shares
+
+
+def test_put_when_a_server_in_doubt_is_heard_of_while_the_others_are_asked_gives_it_shares() -> None:
+    grid = grid_of("put of a large file")
+    memory = server_memory(grid.runtime)
+    for index in (1, 4, 7):
+        memory.failed(grid.servers[index].identity.server_id, "Allocate", grid.now)
+    for index in (1, 4):
+        server_id = grid.servers[index].identity.server_id
+        grid.virtual.clock.call_later(0.005, partial(memory.heard, server_id, 0.005))
+    began = grid.now
+    grid.put(noise(LARGE))
+    assert {name for name, server in enumerate(grid.servers) if server.shares} == set(range(10)) - {7}
+    assert grid.now - began < 0.2
+
+
+@pytest.mark.parametrize("kind", ["write", "close"])
+def test_put_when_servers_are_lost_while_they_are_sent_shares_turns_to_those_in_doubt(kind: str) -> None:
+    grid = grid_of("put of a large file")
+    for index in (1, 4, 7):
+        server_memory(grid.runtime).failed(grid.servers[index].identity.server_id, "Allocate", grid.now)
+    grid.script(2, dead_from=0, only=frozenset([kind]))
+    result = grid.put(noise(LARGE))
+    assert result.happiness >= 7 and grid.get(result.cap) == noise(LARGE)
+    grid.settle()
+    assert not grid.debris()
 
 
 def test_check_when_servers_are_silent_names_them() -> None:

@@ -118,6 +118,18 @@ def test_prober_when_it_starts_asks_those_that_are_in_doubt_already() -> None:
     assert stage.servers[S1].calls == ["get_version"]
 
 
+def test_ask_once_when_servers_are_in_doubt_asks_each_at_once_and_never_again() -> None:
+    stage = Stage()
+    stage.servers[S1].script.silent_from = 0
+    stage.silent(S0)
+    stage.silent(S1)
+    stage.prober.ask_once()
+    stage.wait(0.02)
+    assert not stage.memory.has_doubts(S0) and stage.memory.has_doubts(S1)
+    stage.wait(600)
+    assert [server.calls for server in stage.servers.values()] == [["get_version"]] * 2 and not stage.timers
+
+
 def test_close_when_probes_wait_or_are_under_way_leaves_no_timer(stage: Stage) -> None:
     stage.servers[S0].script.silent_from = 0
     stage.silent(S0)

@@ -68,6 +68,7 @@ def run_with_client(directory: NodeDirectory, operation: Callable[[Client], Awai
     async def task(reactor: Any) -> T:  # noqa: ANN401
         client = Client(directory, make_runtime(reactor), reactor)
         try:
+            client.probe_once()
             return await operation(client)
         finally:
             await client.close()

@@ -34,7 +34,7 @@ MOST_PROBATION_S = 600.0
 each time, although it answers other questions."""
 
 MOST_RESTORED_S = 300.0
-"""A doubt that is older than this when a process begins is forgotten: commands do not probe."""
+"""A doubt that is older than this when a process begins is forgotten."""
 
 MOST_SERVERS = 4096
 MOST_KINDS = 16
@@ -48,7 +48,7 @@ FORMAT = 1
 
 @define(kw_only=True)
 class _Doubt:
-    """since: when the server was silent or away last. count: how often without an answer of that kind in between.
+    """since: when the server was silent or away last. count: how often, with answers to other questions alone in between.
 
     is_away: it could not be reached at all. is_active: no probe has lifted it since. A doubt that was lifted is remembered: if
     the server falls silent again, it counts on.
@@ -229,8 +229,9 @@ class ServerMemory:
             if len(record.doubts) > MOST_KINDS:
                 del record.doubts[next(iter(record.doubts))]
         elif now > old.since:
+            # A server that has said nothing at all since is not known to stall on this kind of request in particular.
+            old.count = min(old.count + (record.heard_at > old.since), 63)
             old.since, old.is_away, old.is_active = now, is_away, True
-            old.count = min(old.count + 1, 63)
         self.revision += 1
         if not was_doubtful:
             self.on_doubt(server_id)

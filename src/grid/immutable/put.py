@@ -17,7 +17,7 @@ from attrs import field, frozen
 from grid.caps import ChkCap, LitCap
 from grid.drive import drive
 from grid.engine.server_memory import server_memory
-from grid.errors import FormatError
+from grid.errors import FormatError, NotHappyError
 from grid.immutable.encode import Encoder, convergent_hasher
 from grid.immutable.geometry import DEFAULT_MAX_SEGMENT_SIZE, Geometry
 from grid.immutable.perform import Performer
@@ -80,6 +80,10 @@ class PutResult:
     happiness: int
 
 
+class _SparesLeftError(NotHappyError):
+    """Servers were lost while they were sent shares, and there are others that have not been asked yet."""
+
+
 async def put(
     source: Source,
     *,
@@ -119,10 +123,18 @@ async def put(
         assert convergence is not None
         key = await _convergent_key(source, convergence, geometry, runtime, observer)
     storage_index = storage_index_of(key)
-    encoder = Encoder(geometry, key)
     ordered = permute(allowed, storage_index, preferred)
-    performer = Performer(ordered, storage_index, runtime, leases=leases, source=source, encoder=encoder)
-    selection, pushed = await push(encoder, performer, ordered, encoding.happy, runtime, observer)
+
+    async def try_push() -> tuple[Selection, Pushed]:
+        encoder = Encoder(geometry, key)
+        performer = Performer(ordered, storage_index, runtime, leases=leases, source=source, encoder=encoder)
+        return await push(encoder, performer, ordered, encoding.happy, runtime, observer)
+
+    try:
+        selection, pushed = await try_push()
+    except _SparesLeftError:
+        # The servers lost on the way are in doubt by now, so that those in doubt before are asked as well.
+        selection, pushed = await try_push()
     found: dict[ShareNumber, set[ServerId]] = {}
     for server_id, shares in selection.existing.items():
         for share in shares:
@@ -191,12 +203,16 @@ async def push(
     observer: Observer,
     existing: Mapping[ServerId, Collection[ShareNumber]] | None = None,
 ) -> tuple[Selection, Pushed]:
-    """Place and push the shares of an encoder's file; when that fails, everything allocated is aborted."""
+    """Place and push the shares of an encoder's file; when that fails, everything allocated is aborted.
+
+    The NotHappyError is a _SparesLeftError if servers in doubt were never asked.
+    """
     geometry = encoder.geometry
     ids = [server.identity.server_id for server in ordered]
     select = SelectPlan(
         ids,
         in_doubt=_in_doubt(ids, runtime),
+        is_in_doubt=lambda server_id: bool(_in_doubt([server_id], runtime)),
         k=geometry.k,
         n=geometry.n,
         happy=happy,
@@ -206,7 +222,12 @@ async def push(
     try:
         selection = await drive(select, performer, runtime, observer)
         observer(Event(at=runtime.clock.now(), what="phase", detail="pushing", total=geometry.size))
-        pushed = await drive(PutPlan(encoder, selection, happy=happy), performer, runtime, observer)
+        try:
+            pushed = await drive(PutPlan(encoder, selection, happy=happy), performer, runtime, observer)
+        except NotHappyError as error:
+            if not selection.spares:
+                raise
+            raise _SparesLeftError(str(error), causes=error.causes, reached=error.reached, happy=error.happy) from error
     finally:
         await performer.abort()
     return selection, pushed

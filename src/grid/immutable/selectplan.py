@@ -12,7 +12,7 @@ Network: two small messages to each of 2N candidates, one to each server that is
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 
 from attrs import define, field, frozen
@@ -61,11 +61,15 @@ class _Candidate:
 
 @frozen(kw_only=True)
 class Selection:
-    """placed: the new shares each server has allocated. existing: what servers say they hold already."""
+    """placed: the new shares each server has allocated. existing: what servers say they hold already.
+
+    spares: servers in doubt that were not asked for anything.
+    """
 
     placed: Mapping[ServerId, frozenset[ShareNumber]]
     existing: Mapping[ServerId, frozenset[ShareNumber]]
     happiness: int
+    spares: frozenset[ServerId] = frozenset()
 
 
 class _Phase(Enum):
@@ -80,7 +84,7 @@ class SelectPlan:
     existing: the shares to count on, by server, where they are known already (a repair); then servers are not
     asked for their lists, and what else they claim to hold is not counted. Shares on servers that are no
     candidates count too. in_doubt: servers that were silent lately; they are asked only where the others do not
-    suffice.
+    suffice, or once is_in_doubt says that they have been heard of meanwhile.
     """
 
     def __init__(
@@ -88,6 +92,7 @@ class SelectPlan:
         server_ids: Sequence[ServerId],
         *,
         in_doubt: Collection[ServerId] = (),
+        is_in_doubt: Callable[[ServerId], bool] = lambda _: True,
         k: int,
         n: int,
         happy: int,
@@ -95,6 +100,7 @@ class SelectPlan:
         existing: Mapping[ServerId, Collection[ShareNumber]] | None = None,
     ) -> None:
         self._k, self._n, self._happy, self._share_size = k, n, happy, share_size
+        self._is_in_doubt = is_in_doubt
         trusted, self._spares = split_trusted(server_ids, in_doubt, n=n, happy=happy)
         self._candidates = {server_id: _Candidate(server_id=server_id) for server_id in trusted[: 2 * n]}
         self._reserve = deque(trusted[2 * n :])
@@ -131,6 +137,7 @@ class SelectPlan:
             placed={c.server_id: frozenset(c.allocated) for c in self._counted() if c.allocated},
             existing={c.server_id: c.existing for c in self._counted() if c.existing},
             happiness=self._happiness(),
+            spares=frozenset(self._spares),
         )
 
     def take_events(self) -> Sequence[Event]:
@@ -215,13 +222,14 @@ class SelectPlan:
             for candidate in self._candidates.values()
         )
         if usable < self._happy:
-            self._call_on_spares()
+            self._call_on_spares(self._spares)
+        self._call_on_spares([server_id for server_id in self._spares if not self._is_in_doubt(server_id)])
         return self._draw(2 * (self._n - usable), now)
 
-    def _call_on_spares(self) -> None:
-        """Servers in doubt count as further servers from now on."""
-        self._reserve.extend(self._spares)
-        self._spares = []
+    def _call_on_spares(self, called: Collection[ServerId]) -> None:
+        """Those of the servers in doubt count as further servers from now on."""
+        self._reserve.extend(called)
+        self._spares = [server_id for server_id in self._spares if server_id not in called]
 
     def _draw(self, count: int, now: float) -> list[Request]:
         """Make candidates of so many further servers, and ask them."""
@@ -268,7 +276,7 @@ class SelectPlan:
     def _conclude_or_widen(self, now: float) -> list[Request]:
         """End, or go on with the servers behind the candidates if these could not take everything."""
         if not self._complete():
-            self._call_on_spares()
+            self._call_on_spares(self._spares)
         if self._reserve and not self._complete():
             self._phase, self._improvable = _Phase.ASKING, True
             return self._draw(2 * self._n, now)

@@ -115,6 +115,20 @@ class Client:
         """Ask servers in doubt in the background from now on until close(): for clients that run for long."""
         self._prober.start()
 
+    def probe_once(self) -> None:
+        """Ask the servers that the last process left in doubt whether they are back, side by side with all else: for commands.
+
+        They are asked where the introducers said last time, so that they have answered when the introducers have.
+        """
+        in_doubt = set(self._memory.in_doubt())
+        if not in_doubt:
+            return
+        for petname in self._furls:
+            for announcement in read_cache(self._cache_file(petname)):
+                if announcement.server_id in in_doubt:
+                    self.server_set.announced(announcement)
+        self._prober.ask_once()
+
     async def servers(self) -> list[StorageServer]:
         """All servers known once an introducer has told of its own; NoServersError, saying why, if there are none."""
         self.start()

@@ -42,6 +42,13 @@ class Prober:
         for server_id in self._memory.in_doubt():
             self._doubt(server_id)
 
+    def ask_once(self) -> None:
+        """Ask each server that is in doubt now one time, at once: for clients that do not run for long."""
+        for server_id in self._memory.in_doubt():
+            server = self._find(server_id)
+            if server is not None:
+                self._tasks.start(self._ask(server_id, server))
+
     def close(self) -> None:
         """Stop probing; no timer is left."""
         self._memory.on_doubt = lambda _: None
@@ -62,15 +69,18 @@ class Prober:
             server = self._find(server_id)
             if server is None or not self._memory.has_doubts(server_id):
                 return
-            try:
-                await with_deadline(self._clock, server.get_version(), ANSWER_S, _late)
-            except GridError:
-                pass
-            else:
-                self._memory.heard(server_id, self._clock.now())
+            await self._ask(server_id, server)
             if not self._memory.has_doubts(server_id):
                 return
             pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+
+    async def _ask(self, server_id: ServerId, server: StorageServer) -> None:
+        """Ask for the version, and tell the memory if an answer comes."""
+        try:
+            await with_deadline(self._clock, server.get_version(), ANSWER_S, _late)
+        except GridError:
+            return
+        self._memory.heard(server_id, self._clock.now())
 
 
 def _late() -> PeerTimeoutError:
