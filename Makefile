@@ -1,12 +1,12 @@
 # Each target sets up all that it needs: Python 3.11 or newer with its venv module is all that must be there.
 # PYTHON=/path/to/python3 chooses one.
 
-.PHONY: help install demo test lint types tests interop browser perf-smoke format clean
+.PHONY: help install demo test lint types tests interop browser perf-smoke packaging py312 py313 format clean
 
 help:
 	@echo "make install Grid and its command, grid, in .venv"
 	@echo "make demo    ten nodes, a file put, seven nodes stopped, the file back again"
-	@echo "make test    everything: lint, types, perf-smoke, interop, browser, tests (one at a time: make lint, ...)"
+	@echo "make test    everything: lint, types, perf-smoke, packaging, interop, browser, tests, py312, py313 (one at a time: make lint, ...)"
 	@echo "make format  lay the sources out"
 	@echo "make clean   remove all that these have set up"
 
@@ -22,9 +22,9 @@ demo: .venv/installed
 
 # The fastest to fail comes first, the test runner's closing lines last.
 test: .tox/bootstrap/installed
-	.tox/bootstrap/bin/tox run -e lint,types,perf-smoke,interop,browser,tests
+	.tox/bootstrap/bin/tox run -e lint,types,perf-smoke,packaging,interop,browser,py312,py313,tests
 
-lint types tests interop browser perf-smoke: .tox/bootstrap/installed
+lint types tests interop browser perf-smoke packaging py312 py313: .tox/bootstrap/installed
 	.tox/bootstrap/bin/tox run -e $@
 
 format: .tox/bootstrap/installed

@@ -50,7 +50,7 @@ def test_library_when_it_hashes_wrongly_does_not_prove_itself() -> None:
             return bytes(96)
 
     for _ in libraries():
-        (path,) = module._paths()
+        path = module._paths()[0]
         assert module._proves_itself(LanesLibrary(path))
         assert not module._proves_itself(Wrong(path))
 
