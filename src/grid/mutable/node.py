@@ -51,6 +51,9 @@ T = TypeVar("T")
 KEPT_TEXT = 2**20
 """Octets of a file that are remembered after a read, for a modify."""
 
+MOST_MISSES = 16
+"""How often a change begins anew because shares proved false or out of reach: each time, fewer of them are believed."""
+
 Modifier = Callable[[bytes, bool], bytes | Awaitable[bytes | None] | None]
 """(the contents, whether this is the first attempt) -> the new contents, None for no change, or one who will know. May be called again."""
 
@@ -358,16 +361,19 @@ class MutableFile:
             except (ConflictError, NotEnoughSharesError):
                 pass  # The file is not any more as it is remembered: that is no collision yet.
         delay_s = FIRST_DELAY_S
-        for count in range(RETRIES + 1):
-            refuted = self._session.refutations.count
+        collisions = misses = 0
+        while True:
+            learned = self._session.refutations.count
             try:
-                await attempt(count, None)
+                await attempt(collisions + misses, None)
                 return
             except ConflictError:
-                if count == RETRIES:
+                collisions += 1
+                if collisions > RETRIES:
                     raise
             except NotEnoughSharesError:
-                if count == RETRIES or self._session.refutations.count == refuted:
+                misses += 1
+                if misses > MOST_MISSES or self._session.refutations.count == learned:
                     raise
                 continue  # Another version may be the best one that can be read.
             delay_s = next_delay(self._runtime.entropy, delay_s)

@@ -29,6 +29,9 @@ Claim = tuple[Place, Prefix]
 class Refutations:
     """What was shown of one file's shares."""
 
+    count: int = 0
+    """How often something was learned: while it grows, the best version may be another one the next time."""
+
     _false: dict[Claim, tuple[str, float]] = field(factory=dict)
     _lost: dict[Claim, tuple[int, float]] = field(factory=dict)
 
@@ -39,11 +42,7 @@ class Refutations:
         for place in lost:
             count, since = self._lost.get((place, prefix), (0, now))
             self._lost[place, prefix] = (count + 1 if now - since < REFUTED_S else 1), now
-
-    @property
-    def count(self) -> int:
-        """How many shares are remembered."""
-        return len(self._false) + len(self._lost)
+        self.count += len(refuted) + len(lost)
 
     def forget(self, places: Collection[Place]) -> None:
         """These have been written."""
