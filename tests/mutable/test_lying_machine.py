@@ -23,14 +23,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from grid.caps import DirectoryCap, LitCap
 from grid.directory.edits import SetChild
 from grid.directory.filestore import FileStore
-from grid.errors import ConflictError, FormatError, NotHappyError
+from grid.errors import ConflictError, NotHappyError
 from grid.mutable import foresight, geometry
 from grid.mutable.create import create_mutable
 from grid.mutable.geometry import MDMF_SEGMENT_SIZE, FormatName
-from grid.mutable.layout import parse_header
 from grid.mutable.node import MutableFile
 from grid.mutable.prefix import Prefix
 from grid.mutable.session import Gathering
+from tests.support.held_versions import is_of, versions_held, whole_versions
 from tests.support.lying_slots import LIES, LyingServer
 from tests.support.lying_writes import WRITE_LIES
 from tests.support.mutable_grid import MutableGrid, Shape
@@ -298,27 +298,14 @@ class LyingMachine(RuleBasedStateMachine):
 
     def _whole(self) -> list[Prefix]:
         honest = [server for server in self.servers if server not in self.liars]
-        held = self._versions(honest)
-        return [prefix for prefix, numbers in held.items() if self._count(prefix, numbers, honest) >= prefix.k]
-
-    def _count(self, prefix: Prefix, numbers: set[int], servers: list[LyingServer]) -> int:
-        """How many shares of a version readers can know these servers to have.
-
-        All shares of an empty version are alike: none proves its number, and a server counts for its even part of the file.
-        What was acknowledged is on enough servers all the same.
-        """
-        if prefix.size:
-            return len(numbers)
-        part = -(-prefix.n // len(self.servers))
-        held = [len(self._versions([server]).get(prefix, ())) for server in servers]
-        return min(len(numbers), sum(min(part, count) for count in held))
+        return whole_versions(self._index, honest, len(self.servers))
 
     def _write(self, coroutine: Coroutine[Any, Any, object]) -> bool:
         """Whether the write was acknowledged.
 
         It may give way only to some writer's newer version, and fall short only where fewer than `happy` servers are honest.
         """
-        newest = max(self._versions(self.servers), key=lambda prefix: prefix.order)
+        newest = max(versions_held(self._index, self.servers), key=lambda prefix: prefix.order)
         has_rival = newest.order > self._newest().order
         try:
             self.run(coroutine)
@@ -331,16 +318,6 @@ class LyingMachine(RuleBasedStateMachine):
             return False
         return True
 
-    def _versions(self, servers: list[LyingServer]) -> dict[Prefix, set[int]]:
-        held: dict[Prefix, set[int]] = {}
-        for server in servers:
-            for number, data in server.slots.get(self._index, {}).items():
-                try:
-                    held.setdefault(parse_header(data)[0], set()).add(number)
-                except FormatError:
-                    continue
-        return held
-
     def _allowed(self, since: Prefix | None = None) -> set[bytes]:
         """What may be read: the newest whole version of the honest servers, or what else was signed since.
 
@@ -348,9 +325,11 @@ class LyingMachine(RuleBasedStateMachine):
         was never told that its version is safe.
         """
         floor = (since or self._newest()).order
-        readable = [prefix for prefix, numbers in self._versions(self.servers).items() if len(numbers) >= prefix.k]
+        readable = [
+            prefix for prefix, numbers in versions_held(self._index, self.servers).items() if len(numbers) >= prefix.k
+        ]
         # All shares of an empty version are alike: one of them is all of it.
-        empty = [prefix for prefix in self._versions(self.servers) if not prefix.size]
+        empty = [prefix for prefix in versions_held(self._index, self.servers) if not prefix.size]
         return {self._text(prefix) for prefix in [*readable, *empty] if prefix.order >= floor}
 
     def _text(self, prefix: Prefix) -> bytes:
@@ -361,20 +340,13 @@ class LyingMachine(RuleBasedStateMachine):
             grid = MutableGrid(self.shape.n, self.shape)
             for server, held in zip(grid.servers, self.servers, strict=True):
                 shares = held.slots.get(self._index, {}).items()
-                server.slots[self._index] = {n: bytearray(d) for n, d in shares if self._is_of(d, prefix)}
+                server.slots[self._index] = {n: bytearray(d) for n, d in shares if is_of(d, prefix)}
             if self.is_directory:
                 listed = grid.run(self._store_of(grid, grid.process(1)).directory(self._directory_cap).list())
                 self.texts[prefix] = b" ".join(sorted(name.encode() for name in listed))
             else:
                 self.texts[prefix] = grid.read(self.cap)
         return self.texts[prefix]
-
-    @staticmethod
-    def _is_of(data: bytearray, prefix: Prefix) -> bool:
-        try:
-            return parse_header(data)[0] == prefix
-        except FormatError:
-            return False
 
     def teardown(self) -> None:
         """Note which lies were told."""
