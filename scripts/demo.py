@@ -22,7 +22,7 @@ SMALL_SIZE = 1000
 CHUNK = 4 * 2**20
 
 SPEED_SIZE = 10**6
-"""What is smaller takes the time of starting the command, which says nothing of its octets."""
+"""What is smaller takes the time of starting the command, which says nothing of its bytes."""
 
 
 class DemoError(Exception):
@@ -58,7 +58,7 @@ def _demonstrate(place: Path) -> None:
     print(f"ready after {time.monotonic() - began_at:.1f} s")
     client = grid / "client"
 
-    _say(f"Making a file of {BIG_SIZE / 1e6:.0f} MB and one of {SMALL_SIZE} octets")
+    _say(f"Making a file of {BIG_SIZE / 1e6:.0f} MB and one of {SMALL_SIZE} bytes")
     files = {place / "big": BIG_SIZE, place / "small": SMALL_SIZE}
     digests = {file: _make_file(file, size) for file, size in files.items()}
 
@@ -98,7 +98,7 @@ def _grid(*arguments: str, text: str = "") -> str:
 
 
 def _make_file(path: Path, size: int) -> str:
-    """Fill the file with unpredictable octets, and return their SHA-256."""
+    """Fill the file with unpredictable bytes, and return their SHA-256."""
     hasher = hashlib.sha256()
     with path.open("wb") as file:
         for offset in range(0, size, CHUNK):
@@ -115,7 +115,7 @@ def _digest(path: Path) -> str:
 
 def _report(step: str, size: int, elapsed_s: float) -> None:
     speed = f", {size / 1e6 / elapsed_s:.1f} MB/s" if size >= SPEED_SIZE else ""
-    print(f"{step}: {size} octets in {elapsed_s:.2f} s{speed}")
+    print(f"{step}: {size} bytes in {elapsed_s:.2f} s{speed}")
 
 
 def _say(text: str) -> None:

@@ -116,16 +116,24 @@ class NoServersError(GridError):
 class NotHappyError(GridError):
     """Too few distinct servers hold or would take shares; what was uploaded so far was aborted.
 
-    reached: servers that did, where that says it all; happy: how many it takes.
+    reached: servers that did, where that says it all; happy: how many it takes. unreachable: ids of servers that are known
+    and could not be reached, where the message counts them.
     """
 
     def __init__(
-        self, message: str, *, causes: Sequence[GridError] = (), reached: int | None = None, happy: int = 0
+        self,
+        message: str,
+        *,
+        causes: Sequence[GridError] = (),
+        reached: int | None = None,
+        happy: int = 0,
+        unreachable: Sequence[str] = (),
     ) -> None:
         super().__init__(message)
         self.causes = tuple(causes)
         self.reached = reached
         self.happy = happy
+        self.unreachable = tuple(unreachable)
 
 
 class ConflictError(GridError):

@@ -72,7 +72,7 @@ def test_put_when_too_few_servers_answer_says_so_shortly(command: MemoryCommand)
     assert (said.code, said.out) == (5, "")
     assert (
         said.err
-        == "grid: only 2 servers are known, and 7 are needed; `grid status` lists servers that are offline, `grid put --happy N` asks for fewer\n"
+        == "grid: only 2 servers are known, and 7 are needed; `grid status` lists servers that are offline: start them again, or ask for fewer with `--happy N`\n"
     )
     error = json.loads(command.run("put", "--json", "file").err.splitlines()[-1])["error"]
     assert (error["kind"], error["exit_code"]) == ("too-few-servers", 5)
@@ -170,6 +170,6 @@ def test_tree_with_a_lost_directory_is_told_of_in_json_where_that_was_asked_for(
     command.succeed("ln", lost, "work:tree/lost")
     for arguments in (["manifest", "work:tree"], ["deep-check", "work:tree"]):
         said = command.run(*arguments).err
-        assert "grid: could not be read: lost: file not found: none of the 10 servers" in said
+        assert "grid: could not be read: lost: file not found: none of 10 servers" in said
         told = [json.loads(line)["error"] for line in command.run(*arguments, "--raw").err.splitlines()]
         assert [(each["kind"], each["path"]) for each in told] == [("not-enough-shares", "lost")]

@@ -37,7 +37,7 @@ def test_unreachable_servers_are_a_reason_to_look_at_the_status() -> None:
     gone = PeerGoneError("the connection was lost")
     for error in (
         gone,
-        NoServersError("none of the 3 servers could be reached"),
+        NoServersError("none of 3 servers could be reached"),
     ):
         assert describe(error).startswith(f"{error}; `grid status` shows who answers")
     missing = NotEnoughSharesError("2 shares of 3", found=2, needed=3)
@@ -52,8 +52,8 @@ def test_too_few_servers_are_told_of_in_one_short_line_and_one_for_each_reason()
     causes.append(PeerTimeoutError("server s5 did not answer in time", reason="no answer"))
     error = NotHappyError("1.20's words " * 30, causes=[*causes, causes[0]], reached=1, happy=7)
     assert describe(error) == (
-        "only 1 server took shares, and 7 are needed; `grid status` lists servers that are offline,"
-        " `grid put --happy N` asks for fewer"
+        "only 1 server took shares, and 7 are needed; `grid status` lists servers that are offline: start them again,"
+        " or lower shares.happy in tahoe.cfg"
     )
     assert reasons(error) == ["connection refused (4 servers)", "no answer (1 server)"]
     none = NotHappyError("x", causes=causes, reached=0, happy=3)
@@ -66,8 +66,10 @@ def test_too_few_servers_are_told_of_in_one_short_line_and_one_for_each_reason()
 def test_too_few_servers_are_a_reason_to_ask_for_fewer_but_full_ones_are_not() -> None:
     gone, full = PeerGoneError("the connection was lost"), NoSpaceError("the disk is full")
     said = describe(NotHappyError("only 2 servers (the connection was lost)", causes=[gone]))
-    assert said.startswith("only 2 servers; `grid status` lists servers that are offline, `grid put --happy N`")
-    assert "--happy" in describe(NotHappyError("only 2 server(s), and 7 are asked for"))
+    assert said.startswith("only 2 servers; `grid status` lists servers that are offline: start them again, or lower")
+    few = NotHappyError("only 2 server(s), and 7 are asked for")
+    assert "--happy" not in describe(few)
+    assert describe(few, has_happy_option=True).endswith(", or ask for fewer with `--happy N`")
     assert describe(NotHappyError("only 2 server(s)", causes=[full])) == "only 2 server(s)"
     assert "--happy" not in describe(NoServersError("none"))
 
@@ -75,7 +77,7 @@ def test_too_few_servers_are_a_reason_to_ask_for_fewer_but_full_ones_are_not() -
 def test_message_when_servers_answered_and_refused_then_sends_nobody_to_see_who_answers() -> None:
     refused = PeerRefusedError("InternalError", kind="InternalError")
     said = describe(NotHappyError("only 2 server(s) (InternalError).", causes=[refused]))
-    assert "; servers answered but refused, and who runs them can see why, `grid put --happy N`" in said
+    assert "; servers answered but refused: ask whoever runs them, or lower shares.happy in tahoe.cfg" in said
     assert "grid status" not in said
     mixed = describe(NotHappyError("only 2 server(s)", causes=[refused, PeerGoneError("lost")]))
     assert "`grid status` lists" in mixed and "refused" not in mixed

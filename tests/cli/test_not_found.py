@@ -92,7 +92,7 @@ def test_file_without_shares_ends_with_the_same_status(command: MemoryCommand) -
     cap = f"URI:CHK:{'a' * 26}:{'a' * 52}:3:10:100"
     said = command.fail(NOT_FOUND, "get", cap)
     assert said == (
-        "file not found: none of the 10 servers has a share of it (3 are needed); `grid status` lists servers that are"
+        "file not found: none of 10 servers has a share of it (3 are needed); `grid status` lists servers that are"
         " offline"
     )
 

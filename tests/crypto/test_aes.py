@@ -56,13 +56,13 @@ def test_cipher_when_sources_do_not_fit_their_targets_refuses(targets: list[int]
     if targets == [3, 1]:
         CtrCipher(bytes(16)).crypt_each([b"abc", b"d"], rooms)
         return
-    with pytest.raises(ValueError, match=r"octets do not go|shorter|longer"):
+    with pytest.raises(ValueError, match=r"bytes do not go|shorter|longer"):
         CtrCipher(bytes(16)).crypt_each([b"abc", b"d"], rooms)
 
 
 def test_cipher_when_arguments_are_wrong_refuses() -> None:
     for size in (0, 15, 17, 24, 32):
-        with pytest.raises(ValueError, match="16 octets"):
+        with pytest.raises(ValueError, match="16 bytes"):
             CtrCipher(bytes(size))
     with pytest.raises(ValueError, match="offset 0"):
         CtrCipher(bytes(16), -1)

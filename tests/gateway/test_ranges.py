@@ -45,7 +45,7 @@ def test_range_when_it_has_no_meaning_then_the_whole_file_is_meant(header: str |
 
 @pytest.mark.parametrize("header", ["bytes=10-", "bytes=10-10", "bytes=11-20", f"bytes={'9' * 4000}-"])
 def test_range_when_it_begins_at_the_end_or_later_then_is_refused(header: str) -> None:
-    with pytest.raises(RangeBeyondEndError, match="10 octets"):
+    with pytest.raises(RangeBeyondEndError, match="10 bytes"):
         parse_range(header, 10)
 
 

@@ -61,7 +61,7 @@ def test_check_when_no_server_answers_says_so(verify: bool) -> None:
     file = grid.store(noise(5000))
     for index in range(3):
         grid.script(index, dead_from=0)
-    with pytest.raises(NoServersError, match="none of the 3 servers"):
+    with pytest.raises(NoServersError, match="none of 3 servers"):
         grid.check(file.cap, verify=verify)
 
 

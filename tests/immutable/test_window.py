@@ -92,7 +92,7 @@ def test_window_when_all_blocks_are_false_names_them_all() -> None:
 def test_window_when_a_buffer_has_not_the_size_of_the_blocks_is_refused() -> None:
     for numbers in ([0, 1, 2], [1, 4, 6]):
         whole = window(numbers, 0, 2)
-        with pytest.raises(ValueError, match=r"octets|lengths"):
+        with pytest.raises(ValueError, match=r"bytes|lengths"):
             open_window(evolve(whole, blocks={**whole.blocks, ShareNumber(1): bytes(67)}))
 
 

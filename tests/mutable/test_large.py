@@ -249,7 +249,7 @@ def test_overwrite_when_too_many_servers_fail_on_the_way_then_the_old_version_st
     for server in grid.servers[:4]:
         server.calls.clear()
         server.script = SlotScript(dead_from=3)
-    with pytest.raises(NotHappyError, match="the file is as it was"):
+    with pytest.raises(NotHappyError, match="nothing was changed"):
         grid.run(grid.open(cap).overwrite(octets(7, 1)))
     assert sum(server.fired["dead"] for server in grid.servers) >= 4
     for server in grid.servers[:4]:

@@ -250,7 +250,7 @@ def test_read_when_there_is_nothing_then_says_how_much_was_asked() -> None:
         grid.read(cap)
     for server in grid.servers:
         server.script = SlotScript(dead_from=0)
-    with pytest.raises(NoServersError, match="none of the 10 servers"):
+    with pytest.raises(NoServersError, match="none of 10 servers"):
         grid.read(cap)
 
 

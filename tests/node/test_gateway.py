@@ -146,7 +146,7 @@ def test_gateway_when_told_to_end_lets_a_transfer_come_to_its_end(tmp_path: Path
         assert answer.startswith(b"HTTP/1.1 200") and b"URI:LIT:" in answer
         out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (0, "")
-    assert "1 requests are under way: they have 60 s to end" in out
+    assert "1 request is under way, with 60 s to end" in out
 
 
 def test_gateway_when_a_transfer_takes_longer_than_it_may_cuts_it(tmp_path: Path) -> None:

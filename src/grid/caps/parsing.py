@@ -31,6 +31,7 @@ from grid.caps.values import (
 from grid.codec import base32
 from grid.errors import CapError, FormatError, MustBeDeepImmutableError, MustBeReadOnlyError
 from grid.limits import MAX_CAP_DIGITS, MAX_CAP_LENGTH, MAX_FILE_SIZE, MAX_SHARES
+from grid.plural import counted
 
 READ_PREFIX = b"ro."
 IMMUTABLE_PREFIX = b"imm."
@@ -120,7 +121,7 @@ def parse_cap(text: str | bytes, *, deep_immutable: bool = False) -> Cap:
     """
     octets = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if len(octets) > MAX_CAP_LENGTH:
-        return UnknownCap(octets, CapError(f"a cap of {len(octets)} octets is longer than any"))
+        return UnknownCap(octets, CapError(f"a capability of {len(octets)} bytes is longer than any"))
     can_write = can_mutate = not deep_immutable
     bare = octets
     if octets.startswith(IMMUTABLE_PREFIX):
@@ -175,9 +176,13 @@ def require_usable(cap: Cap) -> KnownCap:
     body = cap.body if isinstance(cap, DirectoryCap) else cap
     if isinstance(body, ChkCap | ChkVerifyCap):
         if not 1 <= body.needed <= body.total <= MAX_SHARES:
-            raise CapError(f"no file has {body.needed}-of-{body.total} shares, as this cap says")
+            raise CapError(
+                f"this capability is damaged: no file can have {counted(body.total, 'share')} of which {counted(body.needed, 'is', 'are')} needed. Was it copied completely?"
+            )
         if not 1 <= body.size <= MAX_FILE_SIZE:
-            raise CapError(f"no file of {body.size} octets is stored as this cap says")
+            raise CapError(
+                f"this capability is damaged: no file of {counted(body.size, 'byte')} is stored this way. Was it copied completely?"
+            )
     return cap
 
 

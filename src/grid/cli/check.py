@@ -9,6 +9,7 @@ import click
 
 from grid.cli.cap_argument import cap_file_option
 from grid.cli.exit_codes import ExitCode
+from grid.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -134,8 +135,12 @@ def _why_not(after: Health) -> str:
     if not (isinstance(good, int) and isinstance(needed, int) and isinstance(expected, int)):
         return ""
     if not after.recoverable:
-        return f": {good} good shares are left, and {needed} are needed"
-    return f": {expected - good} of {expected} shares are still missing; no server took them" if good < expected else ""
+        return f": {counted(good, 'good share is', 'good shares are')} left, and {needed} {'is' if needed == 1 else 'are'} needed"
+    return (
+        f": {counted(expected - good, 'share is', 'shares are')} still missing of {expected}; no server took more"
+        if good < expected
+        else ""
+    )
 
 
 def _tell_repair(result: Mended, as_json: bool) -> tuple[ExitCode, str]:

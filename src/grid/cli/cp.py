@@ -11,6 +11,7 @@ import click
 from grid.cli.exit_codes import ExitCode
 from grid.cli.failures import tell_problem
 from grid.cli.replacing import ReplacePolicy, replace_options
+from grid.plural import counted
 
 if TYPE_CHECKING:
     from grid.cli.connection import Connection
@@ -88,9 +89,11 @@ def conclude(display: TransferDisplay, *, as_json: bool) -> ExitCode:
     count = len(display.tally.failures)
     if not count:
         return ExitCode.OK
-    files = "1 file" if count == 1 else f"{count} files"
     tell_problem(
-        f"{files} could not be copied; see the warnings above", kind="incomplete", code=ExitCode.OTHER, as_json=as_json
+        f"{counted(count, 'file')} could not be copied; see the warnings above",
+        kind="incomplete",
+        code=ExitCode.OTHER,
+        as_json=as_json,
     )
     return ExitCode.OTHER
 

@@ -74,13 +74,16 @@ def describe_failure(
     return {"error": {"kind": kind, "message": message, "path": shown, "exit_code": int(code)}}
 
 
-def tell_failure(error: BaseException, *, as_json: bool) -> ExitCode:
-    """Print the error to stderr, and return the exit status that it ends the command with."""
+def tell_failure(error: BaseException, *, as_json: bool, has_happy_option: bool = False) -> ExitCode:
+    """Print the error to stderr, and return the exit status that it ends the command with.
+
+    has_happy_option: the command takes --happy.
+    """
     code = ExitCode.USAGE if isinstance(error, click.UsageError) else exit_code(error)
     if isinstance(error, click.ClickException):
         message = one_line(error.format_message())
     else:
-        message = describe(error)
+        message = describe(error, has_happy_option=has_happy_option)
     lines = reasons(error)
     if as_json:
         message = "; ".join([message, *lines])

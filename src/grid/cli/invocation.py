@@ -10,12 +10,16 @@ DEFAULT_DIRECTORY = "~/.grid"
 
 @define
 class Invocation:
-    """One run of `grid`. gateway: None for direct. as_json: the command was asked for JSON, of its failure too."""
+    """One run of `grid`. gateway: None for direct. as_json: the command was asked for JSON, of its failure too.
+
+    has_happy_option: the command takes --happy.
+    """
 
     node_directory: str = DEFAULT_DIRECTORY
     gateway: str | None = None
     gateway_ca: str | None = None
     as_json: bool = False
+    has_happy_option: bool = False
 
 
 def invocation(context: click.Context) -> Invocation:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from grid.errors import GridError
+from grid.plural import counted
 
 if TYPE_CHECKING:
     from grid.node.client import Client
@@ -69,7 +70,7 @@ def down(*, directory: str) -> int:
     if not grid.exists:
         raise ConfigError(f"{grid.path} holds no local grid: name one with --dir")
     stopped = stop_nodes([*grid.storages, grid.introducer])
-    click.echo(f"{len(stopped)} nodes stopped" if stopped else "no node was running")
+    click.echo(f"{counted(len(stopped), 'node')} stopped" if stopped else "no node was running")
     return 0
 
 

@@ -91,8 +91,14 @@ class _LazyGroup(click.Group):
         if args and args[0] not in _COMMANDS and args[0].replace("-", "").isalnum():
             ctx.fail(f"there is no command {args[0]!r}; {_meant(args[0])}")
         name, command, rest = super().resolve_command(ctx, args)
-        invocation(ctx).as_json = command is not None and _asks_for_json(command, rest)
+        run = invocation(ctx)
+        run.as_json = command is not None and _asks_for_json(command, rest)
+        run.has_happy_option = command is not None and _takes(command, "--happy")
         return name, command, rest
+
+
+def _takes(command: click.Command, option: str) -> bool:
+    return any(option in param.opts for param in command.params)
 
 
 def _asks_for_json(command: click.Command, arguments: list[str]) -> bool:
@@ -208,7 +214,7 @@ def _fail(error: BaseException, run: Invocation) -> int:
         import traceback
 
         click.echo(redact("".join(traceback.format_exception(error))), err=True)
-    return tell_failure(error, as_json=run.as_json)
+    return tell_failure(error, as_json=run.as_json, has_happy_option=run.has_happy_option)
 
 
 def _give_up_output() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from grid.cli.exit_codes import ExitCode, exit_code
 from grid.errors import CancelledError, GridError, NoSuchChildError, NotHappyError
 from grid.node.redaction import one_line
+from grid.plural import counted
 
 _HINTS = {
     ExitCode.UNREACHABLE: "; `grid status` shows who answers",
@@ -13,22 +14,24 @@ _HINTS = {
 """What to do next, where the message of an error, which knows of no commands, does not ask the right question."""
 
 _OFFLINE = "; `grid status` lists servers that are offline"
-_REFUSED = "; servers answered but refused, and who runs them can see why"
-_FEWER_SERVERS = ", `grid put --happy N` asks for fewer"
+_RESTART = ": start them again"
+_REFUSED = "; servers answered but refused: ask whoever runs them"
+_FEWER = ", or lower shares.happy in tahoe.cfg"
+_FEWER_BY_OPTION = ", or ask for fewer with `--happy N`"
 
 MAX_REASONS = 8
 MAX_REASON = 120
 
 
-def describe(error: BaseException) -> str:
-    """What happened and what to do, for a person."""
+def describe(error: BaseException, *, has_happy_option: bool = False) -> str:
+    """What happened and what to do, for a person. has_happy_option: the command takes --happy."""
     match error:
         case KeyboardInterrupt() | CancelledError():
             return "interrupted"
         case NoSuchChildError():  # Its status is that of missing shares, and its cure is not.
             return one_line(str(error))
         case NotHappyError():
-            return _describe_unhappy(error)
+            return _describe_unhappy(error, has_happy_option)
         case GridError():
             text = one_line(str(error)) or type(error).__name__
             hint = _HINTS.get(exit_code(error), "")
@@ -52,22 +55,19 @@ def reasons(error: BaseException) -> list[str]:
     for cause in error.causes:
         reason = one_line(getattr(cause, "reason", "") or str(cause))[:MAX_REASON]
         found.setdefault(reason, set()).add(str(cause))
-    lines = [f"{reason} ({_servers(len(causes))})" for reason, causes in found.items() if reason]
+    lines = [f"{reason} ({counted(len(causes), 'server')})" for reason, causes in found.items() if reason]
     return lines[:MAX_REASONS]
 
 
-def _describe_unhappy(error: NotHappyError) -> str:
+def _describe_unhappy(error: NotHappyError, has_happy_option: bool) -> str:
     text = one_line(str(error))
     if error.reached is not None:
-        took = f"only {_servers(error.reached)}" if error.reached else "no server"
+        took = f"only {counted(error.reached, 'server')}" if error.reached else "no server"
         text = f"{took} took shares, and {error.happy} are needed"
     elif error.causes:
         text = text.removesuffix(f" ({one_line(str(error.causes[-1]))})")
     code = exit_code(error)
     if code is ExitCode.NO_SPACE:
         return text
-    return text.removesuffix(".") + (_OFFLINE if code is ExitCode.UNREACHABLE else _REFUSED) + _FEWER_SERVERS
-
-
-def _servers(count: int) -> str:
-    return "1 server" if count == 1 else f"{count} servers"
+    hint = _OFFLINE + _RESTART if code is ExitCode.UNREACHABLE else _REFUSED
+    return text.removesuffix(".") + hint + (_FEWER_BY_OPTION if has_happy_option else _FEWER)

@@ -28,6 +28,7 @@ from grid.immutable.put import put as put_file
 from grid.mutable.geometry import FormatName
 from grid.mutable.node import MutableFile
 from grid.mutable.staging import encoding_notice
+from grid.plural import counted
 from grid.ports import Observer, ignore_events
 
 if TYPE_CHECKING:
@@ -241,8 +242,8 @@ class _DirectPutting(_Putting):
             if problem.causes:
                 raise
             if len(servers) < self._encoding.happy:
-                known = f"{len(servers)} {'server is' if len(servers) == 1 else 'servers are'} known"
-                raise NotHappyError(f"only {known}, and {self._encoding.happy} are needed") from None
+                known = counted(len(servers), "server is", "servers are")
+                raise NotHappyError(f"only {known} known, and {self._encoding.happy} are needed") from None
             # All of them answered, and too few would take a share: they have no room, or are read-only.
             raise NoSpaceError(f"{problem} The other servers have no room, or take no new shares.") from None
         return Stored(cap=result.cap.to_string(), size=self._source.size, created=True, result=result)

@@ -9,6 +9,7 @@ import click
 
 from grid.cli.cp import JOBS, conclude, describe_result
 from grid.cli.replacing import ReplacePolicy, replace_options
+from grid.plural import counted
 
 if TYPE_CHECKING:
     from grid.cli.connection import Connection
@@ -49,5 +50,8 @@ def restore(ctx: click.Context, *, source: str, target: str, jobs: int, policy: 
         click.echo(json.dumps(describe_result("restore", display)))
     elif not display.tally.failures:
         tally = display.tally
-        click.echo(f"{tally.copied} files restored ({tally.skipped} were there), {tally.directories} directories")
+        click.echo(
+            f"{counted(tally.copied, 'file')} restored ({tally.skipped} {'was' if tally.skipped == 1 else 'were'} there),"
+            f" {counted(tally.directories, 'directory', 'directories')}"
+        )
     return conclude(display, as_json=as_json)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from grid.cli.exit_codes import ExitCode
+from grid.plural import counted
 
 if TYPE_CHECKING:
     from grid.node.client import Client
@@ -113,7 +114,7 @@ def describe_status(found: dict[str, Any]) -> list[str]:
 
     lines = [f"node       {found['node']}"]
     if encoding := found.get("encoding"):
-        encoded = f"{encoding['needed']}-of-{encoding['total']}, happy with {encoding['happy']} servers"
+        encoded = f"{encoding['needed']}-of-{encoding['total']}, happy with {counted(encoding['happy'], 'server')}"
         lines.append(f"encoding   {encoded}")
     for introducer in found["introducers"]:
         detail = f": {introducer['detail']}" if introducer["detail"] else ""

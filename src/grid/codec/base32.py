@@ -56,7 +56,7 @@ def _decode(octets: bytes, zero_bits: Mapping[int, int]) -> bytes:
     if octets.translate(None, ALPHABET):
         raise FormatError("base32 text has a character outside a-z and 2-7")
     if octets and ALPHABET.index(octets[-1]) & ((1 << zero_bits[len(octets) % 8]) - 1):
-        raise FormatError("the last base32 character has bits that belong to no octet")
+        raise FormatError("the last base32 character has bits that belong to no byte")
     if not octets:
         return b""
     size, spare_bits = divmod(5 * len(octets), 8)

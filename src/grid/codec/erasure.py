@@ -171,10 +171,10 @@ def _common_size(sources: Sequence[Buffer], k: int, targets: Sequence[memoryview
     size = len(sources[0])
     for block in sources:
         if len(block) != size:
-            raise ValueError(f"blocks of {size} and of {len(block)} octets are not of one segment")
+            raise ValueError(f"blocks of {size} and of {len(block)} bytes are not of one segment")
     for block in targets:
         if len(block) != size:
-            raise ValueError(f"a block of {size} octets does not go into {len(block)}")
+            raise ValueError(f"a block of {size} bytes does not go into {len(block)}")
     return size
 
 

@@ -64,7 +64,7 @@ class IsalLibrary:
         has checked counts and sizes; ValueError or BufferError if a target cannot be written.
         """
         if not 0 < size <= _LONGEST_CALL or (len(targets), len(sources)) != (matrix.row_count, matrix.column_count):
-            raise ValueError(f"{len(sources)} blocks of {size} octets do not fit the matrix")
+            raise ValueError(f"{len(sources)} blocks of {size} bytes do not fit the matrix")
         # These objects keep the buffers where they are until the last call is done.
         inputs = [_ffi.from_buffer("unsigned char[]", source) for source in sources]
         outputs = [_ffi.from_buffer("unsigned char[]", target, require_writable=True) for target in targets]

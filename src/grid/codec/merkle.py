@@ -88,7 +88,7 @@ def prove_leaf(root: bytes, leaf_count: int, leaf_index: int, leaf: bytes, nodes
     if not 0 <= leaf_index < leaf_count:
         raise IntegrityError(f"there is no leaf {leaf_index} of {leaf_count}")
     if len(leaf) != HASH_SIZE:
-        raise IntegrityError(f"leaf {leaf_index} has {len(leaf)} octets")
+        raise IntegrityError(f"leaf {leaf_index} has {len(leaf)} bytes")
     _climb(root, leaf_count, leaf_index, 1, leaf, nodes)
 
 
@@ -104,7 +104,7 @@ def prove_row(root: bytes, leaf_count: int, first_leaf: int, row: Buffer, nodes:
     whole = count == chunk_leaves or first_leaf + count == leaf_count
     inside = first_leaf >= 0 and 0 < count <= leaf_count - first_leaf
     if rest or not whole or not inside or first_leaf % chunk_leaves:
-        raise IntegrityError(f"{len(row)} octets from leaf {first_leaf} of {leaf_count} on are not a row of leaves")
+        raise IntegrityError(f"{len(row)} bytes from leaf {first_leaf} of {leaf_count} on are not a row of leaves")
     subtree = _rows(_pad_row(row, first_leaf, chunk_leaves))[-1]
     _climb(root, leaf_count, first_leaf, chunk_leaves, subtree, nodes)
 
@@ -112,7 +112,7 @@ def prove_row(root: bytes, leaf_count: int, first_leaf: int, row: Buffer, nodes:
 def _count_leaves(leaves: Buffer) -> int:
     count, rest = divmod(len(leaves), HASH_SIZE)
     if rest:
-        raise ValueError(f"{len(leaves)} octets are not a row of leaves")
+        raise ValueError(f"{len(leaves)} bytes are not a row of leaves")
     return count
 
 
@@ -164,7 +164,7 @@ def _climb(
             first = (sibling - (padded // width - 1)) * width
             other = _padding_node(leaf_count, sibling, first, width)
         elif len(other) != HASH_SIZE:
-            raise IntegrityError(f"node {sibling} of the hash tree has {len(other)} octets")
+            raise IntegrityError(f"node {sibling} of the hash tree has {len(other)} bytes")
         value = _node_hash(value, other) if node % 2 else _node_hash(other, value)
         node = (node - 1) // 2
         width *= 2

@@ -30,12 +30,12 @@ def locate_netstring(data: Buffer, offset: int, limit: int) -> tuple[int, int]:
     """
     head = _HEAD.match(data, offset)
     if head is None:
-        raise FormatError(f"no netstring of at most {limit} octets starts at offset {offset}")
+        raise FormatError(f"no netstring of at most {limit} bytes starts at offset {offset}")
     length = int(head[1])
     if length > limit:
-        raise FormatError(f"the netstring at offset {offset} has {length} octets, more than the {limit} allowed")
+        raise FormatError(f"the netstring at offset {offset} has {length} bytes, more than the {limit} allowed")
     start = head.end()
     end = start + length
     if end >= len(data) or data[end] != 0x2C:
-        raise FormatError(f"the netstring at offset {offset} does not end after its {length} octets")
+        raise FormatError(f"the netstring at offset {offset} does not end after its {length} bytes")
     return start, end

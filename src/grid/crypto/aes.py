@@ -29,7 +29,7 @@ class CtrCipher:
 
     def __init__(self, key: bytes, offset: int = 0) -> None:
         if len(key) != KEY_SIZE:
-            raise ValueError(f"a key has {KEY_SIZE} octets, not {len(key)}")
+            raise ValueError(f"a key has {KEY_SIZE} bytes, not {len(key)}")
         if offset < 0:
             raise ValueError("the text starts at offset 0")
         cell, skipped = divmod(offset, _CELL)
@@ -44,7 +44,7 @@ class CtrCipher:
         Nothing is copied besides. ValueError if the lengths differ.
         """
         if len(target) != len(source):
-            raise ValueError(f"{len(source)} octets do not go into {len(target)}")
+            raise ValueError(f"{len(source)} bytes do not go into {len(target)}")
         if source:
             self._stream.update_into(source, target)
 
@@ -56,7 +56,7 @@ class CtrCipher:
         update = self._stream.update_into
         for source, target in zip(sources, targets, strict=True):
             if len(target) != len(source):
-                raise ValueError(f"{len(source)} octets do not go into {len(target)}")
+                raise ValueError(f"{len(source)} bytes do not go into {len(target)}")
             if source:
                 update(source, target)
 

@@ -26,7 +26,7 @@ class RowCut:
     def __attrs_post_init__(self) -> None:
         """Refuse what would be cut into nothing."""
         if self.count < 1 or not 1 <= self.last_size <= self.size:
-            raise ValueError(f"nothing is cut into {self.count} pieces of {self.size} and {self.last_size} octets")
+            raise ValueError(f"nothing is cut into {self.count} pieces of {self.size} and {self.last_size} bytes")
 
     @property
     def run_size(self) -> int:
@@ -51,7 +51,7 @@ class RowCut:
         if any(len(run) != size for runs in (shares, columns) for run in runs):
             raise ValueError(f"buffers of other lengths than {size} are not cut into rows")
         if not 0 <= total - len(columns) * (self.count - 1) * self.size <= len(columns) * self.last_size:
-            raise ValueError(f"{total} octets of {len(columns)} columns do not end in the last row")
+            raise ValueError(f"{total} bytes of {len(columns)} columns do not end in the last row")
 
 
 def _cut_off(pieces: Sequence[memoryview], length: int) -> list[memoryview]:

@@ -101,7 +101,7 @@ def parse_public_key(der: bytes) -> PublicKey:
     try:
         key = load_der_public_key(der)
     except (ValueError, UnsupportedAlgorithm):
-        raise FormatError("these octets are not a public key") from None
+        raise FormatError("these bytes are not a public key") from None
     if not isinstance(key, RSAPublicKey) or key.key_size != KEY_BITS:
         raise FormatError(f"this is not a public RSA key of {KEY_BITS} bits")
     return PublicKey(der, key)
@@ -113,7 +113,7 @@ def _load_private(data: bytes, *, is_pem: bool) -> RSAPrivateKey:
     try:
         key = load(data, None, unsafe_skip_rsa_key_validation=True)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise FormatError("these octets are not an unencrypted private key") from None
+        raise FormatError("these bytes are not an unencrypted private key") from None
     if not isinstance(key, RSAPrivateKey) or key.key_size != KEY_BITS:
         raise FormatError(f"this is not a private RSA key of {KEY_BITS} bits")
     return key
@@ -125,4 +125,4 @@ def _export(key: RSAPrivateKey) -> PrivateKey:
 
 def _check_size(data: bytes) -> None:
     if len(data) > MAX_RSA_KEY_SIZE:
-        raise FormatError(f"no RSA key of {KEY_BITS} bits has {len(data)} octets")
+        raise FormatError(f"no RSA key of {KEY_BITS} bits has {len(data)} bytes")

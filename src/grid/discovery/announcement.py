@@ -70,7 +70,7 @@ def parse_signed(value: object) -> SignedAnnouncement:
         raise FormatError("an announcement is three byte strings")
     message, signature, key = value
     if len(message) > MAX_ANNOUNCEMENT_SIZE:
-        raise FormatError(f"an announcement of {len(message)} octets; at most {MAX_ANNOUNCEMENT_SIZE} are accepted")
+        raise FormatError(f"an announcement of {len(message)} bytes; at most {MAX_ANNOUNCEMENT_SIZE} are accepted")
     if not signature.startswith(KEY_PREFIX) or not key.startswith(KEY_PREFIX):
         raise FormatError("an announcement whose signature or key is not of version 0")
     return SignedAnnouncement(message, signature, key)

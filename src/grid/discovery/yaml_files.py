@@ -17,7 +17,7 @@ from grid.limits import MAX_SERVERS_FILE
 def parse_yaml(data: bytes) -> object:
     """The plain value in the YAML text; FormatError if it is too long, has aliases, or is no YAML."""
     if len(data) > MAX_SERVERS_FILE:
-        raise FormatError(f"a YAML file of more than {MAX_SERVERS_FILE} octets")
+        raise FormatError(f"a YAML file of more than {MAX_SERVERS_FILE} bytes")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -31,8 +31,8 @@ _SEEN = "304 404 410"
 _MADE = "200 302 404 409 410 413 507"
 _LINKED = "200 302 404 409 410 507"
 
-READ_FILE = Action("", "The octets of a file", (ANYTHING,), f"200 206 409 416 {_SEEN}")
-_READ = Action("", "The octets of a file, or the page of a directory", (ANYTHING,), f"200 206 409 416 {_SEEN}")
+READ_FILE = Action("", "The bytes of a file", (ANYTHING,), f"200 206 409 416 {_SEEN}")
+_READ = Action("", "The bytes of a file, or the page of a directory", (ANYTHING,), f"200 206 409 416 {_SEEN}")
 _DESCRIBED = (
     Action("json", "What is known of it", (TEXT,), f"200 {_SEEN}", json="Node"),
     Action("uri", "Its capability", (TEXT,), f"200 {_SEEN}"),

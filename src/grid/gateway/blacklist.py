@@ -44,7 +44,7 @@ class Blacklist:
         self._seen = seen
         if len(octets) > MAX_BLACKLIST:
             _log.warn(
-                "access.blacklist has more than {most} octets: what is behind them is not read", most=MAX_BLACKLIST
+                "access.blacklist has more than {most} bytes: what is behind them is not read", most=MAX_BLACKLIST
             )
         self._reasons = parse_blacklist(octets[:MAX_BLACKLIST])
 

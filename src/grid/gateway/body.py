@@ -113,12 +113,12 @@ class Body:
     async def read_all(self, limit: int) -> bytes:
         """All of it; PayloadTooLarge past the limit, before more is kept."""
         if self.size is not None and self.size > limit:
-            raise PayloadTooLarge(f"the body has {self.size} octets; at most {limit} are taken here")
+            raise PayloadTooLarge(f"the body has {self.size} bytes; at most {limit} are taken here")
         pieces, size = [], 0
         async for chunk in self.chunks():
             size += len(chunk)
             if size > limit:
-                raise PayloadTooLarge(f"the body has more than {limit} octets, which is the most that is taken here")
+                raise PayloadTooLarge(f"the body has more than {limit} bytes, which is the most that is taken here")
             pieces.append(chunk)
         return b"".join(pieces)
 

@@ -33,7 +33,7 @@ class Metrics:
         self._ended = Counter(
             "grid_operations", "Operations that ended, by how.", ["kind", "outcome"], registry=self._registry
         )
-        self._octets = Counter("grid_operation_bytes", "Octets of files moved.", kind, registry=self._registry)
+        self._octets = Counter("grid_operation_bytes", "Bytes of files moved.", kind, registry=self._registry)
         self._seconds = Histogram(
             "grid_operation_seconds", "Time that operations took.", kind, buckets=_SECONDS, registry=self._registry
         )
@@ -116,10 +116,10 @@ class _Http:
             registry=registry,
         )
         self._received = Counter(
-            "grid_http_request_bytes", "Octets of the bodies of requests.", ["method"], registry=registry
+            "grid_http_request_bytes", "Bytes of the bodies of requests.", ["method"], registry=registry
         )
         self._sent = Counter(
-            "grid_http_response_bytes", "Octets of the bodies of answers.", ["method"], registry=registry
+            "grid_http_response_bytes", "Bytes of the bodies of answers.", ["method"], registry=registry
         )
 
     def count(self, served: Served) -> None:
@@ -165,7 +165,7 @@ class _Storage(Collector):
                 requests.add_metric([name.removeprefix("storage_server.")], count)
         yield requests
         added = self.counters.get(_BYTES_ADDED, 0)
-        yield CounterMetricFamily("grid_storage_added_bytes", "Octets of immutable shares taken.", value=added)
+        yield CounterMetricFamily("grid_storage_added_bytes", "Bytes of immutable shares taken.", value=added)
         for name, key, words in _STORAGE_GAUGES:
             value = self.stats.get(f"storage_server.{key}")
             if value is not None:
@@ -175,10 +175,10 @@ class _Storage(Collector):
 _BYTES_ADDED = "storage_server.bytes_added"
 
 _STORAGE_GAUGES = (
-    ("grid_storage_available_bytes", "disk_avail", "Octets of the disk that shares may still take."),
-    ("grid_storage_disk_bytes", "disk_total", "Octets of the whole disk."),
-    ("grid_storage_reserved_bytes", "reserved_space", "Octets of the disk that are left alone."),
-    ("grid_storage_allocated_bytes", "allocated", "Octets promised to uploads under way."),
+    ("grid_storage_available_bytes", "disk_avail", "Bytes of the disk that shares may still take."),
+    ("grid_storage_disk_bytes", "disk_total", "Bytes of the whole disk."),
+    ("grid_storage_reserved_bytes", "reserved_space", "Bytes of the disk that are left alone."),
+    ("grid_storage_allocated_bytes", "allocated", "Bytes promised to uploads under way."),
     ("grid_storage_accepting", "accepting_immutable_shares", "Whether new shares are taken."),
     ("grid_storage_buckets", "total_bucket_count", "Files and directories of which shares are held."),
 )

@@ -112,7 +112,7 @@ class _Monitoring:
         if exchange.method != "POST":
             raise BadRequest("an incident is reported by POST")
         if exchange.body.size is not None and exchange.body.size > MAX_DETAILS:
-            raise BadRequest(f"a report has at most {MAX_DETAILS} octets")
+            raise BadRequest(f"a report has at most {MAX_DETAILS} bytes")
         await exchange.form()
         details = without_secrets(exchange.arguments.text("details") or "")[:MAX_DETAILS]
         directory = self._gateway.settings.incidents_directory

@@ -77,5 +77,5 @@ def _resolve(first: int | None, last: int | None, size: int) -> ByteRange | None
         assert last is not None
         return ByteRange(max(0, size - last), size) if size else None
     if first >= size:
-        raise RangeBeyondEndError(f"the range starts at octet {first}, and the file has {size} octets")
+        raise RangeBeyondEndError(f"the range starts at byte {first}, and the file has {size} bytes")
     return ByteRange(first, size if last is None else min(last + 1, size))

@@ -145,7 +145,7 @@ async def spool_body(spool: Spool, body: Arriving, most: int | None) -> None:
 def require_sdmf_size(size: int | None) -> None:
     """DataTooLargeError if an SDMF file of this size is not taken."""
     if size is not None and size > MAX_SDMF_BODY:
-        raise DataTooLargeError(f"an SDMF file has at most {MAX_SDMF_BODY} octets here; large files take format=mdmf")
+        raise DataTooLargeError(f"an SDMF file has at most {MAX_SDMF_BODY} bytes here; large files take format=mdmf")
 
 
 async def replace_contents(file: MutableFile, stores: Stores, spool: Spool, offset: int | None) -> None:

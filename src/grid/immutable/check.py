@@ -20,6 +20,7 @@ from grid.immutable.verify import FileVerifier
 from grid.placement.happiness import happiness
 from grid.placement.leases import LeaseMaster
 from grid.placement.order import permute
+from grid.plural import counted
 from grid.ports import Observer, Runtime, ServerId, ShareNumber, StorageServer, ignore_events
 
 
@@ -125,7 +126,9 @@ async def check(
     plan = CheckPlan(ids, n=cap.total, verifier=verifier, add_lease=leases is not None)
     findings = await drive(plan, Performer(ordered, index, runtime, leases=leases), runtime, observer)
     if not findings.responding:
-        raise NoServersError(f"none of the {len(ids)} servers could be reached" if ids else "there is no server to ask")
+        raise NoServersError(
+            f"none of {counted(len(ids), 'server')} could be reached" if ids else "there is no server to ask"
+        )
     return _summarize(findings, encode(cap.storage_index), cap.needed, cap.total, verify)
 
 

@@ -288,12 +288,12 @@ class Encoder:
         geometry = self.geometry
         end = geometry.segment_offset(first_segment) + text_size
         if first_segment < 0 or text_size == 0 or end > geometry.size:
-            raise ValueError(f"{text_size} octets from segment {first_segment} on are not segments of the file")
+            raise ValueError(f"{text_size} bytes from segment {first_segment} on are not segments of the file")
         if end == geometry.size:
             return geometry.segment_count - first_segment
         count, rest = divmod(text_size, geometry.segment_size)
         if rest:
-            raise ValueError(f"{text_size} octets from segment {first_segment} on are not whole segments")
+            raise ValueError(f"{text_size} bytes from segment {first_segment} on are not whole segments")
         return count
 
     def _lay_segments(self, first_segment: int, count: int, source: memoryview) -> tuple[memoryview, list[memoryview]]:

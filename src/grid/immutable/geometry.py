@@ -54,7 +54,7 @@ class Geometry:
         """
         _require_encoding(size, k, n)
         if max_segment_size < 1:
-            raise FormatError(f"a segment cannot have {max_segment_size} octets")
+            raise FormatError(f"a segment cannot have {max_segment_size} bytes")
         segment_size = ceil_divide(min(size, max_segment_size), k) * k
         return cls(size=size, k=k, n=n, segment_size=segment_size)
 
@@ -144,4 +144,4 @@ def _require_encoding(size: int, k: int, n: int) -> None:
     if not 1 <= k <= n <= limits.MAX_SHARES:
         raise FormatError(f"{k}-of-{n} is not an encoding: 1 <= needed <= total <= {limits.MAX_SHARES}")
     if not 1 <= size <= limits.MAX_FILE_SIZE:
-        raise FormatError(f"a file of {size} octets cannot be encoded into shares")
+        raise FormatError(f"a file of {size} bytes cannot be encoded into shares")

@@ -75,7 +75,7 @@ def plan_layout(geometry: Geometry) -> ShareLayout:
         layout = _lay_out(version, geometry)
         if max(geometry.block_size, geometry.data_size, layout.ueb_offset).bit_length() <= bits:
             return layout
-    raise FormatError(f"shares of a file of {geometry.size} octets are too large for any layout")
+    raise FormatError(f"shares of a file of {geometry.size} bytes are too large for any layout")
 
 
 def guess(size: int, k: int, n: int, max_segment_size: int = DEFAULT_MAX_SEGMENT_SIZE) -> Guess:
@@ -117,7 +117,7 @@ def parse_header(data: Buffer) -> ShareLayout:
     FormatError if it cannot be, if the header is cut short or its offsets cannot be those of a share.
     """
     if len(data) < 4:
-        raise FormatError(f"a share of {len(data)} octets has no header")
+        raise FormatError(f"a share of {len(data)} bytes has no header")
     version = int.from_bytes(data[:4], "big")
     header = _HEADERS.get(version)
     if header is None and not 2 < version < 256:
@@ -126,15 +126,15 @@ def parse_header(data: Buffer) -> ShareLayout:
     if header is None:
         raise UnknownVersionError(f"the share is of version {version}; 1 and 2 are known")
     if len(data) < header.size:
-        raise FormatError(f"the header of the share is cut short at {len(data)} octets")
+        raise FormatError(f"the header of the share is cut short at {len(data)} bytes")
     _, _, _, *offsets = header.unpack_from(data)
     data_offset, plaintext_tree, crypttext_tree, block_tree, chain, ueb = offsets
     if max(offsets) >= _MAX_OFFSET or min(data_offset, crypttext_tree, block_tree) < header.size:
         raise FormatError("a section of the share lies inside its header or beyond any disk")
     if chain < block_tree or (chain - block_tree) % HASH_SIZE:
-        raise FormatError(f"the block hash tree of the share has {chain - block_tree} octets")
+        raise FormatError(f"the block hash tree of the share has {chain - block_tree} bytes")
     if not 0 <= ueb - chain <= MAX_CHAIN_SIZE or (ueb - chain) % CHAIN_ENTRY_SIZE:
-        raise FormatError(f"the share hash chain has {ueb - chain} octets")
+        raise FormatError(f"the share hash chain has {ueb - chain} bytes")
     return ShareLayout(
         version=version,
         data_offset=data_offset,
@@ -161,7 +161,7 @@ def parse_ueb_length(layout: ShareLayout, data: Buffer) -> int:
         raise FormatError("the length of the extension block is cut short")
     (length,) = field.unpack_from(data)
     if not 0 < length < limits.MAX_UEB_SIZE:
-        raise FormatError(f"an extension block cannot have {length} octets")
+        raise FormatError(f"an extension block cannot have {length} bytes")
     return int(length)
 
 
@@ -180,7 +180,7 @@ def parse_chain(data: Buffer) -> dict[int, bytes]:
     whole entries, or too many.
     """
     if len(data) % CHAIN_ENTRY_SIZE or len(data) > MAX_CHAIN_SIZE:
-        raise FormatError(f"a share hash chain cannot have {len(data)} octets")
+        raise FormatError(f"a share hash chain cannot have {len(data)} bytes")
     return dict(_ENTRY.iter_unpack(data))
 
 

@@ -23,6 +23,7 @@ from grid.immutable.happymessage import describe_unhappiness
 from grid.immutable.requests import Allocate, AskVersion, FindShares, ServerRequest
 from grid.placement.assign import assign
 from grid.placement.happiness import happiness
+from grid.plural import counted
 from grid.ports import Allocation, Event, ServerId, ServerVersion, ShareNumber
 
 ANSWER_LIMIT_S = 15.0
@@ -248,7 +249,7 @@ class SelectPlan:
         first, self._has_placed, self._phase = not self._has_placed, True, _Phase.ALLOCATING
         if not self._counted():
             cause = f": {self._causes[-1]}" if self._causes else ""
-            self._fail(NoServersError(f"none of the {len(self._candidates)} servers could be reached{cause}"))
+            self._fail(NoServersError(f"none of {counted(len(self._candidates), 'server')} could be reached{cause}"))
             return []
         if not first and (self._complete() or not self._improvable):
             return self._conclude_or_widen(now)

@@ -33,6 +33,7 @@ from grid.immutable.peer import Peer, Watch
 from grid.immutable.requests import READ_KINDS, AdviseCorrupt, FindShares, ReadShares
 from grid.immutable.speculation import SPECULATED_SEGMENTS, WHOLE_SHARE_SIZE, speculate, speculate_blocks
 from grid.immutable.verify import FileVerifier
+from grid.plural import counted
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 MAX_OUTSTANDING = 10
@@ -212,18 +213,20 @@ class ShareFinder:
         """Why the file cannot be read, once everything was tried."""
         if self.answered_count == 0:
             return NoServersError(
-                f"none of the {len(self.peers)} servers could be reached" if self.peers else "there is no server to ask"
+                f"none of {counted(len(self.peers), 'server')} could be reached"
+                if self.peers
+                else "there is no server to ask"
             )
         found = self.known_count
         corrupt = sum(1 for error in self.errors if isinstance(error, ShareError))
         failed = len({peer.server_id for peer in self.peers if peer.error is not None})
-        notes = [f"{corrupt} shares were unusable"] if corrupt else []
-        notes += [f"{failed} of {len(self.peers)} servers failed"] if failed else []
+        notes = [f"{counted(corrupt, 'share was', 'shares were')} unusable"] if corrupt else []
+        notes += [f"{failed} of {counted(len(self.peers), 'server')} failed"] if failed else []
         if self.shares:
-            what = f"only {found} usable shares were found"
+            what = f"only {counted(found, 'usable share was', 'usable shares were')} found"
         else:
-            what = f"file not found: none of the {len(self.peers)} servers has a share of it"
-        hint = ", ".join([f"{self._k} are needed", *notes])
+            what = f"file not found: none of {counted(len(self.peers), 'server')} has a share of it"
+        hint = ", ".join([counted(self._k, "is needed", "are needed"), *notes])
         return NotEnoughSharesError(f"{what} ({hint})", found=found, needed=self._k, causes=self.errors)
 
     def withdrawn(self) -> list[FindShares | ReadShares]:

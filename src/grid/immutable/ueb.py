@@ -98,7 +98,7 @@ def parse_ueb(data: Buffer) -> UriExtension:
     or a field's value is malformed.
     """
     if len(data) >= limits.MAX_UEB_SIZE:
-        raise FormatError(f"an extension block of {len(data)} octets is too long")
+        raise FormatError(f"an extension block of {len(data)} bytes is too long")
     octets = bytes(data)
     values: dict[str, bytes] = {}
     offset = 0
@@ -137,7 +137,7 @@ def _interpret(values: dict[str, bytes]) -> UriExtension:
             raise FormatError(f"the extension block lacks {name}")
     for name in _HASHES & values.keys():
         if len(values[name]) != HASH_SIZE:
-            raise FormatError(f"the extension block's {name} has {len(values[name])} octets, not {HASH_SIZE}")
+            raise FormatError(f"the extension block's {name} has {len(values[name])} bytes, not {HASH_SIZE}")
     return UriExtension(
         segment_size=_parse_number("segment_size", values["segment_size"]),
         crypttext_root_hash=values["crypttext_root_hash"],

@@ -20,6 +20,7 @@ from grid.mutable.session import Session
 from grid.mutable.sources import OverlaySource, SealedSource
 from grid.mutable.versions import BadShare, Place, Sighting, VersionMap, front_of
 from grid.mutable.writing import find_for_write, require_key
+from grid.plural import counted
 from grid.ports import ShareNumber
 
 MOST_ROUNDS = 8
@@ -183,4 +184,6 @@ def _tests(share: Sighting | BadShare) -> tuple[tuple[int, int, bytes], ...]:
 def _require_answers(session: Session, found: VersionMap) -> None:
     if not found.answered:
         count = len(session.servers)
-        raise NoServersError(f"none of the {count} servers could be reached" if count else "there is no server to ask")
+        raise NoServersError(
+            f"none of {counted(count, 'server')} could be reached" if count else "there is no server to ask"
+        )

@@ -13,6 +13,7 @@ from grid.codec.base32 import encode
 from grid.mutable.versions import Place, Sighting, VersionMap, distinct_hosts, version_name
 from grid.placement import health
 from grid.placement.happiness import happiness
+from grid.plural import counted
 from grid.ports import ServerId
 
 UNKNOWN_ENCODING = (3, 10)
@@ -83,7 +84,7 @@ class CheckResult:
             reasons += ["Corrupt Shares:", *names]
         silent = len(self.found.silent)
         if silent and not self.healthy:
-            reasons.append(f"({silent} {'server' if silent == 1 else 'servers'} did not answer)")
+            reasons.append(f"({counted(silent, 'server')} did not answer)")
         return ("Healthy: " if self.healthy else "Unhealthy: ") + " ".join(reasons)
 
     def to_json(self) -> dict[str, object]:

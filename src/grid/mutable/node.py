@@ -333,7 +333,7 @@ class MutableFile:
             if offset > prefix.size:
                 if memory is not None:
                     return "again"
-                raise HoleError(f"octet {offset} lies beyond the end of the file, which has {prefix.size} octets")
+                raise HoleError(f"byte {offset} lies beyond the end of the file, which has {prefix.size} bytes")
             await self._update_once(found, prefix, offset, data)
             return "done"
 

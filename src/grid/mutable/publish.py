@@ -32,6 +32,7 @@ from grid.mutable.sources import SealedSource
 from grid.mutable.staging import Stage
 from grid.mutable.streamplan import TOKEN_SIZE, ClaimKind, StreamJob, make_token
 from grid.mutable.table import ShareTable
+from grid.mutable.unhappy import AS_IT_WAS, name_missing, too_few
 from grid.mutable.versions import Place, Sighting, VersionMap
 from grid.mutable.waves import remove_old, stage_of, write_staged
 from grid.mutable.writejob import WriteJob, Written
@@ -71,6 +72,13 @@ async def publish(session: Session, found: VersionMap, release: Release) -> Vers
 
     ConflictError if somebody else wrote; NotHappyError if too few servers have it, or (nothing written) would have it.
     """
+    try:
+        return await _publish(session, found, release)
+    except NotHappyError as error:
+        raise name_missing(error, [server.identity for server in session.servers], found.failed) from None
+
+
+async def _publish(session: Session, found: VersionMap, release: Release) -> VersionMap:
     if release.seqnum > MAX_SEQNUM:
         raise FormatError("the file's sequence numbers are used up; it cannot be written any more")
     _require_room(release)
@@ -126,9 +134,14 @@ def _require_room(release: Release) -> None:
     hosts = hosts_of([*release.goal, *release.held])
     reached = happiness(hosts)
     if reached < release.happy or len(hosts) < release.geometry.k:
-        raise NotHappyError(
-            f"shares could be placed on only {reached} servers with one of their own, and {release.happy} are needed; "
-            "the file is as it was"
+        raise too_few(
+            reached,
+            release.happy,
+            len(hosts),
+            release.geometry.k,
+            verb="can take shares",
+            failures={},
+            state=AS_IT_WAS,
         )
 
 
@@ -160,7 +173,7 @@ async def _publish_whole(session: Session, found: VersionMap, release: Release, 
     fields = await _sign(session, release, hashes, iv, None)
     table = fields.table
     if table.eof > MAX_SLOT_WRITE:
-        raise DataTooLargeError(f"a share of {table.eof} octets cannot be sent at once; large files take MDMF")
+        raise DataTooLargeError(f"a share of {table.eof} bytes cannot be sent at once; large files take MDMF")
 
     def payload(number: ShareNumber) -> Sequence[tuple[int, Buffer]]:
         pieces = [(table.data[0] + offset, octets) for offset, octets in data.get(number, ())]

@@ -18,12 +18,13 @@ from attrs import define, field, frozen
 
 from grid.drive import Request
 from grid.engine.server_memory import ServerMemory
-from grid.errors import ConflictError, FormatError, GridError, NotHappyError, PeerTimeoutError
+from grid.errors import ConflictError, FormatError, GridError, PeerTimeoutError
 from grid.mutable.blocks import EncodedRun, SegmentRun, VersionHashes, split_salted
 from grid.mutable.geometry import HASH_SIZE, SALT_SIZE, Geometry
 from grid.mutable.goal import ABSENT, Goal, Tests, hosts_of
 from grid.mutable.hedge import WriteHedge
 from grid.mutable.requests import EncodeRun, ReadSource, WriteSlot
+from grid.mutable.unhappy import AS_IT_WAS, too_few
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
 
@@ -160,7 +161,7 @@ class StreamPlan:
         self._encoding: dict[EncodeRun, _Batch] = {}
         self._batches: deque[_Batch] = deque()
         self._dispensable: dict[ServerId, bool] = {}
-        self._causes: list[GridError] = []
+        self._failures: dict[ServerId, GridError] = {}
         self._error: GridError | None = None
         self._withdrawn: list[Request] = []
         self._events: list[Event] = []
@@ -352,18 +353,17 @@ class StreamPlan:
     def _lose(self, server_id: ServerId, error: GridError) -> None:
         server = self._servers.pop(server_id)
         self._dispensable.clear()
-        self._causes.append(error)
+        self._failures[server_id] = error
         self._withdrawn += server.writing
         for batch in self._batches:
             batch.waiting_for.discard(server_id)
         places = self._places()
         if not self._is_enough(places):
             reached = happiness(hosts_of(places))
-            conflicts = [cause for cause in self._causes if isinstance(cause, ConflictError)]
-            self._error = next(iter(conflicts), None) or NotHappyError(
-                f"only {reached} servers with a share of their own are left, and {self._job.happy} are needed; "
-                f"the file is as it was ({error})",
-                causes=self._causes,
+            conflicts = [cause for cause in self._failures.values() if isinstance(cause, ConflictError)]
+            counts = reached, self._job.happy, len(hosts_of(places)), self._job.needed
+            self._error = next(iter(conflicts), None) or too_few(
+                *counts, verb="took the new version", failures=self._failures, state=AS_IT_WAS
             )
 
     def _places(self) -> list[tuple[ServerId, ShareNumber]]:
@@ -396,5 +396,5 @@ class StreamPlan:
 def make_token(octets: bytes) -> bytes:
     """A token of TOKEN_SIZE octets out of 32 unpredictable ones; FormatError if these are fewer."""
     if len(octets) < HASH_SIZE:
-        raise FormatError("a token takes 32 octets")
+        raise FormatError("a token takes 32 bytes")
     return (UNFINISHED + octets).ljust(TOKEN_SIZE, b"\0")

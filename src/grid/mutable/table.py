@@ -35,20 +35,20 @@ class ShareTable:
     def check(self, geometry: Geometry) -> None:
         """FormatError unless every field has a size that it can have."""
         if self.eof > MAX_SLOT_SIZE:
-            raise FormatError(f"a share of {self.eof} octets is too large")
+            raise FormatError(f"a share of {self.eof} bytes is too large")
         for name, (_, size), most in (
             ("public key", self.public_key, MAX_RSA_KEY_SIZE),
             ("private key", self.private_key, MAX_RSA_KEY_SIZE),
             ("share hash chain", self.chain, CHAIN_ENTRY_SIZE * MAX_CHAIN_ENTRIES),
         ):
             if not 0 <= size <= most:
-                raise FormatError(f"a {name} of {size} octets cannot be")
+                raise FormatError(f"a {name} of {size} bytes cannot be")
         if self.signature[1] != SIGNATURE_SIZE:
-            raise FormatError(f"a signature of {self.signature[1]} octets cannot be")
+            raise FormatError(f"a signature of {self.signature[1]} bytes cannot be")
         if self.chain[1] % CHAIN_ENTRY_SIZE:
             raise FormatError("the share hash chain is not whole entries")
         if self.block_tree[1] != geometry.tree_size:
-            raise FormatError(f"a block hash tree of {self.block_tree[1]} octets is not that of the file")
+            raise FormatError(f"a block hash tree of {self.block_tree[1]} bytes is not that of the file")
         if self.data[1] < geometry.data_size:
             raise FormatError("the share's data do not have the size of its blocks")
 
@@ -67,5 +67,5 @@ def pack_chain(nodes: Mapping[int, bytes]) -> bytes:
 def parse_chain(data: Buffer) -> dict[int, bytes]:
     """Node number to hash, in any order; FormatError."""
     if len(data) % CHAIN_ENTRY_SIZE or len(data) > CHAIN_ENTRY_SIZE * MAX_CHAIN_ENTRIES:
-        raise FormatError(f"{len(data)} octets are not a share hash chain")
+        raise FormatError(f"{len(data)} bytes are not a share hash chain")
     return dict(_CHAIN_ENTRY.iter_unpack(data))

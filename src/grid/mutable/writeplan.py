@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from grid.drive import Request
 from grid.engine.server_memory import ServerMemory
-from grid.errors import BadWriteEnablerError, ConflictError, GridError, IntegrityError, NotHappyError, PeerTimeoutError
+from grid.errors import BadWriteEnablerError, ConflictError, GridError, IntegrityError, PeerTimeoutError
 from grid.mutable.claims import Claims, Proof
 from grid.mutable.goal import ABSENT, Goal, Tests, assign_homeless, hosts_of, tests_of_front
 from grid.mutable.hedge import WriteHedge
@@ -26,6 +26,7 @@ from grid.mutable.keys import FileKeys
 from grid.mutable.prefix import parse_identity
 from grid.mutable.requests import AdviseCorrupt, ReadSlot, WriteSlot
 from grid.mutable.rivals import Rivals
+from grid.mutable.unhappy import too_few
 from grid.mutable.versions import Place
 from grid.mutable.writejob import WriteJob, Written
 from grid.mutable.writequeue import Sent, WriteQueue
@@ -325,12 +326,8 @@ class WritePlan:
         if self._would_do(self._safe_places() | self._yielded):
             return ConflictError("the file keeps changing; read it again and retry")
         numbers = len(hosts_of(self._safe_places()))
-        reason = f" ({causes[-1]})" if causes else ""
-        return NotHappyError(
-            f"the new version is on {reached} servers with a share of their own and has {numbers} shares; it is safe "
-            f"with {self._job.happy} such servers and {self._job.prefix.k} shares{reason}",
-            causes=causes,
-        )
+        job = self._job
+        return too_few(reached, job.happy, numbers, job.prefix.k, verb="took the new version", failures=self._broken)
 
     def _is_safe(self) -> bool:
         return self._would_do(self._safe_places())

@@ -15,6 +15,7 @@ from grid.mutable.mapplan import MapMode
 from grid.mutable.prefix import Prefix
 from grid.mutable.session import Session
 from grid.mutable.versions import VersionMap
+from grid.plural import counted
 from grid.ports import Entropy
 
 UNFINISHED_WAITS_S = (1.0, 3.0)
@@ -47,24 +48,28 @@ def require_best(found: VersionMap) -> Prefix:
         return best
     if not found.answered:
         count = len(found.servers)
-        raise NoServersError(f"none of the {count} servers could be reached" if count else "there is no server to ask")
+        raise NoServersError(
+            f"none of {counted(count, 'server')} could be reached" if count else "there is no server to ask"
+        )
     versions = found.unrecoverable()
     if not versions:
-        bad = f"; {len(found.bad)} are damaged" if found.bad else ""
+        bad = f"; {counted(len(found.bad), 'is', 'are')} damaged" if found.bad else ""
         raise NotEnoughSharesError(
-            f"no share of the file was found on {len(found.answered)} servers{bad}", found=0, needed=1
+            f"no share of the file was found on {counted(len(found.answered), 'server')}{bad}", found=0, needed=1
         )
     newest = versions[0]
     have = len({share.number for share in found.shares_of(newest)})
     raise NotEnoughSharesError(
-        f"{have} shares of the newest version were found, and it needs {newest.k}", found=have, needed=newest.k
+        f"{counted(have, 'share')} of the newest version {'was' if have == 1 else 'were'} found, and it needs {newest.k}",
+        found=have,
+        needed=newest.k,
     )
 
 
 def require_size(prefix: Prefix, largest: int | None) -> Prefix:
     """The version, if it is no longer than that; FormatError."""
     if largest is not None and prefix.size > largest:
-        raise FormatError(f"the file has {prefix.size} octets, and {largest} is the most there may be here")
+        raise FormatError(f"the file has {prefix.size} bytes, and {largest} is the most there may be here")
     return prefix
 
 

@@ -64,7 +64,7 @@ class NodeDirectory:
         """The 32 octets that all lease secrets come from. [spec storage-server 5]"""
         secret = self._secret("secret")
         if len(secret) != _SECRET_SIZE:
-            raise ConfigError(f"{self.private / 'secret'}: must hold {_SECRET_SIZE} octets in base32")
+            raise ConfigError(f"{self.private / 'secret'}: must hold {_SECRET_SIZE} bytes in base32")
         return secret
 
     def convergence_secret(self) -> bytes:

@@ -33,6 +33,7 @@ from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
 from grid.node.redaction import one_line
 from grid.node.web_address import PortInUseError, allowed_hosts, place_to_listen, url_of
+from grid.plural import counted
 from grid.ports import ServerId, StorageServer, Timer
 from grid.runtime import Tasks, with_deadline
 from grid.wire.door import deepen_backlog
@@ -190,7 +191,9 @@ async def running_gateway(
         gateway.end_streams()
         gateway.statistics.cpu.close()
         if factory.requests:
-            say(f"{len(factory.requests)} requests are under way: they have {gateway.settings.drain_s:.0f} s to end")
+            say(
+                f"{counted(len(factory.requests), 'request is', 'requests are')} under way, with {gateway.settings.drain_s:.0f} s to end"
+            )
         await factory.drain(gateway.settings.drain_s)
         view.close()
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from grid.errors import GridError, PeerTimeoutError
 from grid.node.client import Client
+from grid.plural import counted
 from grid.ports import ServerId
 from grid.runtime import with_deadline
 
@@ -29,7 +30,7 @@ async def wait_for_servers(client: Client, count: int, deadline_s: float, compla
     while len(answered) < count:
         complain()
         if clock.now() > give_up_at:
-            raise GridError(f"only {len(answered)} of {count} servers answered within {deadline_s:.0f} s")
+            raise GridError(f"only {len(answered)} of {counted(count, 'server')} answered within {deadline_s:.0f} s")
         vouched_for = {entry.identity.server_id for entry in client.server_set.entries if entry.is_vouched_for}
         for server in client.server_set.servers:
             if server.identity.server_id in vouched_for - answered:

@@ -72,5 +72,10 @@ class LocalStorage:
             day = datetime.fromtimestamp(expire.cutoff, UTC).strftime("%Y-%m-%d")
             return f"{what} if they were last renewed before {day}."
         if expire.override_s is not None:
-            return f"{what} {expire.override_s / _DAY_S:g} days after they were last renewed."
+            return f"{what} {_days(expire.override_s)} after they were last renewed."
         return f"{what} 31 days after they were last renewed."
+
+
+def _days(seconds: float) -> str:
+    days = seconds / _DAY_S
+    return f"{days:g} {'day' if days == 1 else 'days'}"

@@ -27,7 +27,7 @@ class Advisories:
     ) -> None:
         """Write the report down, if the share is here and there is room for one more; FormatError if it is too long."""
         if len(reason.encode("utf-8", "surrogatepass")) > MAX_ADVISORY_LENGTH:
-            raise FormatError(f"a report of more than {MAX_ADVISORY_LENGTH} octets")
+            raise FormatError(f"a report of more than {MAX_ADVISORY_LENGTH} bytes")
         if not self._store.has(name, hidden, kind, share_number):
             return
         report = advisory_text(kind, name, share_number, reason)

@@ -30,7 +30,7 @@ def check_ranges(rows: Iterable[Sequence[Range]], most: int, most_size: int | No
                 raise FormatError("a negative offset or length")
             size += length
     if most_size is not None and size > most_size:
-        raise FormatError(f"a read of {size} octets at once; at most {most_size} are possible")
+        raise FormatError(f"a read of {size} bytes at once; at most {most_size} are possible")
 
 
 def check_stores(stores: Sequence[NewShares]) -> None:
@@ -42,7 +42,7 @@ def check_stores(stores: Sequence[NewShares]) -> None:
     if sum(len(new.shares) for new in stores) > STORE_CALL_SHARES:
         raise FormatError(f"more than {STORE_CALL_SHARES} whole shares at once")
     if sum(new.size for new in stores) > STORE_CALL_BYTES:
-        raise FormatError(f"more than {STORE_CALL_BYTES} octets of whole shares at once")
+        raise FormatError(f"more than {STORE_CALL_BYTES} bytes of whole shares at once")
 
 
 def check_vectors(writes: Mapping[ShareNumber, TestWrite]) -> None:
@@ -56,4 +56,4 @@ def check_vectors(writes: Mapping[ShareNumber, TestWrite]) -> None:
             raise FormatError("a negative length")
         size += sum(len(data) for _, data in vector.writes)
     if size > MAX_SLOT_WRITE:
-        raise FormatError(f"a write of {size} octets at once; at most {MAX_SLOT_WRITE} are possible")
+        raise FormatError(f"a write of {size} bytes at once; at most {MAX_SLOT_WRITE} are possible")

@@ -82,7 +82,7 @@ class IncomingShare:
                 for begin, stop in self._written.overlap(offset, end):
                     self._compare(handle, offset, pieces, (begin, stop))
                 if end > self.size:
-                    raise DataTooLargeError(f"octets {offset}-{end} do not fit a share of {self.size}")
+                    raise DataTooLargeError(f"bytes {offset}-{end} do not fit a share of {self.size}")
                 self._store(handle, offset, end, pieces)
             finally:
                 self._release(handle)

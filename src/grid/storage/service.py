@@ -358,5 +358,5 @@ def _give_up(upload: object) -> None:
 
 def _checked_name(storage_index: StorageIndex) -> str:
     if len(storage_index) != STORAGE_INDEX_SIZE:
-        raise FormatError(f"a storage index has {STORAGE_INDEX_SIZE} octets")
+        raise FormatError(f"a storage index has {STORAGE_INDEX_SIZE} bytes")
     return index_name(storage_index)

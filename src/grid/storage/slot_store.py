@@ -246,7 +246,7 @@ class _Budget:
 
     def require(self) -> None:
         if self._size > MAX_SLOT_WRITE:
-            raise FormatError(f"a read of {self._size} octets at once; at most {MAX_SLOT_WRITE} are possible")
+            raise FormatError(f"a read of {self._size} bytes at once; at most {MAX_SLOT_WRITE} are possible")
         self._answer.require()
 
 

@@ -58,7 +58,7 @@ class Slot:
             return self
         if DATA_OFFSET + end > self.leases_offset:
             if end > MAX_SLOT_SIZE:
-                raise DataTooLargeError(f"a mutable share of {end} octets; at most {MAX_SLOT_SIZE} are possible")
+                raise DataTooLargeError(f"a mutable share of {end} bytes; at most {MAX_SLOT_SIZE} are possible")
             return evolve(self, data_size=end, leases_offset=DATA_OFFSET + end)
         return evolve(self, data_size=end)
 

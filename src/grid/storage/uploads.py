@@ -169,7 +169,7 @@ class ShareUpload:
         parts = self._open_parts({write.share_number for write in writes})
         size = sum(_checked_size(write) for write in writes)
         if size > WRITE_CALL_BYTES:
-            raise FormatError(f"a write of {size} octets at once; at most {WRITE_CALL_BYTES} are possible")
+            raise FormatError(f"a write of {size} bytes at once; at most {WRITE_CALL_BYTES} are possible")
         if self._backlog_size + size > MAX_UPLOAD_BACKLOG:
             raise PeerRefusedError("too much waits to be written in this upload", kind="Busy")
         self._backlog_size += size

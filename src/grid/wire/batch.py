@@ -46,7 +46,7 @@ def parse_wants(data: bytes) -> dict[ShareNumber, list[Range]]:
         total += length
         wants.setdefault(ShareNumber(share_number), []).append((offset, length))
     if total > READ_CALL_BYTES:
-        raise FormatError(f"a batched read of {total} octets; at most {READ_CALL_BYTES} may be asked for")
+        raise FormatError(f"a batched read of {total} bytes; at most {READ_CALL_BYTES} may be asked for")
     return wants
 
 

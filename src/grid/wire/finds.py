@@ -103,7 +103,7 @@ def _checked(found: Found, find: Find) -> Found:
             raise FormatError("an answer with other ranges than were asked for")
         for piece, (_, length) in zip(pieces, find.ranges, strict=False):
             if len(piece) > length:
-                raise FormatError("an answer with more octets than were asked for")
+                raise FormatError("an answer with more bytes than were asked for")
     return found
 
 

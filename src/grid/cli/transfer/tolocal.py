@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from grid.caps import ChkCap
+from grid.caps import ChkCap, LitCap
 from grid.cli.messages import describe
 from grid.cli.replacing import ReplacePolicy
 from grid.cli.sources import FileSource
@@ -169,7 +169,11 @@ class LocalWriter:
 
     def _is_there(self, target: str, leaf: Leaf) -> bool:
         """Whether the file is the unchanged result of an earlier copy of the same immutable file."""
-        if self._caps_only or isinstance(leaf.origin, LocalOrigin) or not isinstance(leaf.origin.cap, ChkCap):
+        if self._caps_only or isinstance(leaf.origin, LocalOrigin):
+            return False
+        if isinstance(leaf.origin.cap, LitCap):
+            return self._holds(target, leaf.origin.cap.data, self._metadata(leaf))
+        if not isinstance(leaf.origin.cap, ChkCap):
             return False
         try:
             status = os.lstat(target)
@@ -179,6 +183,20 @@ class LocalWriter:
         if not stat.S_ISREG(status.st_mode) or facts.size != leaf.origin.cap.size:
             return False
         return self._database.known_download(target, facts) == leaf.origin.cap.to_string()
+
+    def _holds(self, target: str, data: bytes, metadata: Mapping[str, object]) -> bool:
+        """Whether a file has these few bytes, and the time and mode that are noted. The database knows no such files."""
+        try:
+            status = os.lstat(target)
+            if not stat.S_ISREG(status.st_mode) or status.st_size != len(data):
+                return False
+            mode = stat.S_IMODE(status.st_mode)
+            moment = _moment_of(metadata)
+            if _mode_of(metadata, mode) != mode or moment not in (None, status.st_mtime_ns):
+                return False
+            return Path(target).read_bytes() == data
+        except OSError:
+            return False
 
     async def may_replace(self, target: str, leaf: Leaf) -> bool:
         """Whether what is at the target, if anything, may be replaced."""
@@ -278,11 +296,18 @@ def _mode_of(metadata: Mapping[str, object], usual: int) -> int:
 
 
 def _set_time(target: str | int, metadata: Mapping[str, object]) -> None:
-    """The modification time that is noted, if it is one."""
+    """Give it the modification time that is noted, if there is one."""
+    moment = _moment_of(metadata)
+    if moment is not None:
+        os.utime(target, ns=(moment, moment))
+
+
+def _moment_of(metadata: Mapping[str, object]) -> int | None:
+    """The modification time that is noted, in nanoseconds."""
     mtime = metadata.get("mtime")
     if isinstance(mtime, int | float) and not isinstance(mtime, bool) and abs(mtime) < 2**33:
-        moment = round(mtime * 1e9)
-        os.utime(target, ns=(moment, moment))
+        return round(mtime * 1e9)
+    return None
 
 
 def _ignores_case(directory: str) -> bool:

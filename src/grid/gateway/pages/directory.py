@@ -19,6 +19,7 @@ from grid.gateway.pages.preview import kind_of
 from grid.gateway.pages.sharing import share_links
 from grid.gateway.pages.shell import card, crumbs, document, hidden, nothing_here, notice
 from grid.gateway.serverview import ServerView
+from grid.plural import counted
 
 LONGEST_SHOWN = 1000
 """Characters of a name that a page shows, in each of the eight places where a row has it."""
@@ -144,7 +145,7 @@ def _listing(view: DirectoryView) -> Markup:
     head = tag("thead", tag("tr", heads, tag("th", tag("span", "Actions", class_="unseen"), scope="col")))
     body = tag("tbody", [_row(view, name, child) for name, child in ordered])
     count = len(ordered)
-    caption = tag("caption", f"{count} {'entry' if count == 1 else 'entries'}")
+    caption = tag("caption", counted(count, "entry", "entries"))
     return tag("div", tag("table", caption, head, body, class_="listing"), id="listing", class_="card flush")
 
 

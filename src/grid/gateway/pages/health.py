@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.shell import card, facts, notice
 from grid.gateway.serverview import ServerView
+from grid.plural import counted
 
 _MAX_SERVERS, _MAX_SHARES = 100, 256
 
@@ -37,6 +38,14 @@ def _repair_notice(checked: Json) -> Markup:
     return notice("bad", tag("p", "The repair did not bring back all shares. See which servers are away."))
 
 
+def _good_of(good: int, expected: int) -> str:
+    return f"{good} of {counted(expected, 'share is', 'shares are')}"
+
+
+def _needed(needed: int) -> str:
+    return counted(needed, "is needed", "are needed")
+
+
 def _results(checked: Json, known: Sequence[ServerView]) -> Markup:
     results = _object(checked.get("results"))
     if "sharemap" not in results:
@@ -47,11 +56,15 @@ def _results(checked: Json, known: Sequence[ServerView]) -> Markup:
     healthy, recoverable = bool(results.get("healthy")), bool(results.get("recoverable"))
     kind = "good" if healthy else "warn" if recoverable else "bad"
     if healthy:
-        words = f"Healthy: {good} of {expected} shares are there; any {needed} of them are enough."
+        words = (
+            f"Healthy: {_good_of(good, expected)} there; any {needed} of them {'is' if needed == 1 else 'are'} enough."
+        )
     elif recoverable:
-        words = f"Not healthy, and readable: {good} of {expected} shares are there; {needed} are needed. Repair makes the rest."
+        words = (
+            f"Not healthy, and readable: {_good_of(good, expected)} there; {_needed(needed)}. Repair makes the rest."
+        )
     else:
-        words = f"Cannot be read now: {good} of {expected} shares are there, and {needed} are needed."
+        words = f"Cannot be read now: {_good_of(good, expected)} there, and {_needed(needed)}."
     return join(
         notice(kind, tag("p", tag("strong", words))),
         share_picture(results, known),
@@ -123,7 +136,7 @@ def share_picture(results: Json, known: Sequence[ServerView]) -> Markup:
     rows += [_silent_row(row, labels) for row in silent]
     if lost:
         rows.append(_lost_row(labels, lost))
-    words = f"{len(labels) - len(lost)} of {len(labels)} shares on {len(servers)} servers"
+    words = f"{len(labels) - len(lost)} of {counted(len(labels), 'share')} on {counted(len(servers), 'server')}"
     if silent:
         words += f", {len(silent)} without an answer"
     return tag("div", tag("ul", rows, class_="shares", aria_label=words), _legend(bool(silent)), class_="picture")

@@ -12,6 +12,7 @@ from attrs import frozen
 from grid.gateway.pages.markup import Markup, tag
 from grid.gateway.pages.shell import card, document, notice
 from grid.gateway.serverview import ServerView
+from grid.plural import counted
 
 
 @frozen(kw_only=True)
@@ -54,16 +55,18 @@ def _hint(status: int, servers: Sequence[ServerView]) -> Markup | None:
     return tag("p", words) if words else None
 
 
+def _all(count: int) -> str:
+    return "The one known server is" if count == 1 else f"All {count} known servers are"
+
+
 def servers_hint(servers: Sequence[ServerView]) -> Markup:
     """What the state of the servers says of something that cannot be read or stored."""
     away = sum(not server.is_connected for server in servers)
     link = tag("a", "See the servers", href="/servers")
     if away:
-        words = f"{away} of {len(servers)} servers cannot be reached; it may work once they are back. "
+        words = f"{away} of {counted(len(servers), 'server')} cannot be reached; it may work once they are back. "
     elif servers:
-        words = (
-            f"All {len(servers)} known servers are connected. If you pasted a capability, check that it is complete. "
-        )
+        words = f"{_all(len(servers))} connected. If you pasted a capability, check that it is complete. "
     else:
         words = "No server is known yet. "
     return tag("p", words, link, ".")

@@ -8,12 +8,13 @@ from grid.gateway.pages.figures import duration_text, size_text, time_text
 from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.shell import document, nothing_here, notice
 from grid.gateway.serverview import ServerView
+from grid.plural import counted
 
 
 def connected_text(servers: Sequence[ServerView]) -> str:
     """How many of them there are."""
     connected = sum(server.is_connected for server in servers)
-    return f"{connected} of {len(servers)} {'server' if len(servers) == 1 else 'servers'} connected"
+    return f"{connected} of {counted(len(servers), 'server')} connected"
 
 
 def render_servers(servers: Sequence[ServerView], introducers: Sequence[str], needed: int = 1, total: int = 1) -> str:

@@ -13,6 +13,7 @@ from grid.gateway.pages.figures import duration_text, size_text
 from grid.gateway.pages.markup import Markup, tag
 from grid.gateway.pages.shell import nothing_here
 from grid.gateway.timeline import Row
+from grid.plural import counted
 
 _NAMES, _WIDTH, _BAR, _STEP, _PAD = 170, 760, 10, 12, 8
 _MAX_BARS = 600
@@ -40,7 +41,7 @@ def draw_timeline(rows: Sequence[Row], names: Mapping[str, str]) -> Markup:
         height = (1 + max(each.lane for each in placed)) * _STEP + _PAD
         bands.append(_band(names.get(server) or server, placed, y, height, span))
         y += height
-    total = f"{len(shown)} requests to {len(bands)} servers in {duration_text(now)}"
+    total = f"{counted(len(shown), 'request')} to {counted(len(bands), 'server')} in {duration_text(now)}"
     width = _NAMES + _WIDTH + 20
     svg = tag(
         "svg",

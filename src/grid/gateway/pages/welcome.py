@@ -9,6 +9,7 @@ from grid.gateway.pages.markup import Markup, tag
 from grid.gateway.pages.servers import connected_text
 from grid.gateway.pages.shell import card, document, notice
 from grid.gateway.serverview import ServerView
+from grid.plural import counted
 
 
 def render_welcome(
@@ -19,9 +20,7 @@ def render_welcome(
     state = tag("p", tag("a", connected_text(servers), href="/servers"), class_="lead")
     warning = None
     if connected < needed:
-        words = (
-            f"Storing takes {needed} servers. Files that are stored can be read if enough of their servers are here."
-        )
+        words = f"Storing takes {counted(needed, 'server')}. Files that are stored can be read if enough of their servers are here."
         warning = notice("warn", tag("p", words))
     listed = [tag("li", line) for line in introducers]
     network = [tag("h3", "Introducers"), tag("ul", listed)] if listed else None

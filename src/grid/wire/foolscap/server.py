@@ -214,7 +214,7 @@ class RemoteStorageServer(Referenceable):
             found = await self._reads.read_slot(room, storage_index, numbers, ranges)
             if fits_answer(found):
                 return outgoing_bytes(batch.pack_pieces(found))
-        raise DataTooLargeError("more octets or ranges than one answer may have")
+        raise DataTooLargeError("more bytes or ranges than one answer may have")
 
     def remote_grid_write_slot(self, storage_index: bytes, head: bytes, data: bytes) -> Deferred[Any]:
         """As slot_testv_and_readv_and_writev, packed. [grid.wire.slots]"""

@@ -43,5 +43,5 @@ class SlotAnswers:
         async with self._bounds.body(request.exchange, MAX_HTTP_SLOT_BODY) as body:
             writes, ranges = parse_slot_request(body)
             if sum(length for _, length in ranges) > READ_CALL_BYTES:
-                raise FormatError(f"a mutable write that reads more than {READ_CALL_BYTES} octets of a share")
+                raise FormatError(f"a mutable write that reads more than {READ_CALL_BYTES} bytes of a share")
             return await self._reads.test_and_write(room, request.route.storage_index, secrets, writes, ranges)

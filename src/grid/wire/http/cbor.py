@@ -46,7 +46,7 @@ def parse_cbor(data: Buffer) -> Value:
     except (IndexError, struct.error):
         raise FormatError("a CBOR message that ends too early") from None
     if parser.position != len(parser.view):
-        raise FormatError("a CBOR message with octets after its end")
+        raise FormatError("a CBOR message with bytes after its end")
     return value
 
 

@@ -36,7 +36,7 @@ class _OpenShare:
         end = offset + len(data)
         for begin, stop in self._kept.overlap(offset, end):
             if self.tail[begin:stop] != data[begin - offset : stop - offset]:
-                raise ConflictingWriteError("these octets were written before, and were others")
+                raise ConflictingWriteError("these bytes were written before, and were others")
         self.tail[offset:end] = data
         self._kept.add(offset, end)
 
@@ -70,7 +70,7 @@ class HttpUpload:
         """Store all of the writes, but for the shares' tails: one request, or with 1.20 one per run of octets."""
         self._require_open(write.share_number for write in writes)
         if any(write.offset + write.size > self._size for write in writes):
-            raise DataTooLargeError(f"a write past the end of a share of {self._size} octets")
+            raise DataTooLargeError(f"a write past the end of a share of {self._size} bytes")
         now = [front for write in writes if (front := self._split(write)) is not None]
         await self._send(now)
         for write in now:

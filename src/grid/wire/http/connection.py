@@ -249,7 +249,7 @@ class Collector:
         """Take what has come; PeerError past the limit."""
         self._size += len(data)
         if self._size > self._limit:
-            raise PeerError(f"{self._where} answered with more than {self._limit} octets")
+            raise PeerError(f"{self._where} answered with more than {self._limit} bytes")
         self._pieces.append(data)
 
     @property

@@ -76,7 +76,7 @@ class AnswerParser:
         position, size = 0, len(view)
         while position < size:
             if self._done:
-                raise FormatError("a batched answer with octets after its end")
+                raise FormatError("a batched answer with bytes after its end")
             if self._remaining:
                 end = min(size, position + self._remaining)
                 self._open.append(view[position:end])
@@ -126,7 +126,7 @@ class AnswerParser:
         if not self._found or share != self._share or len(self._found[self._share]) == len(self._expected):
             raise FormatError("a batched answer with data that belongs to no range")
         if size > self._range_room:
-            raise FormatError("a batched answer with more octets than were asked for")
+            raise FormatError("a batched answer with more bytes than were asked for")
         if not size and kind is Frame.DATA:
             raise FormatError("a batched answer with a frame of no use")
         self._range_room -= size

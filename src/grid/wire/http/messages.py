@@ -107,7 +107,7 @@ def parse_response_head(data: bytes) -> ResponseHead:
 
 def _parse_head(data: bytes) -> tuple[bytes, dict[bytes, list[bytes]]]:
     if len(data) > MAX_HTTP_HEAD:
-        raise FormatError(f"an HTTP head of more than {MAX_HTTP_HEAD} octets")
+        raise FormatError(f"an HTTP head of more than {MAX_HTTP_HEAD} bytes")
     first, *lines = data.split(b"\r\n")
     if len(lines) > MAX_HTTP_HEADERS:
         raise FormatError(f"an HTTP head of more than {MAX_HTTP_HEADERS} lines")

@@ -34,10 +34,10 @@ def pack_content_range(offset: int, length: int) -> bytes:
 
 def _closed(match: re.Match[bytes] | None) -> Range:
     if match is None:
-        raise FormatError("not one closed range of octets")
+        raise FormatError("not one closed range of bytes")
     first, last = int(match[1]), int(match[2])
     if last < first:
-        raise FormatError("a range of octets that ends before it starts")
+        raise FormatError("a range of bytes that ends before it starts")
     return first, last - first + 1
 
 

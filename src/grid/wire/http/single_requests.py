@@ -85,7 +85,7 @@ async def fetch_range(asker: Asker, entrance: Entrance, path: bytes, offset: int
     if head.status == 206:
         _check_range(asker, head, (offset, length), len(body))
     elif len(body):
-        raise asker.misbehaved("octets in an empty answer")
+        raise asker.misbehaved("bytes in an empty answer")
     return body
 
 

@@ -82,7 +82,7 @@ class ShareStream:
     def close(self) -> None:
         """Give it up; who still waits hears of it."""
         self._stop_timer()
-        self._ended(PeerError("a stream of octets was given up"))
+        self._ended(PeerError("a stream of bytes was given up"))
         self._tasks.cancel()
         self._pieces.clear()
         self._held = 0
@@ -91,7 +91,7 @@ class ShareStream:
         """Take octets of the answer."""
         self._received += len(data)
         if self._received > self._promised:
-            raise PeerError(f"{self._asker.where} answered with more octets than it said")
+            raise PeerError(f"{self._asker.where} answered with more bytes than it said")
         self._pieces.append(data)
         self._held += len(data)
         self._serve()
@@ -106,7 +106,7 @@ class ShareStream:
             self._connection = None
             pool.release(entrance.address, connection)
         if self._received != self._promised:
-            raise PeerError(f"{self._asker.where} answered with fewer octets than it said")
+            raise PeerError(f"{self._asker.where} answered with fewer bytes than it said")
 
     def _begin(self, head: ResponseHead) -> Receiver:
         if head.status == 204:
@@ -162,7 +162,7 @@ class ShareStream:
         waiting, self._waiting = self._waiting, deque()
         for _, answer in waiting:
             if not answer.called:  # One that was cancelled has heard already.
-                answer.errback(error if isinstance(error, GridError) else PeerError("a stream of octets broke off"))
+                answer.errback(error if isinstance(error, GridError) else PeerError("a stream of bytes broke off"))
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
