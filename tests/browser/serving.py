@@ -26,6 +26,7 @@ from grid.gateway.guards import LOOPBACK_HOSTS
 from grid.gateway.server import GatewayFactory
 from grid.gateway.serverview import ServerView
 from grid.gateway.site import make_routes
+from grid.gateway.spool import SpoolFolder
 from grid.immutable.put import Encoding
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity
@@ -135,7 +136,7 @@ async def serve(reactor: Any, folder: Path) -> None:
         convergence=b"convergence",
     )
     settings = GatewaySettings(
-        spool_directory=folder,
+        spools=SpoolFolder(folder),
         static_directory=folder / "public_html",
         api_token=b"token",
         hosts=LOOPBACK_HOSTS,

@@ -20,6 +20,7 @@ from grid.gateway.routing import Handler
 from grid.gateway.server import GatewayFactory
 from grid.gateway.serverview import ServerView
 from grid.gateway.site import make_routes
+from grid.gateway.spool import SpoolFolder
 from grid.immutable.put import Encoding
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity
@@ -211,7 +212,7 @@ async def running_gateway(
         client=Nobody(),
         settings=evolve(
             GatewaySettings(
-                spool_directory=tmp_path,
+                spools=SpoolFolder(tmp_path),
                 static_directory=tmp_path / "public_html",
                 api_token=TOKEN,
                 hosts=LOOPBACK_HOSTS,

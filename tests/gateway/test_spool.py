@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grid.errors import GridError, NoSpaceError
-from grid.gateway.spool import BATCH_SIZE, Spool
+from grid.gateway.spool import BATCH_SIZE, LEAST_BATCH, Spool, SpoolFolder
 from grid.ports import Buffer
 from tests.support.scripted_grid import noise
 from tests.support.virtual_time import VirtualRuntime
@@ -23,7 +24,7 @@ def spool(directory: Path, pieces: list[bytes], observe: Callable[[Buffer], None
     size = sum(map(len, pieces))
 
     async def body() -> bytes:
-        with Spool(directory, runtime.cpu, observe) as kept:
+        with Spool(SpoolFolder(directory), runtime.cpu, observe) as kept:
             for piece in pieces:
                 await kept.write(piece)
             await kept.finish()
@@ -67,7 +68,7 @@ def test_spool_when_it_was_left_then_takes_and_gives_nothing_more(tmp_path: Path
     runtime = VirtualRuntime()
 
     async def body() -> None:
-        with Spool(tmp_path, runtime.cpu) as kept:
+        with Spool(SpoolFolder(tmp_path), runtime.cpu) as kept:
             await kept.write(noise(2 * BATCH_SIZE))
             await kept.finish()
             file = kept._file
@@ -84,7 +85,7 @@ def test_spool_when_the_disk_has_no_room_then_says_so_before_anything_comes(tmp_
     free = room.f_bavail * room.f_frsize
 
     async def body() -> None:
-        with Spool(tmp_path, runtime.cpu) as kept:
+        with Spool(SpoolFolder(tmp_path), runtime.cpu) as kept:
             await kept.expect(None)
             await kept.expect(BATCH_SIZE + 1)
             for size in (free, 2**62):
@@ -105,7 +106,7 @@ def test_spool_when_its_file_is_looked_into_then_shows_nothing_of_the_body(tmp_p
     data = b"the same words again and again. " * (3 * BATCH_SIZE // 32)
 
     async def body() -> bytes:
-        with Spool(tmp_path, runtime.cpu) as kept:
+        with Spool(SpoolFolder(tmp_path), runtime.cpu) as kept:
             await kept.write(data)
             await kept.finish()
             found = [
@@ -119,3 +120,23 @@ def test_spool_when_its_file_is_looked_into_then_shows_nothing_of_the_body(tmp_p
     on_disk = runtime.run(body())
     assert b"the same words" not in on_disk
     assert len({on_disk[start : start + 32] for start in range(0, 32000, 32)}) == 1000
+
+
+def test_spools_of_many_slow_clients_when_their_memory_is_taken_keep_little_more_in_it(tmp_path: Path) -> None:
+    runtime = VirtualRuntime()
+    folder = SpoolFolder(tmp_path, shared=2 * BATCH_SIZE)
+    piece, count = LEAST_BATCH // 2, 20
+
+    async def body() -> None:
+        with ExitStack() as closing:
+            kept = [closing.enter_context(Spool(folder, runtime.cpu)) for _ in range(count)]
+            for _ in range(BATCH_SIZE // piece):
+                for each in kept:
+                    await each.write(noise(piece))
+                    assert folder.held_size <= 2 * BATCH_SIZE + count * (LEAST_BATCH + piece)
+            for each in kept:
+                await each.finish()
+                assert await each.read_at(0, BATCH_SIZE) == noise(piece) * (BATCH_SIZE // piece)
+        assert folder.held_size == 0
+
+    runtime.run(body())

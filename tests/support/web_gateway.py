@@ -23,6 +23,7 @@ from grid.gateway.routing import Handler, Routes
 from grid.gateway.server import GatewayFactory
 from grid.gateway.serverview import ServerView
 from grid.gateway.site import make_routes
+from grid.gateway.spool import SpoolFolder
 from grid.immutable.put import Encoding
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity, StorageServer
@@ -236,7 +237,7 @@ async def web_gateway(
         encoding=encoding or Encoding(k=2, n=count, happy=count),
         convergence=b"convergence",
     )
-    settings = GatewaySettings(spool_directory=folder, static_directory=folder, api_token=TOKEN)
+    settings = GatewaySettings(spools=SpoolFolder(folder), static_directory=folder, api_token=TOKEN)
     gateway = Gateway(store=store, client=_NoClient(), settings=settings)
     routes = Routes()
     routes.add(handlers or {})

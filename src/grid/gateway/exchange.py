@@ -71,7 +71,7 @@ class Exchange:
             if self.is_form:
                 settings = self.gateway.settings
                 cpu = self.gateway.store.runtime.cpu
-                self._form = await read_form(self.body, self.arguments, settings.spool_directory, cpu)
+                self._form = await read_form(self.body, self.arguments, settings.spools, cpu)
             else:
                 self._form = Form()
         return self._form

@@ -138,7 +138,7 @@ async def store_body(exchange: Exchange, new: NewFile) -> KnownCap:
     with _storing(gateway, new, body.size) as operation:
         operation.label = (exchange.arguments.shown("progress") or "")[:MAX_LABEL]
         arriving = Arriving(size=body.size, chunks=_counted(gateway, operation, body.chunks()))
-        cap = await store_new(gateway.store, gateway.settings.spool_directory, gateway.stores, new, arriving)
+        cap = await store_new(gateway.store, gateway.settings.spools, gateway.stores, new, arriving)
         _note(operation, cap, body.received)
     return cap
 
@@ -220,7 +220,7 @@ async def _put_contents(exchange: Exchange, cap: KnownCap, offset: int | None) -
     is_whole_sdmf = offset is None and isinstance(cap, SdmfWriteCap)
     if is_whole_sdmf:
         require_sdmf_size(body.size)
-    with Spool(gateway.settings.spool_directory, gateway.store.runtime.cpu) as spool:
+    with Spool(gateway.settings.spools, gateway.store.runtime.cpu) as spool:
         arriving = Arriving(size=body.size, chunks=body.chunks())
         await spool_body(spool, arriving, MAX_SDMF_BODY if is_whole_sdmf else None)
         await _replace(exchange, cap, spool, offset)

@@ -5,15 +5,13 @@ Owns the bounds on forms. A file streams through the parser; nothing of it is ke
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from attrs import define, field
 from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
 
 from grid.gateway.arguments import MAX_ARGUMENTS, Arguments, parse_query
 from grid.gateway.body import Body
 from grid.gateway.faults import BadRequest, PayloadTooLarge
-from grid.gateway.spool import Spool
+from grid.gateway.spool import Spool, SpoolFolder
 from grid.ports import CpuPool
 
 FILE_FIELD = "file"
@@ -48,10 +46,10 @@ def is_form(content_type: str) -> bool:
     return _kind(content_type) in (MULTIPART, URLENCODED)
 
 
-async def read_form(body: Body, arguments: Arguments, directory: Path, cpu: CpuPool) -> Form:
+async def read_form(body: Body, arguments: Arguments, folder: SpoolFolder, cpu: CpuPool) -> Form:
     """Take a body that is a form; its fields become arguments, behind those there are.
 
-    directory: where a file is kept meanwhile. BadRequest; PayloadTooLarge; NoSpaceError.
+    folder: where a file is kept meanwhile. BadRequest; PayloadTooLarge; NoSpaceError.
     """
     kind, options = parse_options_header(body.content_type)
     if kind.strip() == URLENCODED:
@@ -62,7 +60,7 @@ async def read_form(body: Body, arguments: Arguments, directory: Path, cpu: CpuP
     boundary = options.get("boundary")
     if not boundary:
         raise BadRequest("the form does not say what stands between its fields")
-    reader = _Reader(arguments, directory, cpu)
+    reader = _Reader(arguments, folder, cpu)
     try:
         await reader.read(body, boundary)
     except MultipartError as error:
@@ -79,10 +77,10 @@ def _kind(content_type: str) -> str:
 
 
 class _Reader:
-    def __init__(self, arguments: Arguments, directory: Path, cpu: CpuPool) -> None:
+    def __init__(self, arguments: Arguments, folder: SpoolFolder, cpu: CpuPool) -> None:
         self.form = Form()
         self._arguments = arguments
-        self._directory = directory
+        self._folder = folder
         self._cpu = cpu
         self._name = ""
         self._value: bytearray | None = None
@@ -114,7 +112,7 @@ class _Reader:
         self._value = None
         if self._in_file:
             self.form.file_name = segment.filename
-            self.form.file = Spool(self._directory, self._cpu)
+            self.form.file = Spool(self._folder, self._cpu)
         else:
             self._value = bytearray()
 

@@ -20,6 +20,7 @@ from grid.gateway.logstream import LogStreams
 from grid.gateway.openfiles import OpenFiles
 from grid.gateway.recordedstore import RecordedStore
 from grid.gateway.serverview import ServerView
+from grid.gateway.spool import SpoolFolder
 from grid.gateway.statistics import Statistics
 from grid.gateway.storagestatus import StorageView
 from grid.gateway.traffic import Traffic
@@ -29,13 +30,13 @@ from grid.gateway.uploads import Stores
 
 @frozen(kw_only=True)
 class GatewaySettings:
-    """spool_directory: where uploads are kept while they are; private. api_token: of this start of the node.
+    """spools: where uploads are kept while they are; private. api_token: of this start of the node.
 
     hosts: what a Host header may have, None for anything. happy: servers that a put takes. drain_s: how long requests
     under way may go on when the gateway ends.
     """
 
-    spool_directory: Path
+    spools: SpoolFolder
     static_directory: Path
     api_token: bytes = field(repr=False)
     hosts: AllowedHosts | None = None

@@ -73,7 +73,7 @@ class GatewayRequest(http.Request):
             kind,
             pause=self.channel.stop_reading,
             resume=self.channel.go_on_reading,
-            make_spool=lambda: Spool(gateway.settings.spool_directory, gateway.store.runtime.cpu),
+            make_spool=lambda: Spool(gateway.settings.spools, gateway.store.runtime.cpu),
             pace=Pace(self.clock, GATEWAY_BODY_PACE),
         )
         self.factory.requests.add(self)

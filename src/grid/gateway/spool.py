@@ -4,7 +4,10 @@ Owns the file, which nobody else can open and which is gone when the process is.
 is only in this process's memory: nothing readable is left on the disk, whatever becomes of the process. Bytes are written,
 and shown to an observer such as a hash, on the pool, while more arrive.
 
-Cost: memory: four times BATCH_SIZE. CPU: one pool call per BATCH_SIZE, which encrypts it; a read decrypts. Disk: each byte is
+All bodies of one gateway share the memory that they wait in: when it is taken, each is written as it comes, and read no
+faster than that.
+
+Cost: memory: twice BATCH_SIZE each, and little more than SHARED_BYTES for all. CPU: one pool call per BATCH_SIZE, which encrypts it; a read decrypts. Disk: each byte is
 written once.
 """
 
@@ -17,6 +20,8 @@ from contextlib import suppress
 from errno import EDQUOT, ENOSPC
 from pathlib import Path
 from threading import Lock
+
+from twisted.internet.defer import Deferred
 
 from grid.crypto.aes import KEY_SIZE, CtrCipher
 from grid.errors import GridError, NoSpaceError
@@ -32,16 +37,36 @@ RESERVED = 256 * 2**20
 PART_SIZE = 2**18
 """Bytes that are encrypted and written at once."""
 
+SHARED_BYTES = 48 * 2**20
+"""Bytes in memory of all bodies together, from which on each writes what it has as soon as that is LEAST_BATCH."""
+
+LEAST_BATCH = 2**16
+
 _MOST_PIECES = 1000
 """Pieces that the system takes in one write, and somewhat more than a batch ever has."""
+
+
+class SpoolFolder:
+    """Where bodies are kept, and how much of all of them together is in memory."""
+
+    def __init__(self, path: Path, shared: int = SHARED_BYTES) -> None:
+        """path: a directory on a disk with room. shared: bytes in memory from which on bodies take as little as they can."""
+        self.path = path
+        self.held_size = 0
+        self._shared = shared
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether bodies take more memory than they should."""
+        return self.held_size > self._shared
 
 
 class Spool:
     """Octets come in, in order; after `finish` they can be read. A context manager: outside of it nothing is kept."""
 
-    def __init__(self, directory: Path, cpu: CpuPool, observe: Callable[[Buffer], None] | None = None) -> None:
-        """directory: on a disk with room. observe: is shown all octets in order, on the pool, unless they stay in memory."""
-        self._directory = directory
+    def __init__(self, folder: SpoolFolder, cpu: CpuPool, observe: Callable[[Buffer], None] | None = None) -> None:
+        """observe: is shown all octets in order, on the pool, unless they stay in memory."""
+        self._folder = folder
         self._cpu = cpu
         self._observe = observe
         self._pieces: list[bytes] = []
@@ -64,15 +89,22 @@ class Spool:
     async def expect(self, size: int | None) -> None:
         """So many octets will come, as far as is known. NoSpaceError if there is no room for them."""
         if size is not None and size > BATCH_SIZE:
-            await self._cpu.run(_require_room, self._directory, size)
+            await self._cpu.run(_require_room, self._folder.path, size)
 
     async def write(self, data: bytes) -> None:
         """More octets, which are kept and must not change. NoSpaceError if the disk is full."""
         self._pieces.append(data)
         self._waiting += len(data)
         self._size += len(data)
-        if self._waiting > BATCH_SIZE or len(self._pieces) >= _MOST_PIECES:
+        self._folder.held_size += len(data)
+        if self._waiting > self._batch_size or len(self._pieces) >= _MOST_PIECES:
             await self._flush()
+            if self._folder.is_crowded:
+                await self._settle()
+
+    @property
+    def _batch_size(self) -> int:
+        return LEAST_BATCH if self._folder.is_crowded else BATCH_SIZE
 
     async def finish(self) -> None:
         """All octets came. NoSpaceError if the disk is full."""
@@ -91,6 +123,8 @@ class Spool:
     def close(self) -> None:
         """Forget all octets, once nothing is being done with them any more."""
         self._pieces.clear()
+        self._folder.held_size -= self._waiting
+        self._waiting = 0
         file, self._file = self._file, None
         if file is not None:
             Tasks().start(self._close(file))
@@ -98,15 +132,22 @@ class Spool:
     async def _flush(self) -> None:
         """Have what waits written; returns while it is."""
         await self._settle()
-        if self._waiting <= BATCH_SIZE and self._file is None:
+        if self._waiting <= self._batch_size and self._file is None:
             # Many small pieces: still little enough to be kept here.
             self._pieces = [b"".join(self._pieces)]
             return
         if self._file is None:
-            self._file = _UnnamedFile(self._directory)
-        pieces, self._pieces, self._waiting = self._pieces, [], 0
+            self._file = _UnnamedFile(self._folder.path)
+        pieces, self._pieces = self._pieces, []
+        size, self._waiting = self._waiting, 0
         if pieces:
-            self._writing = self._cpu.run(self._file.append, pieces, self._observe)
+            self._writing = Deferred.fromCoroutine(self._append(self._file, pieces, size))
+
+    async def _append(self, file: _UnnamedFile, pieces: list[bytes], size: int) -> None:
+        try:
+            await self._cpu.run(file.append, pieces, self._observe)
+        finally:
+            self._folder.held_size -= size
 
     async def _close(self, file: _UnnamedFile) -> None:
         closing = self._cpu.run(file.close)

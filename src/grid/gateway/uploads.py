@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from pathlib import Path
 
 from attrs import field, frozen
 
@@ -21,7 +20,7 @@ from grid.directory.filestore import FileStore
 from grid.errors import DataTooLargeError, GridError
 from grid.gateway.convergent import ArrivingKey
 from grid.gateway.fileformat import FileFormat
-from grid.gateway.spool import Spool
+from grid.gateway.spool import Spool, SpoolFolder
 from grid.gateway.turns import Turns
 from grid.immutable.put import INLINE_SIZE, KEY_CHUNK, LIT_SIZE
 from grid.limits import MAX_SDMF_BODY
@@ -87,7 +86,7 @@ class Arriving:
     chunks: AsyncIterator[bytes] = field(repr=False)
 
 
-async def store_new(store: FileStore, spool_directory: Path, stores: Stores, new: NewFile, body: Arriving) -> KnownCap:
+async def store_new(store: FileStore, folder: SpoolFolder, stores: Stores, new: NewFile, body: Arriving) -> KnownCap:
     """Store a new file of the octets that arrive. The errors of the engines; DataTooLargeError for too large an SDMF."""
     if new.format == "sdmf":
         require_sdmf_size(body.size)
@@ -96,7 +95,7 @@ async def store_new(store: FileStore, spool_directory: Path, stores: Stores, new
             passing = PassingSource(body.size, body.chunks)
             return await store.put_mutable(passing, format="mdmf", key=new.key)
     arriving = ArrivingKey(store.convergence, store.encoding, body.size) if new.format == "chk" else None
-    with Spool(spool_directory, store.runtime.cpu, arriving.update if arriving else None) as spool:
+    with Spool(folder, store.runtime.cpu, arriving.update if arriving else None) as spool:
         await spool_body(spool, body, MAX_SDMF_BODY if new.format == "sdmf" else None)
         return await store_spooled(store, stores, new, spool, arriving)
 

@@ -27,6 +27,7 @@ from grid.gateway.guards import AllowedHosts
 from grid.gateway.server import GatewayFactory
 from grid.gateway.serverview import ServerView
 from grid.gateway.site import make_site
+from grid.gateway.spool import SpoolFolder
 from grid.gateway.storagestatus import StorageView
 from grid.node.client import Client
 from grid.node.directory import NodeDirectory
@@ -239,7 +240,7 @@ def _settings(directory: NodeDirectory, hosts: AllowedHosts | None) -> GatewaySe
     make_private_directory(directory.private)
     make_private_directory(directory.temporary_path)
     return GatewaySettings(
-        spool_directory=directory.temporary_path,
+        spools=SpoolFolder(directory.temporary_path),
         static_directory=directory.path / directory.settings.web_static,
         api_token=token,
         hosts=hosts,
