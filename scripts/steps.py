@@ -5,16 +5,24 @@ The scripts beside this file import it. It decides nothing about what is install
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 ATTEMPTS = 3
 PAUSE_S = 10.0
+APT_LOCK = Path(tempfile.gettempdir()) / f"grid-apt-{os.geteuid()}.lock"
+"""Held by whoever runs apt-get: of two at a time, the second would fail at once."""
+
+APT_OPTIONS = ["-q", "-o", "DPkg::Lock::Timeout=300"]
+"""Wait for programs that do not know our lock, such as unattended upgrades."""
 
 
 def attempt(name: str, step: Callable[[], None], pause: Callable[[float], None] = time.sleep) -> str:
@@ -42,8 +50,17 @@ def install_packages(packages: Sequence[str]) -> None:
     """Install Debian packages; PermissionError if this is not root or there is no apt-get, RuntimeError."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise PermissionError(f"it takes root and apt-get to install {' '.join(packages)}")
-    run(["apt-get", "update", "-q"])
-    run(["apt-get", "install", "-q", "-y", "--no-install-recommends", *packages])
+    with one_at_a_time(APT_LOCK):
+        run(["apt-get", "update", *APT_OPTIONS])
+        run(["apt-get", "install", *APT_OPTIONS, "-y", "--no-install-recommends", *packages])
+
+
+@contextmanager
+def one_at_a_time(path: Path) -> Iterator[None]:
+    """Wait until no other process is inside with this file; the file is made, and stays."""
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def run(command: Sequence[str | Path]) -> None:

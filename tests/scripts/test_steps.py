@@ -85,3 +85,21 @@ def test_retried_command_when_it_fails_is_run_three_times_at_most(
     runs = min(successes_from, 3)
     assert (done.returncode, len(count.read_text().splitlines())) == (expected, runs)
     assert done.stderr.count("ended with 7") == min(successes_from - 1, 2)
+
+
+def test_lock_when_another_process_holds_it_is_waited_for(steps: ModuleType, tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    take = (
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import steps\n"
+        "print('asking', flush=True)\n"
+        "with steps.one_at_a_time(Path(sys.argv[2])): print(Path(sys.argv[2]).with_name('done').exists(), flush=True)\n"
+    )
+    with steps.one_at_a_time(lock):
+        command = [sys.executable, "-c", take, str(SCRIPTS), str(lock)]
+        other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert other.stdout is not None
+        assert other.stdout.readline() == "asking\n"
+        (tmp_path / "done").touch()
+    with other:
+        assert other.stdout.read() == "True\n"
+    assert other.returncode == 0
