@@ -82,6 +82,16 @@ def test_probe_when_the_server_had_said_nothing_at_all_since_clears_its_doubt_ho
         assert not restarted.is_doubtful(A, "WriteSlot")
 
 
+def test_server_when_nothing_comes_of_connecting_is_in_doubt_for_everything_until_it_answers_anything() -> None:
+    memory = ServerMemory()
+    memory.unreached(A, 1.0, 2.5)
+    assert memory.is_unreached(A) and memory.is_doubtful(A, "ReadSlot") and memory.is_doubtful(A, "WriteSlot")
+    memory.answered(A, "ReadSlot", 3.0)
+    assert not memory.is_unreached(A) and not memory.has_doubts(A)
+    memory.unreached(A, 2.5, 4.0)
+    assert not memory.is_unreached(A), "it has answered since the attempt began"
+
+
 def test_order_when_some_are_in_doubt_keeps_the_others_first_and_each_part_as_it_was() -> None:
     memory = ServerMemory()
     memory.silent(A, "FindShares", 1.0)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from grid.caps import KnownCap
+from grid.engine.server_memory import server_memory
 from grid.mutable.geometry import FormatName
-from grid.mutable.mapwait import ANSWER_LIMIT_S, DOUBTFUL_S, HONEST_SLOW_S
+from grid.mutable.mapwait import ANSWER_LIMIT_S, DOUBTFUL_S, HONEST_SLOW_S, UNREACHED_S
 from grid.mutable.newest import ACCEPTED_S, MOST_FILES, NewestSeen, newest_seen
 from grid.mutable.versions import VersionMap
 from grid.ports import StorageIndex
+from grid.wire.connect_watch import QUIET_S
 from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript
 
@@ -78,6 +82,35 @@ def test_read_when_servers_keep_silent_then_only_the_first_time_waits_for_them()
     started = grid.runtime.clock.now()
     assert grid.run(grid.open(cap.read_cap(), process=1).read_all()) == OLD
     assert grid.runtime.clock.now() - started <= DOUBTFUL_S + 0.02, "the others suffice now"
+
+
+@pytest.mark.parametrize("checking", [False, True])
+def test_map_when_silent_servers_have_given_no_sign_of_life_then_waits_no_longer_for_them(checking: bool) -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD)
+    memory, clock = server_memory(grid.process(1)), grid.runtime.clock
+    began = clock.now()
+    for server in grid.servers[:3]:
+        server.script = SlotScript(silent_from=0)
+        clock.call_later(QUIET_S, partial(memory.unreached, server.identity.server_id, began, began + QUIET_S))
+    file = grid.open(cap.read_cap(), process=1)
+    if checking:
+        grid.run(file.check())
+    else:
+        assert grid.run(file.read_all()) == OLD
+    assert UNREACHED_S <= clock.now() - began < UNREACHED_S + 0.2
+
+
+def test_read_when_a_server_takes_long_to_connect_but_answers_in_time_then_gives_its_version() -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD)
+    rolled_back(grid, cap, 7)
+    memory, clock = server_memory(grid.process(1)), grid.runtime.clock
+    for server in grid.servers[7:]:
+        server.script = SlotScript(delay_s=3.0)
+    for server in grid.servers[:2]:
+        clock.call_later(QUIET_S, partial(memory.unreached, server.identity.server_id, clock.now(), clock.now()))
+    assert grid.run(grid.open(cap.read_cap(), process=1).read_all()) == NEW
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from grid.discovery.announcement import Announcement, storage_furl
 from grid.discovery.server_set import MakeServer
+from grid.engine.server_memory import server_memory
 from grid.ports import Runtime, ServerIdentity
 from grid.wire.status import RemoteServer
 
@@ -41,11 +42,15 @@ class Transports:
 
     def _make(self, identity: ServerIdentity, announcement: Announcement) -> RemoteServer:
         furl = storage_furl(announcement)
+        memory, clock = server_memory(self.runtime), self.runtime.clock
+
+        def note_quiet(since: float) -> None:
+            memory.unreached(identity.server_id, since, clock.now())
 
         def by_foolscap() -> RemoteServer:
             from grid.wire.foolscap.client import FoolscapServer
 
-            return FoolscapServer(identity, furl, self.tub(), self.runtime.clock)
+            return FoolscapServer(identity, furl, self.tub(), clock, on_quiet=note_quiet)
 
         if self.choice == "foolscap":
             return by_foolscap()
@@ -59,7 +64,7 @@ class Transports:
         def over_http() -> RemoteServer:
             from grid.wire.http.client import HttpServer
 
-            return HttpServer(identity, nurls, self.pool(), self.runtime, plain)
+            return HttpServer(identity, nurls, self.pool(), self.runtime, plain, note_quiet)
 
         if self.choice == "http":
             return over_http()
@@ -68,8 +73,8 @@ class Transports:
         http = Way(name="HTTP", make=over_http, places=frozenset((nurl.host, nurl.port) for nurl in nurls))
         foolscap = Way(name="Foolscap", make=by_foolscap, places=tcp_places(furl))
         if plain is not None or prefers_http(announcement):
-            return FallbackServer(identity, http, foolscap, self.runtime.clock)
-        return FallbackServer(identity, foolscap, http, self.runtime.clock)
+            return FallbackServer(identity, http, foolscap, clock)
+        return FallbackServer(identity, foolscap, http, clock)
 
 
 def prefers_http(announcement: Announcement) -> bool:

@@ -43,6 +43,9 @@ MOST_KINDS = 16
 Kind = str
 """The name of a request's class."""
 
+CONNECTING: Kind = "Connecting"
+"""Stands for the requests of a server to which no connection could be made so far."""
+
 FORMAT = 1
 
 
@@ -157,6 +160,17 @@ class ServerMemory:
     def failed(self, server_id: ServerId, kind: Kind, now: float) -> None:
         """The server could not be reached, or was lost before it answered."""
         self._doubt(server_id, kind, now, is_away=True)
+
+    def unreached(self, server_id: ServerId, since: float, now: float) -> None:
+        """Nothing has come of an attempt to connect, begun then, for longer than from any honest server; it goes on."""
+        if self._record(server_id).heard_at < since:
+            self._doubt(server_id, CONNECTING, now, is_away=True)
+
+    def is_unreached(self, server_id: ServerId) -> bool:
+        """Whether the last that is known of the server is that nothing came of connecting to it."""
+        record = self._records.get(server_id)
+        doubt = record.doubts.get(CONNECTING) if record is not None else None
+        return doubt is not None and doubt.is_active
 
     def is_overdue(
         self, server_id: ServerId, kind: Kind, size: int, sent_at: float, slowest_s: float, now: float

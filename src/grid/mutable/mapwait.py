@@ -32,6 +32,10 @@ DOUBTFUL_S = 0.8 * SHORT_PATIENCE_S
 DOUBTFUL_CHECK_S = 0.9
 """The same for a server that kept silent lately: after the last answer of another; after the question, in a check."""
 
+UNREACHED_S = 1.6
+UNREACHED_AGAIN_S = 0.1
+"""From when on, and how often, it is looked whether a silent server has been reached at all; the transports tell after 1.5 s."""
+
 FORESEEN_RATE = 64e3
 """Bytes a second at which what is asked for early may come: as much longer is waited."""
 
@@ -63,6 +67,7 @@ class Waiting:
     _questions: dict[ReadSlot, Question] = field(factory=dict)
     _slowest_s: float = 0.0
     _last_answer_at: float = 0.0
+    _looked_at: float = float("-inf")
 
     def __bool__(self) -> bool:
         return bool(self._questions)
@@ -106,10 +111,15 @@ class Waiting:
 
     def wake_at(self, stake: Stake) -> float | None:
         """When somebody is to be left behind next, if nothing changes."""
-        return min((self._limit(question, stake) for question in self._questions.values()), default=None)
+        times = [self._limit(question, stake) for question in self._questions.values()]
+        if stake in {Stake.NEWNESS, Stake.HEALTH}:
+            first = min((question.watch.sent_at for question in self._questions.values()), default=0.0)
+            times.append(max(first + UNREACHED_S, self._looked_at + UNREACHED_AGAIN_S))
+        return min(times) if self._questions else None
 
     def overdue(self, stake: Stake, now: float) -> list[ReadSlot]:
         """The questions that are waited for no longer."""
+        self._looked_at = now
         return [request for request, question in self._questions.items() if now >= self._limit(question, stake)]
 
     def _limit(self, question: Question, stake: Stake) -> float:
@@ -121,12 +131,13 @@ class Waiting:
         foreseen_s = max(other.foreseen_s for other in self._questions.values())
         grace_s = max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s) + foreseen_s
         honest_s = min(ANSWER_LIMIT_S, max(HONEST_SLOW_S, HONEST_FACTOR * known_s, grace_s))
+        newness_s = UNREACHED_S if self._paces.memory.is_unreached(question.server_id) else honest_s
         match stake:
             case Stake.EVERYTHING:
                 return sent_at + (honest_s if doubtful else ANSWER_LIMIT_S + foreseen_s)
             case Stake.HEALTH:
-                return sent_at + (DOUBTFUL_CHECK_S if doubtful else honest_s)
+                return sent_at + (DOUBTFUL_CHECK_S if doubtful else newness_s)
             case Stake.NEWNESS:
-                return self._last_answer_at + DOUBTFUL_S if doubtful else sent_at + honest_s
+                return self._last_answer_at + DOUBTFUL_S if doubtful else sent_at + newness_s
             case Stake.NOTHING:
                 return self._last_answer_at + (DOUBTFUL_S if doubtful else grace_s)

@@ -15,10 +15,12 @@ from twisted.internet.protocol import Factory, Protocol
 from grid.errors import PeerGoneError, PeerTimeoutError
 from grid.ports import Clock, Timer
 from grid.runtime import ReactorClock
+from grid.wire.connect_watch import QUIET_S
 from grid.wire.foolscap.client import FoolscapServer
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.locators import Furl, parse_furl
 from grid.wire.status import ConnectionState
+from tests.support.virtual_time import VirtualClock
 from tests.wire.foolscap.loopback import IDENTITY, INDEX, ScriptedServer, connected, offering, remote_server
 
 
@@ -159,3 +161,35 @@ async def test_connection_when_closed_and_asked_again_then_is_made_anew() -> Non
         client.close()
         await client.connect()
         assert server.calls == [("get_version",)] * 2
+
+
+@asynccontextmanager
+async def watched_client(furl: Furl, told: list[float]) -> AsyncIterator[tuple[FoolscapServer, VirtualClock]]:
+    clock, tub = VirtualClock(), start_tub()
+    try:
+        yield FoolscapServer(IDENTITY, furl, tub, clock, on_quiet=told.append), clock
+    finally:
+        await stop_tub(tub)
+
+
+async def test_connection_when_the_server_takes_it_and_says_nothing_then_tells_soon_and_goes_on() -> None:
+    told: list[float] = []
+    async with silent_port() as furl, watched_client(furl, told) as (client, clock):
+        attempt = Deferred.fromCoroutine(client.connect())
+        attempt.addErrback(lambda _: None)
+        for _ in range(20):
+            clock.task_clock.advance(QUIET_S / 10)
+        assert len(told) == 1 and client.status.state is ConnectionState.CONNECTING
+        client.close()
+
+
+async def test_connection_when_the_server_speaks_then_tells_of_no_quiet() -> None:
+    told: list[float] = []
+    async with (
+        offering(remote_server(ScriptedServer())) as offered,
+        watched_client(offered.furl, told) as (client, clock),
+    ):
+        await client.connect()
+        for _ in range(20):
+            clock.task_clock.advance(QUIET_S / 10)
+        assert not told

@@ -13,6 +13,7 @@ from twisted.python.failure import Failure
 
 from grid.errors import GridError, PeerError, PeerUnreachableError
 from grid.limits import CONNECT_DEADLINE_S
+from grid.wire.connect_watch import QUIET_S
 from grid.wire.http.client import HttpServer
 from grid.wire.http.pool import Address, Pool
 from grid.wire.locators import Nurl
@@ -119,3 +120,30 @@ def test_calls_when_nothing_ever_comes_of_connecting_end_at_the_deadline() -> No
         runtime.run(client.get_version())
     assert runtime.clock.now() == CONNECT_DEADLINE_S
     assert not runtime.clock.task_clock.getDelayedCalls()
+
+
+def test_connect_when_nothing_comes_of_it_tells_soon_and_goes_on_to_its_deadline() -> None:
+    runtime = VirtualRuntime()
+    nurls = [Nurl(spki_hash=SPKI, host="127.0.0.1", port=1, swissnum="s")]
+    told: list[float] = []
+    pool = Pool(NoNetwork(None), runtime.clock)
+    quiet = HttpServer(make_identity("v0-x"), nurls, pool, runtime, on_quiet=told.append)
+    connecting = Deferred.fromCoroutine(quiet.connect())
+    connecting.addErrback(lambda _: None)
+    runtime.run(runtime.clock.sleep(QUIET_S + 0.1))
+    states = [quiet.status.state]
+    runtime.run(runtime.clock.sleep(CONNECT_DEADLINE_S))
+    states.append(quiet.status.state)
+    assert told == [0.0] and states == [ConnectionState.CONNECTING, ConnectionState.WAITING]
+
+
+def test_connect_when_it_is_refused_tells_of_no_quiet() -> None:
+    runtime = VirtualRuntime()
+    nurls = [Nurl(spki_hash=SPKI, host="127.0.0.1", port=1, swissnum="s")]
+    told: list[float] = []
+    pool = Pool(NoNetwork(ConnectionRefusedError()), runtime.clock)
+    gone = HttpServer(make_identity("v0-x"), nurls, pool, runtime, on_quiet=told.append)
+    with pytest.raises(PeerUnreachableError):
+        runtime.run(gone.connect())
+    runtime.run(runtime.clock.sleep(2 * QUIET_S))
+    assert not told

@@ -33,6 +33,7 @@ from grid.ports import (
     StoreAnswer,
     TestWrite,
 )
+from grid.wire.connect_watch import OnQuiet, ignore_quiet
 from grid.wire.findqueue import ask_together, find_queue
 from grid.wire.finds import Found
 from grid.wire.foolscap import batched_calls, single_calls
@@ -50,11 +51,18 @@ class FoolscapServer:
     """The StorageServer that a storage FURL names, reached through a Tub that the caller keeps running."""
 
     def __init__(
-        self, identity: ServerIdentity, furl: Furl, tub: Any, clock: Clock, deadline_s: float = CONNECT_DEADLINE_S
+        self,
+        identity: ServerIdentity,
+        furl: Furl,
+        tub: Any,
+        clock: Clock,
+        deadline_s: float = CONNECT_DEADLINE_S,
+        on_quiet: OnQuiet = ignore_quiet,
     ) -> None:
+        """on_quiet: told when nothing comes of connecting."""
         self._identity = identity
         self._where = f"server {identity.nickname or identity.server_id}"
-        self._link = Link(tub, furl, clock, self._ask_version, self._where, deadline_s)
+        self._link = Link(tub, furl, clock, self._ask_version, self._where, deadline_s, on_quiet)
         self._stores = store_queue(self._send_stores, clock)
         self._finds = find_queue(self._send_finds, clock)
 

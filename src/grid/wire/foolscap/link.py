@@ -15,6 +15,8 @@ from twisted.python.failure import Failure
 
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, ServerVersion, ShareNumber, StorageIndex
+from grid.wire.connect_watch import ConnectWatch, OnQuiet, ignore_quiet
+from grid.wire.foolscap.negotiation import watch_connections
 from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, from_remote
 from grid.wire.locators import Furl
 from grid.wire.session import Connector, SessionKeeper
@@ -45,9 +47,15 @@ class Link:
         greet: Greet,
         where: str,
         deadline_s: float = CONNECT_DEADLINE_S,
+        on_quiet: OnQuiet = ignore_quiet,
     ) -> None:
-        """Greet is part of connecting; where: the server in messages; deadline_s: for one attempt as a whole."""
+        """Greet is part of connecting; where: the server in messages; deadline_s: for one attempt as a whole.
+
+        on_quiet: told when nothing comes of an attempt.
+        """
         self._tub = tub
+        self._clock = clock
+        self._on_quiet = on_quiet
         self._furl = furl
         self._greet = greet
         self._where = where
@@ -92,12 +100,17 @@ class Link:
         self._drop("closed here")
 
     async def _connect(self) -> Session:
+        watch = ConnectWatch(self._clock, self._on_quiet)
+        watch_connections(self._tub, self._furl.tub_id, watch)
         try:
             reference = await self._tub.getReference(self._furl.to_string())
+            watch.end()
             session = Session(reference, await self._greet(reference))
             reference.notifyOnDisconnect(self._lost, session)
         except REMOTE_ERRORS as error:
             raise from_remote(error, self._where) from error
+        finally:
+            watch.end()
         return session
 
     def _lost(self, session: Session) -> None:

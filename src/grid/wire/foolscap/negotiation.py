@@ -7,18 +7,29 @@ place is the first to go, until it has named an object that is offered here; aft
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IStreamServerEndpoint
 from twisted.internet.protocol import Protocol
 from zope.interface import implementer
 
+from grid.wire.connect_watch import ConnectWatch
 from grid.wire.door import Door, deepen_backlog
 from grid.wire.foolscap.bulk import BulkNegotiation
 from grid.wire.places import Place, Places
 
 HEADER_SIZE = 4096
 """Octets that Foolscap allows a header; it refuses more."""
+
+
+_watches: WeakKeyDictionary[Any, dict[str, ConnectWatch]] = WeakKeyDictionary()
+"""By Tub: who watches its attempts to connect to each TubID."""
+
+
+def watch_connections(tub: Any, tub_id: str, watch: ConnectWatch) -> None:
+    """Have the watch hear of the Tub's connections to that one, in place of the watch before it."""
+    _watches.setdefault(tub, {})[tub_id] = watch
 
 
 class PlacedNegotiation(BulkNegotiation):
@@ -32,8 +43,23 @@ class PlacedNegotiation(BulkNegotiation):
             self.place.hold(self.transport.abortConnection)
         super().connectionMadeServer()
 
+    def connectionMadeClient(self) -> None:
+        """Speak first."""
+        watch = self._watch
+        if watch is not None:
+            watch.accepted()
+        super().connectionMadeClient()
+
+    @property
+    def _watch(self) -> ConnectWatch | None:
+        """Who watches this attempt, if it is ours."""
+        return _watches.get(self.tub, {}).get(self.target.getTubID()) if self.isClient else None
+
     def dataReceived(self, chunk: bytes) -> None:
         """Take what a header may have, and an octet that is too many; once that was refused, hang up on more."""
+        watch = self._watch
+        if watch is not None:
+            watch.end()
         if self.failureReason is not None:
             self.transport.abortConnection()
             return

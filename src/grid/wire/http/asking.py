@@ -23,6 +23,7 @@ from grid.errors import (
 )
 from grid.limits import MAX_HTTP_CBOR_ANSWER, MAX_HTTP_ERROR_BODY
 from grid.ports import Buffer
+from grid.wire.connect_watch import OnQuiet, ignore_quiet
 from grid.wire.http.authority import pack_secrets
 from grid.wire.http.connection import ChooseReceiver, Collector, Receiver
 from grid.wire.http.messages import ResponseHead, pack_head
@@ -84,17 +85,20 @@ class Reply:
 
 
 class Asker:
-    """Asks one server; where: how messages call it."""
+    """Asks one server; where: how messages call it. on_quiet: told when nothing comes of connecting to it."""
 
-    def __init__(self, pool: Pool, where: str) -> None:
+    def __init__(self, pool: Pool, where: str, on_quiet: OnQuiet = ignore_quiet) -> None:
         self.pool = pool
         self.where = where
+        self.on_quiet = on_quiet
 
     async def send(self, entrance: Entrance, question: Question, choose: ChooseReceiver) -> ResponseHead:
         """The head of the answer, its body received whole; PeerError, or what the receiver raised."""
         pieces = question.pack(entrance)
         while True:
-            connection, was_used = await self.pool.acquire(entrance.address, self.where, fresh=not question.repeatable)
+            connection, was_used = await self.pool.acquire(
+                entrance.address, self.where, fresh=not question.repeatable, on_quiet=self.on_quiet
+            )
             try:
                 return await connection.ask(pieces, choose)
             except PeerGoneError:

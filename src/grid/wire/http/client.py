@@ -30,6 +30,7 @@ from grid.ports import (
     StoreAnswer,
     TestWrite,
 )
+from grid.wire.connect_watch import OnQuiet, ignore_quiet
 from grid.wire.findqueue import ask_together, find_queue
 from grid.wire.finds import Found
 from grid.wire.http import batched_requests, single_requests
@@ -63,11 +64,15 @@ class HttpServer:
         pool: Pool,
         runtime: Runtime,
         plain: tuple[str, int] | None = None,
+        on_quiet: OnQuiet = ignore_quiet,
     ) -> None:
-        """plain: host and port to read shares from in the clear, which the user must have asked for."""
+        """plain: host and port to read shares from in the clear, which the user must have asked for.
+
+        on_quiet: told when nothing comes of connecting.
+        """
         self._identity = identity
         self._runtime = runtime
-        self._asker = Asker(pool, f"server {identity.nickname or identity.server_id}")
+        self._asker = Asker(pool, f"server {identity.nickname or identity.server_id}", on_quiet)
         entrances = [
             Entrance(Address(nurl.host.strip("[]"), nurl.port, nurl.spki_hash), authorization(nurl.swissnum))
             for nurl in nurls

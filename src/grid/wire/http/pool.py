@@ -19,6 +19,7 @@ from grid.errors import FormatError, GridError, PeerTimeoutError, PeerUnreachabl
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock
 from grid.runtime import with_deadline
+from grid.wire.connect_watch import ConnectWatch, OnQuiet, ignore_quiet
 from grid.wire.http.connection import ClientConnection
 from grid.wire.http.tls import TlsLayer, client_context, spki_hash
 from grid.wire.reasons import not_connected
@@ -63,10 +64,13 @@ class Pool:
         self._places: dict[Address, _Place] = {}
         self._context = client_context()
 
-    async def acquire(self, address: Address, where: str, *, fresh: bool = False) -> tuple[ClientConnection, bool]:
+    async def acquire(
+        self, address: Address, where: str, *, fresh: bool = False, on_quiet: OnQuiet = ignore_quiet
+    ) -> tuple[ClientConnection, bool]:
         """A connection for one request, and whether it was used before; PeerUnreachableError, PeerTimeoutError.
 
-        Fresh: the request must not be sent where it might have to be sent again.
+        Fresh: the request must not be sent where it might have to be sent again. on_quiet: told when nothing comes of
+        connecting.
         """
         place = self._places.setdefault(address, _Place())
         while True:
@@ -81,7 +85,7 @@ class Pool:
             await turn
         place.connecting += 1
         try:
-            connection = await self._connect(address, where, place)
+            connection = await self._connect(address, where, place, on_quiet)
         except BaseException:
             place.connecting -= 1
             _wake_one(place)
@@ -116,7 +120,8 @@ class Pool:
             return connection
         return None
 
-    async def _connect(self, address: Address, where: str, place: _Place) -> ClientConnection:
+    async def _connect(self, address: Address, where: str, place: _Place, on_quiet: OnQuiet) -> ClientConnection:
+        watch = ConnectWatch(self._clock, on_quiet)
         opening = _Opening(address.spki_hash, where)
 
         def lost(connection: ClientConnection) -> None:
@@ -133,6 +138,7 @@ class Pool:
 
         async def body() -> None:
             await self._endpoint(address).connect(_OneProtocol(protocol))
+            watch.accepted()
             if address.spki_hash is None:
                 opening.succeed()
             await opening.outcome
@@ -150,6 +156,7 @@ class Pool:
             connection.abort()
             raise
         finally:
+            watch.end()
             opening.outcome.addErrback(lambda _: None)  # Whoever waited has heard of it; nobody else needs to.
         return connection
 

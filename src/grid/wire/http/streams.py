@@ -98,7 +98,7 @@ class ShareStream:
 
     async def _run(self, entrance: Entrance, question: Question) -> None:
         pool = self._asker.pool
-        connection, _ = await pool.acquire(entrance.address, self._asker.where)
+        connection, _ = await pool.acquire(entrance.address, self._asker.where, on_quiet=self._asker.on_quiet)
         self._connection = connection
         try:
             await connection.ask(question.pack(entrance), self._begin)
