@@ -12,6 +12,7 @@ import pytest
 
 from grid.engine.server_memory import server_memory
 from grid.immutable.put import Encoding
+from grid.ports import ServerId
 from tests.support.scripted_grid import ScriptedGrid, noise
 
 SMALL, LARGE = 3_000, 8_000_000
@@ -163,6 +164,28 @@ def test_check_when_servers_are_silent_names_them() -> None:
     result = grid.check(cap)
     assert result.silent == ["s2"]
     assert result.to_json()["results"]["servers-silent"] == ["s2"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("leases", [False, True])
+def test_check_when_a_server_in_doubt_is_silent_waits_for_it_no_longer_because_others_were_slow(leases: bool) -> None:
+    grid = grid_of("check")
+    cap = grid.store(noise(SMALL)).cap
+    for index in range(10):
+        grid.script(index, delay_s=0.4)
+    grid.script(2, silent_from=0)
+    server_memory(grid.runtime).silent(ServerId("s2"), "FindShares", grid.now)
+    began = grid.now
+    assert grid.check(cap, leases=leases, verify=False).silent == ["s2"]
+    assert grid.now - began < 1.0
+
+
+def test_check_when_a_server_in_doubt_answers_as_late_as_the_others_counts_it() -> None:
+    grid = grid_of("check")
+    cap = grid.store(noise(SMALL)).cap
+    for index in range(10):
+        grid.script(index, delay_s=2.05 if index == 2 else 2.0)
+    server_memory(grid.runtime).silent(ServerId("s2"), "FindShares", grid.now)
+    assert grid.check(cap, verify=False).silent == []
 
 
 def test_open_file_when_another_operation_found_a_server_silent_reads_from_the_others() -> None:

@@ -12,10 +12,12 @@ from attrs import frozen
 from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex, require_usable
 from grid.codec.base32 import encode
 from grid.drive import drive
+from grid.engine.server_memory import server_memory
 from grid.errors import NoServersError
 from grid.immutable.audit import Verdict
 from grid.immutable.checkplan import CheckPlan, Findings
 from grid.immutable.perform import Performer
+from grid.immutable.requests import ASKING_KINDS
 from grid.immutable.verify import FileVerifier
 from grid.placement.happiness import happiness
 from grid.placement.leases import LeaseMaster
@@ -123,7 +125,9 @@ async def check(
     ordered = permute(servers, index)
     verifier = FileVerifier(cap.ueb_hash, cap.size, cap.needed, cap.total) if verify else None
     ids = [server.identity.server_id for server in ordered]
-    plan = CheckPlan(ids, n=cap.total, verifier=verifier, add_lease=leases is not None)
+    memory = server_memory(runtime)
+    in_doubt = [server_id for server_id in ids if memory.is_doubtful_for_any(server_id, ASKING_KINDS)]
+    plan = CheckPlan(ids, n=cap.total, verifier=verifier, add_lease=leases is not None, in_doubt=in_doubt)
     findings = await drive(plan, Performer(ordered, index, runtime, leases=leases), runtime, observer)
     if not findings.responding:
         raise NoServersError(

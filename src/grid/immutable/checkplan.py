@@ -10,12 +10,13 @@ Cost: round trips: one per server (two with a lease); verifying adds what audit.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 
 from attrs import define, frozen
 
 from grid.drive import Request
+from grid.engine.server_memory import SHORT_PATIENCE_S
 from grid.errors import DamagedFileError, GridError, PeerTimeoutError
 from grid.immutable.audit import Compute, ShareAudit, Verdict
 from grid.immutable.peer import GIVE_UP_FLOOR_S, SLOWEST_RATE
@@ -30,6 +31,9 @@ GRACE_FLOOR_S = 0.8
 GRACE_FACTOR = 6.0
 """Once others have answered, a silent server is waited for so long, and so many times the slowest answer; for shares that
 are being verified, since the last of their servers' answers."""
+
+DOUBTFUL_S = 0.9
+"""What a server that was silent lately gets to say what it holds; or until all others have, and a little more."""
 
 AUDITS = 6
 """Shares verified at once."""
@@ -59,12 +63,19 @@ class _Question:
 
 
 class CheckPlan:
-    """verifier None: only ask; otherwise verify against it."""
+    """verifier None: only ask; otherwise verify against it. in_doubt: servers that were silent lately."""
 
     def __init__(
-        self, server_ids: Sequence[ServerId], *, n: int, verifier: FileVerifier | None, add_lease: bool
+        self,
+        server_ids: Sequence[ServerId],
+        *,
+        n: int,
+        verifier: FileVerifier | None,
+        add_lease: bool,
+        in_doubt: Collection[ServerId] = (),
     ) -> None:
         self._n = n
+        self._in_doubt = frozenset(in_doubt)
         self._verifier = verifier
         self._to_ask = list(server_ids)
         self._add_lease = add_lease
@@ -187,8 +198,19 @@ class CheckPlan:
         slowest_s = self._slowest_s.get(type(request))
         if slowest_s is None or request.server_id is None:
             return question.limit
+        if (
+            isinstance(request, FindShares | AddLease)
+            and request.server_id in self._in_doubt
+            and self._only_doubtful_left()
+        ):
+            return min(question.limit, max(question.sent_at + DOUBTFUL_S, self._last_answer_at + SHORT_PATIENCE_S))
         since = question.sent_at if question.audit is not None else max(question.sent_at, self._last_answer_at)
         return min(question.limit, since + max(GRACE_FLOOR_S, GRACE_FACTOR * slowest_s))
+
+    def _only_doubtful_left(self) -> bool:
+        """Whether all servers have said what they hold but those in doubt."""
+        questions = [request for request in self._outstanding if isinstance(request, FindShares | AddLease)]
+        return all(request.server_id in self._in_doubt for request in questions)
 
     def _give_up(self, now: float) -> None:
         for request, question in list(self._outstanding.items()):

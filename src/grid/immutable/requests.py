@@ -139,6 +139,9 @@ class MakeTrailers(Request):
     finished: FinishedEncoding = field(repr=False)
 
 
+ASKING_KINDS = (FindShares.__name__, AddLease.__name__)
+"""What a server is asked by a check that reads no shares, by the names that the memory of servers keeps."""
+
 READ_KINDS = (FindShares.__name__, ReadShares.__name__)
 """What a server must answer to be read from, by the names that the memory of servers keeps."""
 
