@@ -122,3 +122,24 @@ async def test_turn_when_free_is_taken_at_once(exclusive: bool) -> None:
     async with turns.exclusive("key") if exclusive else turns.shared("key"):
         assert turns.count == 1
     assert turns.count == 0
+
+
+def test_turn_when_its_task_ends_between_its_admission_and_its_start_is_given_back() -> None:
+    """Two readers are admitted together; the first one ends the second before that has heard of it."""
+    turns, log = Turns(), list[str]()
+    writer = Worker(turns, log, "w", exclusive=True)
+    tasks: list[Deferred[None]] = []
+
+    async def first() -> None:
+        async with turns.shared("key"):
+            tasks[1].cancel()
+
+    tasks.append(Deferred.fromCoroutine(first()))
+    tasks.append(Worker(turns, log, "r2", exclusive=False).task)
+    tasks[1].addErrback(lambda failure: failure.trap(CancelledError))
+    writer.end()
+    assert turns.count == 0
+    late = Worker(turns, log, "late", exclusive=True)
+    assert log == ["+w", "-w", "+late"]
+    late.end()
+    assert turns.count == 0

@@ -17,6 +17,7 @@ from grid.limits import MAX_WAITING_CALLS
 class _Waiting:
     exclusive: bool
     turn: Deferred[None]
+    is_admitted: bool = False
 
 
 @define(eq=False)
@@ -70,9 +71,12 @@ class Turns:
         try:
             await waiting.turn
         except CancelledError:
-            if waiting in queue.waiting:
+            if waiting.is_admitted:
+                # By somebody who was told of a turn before it, and ended this one's task.
+                self._leave(key, exclusive=exclusive)
+            else:
                 queue.waiting.remove(waiting)
-            self._advance(key, queue)
+                self._advance(key, queue)
             raise
 
     def _leave(self, key: Hashable, *, exclusive: bool) -> None:
@@ -88,6 +92,7 @@ class Turns:
         while queue.waiting and queue.admits(exclusive=queue.waiting[0].exclusive):
             waiting = queue.waiting.popleft()
             self._admit(queue, exclusive=waiting.exclusive)
+            waiting.is_admitted = True
             admitted.append(waiting.turn)
         if not (queue.waiting or queue.readers or queue.writing):
             self._queues.pop(key, None)
