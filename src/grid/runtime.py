@@ -45,6 +45,21 @@ _ARENA_MAX = -8
 """The numbers that glibc's mallopt knows these by."""
 
 
+_ALLOCATOR_COUNTS = [
+    "arena",
+    "ordblks",
+    "smblks",
+    "hblks",
+    "hblkhd",
+    "usmblks",
+    "fsmblks",
+    "uordblks",
+    "fordblks",
+    "keepcost",
+]
+"""The fields of glibc's struct mallinfo2; fordblks is what is free."""
+
+
 class ReactorClock:
     """Monotonic and Unix time, with calls made by a reactor."""
 
@@ -180,13 +195,26 @@ def keep_freed_memory() -> None:
     mallopt(_ARENA_MAX, 1)
 
 
-def return_freed_memory() -> None:
-    """Give the kernel back what the allocator of glibc keeps of freed memory. Elsewhere nothing happens.
+EXCESS_MEMORY = 20 * 2**20
+"""Freed bytes in the allocator from which on giving them back is worth its time."""
 
-    For moments after which much of it is not needed for a while: it takes some milliseconds, and later page faults.
+
+class _AllocatorState(ctypes.Structure):
+    """What glibc's mallinfo2 answers."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in _ALLOCATOR_COUNTS)
+
+
+def return_freed_memory() -> None:
+    """Give the kernel back what the allocator of glibc keeps of freed memory, if it is much. Elsewhere nothing happens.
+
+    What is freed in the middle of other memory stays resident otherwise. It takes some milliseconds, and later page faults.
     """
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+        library = ctypes.CDLL(None)
+        library.mallinfo2.restype = _AllocatorState
+        if library.mallinfo2().fordblks >= EXCESS_MEMORY:
+            library.malloc_trim(0)
 
 
 class _PlainCalls:

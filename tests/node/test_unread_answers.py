@@ -139,19 +139,20 @@ async def running_node(tmp_path: Path) -> AsyncIterator[Node]:
         process.stop()
 
 
-def _packed(request: HttpRequest, token: bytes) -> bytes:
+def pack_request(request: HttpRequest, token: bytes, length: int | None = None) -> bytes:
+    """The request as bytes. length: what its head says of its body; None: the truth."""
     head = [
         f"{request.method} ".encode() + request.path + b" HTTP/1.1",
         b"Host: node",
         b"Authorization: " + token,
-        b"Content-Length: %d" % len(request.body),
+        b"Content-Length: %d" % (len(request.body) if length is None else length),
         *[name + b": " + value for name, value in request.headers],
         *[name + b": " + value for name, value in pack_secrets(request.secrets)],
     ]
     return b"\r\n".join(head) + b"\r\n\r\n" + request.body
 
 
-def _ask_and_never_read(closing: ExitStack, port: int, message: bytes, *, tls: bool) -> None:
+def ask_and_never_read(closing: ExitStack, port: int, message: bytes, *, tls: bool = True) -> socket.socket:
     """One connection that has sent the message, open until `closing` ends."""
     plain = socket.socket()
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -160,12 +161,13 @@ def _ask_and_never_read(closing: ExitStack, port: int, message: bytes, *, tls: b
     if not tls:
         closing.callback(plain.close)
         plain.sendall(message)
-        return
+        return plain
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     wrapped = context.wrap_socket(plain)
     closing.callback(wrapped.close)
     wrapped.sendall(message)
+    return wrapped
 
 
 async def _ask_over_http(node: Node, requests: Sequence[HttpRequest], *, plain: bool) -> None:
@@ -174,14 +176,15 @@ async def _ask_over_http(node: Node, requests: Sequence[HttpRequest], *, plain: 
     token = plain_authorization(swissnum) if plain else authorization(swissnum)
     with ExitStack() as closing:
         for request in requests:
-            message = _packed(request, token)
+            message = pack_request(request, token)
             for _ in range(CONNECTIONS):
-                _ask_and_never_read(closing, node.plain_port if plain else node.port, message, tls=not plain)
+                ask_and_never_read(closing, node.plain_port if plain else node.port, message, tls=not plain)
         await node.quiet()
 
 
 @asynccontextmanager
-async def _references(node: Node) -> AsyncIterator[References]:
+async def references(node: Node) -> AsyncIterator[References]:
+    """Remote objects of the node, over a connection of their own."""
     tub = start_tub()
     tub.brokerClass = Broker
     try:
@@ -199,7 +202,7 @@ async def _references(node: Node) -> AsyncIterator[References]:
 
 async def _ask_over_foolscap(node: Node, kind: tuple[str, str]) -> None:
     """Calls of that kind, many on one connection."""
-    async with _references(node) as at:
+    async with references(node) as at:
         sent: list[Deferred[Any]] = []
         transport = at.server.tracker.broker.transport
         transport.pauseProducing()

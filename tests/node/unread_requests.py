@@ -39,7 +39,7 @@ STORE = pack_stores([NewShares(storage_index=FREE, secrets=SECRETS.lease, shares
 FINDS = pack_finds([Find(INDEX, [(0, READ_CALL_BYTES)]), Find(INDEX, PART)])
 
 _LEASE = {RENEW: SECRETS.lease.renew, CANCEL: SECRETS.lease.cancel}
-_WRITE = {**_LEASE, WRITE_ENABLER: SECRETS.write_enabler}
+WRITE_SECRETS: dict[str, bytes] = {**_LEASE, WRITE_ENABLER: SECRETS.write_enabler}
 
 
 @frozen
@@ -53,13 +53,14 @@ class HttpRequest:
     headers: Sequence[tuple[bytes, bytes]] = ()
 
 
-def _slot_read(numbers: frozenset[ShareNumber], ranges: Sequence[Range]) -> HttpRequest:
+def slot_read(numbers: frozenset[ShareNumber], ranges: Sequence[Range]) -> HttpRequest:
+    """Ranges of those shares of SLOT."""
     return HttpRequest("POST", pack_path(SLOT, "mutable", "grid-read"), pack_slot_wants(numbers, ranges))
 
 
 def _slot_write(ranges: Sequence[Range]) -> HttpRequest:
     body = b"".join(pack_slot_request({}, ranges))
-    return HttpRequest("POST", pack_path(SLOT, "mutable", "read-test-write"), body, _WRITE)
+    return HttpRequest("POST", pack_path(SLOT, "mutable", "read-test-write"), body, WRITE_SECRETS)
 
 
 HTTP: dict[Endpoint, list[HttpRequest]] = {
@@ -102,7 +103,7 @@ HTTP: dict[Endpoint, list[HttpRequest]] = {
             {UPLOAD: b"u" * 20},
         )
     ],
-    Endpoint.BATCHED_SLOT_READ: [_slot_read(ALL, PART), _slot_read(SOME, WHOLE), _slot_read(ALL, WHOLE)],
+    Endpoint.BATCHED_SLOT_READ: [slot_read(ALL, PART), slot_read(SOME, WHOLE), slot_read(ALL, WHOLE)],
     Endpoint.BATCHED_STORE: [HttpRequest("POST", STORE_PATH, STORE)],
     Endpoint.BATCHED_FINDS: [HttpRequest("POST", FIND_PATH, FINDS)],
 }
@@ -122,7 +123,7 @@ Call = tuple[Any, str, list[Any]]
 """The object, the method, and its arguments."""
 
 _INDEX_AND_LEASE = [INDEX, SECRETS.lease.renew, SECRETS.lease.cancel]
-_SLOT_SECRETS = (SECRETS.write_enabler, SECRETS.lease.renew, SECRETS.lease.cancel)
+SLOT_SECRETS = (SECRETS.write_enabler, SECRETS.lease.renew, SECRETS.lease.cancel)
 
 
 def _packed_write() -> list[Any]:
@@ -160,8 +161,8 @@ FOOLSCAP: dict[tuple[str, str], Callable[[References], list[Call]]] = {
         (at.server, "slot_readv", [SLOT, [255], [(0, 2 * READ_CALL_BYTES)]]),
     ],
     ("RIStorageServer", "slot_testv_and_readv_and_writev"): lambda at: [
-        (at.server, "slot_testv_and_readv_and_writev", [SLOT, _SLOT_SECRETS, {}, PART]),
-        (at.server, "slot_testv_and_readv_and_writev", [SLOT, _SLOT_SECRETS, {}, WHOLE]),
+        (at.server, "slot_testv_and_readv_and_writev", [SLOT, SLOT_SECRETS, {}, PART]),
+        (at.server, "slot_testv_and_readv_and_writev", [SLOT, SLOT_SECRETS, {}, WHOLE]),
     ],
     ("RIStorageServer", "advise_corrupt_share"): lambda at: [
         (at.server, "advise_corrupt_share", [b"immutable", INDEX, 0, b"bad"])

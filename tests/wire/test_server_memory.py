@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 
 from grid.limits import REQUESTS_BYTES
-from grid.wire.server_memory import ByteBudget, ServerMemory
+from grid.wire.server_memory import RETURN_SIZE, ByteBudget, ServerMemory
 from tests.support.virtual_time import VirtualRuntime
 
 
@@ -54,3 +54,21 @@ def test_requests_do_not_wait_for_clients_that_take_nothing_of_their_answers() -
     room.release()
     memory.requests.release(REQUESTS_BYTES)
     assert waiting.called
+
+
+def test_freed_memory_is_looked_at_once_much_was_given_back_of_any_kind() -> None:
+    clock = VirtualRuntime().clock
+    looks: list[float] = []
+    memory = ServerMemory(clock, lambda: looks.append(clock.now()))
+    half = RETURN_SIZE // 2
+    assert memory.requests.try_acquire(half)
+    memory.requests.release(half)
+    clock.task_clock.advance(1)
+    assert not looks
+    room = memory.answers.reserve()
+    assert room.take(half)
+    room.release()
+    clock.task_clock.advance(1)
+    assert len(looks) == 1
+    clock.task_clock.advance(1)
+    assert len(looks) == 1

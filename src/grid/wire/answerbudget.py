@@ -43,9 +43,6 @@ T = TypeVar("T")
 PRESSED_REVIEW_S = 0.5
 REVIEW_S = 15.0
 
-MUCH = 8 * 2**20
-"""Bytes of answers from which what they leave with the allocator is worth giving back."""
-
 
 class Outgoing(Protocol):
     """The connection that an answer is sent over."""
@@ -88,18 +85,17 @@ class AnswerBudget:
         small: int = SMALL_ANSWER,
         kept: int = SMALL_ANSWERS_BYTES,
         is_awaited: Callable[[], bool] = _nobody,
-        on_drained: Callable[[], object] = bool,
+        on_return: Callable[[int], object] = bool,
     ) -> None:
         """small: up to this many bytes an answer is small. kept: bytes of the total that only small ones may take.
         is_awaited: whether somebody waits for the memory of requests, some of which are held until they are answered.
-        on_drained: called when no answer is held any more, after there were MUCH bytes of them.
+        on_return: told how many bytes are held no longer.
         """
         self._clock = clock
         self._room = AnswerRoom(total, small=small, kept=kept)
         self._most_waiting = most_waiting
         self._is_awaited = is_awaited
-        self._on_drained = on_drained
-        self._most_held = 0
+        self._on_return = on_return
         self._lock = Lock()
         self._small_waiters: deque[_Waiter] = deque()
         self._large_waiters: deque[_Waiter] = deque()
@@ -127,18 +123,14 @@ class AnswerBudget:
             if self._queue_of(size) or not self._fits(held, size):
                 return False
             self._room.move(held, size)
-            self._most_held = max(self._most_held, self._room.held_size)
             return True
 
     def give_back(self, held: int, size: int) -> None:
         """Let an answer that holds so much hold only that size; on the event loop."""
         with self._lock:
             self._room.move(held, size)
-            drained = not self._room.held_size and self._most_held >= MUCH
-            self._most_held = 0 if drained else self._most_held
+        self._on_return(held - size)
         self._advance()
-        if drained:
-            self._on_drained()
 
     async def wait(self, reservation: Reservation, size: int) -> None:
         """Return when so many bytes were taken for the reservation, which holds none.

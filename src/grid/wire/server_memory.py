@@ -15,8 +15,11 @@ from grid.limits import MAX_CALLS, REQUESTS_BYTES
 from grid.ports import Clock, Timer
 from grid.wire.answerbudget import AnswerBudget
 
+RETURN_SIZE = 8 * 2**20
+"""Bytes that are held no longer, from which on what they leave with the allocator is looked at."""
+
 RETURN_S = 0.05
-"""How long after many answers were sent the memory that they took is given back to the system."""
+"""How long after that."""
 
 LOOK_S = 0.5
 """How often it is looked, while somebody waits for room, which messages do not come on."""
@@ -33,14 +36,13 @@ class ServerMemory:
     """The budgets of one server."""
 
     def __init__(self, clock: Clock, return_memory: Callable[[], None] | None = None) -> None:
-        """return_memory: gives freed memory back to the system; called soon after many answers have all been sent."""
+        """return_memory: gives freed memory back to the system if it is much; called soon after RETURN_SIZE bytes were freed."""
         self.clock = clock
-        self.requests = ByteBudget(REQUESTS_BYTES)
         self._return_memory = return_memory
         self._returning: Timer | None = None
-        self.answers = AnswerBudget(
-            clock, is_awaited=lambda: self.requests.is_awaited, on_drained=self._answers_drained
-        )
+        self._returned_size = 0
+        self.requests = ByteBudget(REQUESTS_BYTES, self.returned)
+        self.answers = AnswerBudget(clock, is_awaited=lambda: self.requests.is_awaited, on_return=self.returned)
         self.expansions = ByteBudget(1)
         self.requests.on_wait = self.expansions.on_wait = self._press
         self.calls = CallCount(MAX_CALLS)
@@ -48,13 +50,14 @@ class ServerMemory:
         """Messages that hold room and have not come whole."""
         self._timer: Timer | None = None
 
-    def _answers_drained(self) -> None:
-        """The last of many answers is on its way; what held them is free in a moment."""
-        if self._return_memory is not None and self._returning is None:
+    def returned(self, size: int) -> None:
+        """So many bytes are held no longer; they are free in a moment."""
+        self._returned_size += size
+        if self._returned_size >= RETURN_SIZE and self._return_memory is not None and self._returning is None:
             self._returning = self.clock.call_later(RETURN_S, self._return_freed)
 
     def _return_freed(self) -> None:
-        self._returning = None
+        self._returning, self._returned_size = None, 0
         assert self._return_memory is not None
         self._return_memory()
 
@@ -79,8 +82,10 @@ def _ignore() -> None:
 class ByteBudget:
     """Bytes to be held at once, handed out in the order of asking."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, on_return: Callable[[int], object] = bool) -> None:
+        """on_return: told how many bytes are held no longer."""
         self._total = total
+        self._on_return = on_return
         self._free = total
         self._waiters: deque[tuple[int, Deferred[None]]] = deque()
         self.on_wait: Callable[[], None] = _ignore
@@ -117,6 +122,7 @@ class ByteBudget:
     def release(self, size: int) -> None:
         """Give back what acquire gave."""
         self._free += size
+        self._on_return(size)
         while self._waiters and self._waiters[0][0] <= self._free:
             wanted, turn = self._waiters.popleft()
             self._free -= wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 from foolscap.stringchain import StringChain
@@ -17,6 +18,7 @@ _STEPS = st.lists(
         st.tuples(st.just("popleft"), st.integers(0, 90)),
         st.tuples(st.just("put back"), st.integers(1, 65), st.integers(0, 65)),
         st.tuples(st.just("clear")),
+        st.tuples(st.just("collect"), st.integers(0, 30), st.integers(1, 100)),
     ),
     max_size=40,
 )
@@ -26,7 +28,9 @@ _STEPS = st.lists(
 def test_buffer_when_driven_as_foolscap_drives_its_own_then_gives_the_same(steps: list[tuple[Any, ...]]) -> None:
     ours, theirs = ReceiveBuffer(), StringChain()
     for name, *arguments in steps:
-        if name == "put back":
+        if name == "collect":
+            ours.collect(*arguments)
+        elif name == "put back":
             count, skipped = arguments
             taken = ours.popleft(count)
             assert taken == theirs.popleft(count)
@@ -59,3 +63,21 @@ def test_buffer_when_a_whole_piece_is_taken_then_it_is_the_same_object() -> None
     buffer.append(piece)
     assert buffer.popleft(1000) is piece
     assert len(buffer) == 0
+
+
+def test_long_string_when_its_length_is_known_is_in_memory_once() -> None:
+    buffer = ReceiveBuffer()
+    size, piece = 8 * 2**20, bytes(2**16)
+    buffer.append(b"head" + piece)
+    buffer.collect(4, size)
+    tracemalloc.start()
+    try:
+        for _ in range(size // len(piece)):
+            buffer.append(bytes(2**16))
+        first = buffer.popleft(65)
+        buffer.appendleft(first[4:])
+        assert len(buffer.popleft(size)) == size
+        assert tracemalloc.get_traced_memory()[1] < 1.3 * size
+    finally:
+        tracemalloc.stop()
+    assert buffer.popleft(100_000) == piece

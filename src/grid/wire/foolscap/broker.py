@@ -35,6 +35,8 @@ _PREFIX_SIZE = 65
 _FEED_SIZE = 2**14
 """Bytes that are parsed before it is looked at how many calls were in them."""
 _LONG_STRING = 4096
+_COLLECTED_SIZE = 2**20
+"""Bytes of a string from which on it is collected by itself."""
 _RECORD_ROOM = 2**15
 """More octets than one TLS record has."""
 _WAKE_SIZE = 2**19
@@ -370,5 +372,10 @@ class BoundedBroker(Broker):
         for position, octet in enumerate(prefix):
             if octet >= 0x80:
                 is_string = prefix[position : position + 1] == STRING
-                return position + 1 + b1282int(prefix[:position]) if is_string else 0
+                if not is_string:
+                    return 0
+                size = int(b1282int(prefix[:position]))
+                if size >= _COLLECTED_SIZE:
+                    self.buffer.collect(position + 1, size)
+                return position + 1 + size
         return 0

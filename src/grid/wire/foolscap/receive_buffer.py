@@ -4,12 +4,15 @@ Foolscap looks at the first 65 octets, takes what is a token's and puts the rest
 these steps copies the whole piece that lies in front, which with strokes of a quarter megabyte costs more than
 the decryption. Here they move a mark.
 
-Cost: a token: a copy of it. A string of several pieces: one join.
+A long string whose length is known is collected in place, so that it is never in memory twice.
+
+Cost: a token: a copy of it. A string of several pieces: one join, or one copy of each.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from io import BytesIO
 
 
 class ReceiveBuffer:
@@ -19,21 +22,40 @@ class ReceiveBuffer:
         self._pieces: deque[bytes] = deque()
         self._start = 0
         self._size = 0
+        self._string: _Collected | None = None
 
     def __len__(self) -> int:
         return self._size
 
+    def collect(self, head_size: int, string_size: int) -> None:
+        """Behind so many bytes follows a string of that length, of which little has come: collect it by itself."""
+        if self._string is None and self._size < head_size + string_size:
+            head, begun = self.popleft(head_size), self.popleft(self._size)
+            self.append(head)
+            self._string = _Collected(string_size)
+            self.append(begun)
+
     def append(self, data: bytes) -> None:
         """Put the octets behind the others."""
+        self._size += len(data)
+        if self._string is not None:
+            data = self._string.take(data)
         if data:
-            self._pieces.append(data)
-            self._size += len(data)
+            (self._pieces if self._string is None else self._string.after).append(data)
 
     def appendleft(self, data: bytes) -> None:
         """Put the octets before the others: back to where they were, if they have just been taken."""
         if not data:
             return
         self._size += len(data)
+        if self._string is not None and not self._pieces:
+            left = self._string.take_back(data)
+            if left is None:
+                self._dissolve(self._string)
+            elif not left:
+                return
+            else:
+                data = left
         if self._start >= len(data) and self._pieces[0].startswith(data, self._start - len(data)):
             self._start -= len(data)
             return
@@ -46,6 +68,11 @@ class ReceiveBuffer:
         """The first `count` octets, or all if there are fewer; they are taken out."""
         if not self._size or count <= 0:
             return b""
+        if self._string is not None:
+            if not self._pieces and count == self._string.whole_size:
+                return self._pop_string(self._string)
+            if (start := self._pop_before_string(self._string, count)) is not None:
+                return start
         first, end = self._pieces[0], self._start + count
         if end < len(first):
             taken = first[self._start : end]
@@ -56,12 +83,34 @@ class ReceiveBuffer:
 
     def peek(self, count: int) -> bytes:
         """The first `count` octets of what came as one piece; they stay."""
-        return self._pieces[0][self._start : self._start + count] if self._size else b""
+        return self._pieces[0][self._start : self._start + count] if self._pieces else b""
 
     def clear(self) -> None:
         """Drop everything."""
         self._pieces.clear()
+        self._string = None
         self._start = self._size = 0
+
+    def _pop_string(self, string: _Collected) -> bytes:
+        self._string, self._pieces = None, string.after
+        self._size -= string.size
+        return string.value()
+
+    def _pop_before_string(self, string: _Collected, count: int) -> bytes | None:
+        """What is asked for, if it ends within the string; None if it does not reach it. Past its end it becomes a piece."""
+        before = sum(map(len, self._pieces)) - self._start
+        if count <= before:
+            return None
+        head = self._pop_pieces(before) if before else b""
+        if count - before < string.left_size:
+            self._size -= count - before
+            return head + string.first(count - before)
+        self._dissolve(string)
+        return head + self.popleft(count - before)
+
+    def _dissolve(self, string: _Collected) -> None:
+        self._string = None
+        self._pieces = deque(piece for piece in (string.rest(), *string.after) if piece)
 
     def _pop_pieces(self, count: int) -> bytes:
         self._size -= count
@@ -78,3 +127,56 @@ class ReceiveBuffer:
             self._start = 0
             count -= available
         return parts[0] if len(parts) == 1 and isinstance(parts[0], bytes) else b"".join(parts)
+
+
+class _Collected:
+    """A string on its way, as one; and the pieces that have come after it."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.after: deque[bytes] = deque()
+        self._bytes = BytesIO()
+        self._start = 0
+
+    @property
+    def whole_size(self) -> int | None:
+        """Its length, if all has come and nothing is taken."""
+        return self.size if self._bytes.tell() == self.size and not self._start else None
+
+    @property
+    def left_size(self) -> int:
+        """Bytes that have come and are not taken."""
+        return self._bytes.tell() - self._start
+
+    def take(self, data: bytes) -> bytes:
+        """Add what has come; what is beyond the string is returned."""
+        size = min(len(data), self.size - self._bytes.tell())
+        self._bytes.write(data if size == len(data) else memoryview(data)[:size])
+        return data[size:]
+
+    def take_back(self, data: bytes) -> bytes | None:
+        """These bytes stand before the others again; those that never were of the string are returned.
+
+        None: they are others than were taken.
+        """
+        size = min(len(data), self._start)
+        with self._bytes.getbuffer() as view:
+            if size < self._start or view[:size] != data[len(data) - size :]:
+                return None
+        self._start = 0
+        return data[: len(data) - size]
+
+    def first(self, count: int) -> bytes:
+        """So many bytes, taken."""
+        with self._bytes.getbuffer() as view:
+            taken = bytes(view[self._start : self._start + count])
+        self._start += count
+        return taken
+
+    def rest(self) -> bytes:
+        """What has come and is not taken."""
+        return self._bytes.getvalue()[self._start :]
+
+    def value(self) -> bytes:
+        """The whole string, without a copy."""
+        return self._bytes.getvalue()

@@ -8,6 +8,7 @@ that do not come on lose their connections. [docs/decisions/0135-places-of-conne
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol
 
@@ -37,8 +38,10 @@ class Sender(Protocol):
 class BodyRoom:
     """So many bytes for the bodies of one server."""
 
-    def __init__(self, total: int, clock: Clock) -> None:
+    def __init__(self, total: int, clock: Clock, on_return: Callable[[int], object] = bool) -> None:
+        """on_return: told how many bytes are held no longer."""
         self._total = total
+        self._on_return = on_return
         self._clock = clock
         self._held = 0
         self._kept = 0
@@ -89,6 +92,7 @@ class BodyRoom:
         """Give back what a claim kept."""
         self._kept -= size
         self._held -= size
+        self._on_return(size)
         self._advance()
 
     def _give(self, claim: BodyClaim) -> None:

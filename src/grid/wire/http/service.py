@@ -72,7 +72,7 @@ class Bounds:
 
     def __init__(self, memory: ServerMemory) -> None:
         self.pieces = PieceSizer(HTTP_PIECES_BYTES)
-        self.bodies = BodyRoom(HTTP_BODIES_BYTES, memory.clock)
+        self.bodies = BodyRoom(HTTP_BODIES_BYTES, memory.clock, memory.returned)
         self.answers = memory.answers
         self._requests = memory.requests
 
