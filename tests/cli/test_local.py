@@ -99,6 +99,27 @@ def test_killed_nodes_are_started_again_beside_those_that_run(local_grid: LocalG
     assert len(set(before) & set(after)) == 4
 
 
+@pytest.mark.parametrize("options", [[], ["--detach"], ["--nodes", "5"]])
+def test_grid_that_runs_already_is_told_as_such_and_goes_on(local_grid: LocalGrid, options: list[str]) -> None:
+    before = _pids(local_grid)
+    again = grid("up", "--dir", local_grid.path, *options)
+    assert again.code == 0, again.err
+    assert "This grid was running already, with 5 storage nodes: `grid down --dir" in again.line
+    assert _pids(local_grid) == before
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"), [("3", "leave --nodes out"), ("7", "is running already, with 5 storage nodes")]
+)
+def test_grid_that_runs_already_with_another_number_of_nodes_is_an_error(
+    local_grid: LocalGrid, nodes: str, words: str
+) -> None:
+    before = _pids(local_grid)
+    again = grid("up", "--dir", local_grid.path, "--nodes", nodes)
+    assert again.code == 1 and words in again.err and again.err.count("\n") == 1
+    assert _pids(local_grid) == before
+
+
 def test_node_that_runs_already_is_not_run_twice(local_grid: LocalGrid) -> None:
     second = grid("run", local_grid.storage(0))
     assert second.code == 1

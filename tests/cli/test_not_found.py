@@ -104,7 +104,7 @@ def test_path_when_its_colon_was_forgotten_is_suggested(command: MemoryCommand) 
     )
     command.succeed("create-alias", "tahoe")
     assert command.fail(NOT_FOUND, "ls", "work") == "There is no path 'tahoe:work'. Did you mean 'work:'?"
-    command.succeed("mkdir", "work")
+    command.succeed("mkdir", "tahoe:work")
     assert command.names("work") == []
 
 
@@ -124,7 +124,8 @@ FAILURES: list[tuple[list[str], str, str | None, int]] = [
     (["cp", "--json", "none", "work:x"], "not-found", "none", 4),
     (["backup", "--json", "none", "work:x"], "not-found", "none", 4),
     (["restore", "--json", "work:none", "out"], "not-found", "work:none", 4),
-    (["restore", "--json", "work:dir/file", "out"], "failed", None, 1),
+    (["restore", "--json", "work:dir/file", "out"], "wrong-type", "work:dir/file", 1),
+    (["cp", "--json", "work:dir", "out"], "wrong-type", "work:dir", 1),
     (["mkdir", "--json", "work:dir/file"], "wrong-type", "work:dir/file", 1),
     (["check", "--json", "work:none"], "not-found", "work:none", 4),
     (["check", "--raw", "work:none"], "not-found", "work:none", 4),

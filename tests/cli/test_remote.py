@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grid.caps import DirectoryCap, LitCap, parse_cap
 from grid.cli.remote import UnknownAliasError, parse_remote
-from grid.errors import CapError, GridError
+from grid.errors import CapError, ChildOfWrongTypeError, GridError
 
 DIRECTORY = "URI:DIR2-LIT:gmzdumj2mewdcnr2kvjesosmjfkdu33oo53wgm3enuwdaormgi5hw7jmfq"
 FILE = "URI:LIT:onwwc3dm"
@@ -70,7 +70,7 @@ def test_path_when_it_is_a_file_capability_then_is_that_file_and_nothing_below_i
     path = parse_remote(FILE, {})
     assert path.root == parse_cap(FILE)
     assert isinstance(path.root, LitCap)
-    with pytest.raises(CapError):
+    with pytest.raises(ChildOfWrongTypeError):
         _ = parse_remote(f"{FILE}/below", {}).directory
 
 

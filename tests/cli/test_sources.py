@@ -13,7 +13,7 @@ import pytest
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.python.failure import Failure
 
-from grid.cli.sources import FileSource, open_source
+from grid.cli.sources import FileSource, SpooledFile, open_source
 from grid.errors import GridError
 from grid.ports import Buffer
 
@@ -29,7 +29,7 @@ class _SameThread:
         return maybeDeferred(function, *arguments) if arguments else succeed(function())
 
 
-def _read(file: BinaryIO, offset: int, length: int) -> Buffer:
+def _read(file: BinaryIO | SpooledFile, offset: int, length: int) -> Buffer:
     outcome: list[Buffer | Failure] = []
     source = FileSource(file, _SameThread())
     Deferred.fromCoroutine(source.read_at(offset, length)).addBoth(outcome.append)
@@ -74,3 +74,16 @@ def test_missing_file_and_directory_are_os_errors(tmp_path: Path) -> None:
     for name, words in ((tmp_path / "missing", "No such file or directory"), (tmp_path, "directory; `grid cp -r`")):
         with pytest.raises(OSError, match=words), open_source(str(name), tmp_path / "spool"):
             pass
+
+
+def test_spool_on_the_disk_shows_nothing_of_what_is_put(tmp_path: Path) -> None:
+    text = b"a line that nobody else is to read\n" * 50_000
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(text))
+    writer.start()
+    with open_source(str(tmp_path / "pipe"), tmp_path / "spool") as file:
+        writer.join()
+        stored = os.pread(file.fileno(), len(text), 0)
+        assert len(stored) == len(text) and b"nobody" not in stored
+        assert _read(file, 1_000_003, 500) == text[1_000_003:1_000_503]
+        assert _read(file, 0, len(text)) == text

@@ -59,6 +59,7 @@ def backup(
     Only what changed since the last backup is read and uploaded. What cannot be read is left out with a warning: the
     exit status is 2 then. `grid restore ALIAS:PATH/Latest DIR` brings a snapshot back.
     """
+    from grid.cli.local_names import require_local_source
     from grid.cli.transfer.display import TransferDisplay
     from grid.cli.transfer.exclusion import VCS_NAMES, make_exclusion, parse_pattern_file
     from grid.cli.transfer.session import open_remote_place, transfer_session
@@ -72,6 +73,7 @@ def backup(
             raise click.UsageError(f"{name} is not UTF-8 text") from None
     with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
         place = open_remote_place(session, target)
+        require_local_source(source, session.aliases)
         report = _Report(display, verbose, as_json)
 
         async def operation(connection: Connection) -> Archived:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import click
 
+from grid.caps import has_cap_prefix
 from grid.cli.exit_codes import ExitCode, exit_code
 from grid.cli.messages import describe, reasons
 from grid.cli.quoting import plain
@@ -74,10 +75,12 @@ def describe_failure(
     return {"error": {"kind": kind, "message": message, "path": shown, "exit_code": int(code)}}
 
 
-def tell_failure(error: BaseException, *, as_json: bool, has_happy_option: bool = False) -> ExitCode:
+def tell_failure(
+    error: BaseException, *, as_json: bool, has_happy_option: bool = False, about: str | None = None
+) -> ExitCode:
     """Print the error to stderr, and return the exit status that it ends the command with.
 
-    has_happy_option: the command takes --happy.
+    has_happy_option: the command takes --happy. about: the path that the command is about, if the error names none.
     """
     code = ExitCode.USAGE if isinstance(error, click.UsageError) else exit_code(error)
     if isinstance(error, click.ClickException):
@@ -87,7 +90,7 @@ def tell_failure(error: BaseException, *, as_json: bool, has_happy_option: bool 
     lines = reasons(error)
     if as_json:
         message = "; ".join([message, *lines])
-    tell_problem(message, kind=kind_of(error), code=code, path=_path_of(error), as_json=as_json)
+    tell_problem(message, kind=kind_of(error), code=code, path=_path_of(error, about), as_json=as_json)
     if not as_json:
         for line in lines:
             click.echo(f"  {line}", err=True)
@@ -109,9 +112,34 @@ def tell_unread(lost: Sequence[tuple[str, GridError]], *, as_json: bool) -> None
         tell_problem(message, kind=kind_of(error), code=exit_code(error), path=path, as_json=as_json)
 
 
-def _path_of(error: BaseException) -> str | None:
-    if isinstance(error, DirectoryError):
-        return error.name or None
+def named_path(command: click.Command | None, arguments: Sequence[str]) -> str | None:
+    """The one path that a command line names, on the grid or else on this machine; None if there are several.
+
+    A capability alone is no path; one that begins a path is left out of it.
+    """
+    if command is None:
+        return None
+    context = command.make_context(command.name, list(arguments), resilient_parsing=True)
+    given = [context.params.get(each.name) for each in command.params if isinstance(each, click.Argument) and each.name]
+    texts = [text for value in given for text in (value if isinstance(value, tuple) else (value,)) if text]
+    paths = [text for text in texts if isinstance(text, str) and text != "-"]
+    remote = [text for text in paths if has_cap_prefix(text) or ":" in text.partition("/")[0]]
+    found = remote or paths
+    if len(found) != 1:
+        return None
+    if not has_cap_prefix(found[0]):
+        return found[0]
+    _, slash, below = found[0].partition("/")
+    return f"URI:...{slash}{below}" if below else None
+
+
+def _path_of(error: BaseException, about: str | None) -> str | None:
+    """What the error names; what the command is about, if the error names no more than a part of that, or nothing."""
+    if isinstance(error, click.UsageError):
+        return None
+    if isinstance(error, DirectoryError) and error.name:
+        is_part = about is not None and error.name in about.replace(":", "/", 1).split("/")
+        return about if is_part else error.name
     if isinstance(error, OSError) and isinstance(error.filename, str | bytes):
         return error.filename if isinstance(error.filename, str) else error.filename.decode("utf-8", "replace")
-    return None
+    return about

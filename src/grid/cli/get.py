@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from grid.cli.connection import Connection
     from grid.cli.progress import ProgressDisplay
     from grid.cli.remote import RemotePath
+    from grid.errors import GridError
     from grid.ports import Sink
 
 _RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
@@ -48,6 +49,7 @@ def get(
     from grid.caps import has_cap_prefix
     from grid.cli.cap_argument import take_text
     from grid.cli.client_command import run_connected
+    from grid.cli.local_names import require_local_target
     from grid.cli.progress import ProgressDisplay
     from grid.cli.remote import parse_remote
     from grid.cli.targets import require_target
@@ -62,6 +64,7 @@ def get(
     remote = remote or parse_remote(text, aliases)
     _require_times(policy, remote, file)
     if file is not None:
+        require_local_target(file, aliases)
         require_target(file)
     began_at = time.monotonic()
     with ProgressDisplay(as_json=as_json) as display:
@@ -93,13 +96,13 @@ def _plain_cap(text: str, span: str | None) -> RemotePath:
     """What a capability names, before anything is opened; the errors of a cap that cannot be read, or not so far."""
     from grid.caps import ChkCap, DirectoryCap, LitCap
     from grid.cli.remote import parse_remote
-    from grid.errors import AuthorityError, CapError
+    from grid.errors import AuthorityError
 
     remote = parse_remote(text, {})
     cap = remote.root
     if not remote.names:
         if isinstance(cap, DirectoryCap):
-            raise CapError("this is the capability of a directory, not of a file; `grid ls` and `grid cp -r` read it")
+            raise _directory(remote)
         if cap.authority == "verify":
             raise AuthorityError("a verify capability lets you check the file, not read it; use its read capability")
     if isinstance(cap, ChkCap | LitCap):
@@ -137,15 +140,21 @@ async def _read(
     """Bytes read. An immutable file is read from the servers known already, which takes no introducer."""
     from grid.caps import ChkCap, DirectoryCap, LitCap
     from grid.cli.tree import open_tree
-    from grid.errors import CapError
 
     if isinstance(cap, DirectoryCap):
-        raise CapError(f"{remote.shown} is a directory; `grid ls` and `grid cp -r` read it")
+        raise _directory(remote)
     if isinstance(cap, ChkCap | LitCap):
         return await connection.read_immutable(cap, sink, *parse_range(span, cap.size), display)
     store = (await open_tree(connection, display)).store
     offset, length = (0, None) if span is None else parse_range(span, await store.size(cap))
     return await store.read(cap, sink, offset, length)
+
+
+def _directory(remote: RemotePath) -> GridError:
+    from grid.errors import ChildOfWrongTypeError
+
+    words = f"{remote.shown} is a directory, not a file; `grid ls` and `grid cp -r` read it"
+    return ChildOfWrongTypeError(words, name=remote.shown)
 
 
 def parse_range(text: str | None, size: int) -> tuple[int, int | None]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
-from attrs import define
+from attrs import define, field
 
 DEFAULT_DIRECTORY = "~/.grid"
 
@@ -12,7 +14,7 @@ DEFAULT_DIRECTORY = "~/.grid"
 class Invocation:
     """One run of `grid`. gateway: None for direct. as_json: the command was asked for JSON, of its failure too.
 
-    has_happy_option: the command takes --happy.
+    has_happy_option: the command takes --happy. command, arguments: what runs, and what was written after its name.
     """
 
     node_directory: str = DEFAULT_DIRECTORY
@@ -20,6 +22,8 @@ class Invocation:
     gateway_ca: str | None = None
     as_json: bool = False
     has_happy_option: bool = False
+    command: click.Command | None = None
+    arguments: Sequence[str] = field(factory=tuple, repr=False)
 
 
 def invocation(context: click.Context) -> Invocation:

@@ -29,7 +29,8 @@ _DIRECTORY = click.option(
 def up(*, nodes: int | None, directory: str, detach: bool) -> int:
     """Start a grid of real processes on loopback, and wait until a file can be put.
 
-    A grid that was started in D before starts again with its data. Without --detach it runs until Ctrl-C.
+    A grid that was started in D before starts again with its data, and one that is running goes on as it is. Without
+    --detach the nodes started here run until Ctrl-C.
     """
     from grid.node.local_grid import LocalGrid, end_children, start_grid
 
@@ -42,6 +43,10 @@ def up(*, nodes: int | None, directory: str, detach: bool) -> int:
         _wait_until_ready(grid, started)
         ready = True
         click.echo("\n".join(_describe(grid)))
+        if not any(node.child for node in started):
+            ready_nodes = counted(len(grid.storages), "storage node")
+            click.echo(f"\nThis grid was running already, with {ready_nodes}: `grid down --dir {directory}` stops it.")
+            return 0
         if detach:
             return 0
         click.echo("\nCtrl-C stops the grid; its data stays.")

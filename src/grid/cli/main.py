@@ -17,7 +17,7 @@ from grid import __version__
 from grid.cli.client_command import choose_gateway
 from grid.cli.descriptors import fill_standard_descriptors
 from grid.cli.exit_codes import ExitCode
-from grid.cli.failures import tell_failure
+from grid.cli.failures import named_path, tell_failure
 from grid.cli.invocation import DEFAULT_DIRECTORY, Invocation, invocation
 from grid.node.redaction import one_line, redact
 
@@ -92,6 +92,11 @@ class _LazyGroup(click.Group):
             ctx.fail(f"there is no command {args[0]!r}; {_meant(args[0])}")
         name, command, rest = super().resolve_command(ctx, args)
         run = invocation(ctx)
+        if command is not None and ctx.params.get("as_json") and not _asks_for_json(command, rest):
+            if not _takes(command, "--json"):
+                ctx.fail(f"`grid {name}` has no --json")
+            rest = ["--json", *rest]
+        run.command, run.arguments = command, tuple(rest)
         run.as_json = command is not None and _asks_for_json(command, rest)
         run.has_happy_option = command is not None and _takes(command, "--happy")
         return name, command, rest
@@ -164,7 +169,9 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
     "--gateway-ca", "gateway_ca", metavar="FILE", envvar="GRID_GATEWAY_CA", type=click.Path(dir_okay=False),
     help="Certificates in PEM that vouch for an https gateway, in place of this machine's (or GRID_GATEWAY_CA).",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, is_eager=True, help="With --version: as JSON.")
+@click.option(
+    "--json", "as_json", is_flag=True, is_eager=True, help="As JSON: what --version prints, or what COMMAND does."
+)
 @click.option("--version", is_flag=True, callback=_show_version, expose_value=False, help="Show the version and exit.")
 @click.pass_context
 def cli(
@@ -214,7 +221,8 @@ def _fail(error: BaseException, run: Invocation) -> int:
         import traceback
 
         click.echo(redact("".join(traceback.format_exception(error))), err=True)
-    return tell_failure(error, as_json=run.as_json, has_happy_option=run.has_happy_option)
+    about = named_path(run.command, run.arguments) if run.as_json else None
+    return tell_failure(error, as_json=run.as_json, has_happy_option=run.has_happy_option, about=about)
 
 
 def _give_up_output() -> None:

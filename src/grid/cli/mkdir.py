@@ -31,6 +31,7 @@ def mkdir(ctx: click.Context, *, path: str, format_name: str | None, as_json: bo
     async def operation(tree: Tree) -> DirectoryCap:
         if names is None or not names.names:
             return await tree.store.create_directory(format=chosen)
+        await tree.require_meant(names)
         root = tree.store.directory(names.directory)
         try:
             return (await root.make_directories(names.names, format=chosen)).cap

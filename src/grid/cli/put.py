@@ -58,7 +58,9 @@ def put(
     K, H and N are shares.needed, shares.happy and shares.total of the client directory where they are not given; `grid
     status` shows them.
     """
+    from grid.cli.aliases import read_aliases
     from grid.cli.client_command import open_home
+    from grid.cli.local_names import require_local_source
     from grid.cli.progress import ProgressDisplay
     from grid.cli.putting import PutOptions, store_file, usual_format
     from grid.cli.sources import open_source
@@ -74,6 +76,8 @@ def put(
     if file == "-" and (policy.newer or policy.ask):
         raise click.UsageError("-u and -i do not work with stdin: name a file")
     home = open_home(ctx)
+    if file != "-":
+        require_local_source(file, read_aliases(home))
     chosen = format_name.lower() if format_name is not None else usual_format(home) if mutable else "chk"
     options = PutOptions(
         format=chosen,

@@ -15,14 +15,14 @@ from grid.cli.client_command import run_connected
 from grid.cli.connection import DirectConnection
 from grid.cli.remote import RemotePath, parse_remote
 from grid.cli.replacing import ReplacePolicy, time_of
-from grid.cli.sources import FileSource
+from grid.cli.sources import FileSource, SpooledFile
 from grid.cli.tree import Tree
 from grid.cli.undo import Undo, previous_child
 from grid.crypto.rsa import PrivateKey, import_private_key
 from grid.directory.edits import SetChild
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
-from grid.errors import CapError, FormatError, GridError, NoSpaceError, NotHappyError
+from grid.errors import CapError, ChildOfWrongTypeError, FormatError, GridError, NoSpaceError, NotHappyError
 from grid.immutable.put import LIT_SIZE, Encoding, PutResult
 from grid.immutable.put import put as put_file
 from grid.mutable.geometry import FormatName
@@ -86,7 +86,7 @@ def usual_format(home: Home) -> str:
 
 
 def store_file(
-    home: Home, opened: BinaryIO, remote: str, options: PutOptions, display: ProgressDisplay
+    home: Home, opened: BinaryIO | SpooledFile, remote: str, options: PutOptions, display: ProgressDisplay
 ) -> Stored | None:
     """Store the file, at `remote` if that is not empty; None if what is there is not to be replaced.
 
@@ -158,14 +158,16 @@ class _Putting:
         if not target.names:
             return await self._overwrite(_writable_file(target.root))
         if target.inside:
-            raise GridError(f"{target.shown} is a directory: give the file a name behind the slash")
+            raise ChildOfWrongTypeError(
+                f"{target.shown} is a directory: give the file a name behind the slash", name=target.shown
+            )
         # Reading and changing the directories is none of the progress that is shown.
         store = await self._open_store(ignore_events)
         parent, name = await Tree(store=store, survey=self._connection.survey(store)).parent(target, make=True)
         before = await parent.list()
         there = before.get(normalize_name(name))
         if there is not None and isinstance(there.target, DirectoryCap):
-            raise GridError(f"{target.shown} is a directory: give the file a name in it")
+            raise ChildOfWrongTypeError(f"{target.shown} is a directory: give the file a name in it", name=target.shown)
         if there is not None and not await self._may_replace(target, there):
             return None
         if there is not None and isinstance(there.target, KnownCap) and there.target.is_mutable:

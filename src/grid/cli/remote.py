@@ -8,7 +8,7 @@ from attrs import evolve, field, frozen
 
 from grid.caps import DirectoryCap, KnownCap, has_cap_prefix, parse_cap, require_usable
 from grid.cli.aliases import DEFAULT_ALIAS, alias_cap
-from grid.errors import CapError, GridError, NoSuchChildError
+from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 
 
 class UnknownAliasError(NoSuchChildError):
@@ -32,9 +32,10 @@ class RemotePath:
 
     @property
     def directory(self) -> DirectoryCap:
-        """The root as a directory; CapError if it is a file."""
+        """The root as a directory; ChildOfWrongTypeError if it is a file."""
         if not isinstance(self.root, DirectoryCap):
-            raise CapError("the capability is that of a file, in which there is nothing to look up")
+            words = "the capability is that of a file, in which there is nothing to look up"
+            raise ChildOfWrongTypeError(words, name=self.shown)
         return self.root
 
     @property
@@ -80,7 +81,7 @@ def parse_remote(argument: str, aliases: Mapping[str, str]) -> RemotePath:
                 name=f"{name}:",
             )
         return evolve(_path(alias_cap(name, aliases[name]), rest, f"{name}:", argument_is_cap=False), argument=text)
-    suggestion = _with_colon(text, aliases)
+    suggestion = with_colon(text, aliases)
     if DEFAULT_ALIAS not in aliases:
         raise _no_default(text, suggestion)
     found = _path(alias_cap(DEFAULT_ALIAS, aliases[DEFAULT_ALIAS]), text, f"{DEFAULT_ALIAS}:", argument_is_cap=False)
@@ -98,8 +99,8 @@ def _path(root: KnownCap, rest: str, shown: str, *, argument_is_cap: bool) -> Re
     return RemotePath(root=root, names=names, inside=inside, shown=f"{shown}{separator}{rest}")
 
 
-def _with_colon(text: str, aliases: Mapping[str, str]) -> str:
-    """The path that the text is if its colon was forgotten, where its first name is an alias."""
+def with_colon(text: str, aliases: Mapping[str, str]) -> str:
+    """The path that the text is if its colon was forgotten; "" if its first name is no alias."""
     first, _, rest = text.partition("/")
     return f"{first}:{rest}" if first in aliases else ""
 

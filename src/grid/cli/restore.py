@@ -31,6 +31,7 @@ def restore(ctx: click.Context, *, source: str, target: str, jobs: int, policy: 
     work:home/Archives/TIME an older one. What is in DIR already and has not changed since it was restored is not
     fetched again; other files of the same name are replaced (see -n, -i and -u), and further ones stay.
     """
+    from grid.cli.local_names import require_local_target
     from grid.cli.transfer.display import TransferDisplay
     from grid.cli.transfer.restoring import restore_tree
     from grid.cli.transfer.session import open_remote_place, transfer_session
@@ -38,6 +39,7 @@ def restore(ctx: click.Context, *, source: str, target: str, jobs: int, policy: 
 
     with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
         place = open_remote_place(session, source)
+        require_local_target(target, session.aliases)
         policy.quiet = display.paused
 
         async def operation(connection: Connection) -> None:

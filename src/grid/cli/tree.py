@@ -55,10 +55,21 @@ class Tree:
         """The directory that the last name of a path is in, and the name. make: directories that are missing."""
         if not path.names:
             raise GridError(f"{path.shown} is a root, and no entry of a directory")
+        await self.require_meant(path)
         root = self.store.directory(path.directory)
         if make:
             return await root.make_directories(path.names[:-1]), path.names[-1]
         return await self.find_directory(path.parent), path.names[-1]
+
+    async def require_meant(self, path: RemotePath) -> None:
+        """NoSuchChildError for a path below the default alias that begins with the name of another alias, and with
+        nothing that is there: its colon was forgotten.
+        """
+        if path.suggestion:
+            try:
+                await self.store.directory(path.directory).get(path.names[:1])
+            except NoSuchChildError:
+                raise nothing_at(path) from None
 
     async def move(self, old: RemotePath, new: RemotePath, *, overwrite: Overwrite) -> None:
         """Move the entry at one path to the other; the errors of `grid.directory.moving.move`."""

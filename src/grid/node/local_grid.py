@@ -22,6 +22,7 @@ from grid.node.directory import open_directory
 from grid.node.files import make_private_directory, read_text
 from grid.node.patience import STOP_S, patience_s
 from grid.node.running import RunningProcess, ask_to_stop, find_running, stop
+from grid.plural import counted
 
 MAX_NODES = 250
 DEFAULT_NODES = 10
@@ -113,7 +114,7 @@ def share_counts(node_count: int) -> tuple[int, int, int]:
 def start_grid(grid: LocalGrid, node_count: int | None, *, detach: bool, started: list[StartedNode]) -> None:
     """Make what does not exist, and start what does not run; GridError if that is not possible.
 
-    node_count: storage nodes at least; None: those that exist, or ten. started: gets every node, as it is started, so
+    node_count: storage nodes; None: those that exist, or ten. started: gets every node, as it is started, so
     that the caller can end them whatever happens.
     """
     if node_count is not None and not 1 <= node_count <= MAX_NODES:
@@ -122,7 +123,8 @@ def start_grid(grid: LocalGrid, node_count: int | None, *, detach: bool, started
         raise ConfigError(f"{grid.path} is not empty and holds no local grid: name another place with --dir")
     make_private_directory(grid.path)
     existing = len(grid.storages)
-    count = max(existing, node_count or (existing or DEFAULT_NODES))
+    _require_count(grid, node_count, existing)
+    count = node_count or existing or DEFAULT_NODES
     ports: set[int] = set()
     if not grid.exists:
         create_introducer(grid.introducer, _loopback(ports), nickname="introducer")
@@ -144,6 +146,20 @@ def start_grid(grid: LocalGrid, node_count: int | None, *, detach: bool, started
         create_client(
             grid.client,
             NewClient(nickname="client", introducer_furl=furl, needed=needed, happy=happy, total=total),
+        )
+
+
+def _require_count(grid: LocalGrid, wanted: int | None, existing: int) -> None:
+    """ConfigError if the grid has another number of storage nodes, and cannot get the one that is wanted now."""
+    if wanted is None or not existing or wanted == existing:
+        return
+    nodes = counted(existing, "storage node")
+    if wanted < existing:
+        raise ConfigError(f"the grid in {grid.path} has {nodes}: leave --nodes out, or name another place with --dir")
+    if any(running_processes(grid).values()):
+        raise ConfigError(
+            f"the grid in {grid.path} is running already, with {nodes}: `grid down --dir {grid.path}` stops it, and"
+            f" `grid up --dir {grid.path} --nodes {wanted}` starts it with more"
         )
 
 

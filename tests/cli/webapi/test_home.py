@@ -49,7 +49,7 @@ def test_error_when_the_gateway_is_not_there_has_no_capability_in_it(tmp_path: P
 @pytest.mark.parametrize("url", ["http://user:letmein@127.0.0.1:1/", "127.0.0.1:1", "http://127.0.0.1:1/?a"])
 def test_url_that_cannot_be_a_gateway_is_refused(tmp_path: Path, url: str) -> None:
     outcome = grid("-d", tmp_path, "--gateway", url, "ls", CAP)
-    assert outcome.code == 1
+    assert outcome.code == 2
     assert "letmein" not in outcome.err
 
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from attrs import frozen
 
 from grid.caps import DirectoryCap, require_usable
-from grid.cli.transfer.copyplan import CopyError
+from grid.cli.transfer.copyplan import WrongTypeError
 from grid.cli.transfer.localtree import Scan, scan_directory
 from grid.cli.transfer.places import RemotePlace
 from grid.cli.transfer.snapshot import Snapshotter
 from grid.cli.transfer.toremote import size_of
 from grid.directory.edits import SetChild
 from grid.directory.store import OpenDirectory, Store
-from grid.errors import AuthorityError
+from grid.errors import AuthorityError, NoSuchChildError
 
 ARCHIVES = "Archives"
 LATEST = "Latest"
@@ -64,10 +64,21 @@ def _scan(path: str, is_excluded: Callable[[str], bool]) -> Scan:
 async def _open_target(store: Store, target: RemotePlace) -> OpenDirectory:
     root = require_usable(target.root)
     if not isinstance(root, DirectoryCap):
-        raise CopyError(f"'{target.shown}' is no directory")
+        raise WrongTypeError(f"'{target.shown}' is no directory", name=target.shown)
     directory = store.directory(root)
+    if target.suggestion:
+        await _require_meant(directory, target)
     if target.path:
         directory = await directory.make_directories(target.path)
     if not directory.is_writable:
         raise AuthorityError(f"'{target.shown}' can only be read")
     return directory
+
+
+async def _require_meant(directory: OpenDirectory, target: RemotePlace) -> None:
+    """NoSuchChildError if the target begins with an alias without its colon, and with nothing that is there."""
+    try:
+        await directory.get(target.path[:1])
+    except NoSuchChildError:
+        words = f"There is no path '{target.shown}'. Did you mean '{target.suggestion}'?"
+        raise NoSuchChildError(words, name=target.shown) from None

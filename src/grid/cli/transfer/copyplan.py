@@ -10,7 +10,7 @@ from typing import Literal
 from attrs import frozen
 
 from grid.cli.transfer.tree import Branch, Leaf
-from grid.errors import GridError, NoSuchChildError
+from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 
 SourceKind = Literal["file", "directory", "other", "missing"]
 TargetKind = Literal["file", "directory", "missing"]
@@ -18,6 +18,10 @@ TargetKind = Literal["file", "directory", "missing"]
 
 class CopyError(GridError):
     """The copy cannot be what was asked for; nothing was changed."""
+
+
+class WrongTypeError(CopyError, ChildOfWrongTypeError):
+    """A file is where the copy needs a directory, or the other way round."""
 
 
 class NoSuchSourceError(CopyError, NoSuchChildError):
@@ -67,12 +71,12 @@ def plan_attachment(
         _require_usable(source, recursive)
     any_directory = any(source.kind == "directory" for source in sources)
     if target.kind == "file" and any_directory:
-        raise CopyError("cannot copy directory into a file")
+        raise WrongTypeError("cannot copy directory into a file", name=target.shown)
     if target.kind == "file" and len(sources) > 1:
-        raise CopyError("copying multiple things requires target be a directory")
+        raise WrongTypeError("copying multiple things requires target be a directory", name=target.shown)
     if target.kind != "directory" and len(sources) == 1 and not any_directory:
         if target.ends_with_slash:
-            raise CopyError("target is not a directory, but ends with a slash")
+            raise WrongTypeError("target is not a directory, but ends with a slash", name=target.shown)
         return OntoFile()
     for source in sources:
         if source.kind == "file" and source.name is None:
@@ -129,9 +133,11 @@ def _require_usable(source: SourceFacts, recursive: bool) -> None:
     if source.kind == "other":
         raise CopyError(f"source {_quote(source.shown)} is neither a file nor a directory, I can't handle it")
     if source.kind == "directory" and not recursive:
-        raise CopyError("cannot copy directories without --recursive")
+        raise WrongTypeError("cannot copy directories without --recursive", name=source.shown)
     if source.kind == "file" and source.ends_with_slash:
-        raise CopyError(f"source {_quote(source.shown)} is not a directory, but ends with a slash")
+        raise WrongTypeError(
+            f"source {_quote(source.shown)} is not a directory, but ends with a slash", name=source.shown
+        )
 
 
 def _quote(text: str) -> str:

@@ -14,7 +14,7 @@ from grid.cli.transfer.copyplan import CopyError, SourceFacts, SourceKind, Targe
 from grid.cli.transfer.tree import RemoteOrigin
 from grid.directory.pack import Child
 from grid.directory.store import Store
-from grid.errors import CapError, NoSuchChildError
+from grid.errors import CapError, ChildOfWrongTypeError, NoSuchChildError
 
 
 @frozen
@@ -32,13 +32,17 @@ class LocalPlace:
 
 @frozen
 class RemotePlace:
-    """A path below a capability of the grid; shown: as it was typed, a capability left out; argument: with it."""
+    """A path below a capability of the grid; shown: as it was typed, a capability left out; argument: with it.
+
+    suggestion: what was probably meant if nothing is there.
+    """
 
     root: Cap = field(repr=False)
     path: tuple[str, ...]
     shown: str
     ends_with_slash: bool = False
     argument: str = field(default="", repr=False)
+    suggestion: str = ""
 
     def below(self, names: Sequence[str]) -> RemotePath:
         """The path of something in it, for messages."""
@@ -91,7 +95,7 @@ async def find_remote(store: Store, place: RemotePlace) -> RemoteOrigin | None:
     if not place.path:
         return RemoteOrigin(cap=_readable(root), where=place.shown)
     if not isinstance(root, DirectoryCap):
-        raise CapError(f"'{place.shown}' names something inside of what is no directory")
+        raise ChildOfWrongTypeError(f"'{place.shown}' names something inside of what is no directory", name=place.shown)
     try:
         child: Child = await store.directory(root).get(place.path)
     except NoSuchChildError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grid.caps import DirectoryCap
 from grid.cli.replacing import ReplacePolicy
-from grid.cli.transfer.copyplan import CopyError, NoSuchSourceError
+from grid.cli.transfer.copyplan import NoSuchSourceError, WrongTypeError
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.display import TransferDisplay
 from grid.cli.transfer.places import RemotePlace, find_remote
@@ -26,13 +26,13 @@ async def restore_tree(
 ) -> None:
     """Put what is in a directory of the grid into a local one; single failures are in the tally.
 
-    NoSuchSourceError if there is nothing there, CopyError if it is no directory, GridError if it cannot be read, OSError if the target cannot be made.
+    NoSuchSourceError if there is nothing there, WrongTypeError if it is no directory, GridError if it cannot be read, OSError if the target cannot be made.
     """
     found = await find_remote(store, source)
     if found is None:
         raise NoSuchSourceError(f"No such file or directory '{source.shown}'", name=source.shown)
     if not isinstance(found.cap, DirectoryCap):
-        raise CopyError(f"'{source.shown}' is a file; `grid get` reads it")
+        raise WrongTypeError(f"'{source.shown}' is a file; `grid get` reads it", name=source.shown)
     scan = await scan_remote(store, found)
     for where in scan.unknown:
         display.fail(f"{where}: of an unknown kind")

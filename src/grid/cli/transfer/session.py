@@ -14,6 +14,7 @@ from grid.caps import has_cap_prefix
 from grid.cli.aliases import read_aliases
 from grid.cli.client_command import open_home, run_connected
 from grid.cli.connection import Connection
+from grid.cli.local_names import require_local_source, require_local_target
 from grid.cli.remote import parse_remote
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.places import LocalPlace, Place, RemotePlace
@@ -53,12 +54,17 @@ def transfer_session(context: click.Context) -> Iterator[TransferSession]:
 
 
 def open_places(session: TransferSession, arguments: Sequence[str]) -> list[Place]:
-    """The places that the arguments of a copy name; an argument without a colon is local. [spec cli 1.5]"""
+    """The places that the arguments of a copy name; an argument without a colon is local. [spec cli 1.5]
+
+    What is local, is not there, and has the name of an alias is refused.
+    """
     places: list[Place] = []
-    for text in arguments:
+    for index, text in enumerate(arguments):
         text = text.strip(" ")
         before, colon, _ = text.partition(":")
         if not has_cap_prefix(text) and (not colon or "/" in before):
+            require = require_local_target if index == len(arguments) - 1 else require_local_source
+            require(text, session.aliases)
             places.append(LocalPlace(os.path.expanduser(text), text))
         else:
             places.append(open_remote_place(session, text))
@@ -68,7 +74,9 @@ def open_places(session: TransferSession, arguments: Sequence[str]) -> list[Plac
 def open_remote_place(session: TransferSession, text: str) -> RemotePlace:
     """The place on the grid that an argument names: a capability or ALIAS:, and a path below it. [spec cli 1.5]"""
     path = parse_remote(text, session.aliases)
-    return RemotePlace(path.root, path.names, path.shown, path.inside and bool(path.names), path.argument)
+    return RemotePlace(
+        path.root, path.names, path.shown, path.inside and bool(path.names), path.argument, path.suggestion
+    )
 
 
 def _warn(line: str) -> None:

@@ -6,7 +6,6 @@ is killed has linked the directories that were done; the files of the others are
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,7 @@ from grid.caps import DirectoryCap, KnownCap, LitCap, MdmfWriteCap, SdmfWriteCap
 from grid.cli.messages import describe
 from grid.cli.remote import RemotePath
 from grid.cli.replacing import ReplacePolicy, time_of
-from grid.cli.sources import FileSource
-from grid.cli.targets import DescriptorSink
+from grid.cli.sources import FileSource, SpooledFile, SpoolSink
 from grid.cli.transfer.bounded import run_pieces
 from grid.cli.transfer.copyplan import CopyError
 from grid.cli.transfer.display import TransferDisplay
@@ -32,7 +30,6 @@ from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.directory.store import OpenDirectory, Store
 from grid.errors import AuthorityError, GridError
-from grid.node.files import make_private_directory
 
 LOOKS_AT_ONCE = 8
 
@@ -212,8 +209,8 @@ class RemoteWriter:
 
     async def _copy_mutable(self, origin: RemoteOrigin) -> KnownCap:
         """A new immutable file with what the mutable one holds now."""
-        with self._open_spool() as file:
-            await self._store.read(origin.cap, DescriptorSink(file.fileno(), self._store.runtime.cpu))
+        with SpooledFile(self._spool) as file:
+            await self._store.read(origin.cap, SpoolSink(file, self._store.runtime.cpu))
             return await self._store.put_immutable(FileSource(file, self._store.runtime.cpu))
 
     async def _overwrite(self, cap: SdmfWriteCap | MdmfWriteCap, leaf: Leaf) -> None:
@@ -223,13 +220,9 @@ class RemoteWriter:
             with open(leaf.origin.path, "rb", buffering=0) as file:
                 await target.overwrite(FileSource(file, cpu))
             return
-        with self._open_spool() as spooled:
-            await self._store.read(leaf.origin.cap, DescriptorSink(spooled.fileno(), cpu))
+        with SpooledFile(self._spool) as spooled:
+            await self._store.read(leaf.origin.cap, SpoolSink(spooled, cpu))
             await target.overwrite(FileSource(spooled, cpu))
-
-    def _open_spool(self) -> Any:  # noqa: ANN401 - a file without a name has no public type
-        make_private_directory(self._spool)
-        return tempfile.TemporaryFile(dir=self._spool, buffering=0)
 
     async def _do_branch(self, path: tuple[str, ...], branch: Branch, above: Branch | None) -> None:
         made = self._made.pop(id(branch), {})

@@ -37,7 +37,10 @@ class GatewayHome:
 
 
 def open_gateway_home(context: click.Context, path: Path, gateway: str, ca_file: str | None) -> GatewayHome:
-    """The home for this gateway: a URL, or `node` for the one that runs in the client directory. ConfigError."""
+    """The home for this gateway: a URL, or `node` for the one that runs in the client directory.
+
+    click.UsageError for what is no URL of one; ConfigError if none runs there.
+    """
     exists = path.is_dir()
     if gateway == "node":
         text, where = read_text(path / "node.url") if exists else None, str(path / "node.url")
@@ -45,7 +48,10 @@ def open_gateway_home(context: click.Context, path: Path, gateway: str, ca_file:
             raise ConfigError(f"{where} is not there: no gateway runs in this directory; `grid gateway` runs one")
         address = parse_address(text, where, ca_file)
     else:
-        address = parse_address(gateway, "--gateway or GRID_GATEWAY", ca_file)
+        try:
+            address = parse_address(gateway, "--gateway or GRID_GATEWAY", ca_file)
+        except ConfigError as problem:
+            raise click.UsageError(str(problem)) from None
     if not address.is_secure and not address.is_loopback:
         click.echo(
             f"WARNING: everybody between here and {address.host} can read what is sent, capabilities too: use https",
