@@ -1,12 +1,13 @@
 # Each target sets up all that it needs: Python 3.11 or newer with its venv module is all that must be there.
 # PYTHON=/path/to/python3 chooses one.
 
-.PHONY: help install demo test lint types tests interop browser perf-smoke packaging py312 py313 format clean
+.PHONY: help install demo test lint types tests interop browser docs perf-smoke packaging py312 py313 format clean
 
 help:
 	@echo "make install Grid and its command, grid, in .venv"
 	@echo "make demo    ten nodes, a file put, seven nodes stopped, the file back again"
-	@echo "make test    everything: lint, types, perf-smoke, packaging, interop, browser, tests, py312, py313 (one at a time: make lint, ...)"
+	@echo "make test    everything: lint, types, docs, perf-smoke, packaging, interop, browser, tests, py312, py313 (one at a time: make lint, ...)"
+	@echo "make docs    the documentation as a site, in .tox/docs/site"
 	@echo "make format  lay the sources out"
 	@echo "make clean   remove all that these have set up"
 
@@ -20,13 +21,13 @@ demo: .venv/installed
 	sh scripts/retry.sh .venv/bin/python -m pip install --quiet .
 	touch $@
 
-STAGES = lint,interop,tests,types,perf-smoke,packaging,browser,py312,py313
+STAGES = lint,interop,tests,types,docs,perf-smoke,packaging,browser,py312,py313
 
 # Three at a time, in this order: interop waits for processes more than it computes, and the others fill its gaps.
 test: .tox/bootstrap/installed
 	.tox/bootstrap/bin/tox run-parallel --parallel 3 --parallel-no-spinner -e $(STAGES)
 
-lint types tests interop browser perf-smoke packaging py312 py313: .tox/bootstrap/installed
+lint types tests interop browser docs perf-smoke packaging py312 py313: .tox/bootstrap/installed
 	.tox/bootstrap/bin/tox run -e $@
 
 format: .tox/bootstrap/installed

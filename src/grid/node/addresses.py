@@ -1,6 +1,6 @@
 """Where a node listens and what it announces: free ports, this machine's addresses, the port a node keeps.
 
-It finds out and chooses; it opens nothing that stays open. [spec wire 1] [spec cli 6.1]
+It finds out and chooses; it opens nothing that stays open. [spec wire 1; cli 6.1]
 """
 
 from __future__ import annotations

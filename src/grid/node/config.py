@@ -2,7 +2,7 @@
 
 The keys are those of 1.20, and a few more. A value that cannot be used is a ConfigError naming file, section and key,
 and never the value (it may be a secret); so is a key nobody knows, for it may be a misspelt one.
-[spec cli 6] [spec storage-server 10.1]
+[spec cli 6; storage-server 10.1]
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `grid.cfg` is read if it is there, else 1.20's `tahoe.cfg`, and never one that the other contradicts: the file names and
 their contents are those of 1.20, whose programs read them too.
-Secrets are made when they are first needed. [spec cli 5] [spec wire 1, 7, 10]
+Secrets are made when they are first needed. [spec cli 5; wire 1, 7, 10]
 """
 
 from __future__ import annotations

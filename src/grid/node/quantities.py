@@ -1,7 +1,7 @@
 """The values that a configuration file may hold: sizes, durations, days, addresses, yes and no. Pure.
 
 Each function takes the text as it stands in the file and raises ValueError, with what was expected and without
-the text, for anything else; the caller knows the file, the section and the key. [spec storage-server 10.1] [spec cli 6]
+the text, for anything else; the caller knows the file, the section and the key. [spec storage-server 10.1; cli 6]
 """
 
 from __future__ import annotations

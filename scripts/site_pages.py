@@ -1,0 +1,125 @@
+"""What the documentation site has besides docs/: mkdocs calls this file's functions.
+
+Documents that stand elsewhere in the tree (ARCHITECTURE.md, deploy/README.md, ...) become pages, the commands' help and the
+docstrings of every package become the reference, and decision records get into the navigation. Links between documents are written for a
+reader of the tree; here those that lead to no page of the site become plain text.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from grid.cli.main import cli
+
+ROOT = Path(__file__).resolve().parent.parent
+ELSEWHERE = {
+    "deploy/README.md": "running-nodes.md",
+    "CHANGES.md": "changes.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "perf/README.md": "measuring.md",
+}
+"""Document -> its page."""
+
+_LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
+_FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the pages made here into the navigation."""
+    records = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md"))
+    nav: list[Any] = config.nav or []
+    nav[1]["Using Grid"].insert(-1, "running-nodes.md")
+    nav[2]["Reference"][:0] = ["commands.md"]
+    nav[2]["Reference"].append("changes.md")
+    nav.append(
+        {
+            "Working on Grid": [
+                "architecture.md",
+                "contributing.md",
+                "measuring.md",
+                {"Modules": [f"api/{name}.md" for name in packages()]},
+                {"Decisions": [f"decisions/{name}" for name in records]},
+            ]
+        }
+    )
+    config.nav = nav
+    return config
+
+
+def packages() -> list[str]:
+    """Every package and top module of Grid that has something public to say."""
+    found = (
+        path.stem
+        for path in (ROOT / "src" / "grid").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    )
+    return sorted(name for name in found if not name.startswith("_"))
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the documents from elsewhere, the commands and the modules."""
+    for source, target in ELSEWHERE.items():
+        files.append(File.generated(config, target, content=(ROOT / source).read_text()))
+    files.append(File.generated(config, "commands.md", content=command_page()))
+    for name in packages():
+        files.append(
+            File.generated(config, f"api/{name}.md", content=f"---\ntitle: grid.{name}\n---\n\n::: grid.{name}\n")
+        )
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Make the links of a document lead where its reader in the site can follow."""
+    uri = page.file.src_uri
+    source = {target: path for path, target in ELSEWHERE.items()}.get(uri, f"docs/{uri}")
+    parts = _FENCE.split(markdown)
+    for index in range(0, len(parts), 2):
+        parts[index] = _LINK.sub(lambda match: relink(match, source, uri, files), parts[index])
+    return "".join(parts)
+
+
+def relink(match: re.Match[str], source: str, uri: str, files: Files) -> str:
+    """One link of the document `source` (from the tree's root), shown at `uri` of the site."""
+    text, link, anchor = match[1], match[2], match[3] or ""
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
+    target = ELSEWHERE.get(path) or ("README.md" if path == "README.md" else path.removeprefix("docs/"))
+    if files.get_file_from_path(target) is not None and (path in {*ELSEWHERE, "README.md"} or path.startswith("docs/")):
+        return f"[{text}]({posixpath.relpath(target, posixpath.dirname(uri) or '.')}{anchor})"
+    if not (ROOT / path).exists():
+        return match[0]
+    return text
+
+
+def command_page() -> str:
+    """The help of every command, as `grid COMMAND --help` prints it."""
+    parts = [
+        "# Commands\n\nWhat `grid --help` and `grid COMMAND --help` print. The man pages say the same: `man grid-put`.\n"
+    ]
+    context = click.Context(cli, info_name="grid", max_content_width=100)
+    parts.append(f"```text\n{cli.get_help(context)}\n```\n")
+    for name, command in walk(cli, context):
+        parts.append(f"## {name.command_path}\n\n```text\n{command.get_help(name)}\n```\n")
+    return "\n".join(parts).replace("\b\n", "")
+
+
+def walk(group: click.Group, context: click.Context) -> list[tuple[click.Context, click.Command]]:
+    """Every visible command below the group, each once, with its context."""
+    found: list[tuple[click.Context, click.Command]] = []
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is None or command.hidden:
+            continue
+        inner = click.Context(command, info_name=name, parent=context, max_content_width=100)
+        found.append((inner, command))
+        if isinstance(command, click.Group):
+            found.extend(walk(command, inner))
+    return found

@@ -1,0 +1,69 @@
+"""The examples of a document: commands in ```console blocks, and what they print.
+
+A line that begins with `$ ` is a command, run in one shell with all others of the page; the lines up to the next are its output.
+There `...` stands for anything within a line, and alone on a line for any number of lines.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_MARK = "\x01"
+DEADLINE_S = 300
+
+
+@frozen
+class Example:
+    """A command, and the lines that it should print."""
+
+    command: str
+    expected: tuple[str, ...]
+
+    def matches(self, output: str) -> bool:
+        """Whether that is what it should print."""
+        pattern = ""
+        for line in self.expected:
+            if line == "...":
+                pattern += r"(?:.*\n)*"
+            else:
+                pattern += ".*".join(re.escape(part) for part in line.split("...")) + r"\n"
+        return re.fullmatch(pattern, output) is not None
+
+
+def examples(text: str) -> Iterator[Example]:
+    """Every example of a document, in order."""
+    for block in _BLOCK.findall(text):
+        command, expected = "", list[str]()
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                if command:
+                    yield Example(command, tuple(expected))
+                command, expected = line[2:], []
+            else:
+                expected.append(line)
+        yield Example(command, tuple(expected))
+
+
+def run(found: list[Example], home: Path, environment: Mapping[str, str]) -> list[tuple[str, int]]:
+    """What each prints, errors included, and its exit status."""
+    script = ["exec 2>&1", "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT"]
+    for example in found:
+        script += ["{", example.command, "}", f"printf '{_MARK}%d{_MARK}' $?"]
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(script)],
+        cwd=home,
+        env={**environment, "HOME": str(home)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE_S,
+    )
+    parts = done.stdout.split(_MARK)
+    return list(zip(parts[0:-1:2], map(int, parts[1::2]), strict=True))
