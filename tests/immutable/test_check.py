@@ -185,6 +185,35 @@ def test_repair_when_all_is_well_does_nothing() -> None:
     assert not any("allocate" in server.calls for server in grid.servers)
 
 
+def test_repair_when_all_shares_crowd_on_one_server_spreads_them() -> None:
+    grid = ScriptedGrid()
+    data = noise(50_000)
+    file = grid.store(data, segment_size=1200, holdings={3: range(10)})
+    before = grid.check(file.cap, verify=False, happy=7)
+    assert before.healthy and before.summary.startswith(
+        "Healthy, but only 1 server holds a share of its own, and 7 should"
+    )
+    assert grid.check(file.cap).summary == "Healthy"
+    result = grid.repair(file.cap, happy=7)
+    assert result.attempted and result.successful and result.after.happiness >= 7
+    assert grid.check(file.cap, happy=7).summary == "Healthy"
+    assert grid.shares(file.cap.storage_index) == {n: {share} for n, share in enumerate(file.shares)}
+    assert not grid.repair(file.cap, happy=7).attempted
+    assert not grid.debris()
+
+
+def test_repair_when_shares_crowd_and_no_other_server_takes_any_leaves_the_file_as_it_was() -> None:
+    grid = ScriptedGrid(5)
+    file = grid.store(noise(5000), n=5, holdings={0: range(5)})
+    for index in range(5):
+        grid.script(index, full=True)
+    result = grid.repair(file.cap, happy=4)
+    assert result.attempted and result.after.healthy and result.after.crowded
+    alone = ScriptedGrid(1)
+    file = alone.store(noise(5000), n=5, holdings={0: range(5)})
+    assert not alone.repair(file.cap, happy=4).attempted
+
+
 def test_repair_when_a_claimed_share_is_false_places_it_elsewhere() -> None:
     grid = ScriptedGrid(12)
     file = grid.store(noise(5000), segment_size=1200, holdings={index: [index] for index in range(10)})

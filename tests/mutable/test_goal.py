@@ -66,3 +66,11 @@ def test_delay_when_drawn_then_grows_by_e_and_differs_between_writers() -> None:
     assert len(set(first)) == 50
     assert 2.5 < sum(first) / 50 < 2.95 and min(first) > 1.0 and max(first) < 4.5
     assert 17 < sum(next_delay(entropy, 7.389) for _ in range(50)) / 50 < 23
+
+
+def test_goal_when_shares_crowd_on_few_servers_then_empty_ones_get_as_many_as_safety_needs() -> None:
+    crowded = VersionMap(servers=SERVERS, sightings=[sighting(index % 2, index) for index in range(6)])
+    for happy in range(7):
+        added = [server for server, tests in choose_goal(crowded, 6, SERVERS, happy=happy).items() if tests is ABSENT]
+        assert len(added) == min(max(0, happy - 2), 3)
+        assert len({server for server, _ in added}) == len({number for _, number in added}) == len(added)

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from grid.errors import NotHappyError
 from grid.mutable import publish, streamplan, update
 from grid.mutable.geometry import FormatName
 from grid.mutable.keys import WriteCap
 from grid.mutable.layout import parse_header
 from grid.ports import ServerId, ShareNumber
+from tests.support.lying_slots import LyingServer
 from tests.support.lying_writes import UNNOTICED, WRITE_LIES, Fronts, WriteLiar, WriteLie
 from tests.support.mutable_grid import MutableGrid, Shape
 
@@ -153,3 +155,32 @@ def test_write_when_servers_hide_a_later_version_from_maps_then_is_done_all_the_
     grid.run(OPERATIONS[operation][0](grid, cap))
     assert grid.read(cap) == OPERATIONS[operation][1]
     assert all(liar.lies for liar in liars)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("lie", ["nothing", "other file", "unsigned root"])
+def test_write_when_too_few_servers_prove_what_they_refuse_for_then_fails_and_the_next_one_is_done(
+    lie: str, format: FormatName
+) -> None:
+    """Two of five servers are honest, and three are needed: shares nobody can prove are in the way on two of the liars."""
+    grid = MutableGrid(5, Shape(k=2, n=5, happy=3))
+    servers = [LyingServer(f"server{index}", grid.runtime.clock) for index in range(5)]
+    grid.servers[:] = servers
+    honest, denying, readers = servers[:2], servers[2], servers[3:]
+    cap = grid.create(BEGINNING, format)
+    index = cap.storage_index
+    assert index is not None
+    before = [{n: bytearray(data) for n, data in server.slots[index].items()} for server in servers]
+    grid.run(grid.open(cap, process=9).overwrite(b"of a writer that died"))
+    for server, kept in zip([*honest, denying], before, strict=False):
+        server.slots[index] = kept
+    denying.write_lie = WRITE_LIES["no shares at all"]
+    for server in readers:
+        server.lie = lie
+    with pytest.raises(NotHappyError, match=r"on 2 servers .* it is safe with 3"):
+        grid.run(grid.open(cap, process=1).overwrite(b"first try"))
+    assert grid.run(grid.open(cap, process=2).read_all()) == b"first try"
+    grid.run(grid.open(cap, process=1).overwrite(b"second try"))
+    assert grid.run(grid.open(cap, process=2).read_all()) == b"second try"
+    versions = [max(parse_header(data)[0].order for data in server.slots[index].values()) for server in servers]
+    assert versions[0] == versions[1] == max(versions) and versions.count(max(versions)) >= 3

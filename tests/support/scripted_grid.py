@@ -166,7 +166,9 @@ class ScriptedGrid:
         """A range of a file."""
         return self.read(self.open(cap), offset, length)[0]
 
-    def check(self, cap: ChkCap | ChkVerifyCap | LitCap, *, verify: bool = True, leases: bool = False) -> CheckResult:
+    def check(
+        self, cap: ChkCap | ChkVerifyCap | LitCap, *, verify: bool = True, leases: bool = False, happy: int = 0
+    ) -> CheckResult:
         """The health of a file."""
         return self.virtual.run(
             check(
@@ -175,12 +177,13 @@ class ScriptedGrid:
                 runtime=self.runtime,
                 verify=verify,
                 leases=LEASES if leases else None,
+                happy=happy,
             )
         )
 
-    def repair(self, cap: ChkCap | ChkVerifyCap | LitCap) -> RepairResult:
+    def repair(self, cap: ChkCap | ChkVerifyCap | LitCap, *, happy: int = 0) -> RepairResult:
         """Repair a file."""
-        return self.virtual.run(repair(cap, servers=self.servers, leases=LEASES, runtime=self.runtime))
+        return self.virtual.run(repair(cap, servers=self.servers, leases=LEASES, runtime=self.runtime, happy=happy))
 
     def shares(self, storage_index: bytes) -> dict[int, set[bytes]]:
         """The octets of every share that servers hold, by share number."""

@@ -198,6 +198,7 @@ class FileStore:
             verify=verify,
             leases=self.leases if add_lease else None,
             observer=self.observer,
+            happy=self.encoding.happy,
         )
 
     async def repair(self, cap: KnownCap, *, force: bool = False) -> FileRepair:
@@ -209,7 +210,12 @@ class FileStore:
         if not isinstance(body, LitCap | ChkCap | ChkVerifyCap):
             return await self.open_mutable(body).repair(force=force)
         return await immutable_repair.repair(
-            body, servers=self.servers, leases=self.leases, runtime=self.runtime, observer=self.observer
+            body,
+            servers=self.servers,
+            leases=self.leases,
+            runtime=self.runtime,
+            observer=self.observer,
+            happy=self.encoding.happy,
         )
 
     def directory(self, cap: DirectoryCap) -> Directory:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex, require_usable
 from grid.codec.base32 import encode
@@ -19,6 +19,7 @@ from grid.immutable.checkplan import CheckPlan, Findings
 from grid.immutable.perform import Performer
 from grid.immutable.requests import ASKING_KINDS
 from grid.immutable.verify import FileVerifier
+from grid.placement import health
 from grid.placement.happiness import happiness
 from grid.placement.leases import LeaseMaster
 from grid.placement.order import permute
@@ -33,7 +34,7 @@ class CheckResult:
     sharemap: share number to the servers with a good one. corrupt: (server, share number) that failed
     verification, with reasons. incompatible: of a version this code does not know. responding: servers that
     answered. silent: servers that were not waited for any longer; what they hold is not known. verified: whether the
-    shares were read.
+    shares were read. happy: how many servers with a share of their own make a file safe.
     """
 
     storage_index: str
@@ -45,6 +46,7 @@ class CheckResult:
     responding: Sequence[ServerId] = ()
     silent: Sequence[ServerId] = ()
     verified: bool = False
+    happy: int = 0
 
     @property
     def literal(self) -> bool:
@@ -67,12 +69,17 @@ class CheckResult:
         return happiness({share: set(holders) for share, holders in self.sharemap.items()})
 
     @property
+    def crowded(self) -> bool:
+        """Whether fewer servers have a share of their own than make a file safe."""
+        return not self.literal and self.happiness < min(self.happy, self.expected)
+
+    @property
     def summary(self) -> str:
         """One line of words."""
         if self.literal:
             return "Healthy (LIT)"
         if self.healthy:
-            return "Healthy"
+            return "Healthy" + health.crowding(self.happiness, min(self.happy, self.expected))
         return f"Not Healthy: {len(self.sharemap)} shares (enc {self.needed}-of-{self.expected})"
 
     def to_json(self) -> dict[str, object]:
@@ -113,8 +120,11 @@ async def check(
     verify: bool = False,
     leases: LeaseMaster | None = None,
     observer: Observer = ignore_events,
+    happy: int = 0,
 ) -> CheckResult:
     """The health of a file; verify reads every octet of every share; leases: add or renew our lease everywhere.
+
+    happy: how many servers with a share of their own make a file safe.
 
     NoServersError if no server answered. CapError if the cap's numbers cannot be those of a file. DamagedFileError if it was damaged when it was uploaded.
     """
@@ -133,7 +143,7 @@ async def check(
         raise NoServersError(
             f"none of {counted(len(ids), 'server')} could be reached" if ids else "there is no server to ask"
         )
-    return _summarize(findings, encode(cap.storage_index), cap.needed, cap.total, verify)
+    return evolve(_summarize(findings, encode(cap.storage_index), cap.needed, cap.total, verify), happy=happy)
 
 
 def _summarize(findings: Findings, storage_index: str, needed: int, total: int, verified: bool) -> CheckResult:

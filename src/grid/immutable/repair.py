@@ -63,14 +63,17 @@ async def repair(
     leases: LeaseMaster,
     runtime: Runtime,
     observer: Observer = ignore_events,
+    happy: int = 0,
 ) -> RepairResult:
     """Verify a file, and if it is not healthy but recoverable make it whole.
+
+    happy: where fewer servers have a share of their own, shares are stored on others as well, as far as there are any.
 
     Every octet of every share is verified first, so that a share which a server only claims, or holds
     corrupt, is replaced too. NoServersError, DamagedFileError as from check; an unrecoverable file is a result.
     """
-    before = await check(cap, servers=servers, runtime=runtime, verify=True, observer=observer)
-    if isinstance(cap, LitCap) or before.healthy:
+    before = await check(cap, servers=servers, runtime=runtime, verify=True, observer=observer, happy=happy)
+    if isinstance(cap, LitCap) or (before.healthy and not _may_spread(before, servers, runtime)):
         return RepairResult(attempted=False, successful=False, before=before, after=before)
     if not before.recoverable:
         return RepairResult(attempted=True, successful=False, before=before, after=before)
@@ -82,6 +85,12 @@ async def repair(
             sharemap.setdefault(share, []).append(server_id)
     after = evolve(before, sharemap={share: sorted(sharemap[share]) for share in sorted(sharemap)})
     return RepairResult(attempted=True, successful=after.healthy, before=before, after=after)
+
+
+def _may_spread(before: CheckResult, servers: Sequence[StorageServer], runtime: Runtime) -> bool:
+    """Whether shares crowd on too few servers, and there are others that may take some."""
+    able = {server.identity.server_id for server in permitted(servers, runtime.clock.unix_time())}
+    return before.crowded and len(able & set(before.responding)) > before.happiness
 
 
 async def _replace(

@@ -1,17 +1,19 @@
 """Checking and repairing a mutable file. [spec mutable 18]
 
 Repair stores missing and damaged shares of the newest version again, octet for octet, where no other version could be
-newer; only where versions compete, and with force, it makes a new one.
+newer; only where versions compete, and with force, it makes a new one. Shares that crowd on too few servers get second places.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from attrs import evolve
 
 from grid.crypto.rsa import PrivateKey
 from grid.errors import ConflictError, MustForceRepairError, NoServersError, NotEnoughSharesError, NotHappyError
 from grid.mutable.auditplan import AuditReport
-from grid.mutable.goal import ABSENT, Goal, assign_homeless, tests_of, tests_of_version
+from grid.mutable.goal import ABSENT, Goal, assign_homeless, spread, tests_of, tests_of_version
 from grid.mutable.health import CheckResult, RepairResult, storage_index_text
 from grid.mutable.mapplan import MapMode
 from grid.mutable.prefix import Prefix
@@ -75,13 +77,14 @@ async def repair(session: Session, *, force: bool = False, private_key: PrivateK
     key = require_key(found, private_key)
     moved = await move_into_place(session, found, key)
     before, examined = await _examine(session, moved, verify=True)
-    if before.healthy and not before.corrupt and not found.bad and moved is found:
+    is_whole = before.healthy and not before.corrupt and not found.bad and moved is found
+    if is_whole and not _second_places(session, examined, best):
         return RepairResult(attempted=False, successful=False, before=before, after=before)
     if found.newer_unrecoverable or found.needs_merge or examined.best != best:
         mended = await _publish_anew(session, examined, key)
     else:
         mended = await _store_everywhere(session, examined, best, key)
-    after = CheckResult(storage_index=before.storage_index, found=mended, verified=True)
+    after = CheckResult(storage_index=before.storage_index, found=mended, verified=True, happy=before.happy)
     return RepairResult(attempted=True, successful=after.healthy, before=before, after=after)
 
 
@@ -98,7 +101,8 @@ async def _examine(session: Session, found: VersionMap, *, verify: bool) -> tupl
         found = _without(found, report)
         corrupt.update(report.corrupt)
         best, examined = found.best, best
-    return CheckResult(storage_index=name, found=found, corrupt=corrupt, verified=verify), found
+    happy = session.encoding.happy
+    return CheckResult(storage_index=name, found=found, corrupt=corrupt, verified=verify, happy=happy), found
 
 
 def _without(found: VersionMap, report: AuditReport) -> VersionMap:
@@ -140,7 +144,8 @@ async def _store_everywhere(session: Session, found: VersionMap, best: Prefix, k
     for _ in range(MOST_ROUNDS):
         before, found = found, await _store_again(session, found, best, key)
         numbers = {share.number for share in found.shares_of(best)}
-        if len(numbers) == best.n or not found.failed - before.failed:
+        is_whole = len(numbers) == best.n and not _second_places(session, found, best)
+        if is_whole or not found.failed - before.failed:
             break
     return found
 
@@ -159,6 +164,8 @@ async def _store_again(session: Session, found: VersionMap, best: Prefix, key: P
     usable = [server_id for server_id in session.permitted if server_id not in found.failed]
     for place in assign_homeless(homeless, [*held, *goal], usable, avoid=goal.keys() | held):
         goal[place] = ABSENT
+    for place in _second_places(session, found, best, goal):
+        goal[place] = ABSENT
     if not goal:
         return found
     release = Release(
@@ -175,6 +182,13 @@ async def _store_again(session: Session, found: VersionMap, best: Prefix, key: P
         return await publish(session, found, release)
     except NotHappyError:  # A large version: none of these servers has taken its share.
         return evolve(found, failed=found.failed | {server_id for server_id, _ in goal})
+
+
+def _second_places(session: Session, found: VersionMap, best: Prefix, goal: Collection[Place] = ()) -> list[Place]:
+    """Where shares that crowd on fewer servers than make a write safe are to be stored as well."""
+    held = [share.place for share in found.shares_of(best)]
+    usable = [server_id for server_id in session.permitted if server_id not in found.failed]
+    return spread([*held, *goal], best.n, min(session.encoding.happy, best.n), usable, avoid=found.places().keys())
 
 
 def _tests(share: Sighting | BadShare) -> tuple[tuple[int, int, bytes], ...]:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from grid.mutable.prefix import LONGEST_PREFIX, Prefix
 from grid.mutable.versions import BadShare, Place, Sighting, VersionMap
+from grid.placement.happiness import match_servers
 from grid.ports import ServerId, ShareNumber
 
 Tests = tuple[tuple[int, int, bytes], ...]
@@ -39,9 +40,13 @@ def tests_of_front(front: bytes) -> Tests:
 
 
 def choose_goal(
-    found: VersionMap, n: int, permitted: Sequence[ServerId], doubtful: Collection[ServerId] = frozenset()
+    found: VersionMap,
+    n: int,
+    permitted: Sequence[ServerId],
+    doubtful: Collection[ServerId] = frozenset(),
+    happy: int = 0,
 ) -> Goal:
-    """Every place of a share below n in the map, and a place for each number that has none.
+    """Every place of a share below n in the map, a place for each number that has none, and more to reach `happy` servers.
 
     permitted: servers that may be given new shares, in the file's order; those that failed are not. doubtful: servers that
     may keep silent: what only they would hold gets a second place.
@@ -49,6 +54,8 @@ def choose_goal(
     goal = {place: tests_of(share) for place, share in found.places().items() if place[1] < n}
     usable = [server_id for server_id in permitted if server_id not in found.failed]
     for place in assign_homeless(_homeless(goal, n), goal, usable):
+        goal[place] = ABSENT
+    for place in spread(goal, n, happy, usable):
         goal[place] = ABSENT
     sure = [place for place in goal if place[0] not in doubtful]
     trusted = [server_id for server_id in usable if server_id not in doubtful]
@@ -80,6 +87,31 @@ def assign_homeless(
         turn = [order[(index + step) % len(order)] for step in range(len(order))]
         places += [(server_id, number) for server_id in turn if (server_id, number) not in avoid][:1]
     return places
+
+
+def spread(
+    places: Iterable[Place], n: int, happy: int, usable: Sequence[ServerId], avoid: Collection[Place] = ()
+) -> list[Place]:
+    """Second places for shares that crowd on few servers, until `happy` servers have a share of their own.
+
+    Without them a file could not be written any more once its shares crowd, as after a repair while servers were away, or
+    on a grid that has grown. avoid: places that are not to be used.
+    """
+    held: dict[ServerId, int] = {}
+    for server_id, number in places:
+        held[server_id] = held.get(server_id, 0) | 1 << number
+    servers, matched = list(held), match_servers(list(held.values()))
+    counted = {servers[index] for index in matched}
+    # A server that is left out of a largest matching holds none of the numbers that are left out.
+    free = [ShareNumber(number) for number in range(n) if number not in matched.values()]
+    idle = [server_id for server_id in usable if server_id not in counted]
+    chosen: list[Place] = []
+    for server_id in sorted(idle, key=lambda server_id: held.get(server_id, 0).bit_count()):
+        open_numbers = [number for number in free if (server_id, number) not in avoid]
+        if open_numbers and len(counted) + len(chosen) < happy:
+            free.remove(open_numbers[0])
+            chosen.append((server_id, open_numbers[0]))
+    return chosen
 
 
 def hosts_of(places: Iterable[Place]) -> Mapping[ShareNumber, set[ServerId]]:

@@ -24,13 +24,15 @@ UNKNOWN_ENCODING = (3, 10)
 class CheckResult:
     """What a check found. storage_index: base32. found: every share that counts as good, and every one that is bad.
 
-    corrupt: shares that failed verification, with reasons. verified: whether all shares were read.
+    corrupt: shares that failed verification, with reasons. verified: whether all shares were read. happy: how many servers
+    with a share of their own make a write safe.
     """
 
     storage_index: str
     found: VersionMap = field(repr=False)
     corrupt: Mapping[Place, str] = {}
     verified: bool = False
+    happy: int = 0
 
     @property
     def recoverable(self) -> bool:
@@ -70,7 +72,7 @@ class CheckResult:
     def summary(self) -> str:
         """One line of words."""
         if self.healthy and not self.corrupt:
-            return "Healthy"
+            return "Healthy" + health.crowding(happiness(distinct_hosts(self._counted)), min(self.happy, self.expected))
         reasons = []
         if self.found.unrecoverable():
             reasons.append("some versions are unrecoverable")

@@ -341,9 +341,9 @@ class MutableFile:
 
     async def _update_once(self, found: VersionMap, prefix: Prefix, offset: int, data: Buffer) -> None:
         self._memory = None
-        if may_update_in_place(found, prefix, offset, len(data)):
+        happy = min(self._session.encoding.happy, prefix.n)
+        if may_update_in_place(found, prefix, offset, len(data), happy):
             key = require_key(found, self._key)
-            happy = min(self._session.encoding.happy, prefix.n)
             after = await update_in_place(self._session, found, prefix, key, offset, data, happy)
             if after is not None:
                 self._remember(after, None)

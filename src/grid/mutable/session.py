@@ -123,7 +123,7 @@ class Session:
 
     def goal_for(self, found: VersionMap, n: int) -> Goal:
         """Where the shares of a new version go."""
-        return choose_goal(found, n, self.permitted, self.doubtful)
+        return choose_goal(found, n, self.permitted, self.doubtful, min(self.encoding.happy, n))
 
     async def find(
         self,

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from grid.mutable.goal import ABSENT, Goal, hosts_of, tests_of
+from grid.mutable.goal import ABSENT, Goal, hosts_of, spread, tests_of
 from grid.mutable.prefix import Prefix
 from grid.mutable.versions import Place, VersionMap
 from grid.placement.happiness import happiness
@@ -57,11 +57,11 @@ def needs_stage(found: VersionMap, prefix: Prefix) -> bool:
     return len(numbers) < 2 * prefix.k - 1 and any(len(group) < prefix.k for group in held.values())
 
 
-def plan_stage(found: VersionMap, prefix: Prefix, usable: Sequence[ServerId]) -> Stage | None:
+def plan_stage(found: VersionMap, prefix: Prefix, usable: Sequence[ServerId], happy: int = 0) -> Stage | None:
     """A place for every number where no share of this version is lost; None if fewer than k numbers have one.
 
     usable: servers that may be given new shares, in the file's order, those in doubt last. The places follow from the map
-    alone, so that two writers meet at them.
+    alone, so that two writers meet at them. More are on servers that have none, until `happy` have a share of their own.
     """
     shares = [share for share in found.shares_of(prefix) if share.number < prefix.n]
     order = {server_id: index for index, server_id in enumerate(found.servers)}
@@ -78,6 +78,7 @@ def plan_stage(found: VersionMap, prefix: Prefix, usable: Sequence[ServerId]) ->
         return None
     for place in staged:
         goal[place] = tests_of(known[place]) if place in known else ABSENT
+    goal.update(dict.fromkeys(spread(goal, prefix.n, happy, usable, avoid=known.keys()), ABSENT))
     return Stage(goal=goal, old={place: tests for place, tests in old.items() if place not in goal})
 
 

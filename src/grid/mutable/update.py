@@ -19,7 +19,7 @@ from grid.limits import MAX_UPDATE_SEGMENTS
 from grid.mutable.blocks import EncodedRun, SegmentRun, chain_of, encode_run
 from grid.mutable.foresight import MOST_SHARE_OCTETS, Foresight, KnownFile
 from grid.mutable.geometry import HASH_SIZE, MDMF_VERSION, SALT_SIZE, Geometry
-from grid.mutable.goal import Goal, tests_of_version
+from grid.mutable.goal import Goal, hosts_of, tests_of_version
 from grid.mutable.keys import encrypt_private_key
 from grid.mutable.layout import VersionFields, pack_header, plan_table
 from grid.mutable.nodes import climb
@@ -32,6 +32,7 @@ from grid.mutable.sources import OverlaySource
 from grid.mutable.staging import needs_stage
 from grid.mutable.versions import Place, Sighting, VersionMap
 from grid.mutable.writejob import WriteJob
+from grid.placement.happiness import happiness
 from grid.ports import Buffer, Range, ShareNumber
 
 NEIGHBOURS = 2
@@ -72,12 +73,13 @@ def _plan_change(old: Geometry, offset: int, length: int) -> _Change:
     return _Change(old=old, new=new, first=first, stop=stop)
 
 
-def may_update_in_place(found: VersionMap, prefix: Prefix, offset: int, length: int) -> bool:
+def may_update_in_place(found: VersionMap, prefix: Prefix, offset: int, length: int, happy: int) -> bool:
     """Whether all is there that an update in place needs: every share of this version, where it should be, and no other.
 
-    False also where so much changes that it is better written in pieces.
+    False also where so much changes that it is better written in pieces, and where fewer than `happy` servers have a share
+    of their own: an update places no new shares.
     """
-    if needs_stage(found, prefix):
+    if needs_stage(found, prefix) or happiness(hosts_of(share.place for share in found.sightings)) < happy:
         return False
     if prefix.version != MDMF_VERSION or len(found.sightings) != len(found.shares_of(prefix)) or found.bad:
         return False

@@ -20,7 +20,7 @@ from grid.drive import Request
 from grid.engine.server_memory import ServerMemory
 from grid.errors import BadWriteEnablerError, ConflictError, GridError, IntegrityError, PeerTimeoutError
 from grid.mutable.claims import Claims, Proof
-from grid.mutable.goal import ABSENT, Goal, Tests, assign_homeless, hosts_of, tests_of_front
+from grid.mutable.goal import ABSENT, Goal, Tests, assign_homeless, hosts_of, spread, tests_of_front
 from grid.mutable.hedge import WriteHedge
 from grid.mutable.keys import FileKeys
 from grid.mutable.prefix import parse_identity
@@ -294,6 +294,9 @@ class WritePlan:
         homeless = [ShareNumber(number) for number in range(self._job.prefix.n) if number not in have]
         usable = [server_id for server_id in self._job.spares if server_id not in self._broken.keys() | late]
         places = assign_homeless(homeless, taken, usable, avoid=self._tried)
+        if not self._is_safe():
+            avoid = {*self._tried, *places}
+            places += spread([*taken, *places], self._job.prefix.n, self._job.happy, usable, avoid)
         for place in places:
             self._tried.add(place)
             self._goal[place] = self._due[place] = ABSENT

@@ -20,6 +20,14 @@ HEALTH_COUNTS = (
 """The numbers among the results of a check of anything that has shares."""
 
 
+def crowding(reached: int, wanted: int) -> str:
+    """What is to be added to `Healthy` where fewer servers have a share of their own than make a file safe; empty if enough."""
+    if reached >= wanted:
+        return ""
+    servers = "1 server holds" if reached == 1 else f"{reached} servers hold"
+    return f", but only {servers} a share of its own, and {wanted} should: repair spreads shares over the servers there are"
+
+
 class Health(Protocol):
     """What a check found."""
 
