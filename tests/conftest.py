@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import re
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, cast
 
@@ -20,7 +19,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import deferLater
 from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
-from xdist.scheduler import LoadScopeScheduling
+
+from tests.support.distribution import ByGrid, long_first
 
 ASYNC_TEST_S = 60.0
 """Far more than any test takes on a slow machine; it only turns a hang into a failure."""
@@ -42,31 +42,19 @@ settings.register_profile("search", parent=settings.get_profile("dev"), max_exam
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
-SHARED_GRIDS = {
-    "tahoe-servers": r"[\[-]tahoe-servers\b",
-    "grid-servers": r"[\[-]grid-servers\b",
-    "mixed-servers": r"[\[-]mixed-servers\b",
-    "gateways": r"test_(cli_through_gateway|gateway_exchanges|gateway_tahoe_cli)\.py::",
-}
-"""The grids that several modules of tests/interop share: name -> what is in the names of tests that use it."""
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """With `--dist loadgroup`: keep tests of one grid, or else of one module, together and in their order.
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGrid | None:
+    """With `--dist loadgroup`: ByGrid.
 
     xdist's own does so by marks, which it puts into names that pytest 9.2 does not let it change.
     """
-    return _ByGrid(config, log) if config.getvalue("dist") == "loadgroup" else None
+    return ByGrid(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
-class _ByGrid(LoadScopeScheduling):
-    def _split_scope(self, nodeid: str) -> str:
-        shared = (name for name, pattern in SHARED_GRIDS.items() if re.search(pattern, nodeid))
-        return next(shared, nodeid.partition("::")[0])
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put every asynchronous test under its deadline, those that Hypothesis drives included."""
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put every asynchronous test under its deadline, those that Hypothesis drives included; order what is shared out."""
+    if hasattr(config, "workerinput"):
+        long_first(items)
     for item in items:
         if not isinstance(item, pytest.Function):
             continue
