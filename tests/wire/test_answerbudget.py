@@ -24,6 +24,7 @@ class Client:
     clock: Any
     pace: float = 0.0
     is_gone: bool = False
+    peer_address: str | None = None
     reservation: Reservation | None = None
 
     @property
@@ -71,6 +72,42 @@ class Scene:
     def advance(self, seconds: float) -> None:
         for _ in range(int(seconds * 2)):
             self.clock.task_clock.advance(0.5)
+
+
+def test_client_at_an_honest_address_is_answered_before_the_next_ones_of_an_address_that_asks_for_much() -> None:
+    scene = Scene()
+    hostile = [Client(scene.clock, peer_address="192.0.2.1") for _ in range(120)]
+    asked = [scene.ask(10, client) for client in hostile]
+    honest = Client(scene.clock, peer_address="192.0.2.2")
+    _, outcome = scene.ask(10, honest)
+    assert asked[0][1] == ["read"] and outcome == []
+    asked[0][0].release()
+    assert outcome == ["read"]
+    assert [each for _, each in asked[1:] if each] == []
+
+
+def test_addresses_that_all_ask_for_much_are_answered_in_turn() -> None:
+    scene = Scene()
+    order: list[str] = []
+    rooms: list[Reservation] = []
+    held = scene.sent(10)
+
+    async def ask(peer: str) -> None:
+        room = scene.budget.reserve(Client(scene.clock, peer_address=peer))
+        rooms.append(room)
+
+        async def work() -> None:
+            if not room.take(10):
+                raise NoRoomError(10)
+            order.append(peer)
+
+        await room.read(work)
+        room.release()
+
+    for peer in "aaabbc":
+        Deferred.fromCoroutine(ask(peer))
+    held.give_up()
+    assert order == ["a", "b", "c", "a", "b", "a"]
 
 
 @given(st.lists(st.integers(0, 12), max_size=20))

@@ -32,6 +32,7 @@ class Silent:
 
     is_gone = False
     received_size = 0
+    peer_address = None
 
     def give_up(self) -> None:
         self.is_gone = True

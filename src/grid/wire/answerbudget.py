@@ -1,18 +1,17 @@
 """The memory that all answers of one server take together, over both protocols.
 
 An answer's room is taken share by share while it is measured, before anything is read, and given back once the answer is
-sent. An answer that does not fit waits: first come, first served, bounded in number and in time, and holds nothing. Small
-answers have a queue of their own and room that large ones never take, so that a few clients who take nothing of large
-answers keep nobody else waiting. A client that does not take what it asked for is disconnected, much sooner while others
-wait, so that the room comes back. [decision 0130]
+sent. An answer that does not fit waits, addresses in turn, bounded in number and in time, and holds nothing. Small answers
+have a queue of their own and room that large ones never take, so that a few clients who take nothing of large answers keep
+nobody else waiting. A client that does not take what it asked for is disconnected, much sooner while others wait, so that
+the room comes back. [decision 0130]
 
 Nothing here knows what an answer is about. Cost: a lock for each share, no timer unless a client is slower than the server.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from threading import Lock
 from traceback import clear_frames
 from types import TracebackType
@@ -37,6 +36,7 @@ from grid.limits import (
 )
 from grid.ports import Clock, Timer
 from grid.wire.answer_room import AnswerRoom
+from grid.wire.fair_queue import FairQueue
 
 T = TypeVar("T")
 
@@ -50,6 +50,10 @@ class Outgoing(Protocol):
     @property
     def is_gone(self) -> bool:
         """Whether nobody waits for the answer any more."""
+
+    @property
+    def peer_address(self) -> str | None:
+        """Where the client is, as far as that tells clients apart."""
 
     @property
     def received_size(self) -> int:
@@ -97,8 +101,8 @@ class AnswerBudget:
         self._is_awaited = is_awaited
         self._on_return = on_return
         self._lock = Lock()
-        self._small_waiters: deque[_Waiter] = deque()
-        self._large_waiters: deque[_Waiter] = deque()
+        self._small_waiters: FairQueue[_Waiter] = FairQueue()
+        self._large_waiters: FairQueue[_Waiter] = FairQueue()
         self._sending: dict[Reservation, None] = {}
         self._timer: Timer | None = None
         self._timer_is_pressed = False
@@ -117,12 +121,14 @@ class AnswerBudget:
         """A reservation for one answer over that connection, which holds nothing yet."""
         return Reservation(self, outgoing)
 
-    def try_take(self, held: int, size: int) -> bool:
+    def try_take(self, peer: Hashable, held: int, size: int) -> bool:
         """Let an answer that holds so much hold that size, if it is free and nobody waits for it; on any thread."""
         with self._lock:
-            if self._queue_of(size) or not self._fits(held, size):
+            queue = self._queue_of(size)
+            if queue or not self._fits(held, size):
                 return False
             self._room.move(held, size)
+            queue.serve(peer)
             return True
 
     def give_back(self, held: int, size: int) -> None:
@@ -140,13 +146,13 @@ class AnswerBudget:
         most = self._room.most(size)
         if size > most:
             raise DataTooLargeError(f"an answer of {size} bytes; at most {most} can be sent at once, ask for less")
-        if self.try_take(0, size):
+        if self.try_take(reservation.peer, 0, size):
             return
         self._drop_gone()
         if self.waiting_count >= self._most_waiting:
             raise _busy()
         waiter = _Waiter(reservation, size, self._clock.now(), Deferred())
-        self._queue_of(size).append(waiter)
+        self._queue_of(size).append(reservation.peer, waiter)
         self._review()
         await waiter.turn
 
@@ -155,7 +161,7 @@ class AnswerBudget:
         if self._sending:
             self._review()
 
-    def _queue_of(self, size: int) -> deque[_Waiter]:
+    def _queue_of(self, size: int) -> FairQueue[_Waiter]:
         return self._small_waiters if self._room.is_small(size) else self._large_waiters
 
     def _fits(self, held: int, size: int) -> bool:
@@ -183,7 +189,7 @@ class AnswerBudget:
         for queue in (self._small_waiters, self._large_waiters):
             # One at a time: whoever hears of it may give back room, and others have their turn at once.
             while (waiter := next((each for each in queue if each.reservation.is_gone), None)) is not None:
-                queue.remove(waiter)
+                queue.remove(waiter.reservation.peer, waiter)
                 waiter.turn.errback(_gone())
 
     def _advance(self) -> None:
@@ -198,11 +204,12 @@ class AnswerBudget:
         """The first waiter that fits, or whose client is gone, out of its queue; it has its room if it needs it still."""
         with self._lock:
             for queue in (self._small_waiters, self._large_waiters):
-                if not queue:
+                if (waiter := queue.first()) is None:
                     continue
-                is_gone = queue[0].reservation.is_gone
-                if is_gone or self._fits(0, queue[0].size):
-                    waiter = queue.popleft()
+                is_gone = waiter.reservation.is_gone
+                if is_gone or self._fits(0, waiter.size):
+                    queue.remove(waiter.reservation.peer, waiter)
+                    queue.serve(waiter.reservation.peer)
                     self._room.move(0, 0 if is_gone else waiter.size)
                     return waiter
         return None
@@ -234,8 +241,9 @@ class AnswerBudget:
         now = self._clock.now()
         self._drop_gone()
         for queue in (self._small_waiters, self._large_waiters):
-            while queue and now - queue[0].since >= ANSWER_WAIT_S:
-                queue.popleft().turn.errback(_busy())
+            while (waiter := next((each for each in queue if now - each.since >= ANSWER_WAIT_S), None)) is not None:
+                queue.remove(waiter.reservation.peer, waiter)
+                waiter.turn.errback(_busy())
         self._advance()
         self._disconnect_stalled(now)
         self._arm()
@@ -280,6 +288,7 @@ class Reservation:
 
     def __init__(self, budget: AnswerBudget, outgoing: Outgoing | None) -> None:
         self.outgoing = outgoing
+        self.peer = None if outgoing is None else outgoing.peer_address
         self.holds_request = False
         """Whether the memory of the request is held until the answer is sent."""
         self._budget = budget
@@ -309,7 +318,7 @@ class Reservation:
             if self._is_over:
                 return False
             if missing > 0:
-                if not self._budget.try_take(self._size, self._size + missing):
+                if not self._budget.try_take(self.peer, self._size, self._size + missing):
                     return False
                 self._size += missing
             self._unused = max(0, -missing)

@@ -172,6 +172,11 @@ class BoundedBroker(Broker):
         return bool(self.disconnected)
 
     @property
+    def peer_address(self) -> str | None:
+        """Where the client is, if its connection holds a place."""
+        return None if self._place is None else self._place.address
+
+    @property
     def received_size(self) -> int:
         """Bytes that the peer has received, or at least the socket has taken."""
         size = acknowledged_size(self.transport)

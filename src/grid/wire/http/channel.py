@@ -168,6 +168,11 @@ class ServerChannel(Protocol):
         return self._state is _State.CLOSED
 
     @property
+    def peer_address(self) -> str | None:
+        """Where the client is."""
+        return self._place.address
+
+    @property
     def received_size(self) -> int:
         """Bytes that the client has received, or at least the socket has taken."""
         size = acknowledged_size(getattr(self.transport, "transport", self.transport))
