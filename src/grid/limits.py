@@ -140,6 +140,10 @@ REQUESTS_BYTES = 24 * 2**20
 """Bytes of long Foolscap messages, and of what becomes of HTTP requests once they are parsed, that one storage server
 holds at once; one larger than this waits to be alone."""
 
+REQUEST_WAIT_S = 120.0
+"""Seconds that a request waits for that room before it is refused, or its connection closed where nothing refuses it: each
+that has the room has some 60 s while others wait."""
+
 SMALL_REQUEST = 16 * 1024
 """Bytes that a request may hold without waiting for others: the most that hundreds of connections may hold each."""
 

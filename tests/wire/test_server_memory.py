@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 
-from grid.limits import REQUESTS_BYTES
+from grid.errors import PeerGoneError, PeerRefusedError
+from grid.limits import REQUEST_WAIT_S, REQUESTS_BYTES
 from grid.wire.server_memory import RETURN_SIZE, ByteBudget, ServerMemory
 from tests.support.virtual_time import VirtualRuntime
 
@@ -73,3 +76,46 @@ def test_freed_memory_is_looked_at_once_much_was_given_back_of_any_kind() -> Non
     assert len(looks) == 1
     clock.task_clock.advance(1)
     assert len(looks) == 1
+
+
+def waiting_request(memory: ServerMemory, size: int, is_gone: Callable[[], bool] = bool) -> list[object]:
+    """What comes of a request that wants so much, beside others."""
+    outcome: list[object] = []
+    task = Deferred.fromCoroutine(memory.requests.acquire(size, is_gone))
+    task.addCallbacks(outcome.append, lambda failure: outcome.append(failure.type))
+    return outcome
+
+
+def test_request_that_waits_too_long_for_its_room_is_refused_and_delays_nobody() -> None:
+    clock = VirtualRuntime().clock
+    memory = ServerMemory(clock)
+    assert memory.requests.try_acquire(REQUESTS_BYTES - 1)
+    large = waiting_request(memory, REQUESTS_BYTES)
+    clock.task_clock.pump([0.5] * int(2 * REQUEST_WAIT_S - 2))
+    small = waiting_request(memory, 1)
+    assert large == [] == small
+    clock.task_clock.pump([0.5] * 4)
+    assert large == [PeerRefusedError]
+    assert small == [1]
+
+
+def test_request_whose_client_is_gone_waits_no_longer() -> None:
+    clock = VirtualRuntime().clock
+    memory = ServerMemory(clock)
+    assert memory.requests.try_acquire(REQUESTS_BYTES - 1)
+    gone = waiting_request(memory, REQUESTS_BYTES, lambda: True)
+    small = waiting_request(memory, 1)
+    clock.task_clock.pump([0.5])
+    assert gone == [PeerGoneError]
+    assert small == [1]
+    assert not memory.requests.is_awaited
+
+
+def test_request_that_is_given_up_leaves_its_place_at_once() -> None:
+    memory = ServerMemory(VirtualRuntime().clock)
+    assert memory.requests.try_acquire(REQUESTS_BYTES - 1)
+    task = Deferred.fromCoroutine(memory.requests.acquire(REQUESTS_BYTES))
+    small = waiting_request(memory, 1)
+    task.addErrback(lambda failure: failure.trap(CancelledError))
+    task.cancel()
+    assert small == [1]

@@ -9,9 +9,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from twisted.internet.defer import Deferred
+from attrs import define
+from twisted.internet.defer import CancelledError, Deferred
 
-from grid.limits import MAX_CALLS, REQUESTS_BYTES
+from grid.errors import PeerGoneError, PeerRefusedError
+from grid.limits import MAX_CALLS, REQUEST_WAIT_S, REQUESTS_BYTES
 from grid.ports import Clock, Timer
 from grid.wire.answerbudget import AnswerBudget
 
@@ -41,9 +43,9 @@ class ServerMemory:
         self._return_memory = return_memory
         self._returning: Timer | None = None
         self._returned_size = 0
-        self.requests = ByteBudget(REQUESTS_BYTES, self.returned)
+        self.requests = ByteBudget(REQUESTS_BYTES, self.returned, clock.now)
         self.answers = AnswerBudget(clock, is_awaited=lambda: self.requests.is_awaited, on_return=self.returned)
-        self.expansions = ByteBudget(1)
+        self.expansions = ByteBudget(1, now=clock.now)
         self.requests.on_wait = self.expansions.on_wait = self._press
         self.calls = CallCount(MAX_CALLS)
         self.coming: dict[Coming, None] = {}
@@ -68,6 +70,8 @@ class ServerMemory:
 
     def _look(self) -> None:
         self._timer = None
+        self.requests.review()
+        self.expansions.review()
         if not (self.requests.is_awaited or self.expansions.is_awaited):
             return
         for message in list(self.coming):
@@ -79,17 +83,32 @@ def _ignore() -> None:
     pass
 
 
+def _never() -> bool:
+    return False
+
+
+@define(eq=False)
+class _Waiter:
+    """Who waits for so many bytes, since then."""
+
+    size: int
+    since: float
+    is_gone: Callable[[], bool]
+    turn: Deferred[None]
+
+
 class ByteBudget:
     """Bytes to be held at once, handed out in the order of asking."""
 
-    def __init__(self, total: int, on_return: Callable[[int], object] = bool) -> None:
-        """on_return: told how many bytes are held no longer."""
+    def __init__(self, total: int, on_return: Callable[[int], object] = bool, now: Callable[[], float] = float) -> None:
+        """on_return: told how many bytes are held no longer. now: monotonic seconds."""
         self._total = total
         self._on_return = on_return
+        self._now = now
         self._free = total
-        self._waiters: deque[tuple[int, Deferred[None]]] = deque()
+        self._waiters: deque[_Waiter] = deque()
         self.on_wait: Callable[[], None] = _ignore
-        """Called when somebody begins to wait."""
+        """Called when somebody begins to wait; whoever hears of it calls `review` now and then, as long as anybody waits."""
 
     @property
     def is_awaited(self) -> bool:
@@ -107,26 +126,56 @@ class ByteBudget:
         """Take so many bytes whether they are free or not."""
         self._free -= size
 
-    async def acquire(self, size: int) -> int:
-        """Wait for that many bytes, or for all there are; how many were acquired, to be released later."""
+    async def acquire(self, size: int, is_gone: Callable[[], bool] = _never) -> int:
+        """Wait for that many bytes, or for all there are; how many were acquired, to be released later.
+
+        is_gone: whether nobody needs them any more. PeerGoneError then, PeerRefusedError after REQUEST_WAIT_S. Who is
+        cancelled waits no longer.
+        """
         size = min(size, self._total)
-        if self._waiters or size > self._free:
-            turn: Deferred[None] = Deferred()
-            self._waiters.append((size, turn))
+        if not self.try_acquire(size):
+            waiter = _Waiter(size, self._now(), is_gone, Deferred())
+            self._waiters.append(waiter)
             self.on_wait()
-            await turn
-        else:
-            self._free -= size
+            try:
+                await waiter.turn
+            except CancelledError:
+                self._withdraw(waiter)
+                raise
         return size
 
     def release(self, size: int) -> None:
         """Give back what acquire gave."""
         self._free += size
         self._on_return(size)
-        while self._waiters and self._waiters[0][0] <= self._free:
-            wanted, turn = self._waiters.popleft()
-            self._free -= wanted
-            turn.callback(None)
+        self._advance()
+
+    def review(self) -> None:
+        """Let those go who are gone, and refuse those who have waited too long."""
+        now = self._now()
+        for waiter in list(self._waiters):
+            if waiter not in self._waiters:
+                continue  # It had its turn because of one before it.
+            if waiter.is_gone():
+                self._waiters.remove(waiter)
+                waiter.turn.errback(PeerGoneError("the client closed the connection"))
+            elif now - waiter.since >= REQUEST_WAIT_S:
+                self._waiters.remove(waiter)
+                waiter.turn.errback(PeerRefusedError("the server has no room for this request", kind="Busy"))
+        self._advance()
+
+    def _withdraw(self, waiter: _Waiter) -> None:
+        if waiter in self._waiters:
+            self._waiters.remove(waiter)
+            self._advance()
+        else:
+            self.release(waiter.size)  # Its turn had come, and whoever was told before it ended its task.
+
+    def _advance(self) -> None:
+        while self._waiters and self._waiters[0].size <= self._free:
+            waiter = self._waiters.popleft()
+            self._free -= waiter.size
+            waiter.turn.callback(None)
 
 
 class CallCount:

@@ -182,3 +182,17 @@ def test_message_that_comes_on_in_a_minute_keeps_its_room_while_another_waits() 
     assert scene.dropped == []
     steady.close()
     waiting.close()
+
+
+def test_connection_that_goes_while_it_waits_lets_the_next_one_in_at_once() -> None:
+    scene = Scene()
+    first, second, third = scene.loads(3)
+    first.message_holds(REQUESTS_BYTES - MIB, 0)
+    second.message_holds(REQUESTS_BYTES, 0)
+    third.message_holds(MIB, 0)
+    assert not third.is_listening
+    second.close()
+    assert third.is_listening
+    first.close()
+    third.close()
+    assert scene.is_whole()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 
 from grid.limits import (
     MAX_CALLS_EACH,
@@ -53,6 +53,7 @@ class CallLoad:
         self._timer: Timer | None = None
         self._mark = 0, 0.0
         self._is_over = False
+        self._waiting: Deferred[None] = succeed(None)
 
     @property
     def is_listening(self) -> bool:
@@ -97,7 +98,8 @@ class CallLoad:
             self._claimed(missing)
         else:
             self._set(_ROOM, True)
-            Deferred.fromCoroutine(self._wait_for_room(memory, missing)).addErrback(lambda _: self._drop())
+            self._waiting = Deferred.fromCoroutine(self._wait_for_room(memory, missing))
+            self._waiting.addErrback(lambda _: None if self._is_over else self._drop())
 
     def message_ended(self) -> None:
         """The message is over; what is left of its claim belonged to no call."""
@@ -126,6 +128,7 @@ class CallLoad:
     def close(self) -> None:
         """The connection is gone. Calls that run on give back what they hold when they end."""
         self._is_over = True
+        self._waiting.cancel()
         self.message_ended()
 
     def _has_too_many(self) -> bool:

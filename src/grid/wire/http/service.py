@@ -90,14 +90,14 @@ class Bounds:
             body = await _collect(exchange, limit, None if is_small else claim)
             held = claim.keep()
         try:
-            async with self._parsed(len(body) * (weight - 1)):
+            async with self._parsed(exchange, len(body) * (weight - 1)):
                 yield body
         finally:
             self.bodies.release(held)
 
     @asynccontextmanager
-    async def _parsed(self, size: int) -> AsyncIterator[None]:
-        reserved = await self._requests.acquire(size) if size > SMALL_REQUEST else 0
+    async def _parsed(self, exchange: Exchange, size: int) -> AsyncIterator[None]:
+        reserved = await self._requests.acquire(size, lambda: exchange.is_broken) if size > SMALL_REQUEST else 0
         try:
             yield
         finally:
