@@ -3,7 +3,8 @@
     python -m tests.browser.serving FOLDER
 
 prints the port that it listens on. On stdin it takes lines `down N` and `up N`, for the server with that number, and
-`slow MS`, for what every call of a server takes from then on; it answers each with `ok`, and ends when its stdin does.
+`slow MS`, for what every call of a server takes from then on, and `hold` and `release`, between which no call of a server is
+begun; it answers each with `ok`, and ends when its stdin does.
 """
 
 from __future__ import annotations
@@ -47,6 +48,13 @@ class Switched:
     reactor: Any
     is_down: bool = False
     delay_s: float = 0.0
+    held: list[Deferred[None]] | None = None
+
+    def release(self) -> None:
+        """Let go on what is held, and hold nothing more."""
+        waiting, self.held = self.held or [], None
+        for each in waiting:
+            each.callback(None)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.service, name)
@@ -54,6 +62,9 @@ class Switched:
             return found
 
         async def call(*arguments: Any, **named: Any) -> Any:
+            if self.held is not None:
+                self.held.append(Deferred())
+                await self.held[-1]
             if self.delay_s:
                 await task.deferLater(self.reactor, self.delay_s)
             if self.is_down:
@@ -105,6 +116,10 @@ class Orders(LineReceiver):
         if word == "slow":
             for server in self._servers:
                 server.delay_s = int(number) / 1000
+        elif word in ("hold", "release"):
+            for server in self._servers:
+                server.release()
+                server.held = [] if word == "hold" else None
         else:
             self._servers[int(number)].is_down = word == "down"
         print("ok", flush=True)

@@ -105,6 +105,46 @@ def test_everything_is_reached_by_the_keyboard_and_seen_to_be(visitor: Visitor) 
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Rename, move or delete a.txt"
 
 
+def test_a_stored_page_shows_the_images_and_styles_beside_it(visitor: Visitor) -> None:
+    page = visitor.page
+    failed: list[str] = []
+    page.on("requestfailed", lambda request: failed.append(request.url))
+    image = b"<svg xmlns='http://www.w3.org/2000/svg' width='40' height='30'><rect width='40' height='30'/></svg>"
+    html = b"<!DOCTYPE html><title>site</title><link rel=stylesheet href=a.css><p id=p>text</p><img id=i src=a.svg>"
+    visitor.go(
+        visitor.make_directory({"a.svg": image, "a.css": b"#p { color: rgb(1, 2, 3); }", "a.html": html}) + "a.html"
+    )
+    page.wait_for_load_state("load")
+
+    assert page.evaluate("document.getElementById('i').naturalWidth") == 40
+    assert page.evaluate("getComputedStyle(document.getElementById('p')).color") == "rgb(1, 2, 3)"
+    assert page.evaluate("self.origin") == "null"
+    assert set(failed) <= {f"{visitor.address}/favicon.ico"}, "the gateway's own files stay closed to stored pages"
+    visitor.complaints.clear()
+
+
+def test_a_long_directory_is_shown_in_pages_that_a_phone_can_sort(visitor: Visitor) -> None:
+    page = visitor.page
+    children = {f"{number}.txt": ["filenode", {"ro_uri": "URI:LIT:pb4hq"}] for number in range(1100)}
+    directory = (
+        uri(visitor.ask("POST", "/uri?t=mkdir-with-children", json.dumps(children).encode()).decode().strip()) + "/"
+    )
+    page.set_viewport_size({"width": 390, "height": 800})
+    visitor.go(directory)
+
+    assert page.locator("#listing tbody tr").count() == 500
+    assert not page.locator("#listing thead").is_visible()
+    page.locator(".sorting").get_by_role("link", name="Name").click()
+    page.locator("#listing tbody tr", has_text="1099.txt").wait_for()
+    page.get_by_role("navigation", name="Pages of this list").get_by_role("link", name="Next").click()
+    page.locator("caption", has_text="1100 entries, 501 to 1000 shown").wait_for()
+    assert page.locator("#listing tbody bdi").first.inner_text() == "599.txt"
+    page.get_by_label("Find a name").fill("1099")
+    page.get_by_role("button", name="Find").click()
+    page.locator("caption", has_text="1 of 1100 entries found").wait_for()
+    visitor.picture("found")
+
+
 def test_a_stored_page_cannot_run_or_read_another_capability(visitor: Visitor) -> None:
     secret = visitor.store(b"a secret that nobody else may read, whatever they store")
     hostile = (

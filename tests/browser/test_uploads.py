@@ -176,7 +176,7 @@ def test_a_second_batch_is_in_sight_and_a_file_can_be_taken_out_of_it(
         (tmp_path / f"{number}.bin").write_bytes(random.Random(number).randbytes(300))
     visitor.drop([tmp_path / f"{number}.bin" for number in range(30)])
     finish(visitor)
-    served.order("slow 300")
+    served.order("hold")
 
     visitor.drop([tmp_path / f"{number}.bin" for number in range(30, 40)])
 
@@ -184,7 +184,7 @@ def test_a_second_batch_is_in_sight_and_a_file_can_be_taken_out_of_it(
     assert page.get_by_role("list", name="On their way").get_by_text("30.bin").is_visible()
     page.get_by_role("button", name="Remove 39.bin from the queue").click()
     visitor.picture("second")
-    served.order("slow 0")
+    served.order("release")
     assert finish(visitor).startswith("39 of 39 files,")
     assert page.locator("#listing").get_by_text("39.bin").count() == 0
 

@@ -23,7 +23,13 @@ COMMON = (
     ("X-Content-Type-Options", "nosniff"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
-"""On every answer. [spec webapi 1.4]"""
+"""On every answer, unless it says otherwise. [spec webapi 1.4]"""
+
+EMBEDDABLE = (("Cross-Origin-Resource-Policy", "cross-origin"),)
+"""On contents of files, in place of what is common: stored pages, which are sandboxed, show what is stored beside them.
+
+Who embeds a file names its capability, and so may read it anyway. (decision 0194)
+"""
 
 SANDBOX = (("Content-Security-Policy", "sandbox"),)
 """On every answer that is not a page of ours and has no policy of its own: whatever is in it, it must not act as one."""

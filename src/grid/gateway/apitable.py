@@ -53,6 +53,8 @@ PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
         "The column that a directory's page is sorted by.",
         {"type": "string", "enum": ["name", "size", "changed"]},
     ),
+    "page": ("The page of a long list, from 1.", {"type": "integer", "minimum": 1}),
+    "find": ("Words that the names in the list have.", _STRING),
     "order": ("`desc` for the other way round.", _STRING),
     "offset": ("Where new bytes of a mutable file go.", {"type": "integer", "minimum": 0}),
     "filename": ("The name that decides the type.", _STRING),
@@ -87,7 +89,7 @@ def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
             methods=("GET",),
             summary=f"Read or describe {what}",
             actions=apiactions.GET_OBJECT,
-            arguments=("filename", "save", "output", "name", "sort", "order"),
+            arguments=("filename", "save", "output", "name", "sort", "order", "page", "find"),
         ),
         Endpoint(
             path=path,

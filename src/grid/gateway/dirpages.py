@@ -18,6 +18,7 @@ from grid.gateway.pages.directory import DirectoryView, render_directory, render
 from grid.gateway.pages.entries import SORT_KEYS, SortKey
 from grid.gateway.pages.info import render_info
 from grid.gateway.pages.links import object_path
+from grid.gateway.pages.paging import MAX_FIND, parse_page
 from grid.gateway.pages.tree_operation import render_tree_operation
 
 
@@ -42,6 +43,8 @@ def view_of(
         servers=exchange.gateway.client.servers() if problem is not None else (),
         sort=_sort_key(exchange),
         descending=exchange.arguments.shown("order") == "desc",
+        page=parse_page(exchange.arguments.shown("page")),
+        find=(exchange.arguments.shown("find") or "")[:MAX_FIND],
     )
 
 

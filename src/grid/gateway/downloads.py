@@ -16,7 +16,7 @@ from grid.caps import ChkCap, KnownCap, LitCap, UnknownChild
 from grid.directory.nodejson import describe_file
 from grid.directory.pack import Child
 from grid.errors import ConflictError, GridError, NotEnoughSharesError
-from grid.gateway.answers import Answer, AnyAnswer, StreamedAnswer, json_answer, plain_cap, warned
+from grid.gateway.answers import EMBEDDABLE, Answer, AnyAnswer, StreamedAnswer, json_answer, plain_cap, warned
 from grid.gateway.contenttype import UNNAMED, attachment, content_type
 from grid.gateway.etags import entity_tag, is_held
 from grid.gateway.exchange import Exchange
@@ -97,7 +97,7 @@ def _tagged(exchange: Exchange, answer: Answer, tag: str | None) -> Answer:
 
 
 def _not_modified(tag: str) -> Answer:
-    return Answer(status=304, content_type="", headers=(("ETag", tag),))
+    return Answer(status=304, content_type="", headers=(*EMBEDDABLE, ("ETag", tag)))
 
 
 @frozen(kw_only=True)
@@ -148,7 +148,7 @@ def _named_headers(exchange: Exchange, name: str) -> tuple[str, Headers]:
     """The type, and the headers that do not depend on the size."""
     given = exchange.arguments.shown("filename") or name or UNNAMED
     found = content_type(given)
-    headers: Headers = (("Accept-Ranges", "bytes"),)
+    headers: Headers = (*EMBEDDABLE, ("Accept-Ranges", "bytes"))
     if found.encoding is not None:
         headers = (*headers, ("Content-Encoding", found.encoding))
     if exchange.arguments.flag("save", False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
 
 import pytest
@@ -11,6 +12,7 @@ from grid.directory.pack import Child, Target
 from grid.gateway.pages.directory import DirectoryView, render_directory, render_rename
 from grid.gateway.pages.entries import sorted_entries
 from grid.gateway.pages.info import render_info
+from grid.gateway.pages.paging import parse_page
 from grid.gateway.pages.shell import render_error
 from grid.gateway.pages.upload_results import render_upload_results
 from tests.gateway.pages.hostile import HOSTILE, require_harmless
@@ -148,3 +150,51 @@ def test_headings_sort_directories_apart_and_what_has_no_size_last() -> None:
     assert by_size == ["d", "l", "s", "m"]
     head = require_harmless(render_directory(view(children, sort="size", descending=True))).all("th")[:3]
     assert [each.get("aria-sort") for each in head] == [None, "descending", None]
+
+
+def many(count: int) -> dict[str, Child]:
+    return {f"file {number}": Child(target=LitCap(data=b"x" * (number % 50))) for number in range(count)}
+
+
+def names_in(html: str) -> list[str]:
+    return re.findall(r"<tr><th.*?<bdi>(.*?)</bdi>", html, re.S)
+
+
+def test_long_list_is_cut_into_pages_after_it_is_sorted_as_a_whole() -> None:
+    children = many(1201)
+    pages = [render_directory(view(children, page=number)) for number in (1, 2, 3)]
+
+    assert [len(names_in(html)) for html in pages] == [500, 500, 201]
+    assert [name for html in pages for name in names_in(html)] == [f"file {number}" for number in range(1201)]
+    assert "1201 entries, 501 to 1000 shown" in pages[1]
+    links = [link["href"] or "" for link in require_harmless(pages[1]).all("a") if "page=" in (link["href"] or "")]
+    assert any(link.endswith("sort=name&page=3") for link in links)
+    first = render_directory(view(children, sort="size", descending=True))
+    assert set(names_in(first)[:24]) == {f"file {number}" for number in range(49, 1201, 50)}
+
+
+@pytest.mark.parametrize(("asked", "shown"), [(0, 500), (99, 1), (3, 1)])
+def test_page_that_is_not_there_is_the_nearest_that_is(asked: int, shown: int) -> None:
+    assert len(names_in(render_directory(view(many(501), page=asked)))) == shown
+
+
+def test_names_are_found_in_all_pages_of_a_long_list() -> None:
+    found = render_directory(view(many(1201), find="FILE 119"))
+    assert names_in(found) == ["file 119", "file 1119", *(f"file {number}" for number in range(1190, 1200))]
+    assert "12 of 1201 entries found" in found
+    assert "No name here has" in render_directory(view(many(1201), find="<b>"))
+    require_harmless(render_directory(view(many(1201), find="<b>")))
+
+
+def test_short_list_has_no_pages_and_a_way_to_sort_it_without_headings() -> None:
+    html = render_directory(view(many(500), sort="size"))
+    assert "Pages of this list" not in html and len(names_in(html)) == 500
+    sorting = html.partition('class="sorting"')[2].partition("</nav>")[0]
+    assert sorting.count("<a ") == 3 and "sort=size&amp;order=desc" in sorting and "sort=changed" in sorting
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [(None, 1), ("", 1), ("7", 7), ("-1", 1), ("x", 1), ("9" * 20, 1), ("²", 1)]
+)
+def test_page_number_that_is_none_is_the_first(text: str | None, number: int) -> None:
+    assert parse_page(text) == number

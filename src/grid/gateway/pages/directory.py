@@ -15,11 +15,11 @@ from grid.gateway.pages.icons import icon
 from grid.gateway.pages.links import can_be_walked, file_path, object_path, with_arguments
 from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.mistakes import sentence, servers_hint
+from grid.gateway.pages.paging import PAGE_ROWS, Paged, caption_text, find_names, page_links
 from grid.gateway.pages.preview import kind_of
 from grid.gateway.pages.sharing import share_links
 from grid.gateway.pages.shell import card, crumbs, document, hidden, nothing_here, notice
 from grid.gateway.serverview import ServerView
-from grid.plural import counted
 
 LONGEST_SHOWN = 1000
 """Characters of a name that a page shows, in each of the eight places where a row has it."""
@@ -29,7 +29,8 @@ LONGEST_SHOWN = 1000
 class DirectoryView:
     """cap: of the directory. root, names: how it was reached, as the address has it. problem: why it cannot be read.
 
-    warning: what its reader should know although it can. servers: all that are known.
+    warning: what its reader should know although it can. servers: all that are known. page: of the list, from 1. find: words
+    that the names in the list have.
     """
 
     cap: DirectoryCap = field(repr=False)
@@ -41,6 +42,8 @@ class DirectoryView:
     servers: Sequence[ServerView] = ()
     sort: SortKey = "name"
     descending: bool = False
+    page: int = 1
+    find: str = ""
 
     @property
     def path(self) -> str:
@@ -68,7 +71,7 @@ def render_directory(view: DirectoryView) -> str:
         tag("div", heading, _badge(view), class_="heading"),
         notice("warn", tag("p", f"{view.warning}.")) if view.warning is not None else None,
         _actions(view) if view.is_writable else None,
-        _filter(),
+        _filter(view),
         _listing(view),
         share_links(view.cap),
         card(
@@ -127,8 +130,14 @@ def _action_card(picture: str, label: str, form: Markup, **attributes: bool) -> 
     return tag("details", tag("summary", icon(picture), label), form, class_="card", **attributes)
 
 
-def _filter() -> Markup:
-    """Finds names in the list; scripts show it where it is of use."""
+def _filter(view: DirectoryView) -> Markup:
+    """Finds names in the list: on the page by scripts, which show it where it is of use; in a long list by the server."""
+    if view.find or len(view.children) > PAGE_ROWS:
+        entry = tag("input", type="search", id="filter", name="find", value=view.find, autocomplete="off")
+        order = hidden(sort=view.sort, **({"order": "desc"} if view.descending else {}))
+        label, send = tag("label", "Find a name", for_="filter"), tag("button", "Find")
+        everything = tag("a", "Show all", href=_address(view, find="")) if view.find else None
+        return tag("form", order, label, entry, send, everything, class_="filter", action=view.path, method="get")
     entry = tag("input", type="search", id="filter", autocomplete="off", spellcheck="false")
     found = tag("span", data_found=True)
     return tag(
@@ -140,20 +149,60 @@ def _listing(view: DirectoryView) -> Markup:
     if not view.children:
         hint = "Drop files here, or make a directory." if view.is_writable else "Nobody has put anything here yet."
         return tag("div", nothing_here("This directory is empty", hint), id="listing")
-    ordered = sorted_entries(view.children, view.sort, descending=view.descending)
+    found = find_names(view.children, view.find)
+    if not found:
+        return tag("div", tag("p", f"No name here has “{view.find.strip()}” in it.", class_="hint"), id="listing")
+    ordered = sorted_entries(found, view.sort, descending=view.descending)
+    paged = Paged(len(ordered), view.page)
     heads = [_sorting_head(view, key) for key in SORT_KEYS]
     head = tag("thead", tag("tr", heads, tag("th", tag("span", "Actions", class_="unseen"), scope="col")))
-    body = tag("tbody", [_row(view, name, child) for name, child in ordered])
-    count = len(ordered)
-    caption = tag("caption", counted(count, "entry", "entries"))
-    return tag("div", tag("table", caption, head, body, class_="listing"), id="listing", class_="card flush")
+    body = tag("tbody", [_row(view, name, child) for name, child in ordered[paged.first : paged.end]])
+    caption = tag("caption", caption_text(paged, len(view.children)))
+    table = tag("table", caption, head, body, class_="listing")
+    links = page_links(paged, lambda number: _address(view, page=number))
+    return tag("div", _sorting(view), table, links, id="listing", class_="card flush")
+
+
+def _address(
+    view: DirectoryView,
+    *,
+    sort: SortKey | None = None,
+    descending: bool | None = None,
+    page: int = 1,
+    find: str | None = None,
+) -> str:
+    """The list as it is but for what is given; its first page unless another is given."""
+    key, is_down = sort or view.sort, view.descending if descending is None else descending
+    words = view.find if find is None else find
+    arguments = {"sort": key} | ({"order": "desc"} if is_down else {}) | ({"find": words} if words else {})
+    return with_arguments(view.path, **arguments, **({"page": str(page)} if page > 1 else {}))
+
+
+def _sorting(view: DirectoryView) -> Markup:
+    """The same as the headings for narrow windows, which show none."""
+    return tag(
+        "nav",
+        tag("span", "Sort by"),
+        [_sort_link(view, key) for key in SORT_KEYS],
+        class_="sorting",
+        aria_label="Sort by",
+    )
+
+
+def _sort_link(view: DirectoryView, key: SortKey) -> Markup:
+    is_sorted = view.sort == key
+    mark = tag("span", "↓" if view.descending else "↑", aria_hidden="true") if is_sorted else None
+    state = f", {'descending' if view.descending else 'ascending'} now" if is_sorted else ""
+    address = _address(view, sort=key, descending=is_sorted and not view.descending)
+    return tag(
+        "a", key.capitalize(), mark, tag("span", state, class_="unseen"), href=address, aria_current=is_sorted or None
+    )
 
 
 def _sorting_head(view: DirectoryView, key: SortKey) -> Markup:
     """A heading that sorts by its column, the other way round if that is how it is sorted now."""
     is_sorted = view.sort == key
-    descending = is_sorted and not view.descending
-    address = with_arguments(view.path, sort=key, **({"order": "desc"} if descending else {}))
+    address = _address(view, sort=key, descending=is_sorted and not view.descending)
     state = ("descending" if view.descending else "ascending") if is_sorted else None
     mark = tag("span", "↓" if view.descending else "↑", aria_hidden="true") if is_sorted else None
     return tag("th", tag("a", key.capitalize(), mark, href=address, data_sort=True), scope="col", aria_sort=state)
