@@ -103,7 +103,7 @@ def shares(node: Path) -> set[Path]:
 def test_plain_port_serves_http_to_those_who_have_its_token(managed: LocalGrid, tmp_path: Path) -> None:
     plain = announced(managed)[managed.storages[1].name]
     _, host, port = plain["grid-plaintext-reads"][0].split(":")
-    with closing(http.client.HTTPConnection(host, int(port), timeout=20)) as connection:
+    with closing(http.client.HTTPConnection(host, int(port), timeout=120)) as connection:
         connection.request("GET", f"/storage/v1/immutable/{'a' * 26}/0")
         with connection.getresponse() as answer:
             assert answer.status == 401

@@ -18,7 +18,7 @@ NUMBER = signal.Signals(int(sys.argv[1]))
 async def wait(reactor):
     from twisted.internet.task import deferLater
     try:
-        await deferLater(reactor, 60)
+        await deferLater(reactor, 6000)
     finally:
         print("cleaned up")
 
@@ -55,7 +55,7 @@ async def task(reactor):
 def run(body: str, number: int = 15) -> list[str]:
     """The lines that the program prints; it must end by itself, and well."""
     command = [sys.executable, "-c", PROGRAM.replace("{body}", body), str(number)]
-    done = subprocess.run(command, capture_output=True, env=environment(), check=False, timeout=50, text=True)
+    done = subprocess.run(command, capture_output=True, env=environment(), check=False, timeout=120, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 

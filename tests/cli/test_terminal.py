@@ -20,7 +20,7 @@ from tests.cli.command import environment, grid
 from tests.cli.tree_grid import TreeClient, make_tree_client
 from tests.support.grid_process import free_ports, wait_until
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 @define

@@ -27,7 +27,7 @@ from grid.wire.status import ConnectionState
 from tests.discovery.samples import IDS, signed
 from tests.support.virtual_time import VirtualRuntime
 
-WAIT_S = 30.0
+WAIT_S = 120.0
 
 
 def clock() -> ReactorClock:

@@ -20,7 +20,7 @@ from tests.support.exchanges import Reply, send
 from tests.support.grid_process import child_environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-ANSWER_S = 30.0
+ANSWER_S = 120.0
 
 
 @frozen

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-START_S = 60.0
+START_S = 180.0
 """A node of ten takes 3 to 5 s to be ready on two idle cores; this is for a machine that is busy."""
 
-STOP_S = 20.0
+STOP_S = 60.0
 """After this a node that ignores SIGTERM is killed."""
 
 POLL_S = 0.05
