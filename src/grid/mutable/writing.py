@@ -30,8 +30,13 @@ DELAY_DEVIATION = 0.11962656492
 async def find_for_write(
     session: Session, mode: MapMode, private_key: PrivateKey | None, foresee: Foresee | None = None
 ) -> VersionMap:
-    """A map to write by; if there is a version newer than what can be read, only after its writer had time to end."""
+    """A map to write by; if there is a version newer than what can be read, only after its writer had time to end.
+
+    Where a write could only fail because servers kept silent, everybody is asked once more.
+    """
     found = await session.find(mode, private_key=private_key, foresee=foresee)
+    if len(found.servers) - len(found.failed) < session.encoding.happy <= len(found.servers) and found.silent:
+        found = await session.find(mode, private_key=found.private_key or private_key, foresee=foresee)
     for wait_s in UNFINISHED_WAITS_S:
         enough = min([session.encoding.happy, *(prefix.n for prefix in found.newer_unrecoverable)])
         if not found.newer_unrecoverable or len(found.answered) < enough:

@@ -1,0 +1,30 @@
+"""Changes while many servers of a busy grid answer late once: they are asked again before a change fails for lack of servers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.scripted_slots import SlotServer
+
+
+class LateOnce(SlotServer):
+    """Answers the next question very late, and all others at once."""
+
+    late = False
+
+    async def _enter(self, method: str, delay_s: float | None = None) -> None:
+        late, self.late = self.late, False
+        await super()._enter(method, 60.0 if late else delay_s)
+
+
+@pytest.mark.parametrize("k", [3, 6])
+@pytest.mark.parametrize("count", [4, 5])
+def test_overwrite_when_too_few_servers_answer_in_time_then_asks_the_silent_ones_again(k: int, count: int) -> None:
+    grid = MutableGrid(10, Shape(k=k, n=10, happy=7))
+    grid.servers[:] = servers = [LateOnce(f"server{index}", grid.runtime.clock) for index in range(10)]
+    cap = grid.create(b"before")
+    for server in servers[:count]:
+        server.late = True
+    grid.run(grid.open(cap, process=1).overwrite(b"after"))
+    assert grid.read(cap) == b"after"
