@@ -9,12 +9,12 @@ import pytest
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater
 from twisted.logger import ILogObserver, globalLogPublisher
+from twisted.web.http import HTTPChannel
 
 from grid.errors import GridError, NotHappyError
 from grid.gateway.answers import Answer, AnyAnswer, StreamedAnswer, modern_json
 from grid.gateway.body import MAX_WAITING
 from grid.gateway.exchange import Exchange
-from grid.gateway.server import GatewayChannel
 from grid.ports import Sink
 from tests.gateway.rig import TOKEN, running_gateway
 
@@ -379,5 +379,8 @@ async def test_token_when_wrong_or_missing_is_refused(tmp_path: Path) -> None:
 
 
 def test_channel_when_twisted_changes_has_the_parts_leaned_on() -> None:
-    for name in ("allHeadersReceived", "requestDone", "_send100Continue"):
-        assert callable(getattr(GatewayChannel, name))
+    for name in ("allHeadersReceived", "requestDone", "_respondToBadRequestAndDisconnect"):
+        assert callable(getattr(HTTPChannel, name))
+    channel = HTTPChannel()
+    assert channel._dataBuffer == []
+    assert (channel._receivedHeaderSize, channel._receivedHeaderCount) == (0, 0)

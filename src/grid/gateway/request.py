@@ -55,6 +55,7 @@ class GatewayRequest(http.Request):
         self._shown = "/"
         self._called = ("other", "")
         self._host = ""
+        self._is_gone = False
         self._exchange: Exchange | None = None
         self._pace: BodyPace | None = None
         self._writer: Writer | None = None
@@ -98,6 +99,7 @@ class GatewayRequest(http.Request):
 
     def connectionLost(self, reason: Any) -> None:
         """The client went away: whatever is done for it ends."""
+        self._is_gone = True
         super().connectionLost(reason)
         self._relax()
         if self.body is not None:
@@ -157,7 +159,7 @@ class GatewayRequest(http.Request):
     # Inside.
 
     def _start(self) -> None:
-        if not self._disconnected:
+        if not self._is_gone:
             self._task = Deferred.fromCoroutine(self._serve())
             self._task.addErrback(self._give_up)
 
@@ -236,7 +238,7 @@ class GatewayRequest(http.Request):
         return f"[{host}]:{address.port}" if ":" in host else f"{host}:{address.port}"
 
     async def _send(self, answer: AnyAnswer) -> None:
-        if self._disconnected:
+        if self._is_gone:
             return  # Nobody is there to read it; that may even be what it says.
         self._answer = answer
         if isinstance(answer, StreamedAnswer) and self.method != b"HEAD":
@@ -280,12 +282,12 @@ class GatewayRequest(http.Request):
         finally:
             self._sent = writer.written
             writer.stopProducing()
-            if not self._disconnected:
+            if not self._is_gone:
                 self.unregisterProducer()
         self.begin_answer()
 
     def _finish(self) -> None:
-        if self.finished or self._disconnected:
+        if self.finished or self._is_gone:
             return
         self._relax()
         took_ms = 1000 * (self.clock.now() - self.started_at)
@@ -314,7 +316,7 @@ class GatewayRequest(http.Request):
         return text if text.isalpha() and len(text) < 12 else "?"
 
     def _hang_up(self) -> None:
-        if not self.finished and not self._disconnected:
+        if not self.finished and not self._is_gone:
             self.channel.persistent = False
             self._finish()
 

@@ -66,7 +66,7 @@ class GatewayChannel(FramedChannel):
         if self._receive is not None:
             self._receive(data)
             return
-        if self._header_timer is None and not self._handlingRequest and not self._has_headers():
+        if self._header_timer is None and not self._has_headers():
             clock = self.factory.gateway.store.runtime.clock
             self._header_timer = clock.call_later(GATEWAY_HEADER_S, self._headers_are_late)
         super().dataReceived(data)
@@ -117,11 +117,11 @@ class GatewayChannel(FramedChannel):
 
     def stop_reading(self) -> None:
         """A body waits to be taken."""
-        self._networkProducer.pauseProducing()
+        self.transport.pauseProducing()
 
     def go_on_reading(self) -> None:
         """It was."""
-        self._networkProducer.resumeProducing()
+        self.transport.resumeProducing()
 
     def _has_headers(self) -> bool:
         return bool(self.requests) and getattr(self.requests[-1], "body", None) is not None
