@@ -12,16 +12,16 @@ from pathlib import Path
 
 from attrs import evolve
 
-from perf.campaigns import MB, Campaign, Load
-from perf.catalogue import CAMPAIGNS
-from perf.environment import capture, expect_own_tree, measure_floor
-from perf.faults_command import add_faults
-from perf.labels import BASES, OPTIONS
-from perf.records import Header, Record, RecordError, RecordWriter, read_record
-from perf.report import AA_RUNS, compare, report, same
-from perf.runner import run_campaign
-from perf.soak_command import add_soak
-from perf.target_rows import target_tables
+from perf.campaigns.campaign import MB, Campaign, Load
+from perf.campaigns.catalogue import CAMPAIGNS
+from perf.campaigns.labels import BASES, OPTIONS
+from perf.campaigns.runner import run_campaign
+from perf.campaigns.target_rows import target_tables
+from perf.faults.command import add_faults
+from perf.records.record import Header, Record, RecordError, RecordWriter, read_record
+from perf.reports.report import AA_RUNS, compare, report, same
+from perf.sampling.environment import capture, expect_own_tree, measure_floor
+from perf.soak.command import add_soak
 
 AA_OUTCOMES = {
     True: "passed, no difference between equals",
@@ -119,7 +119,7 @@ def _report(options: argparse.Namespace) -> int:
 
 def _pictures(record: Record, stem: Path) -> list[Path]:
     """One of the record, if there is anything to draw, and one of each of its timelines."""
-    from perf.plot import plot, plot_timeline
+    from perf.reports.plot import plot, plot_timeline
 
     drawn = []
     if next(iter(record.measured()), None) is not None:
@@ -137,14 +137,14 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _plot(options: argparse.Namespace) -> int:
-    from perf.plot import plot
+    from perf.reports.plot import plot
 
     plot(read_record(options.record), options.picture)
     return 0
 
 
 def _timeline(options: argparse.Namespace) -> int:
-    from perf.plot import plot_timeline
+    from perf.reports.plot import plot_timeline
 
     record = read_record(options.record)
     for kept in record.timelines:

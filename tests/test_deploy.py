@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from grid.cli.main import main
-from grid.cli.runner import CLEAN_UP_S
+from grid.cli.terminal.runner import CLEAN_UP_S
 from grid.node.config import parse_config
 
 DEPLOY = Path(__file__).resolve().parent.parent / "deploy"

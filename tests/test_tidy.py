@@ -31,8 +31,11 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("test put aside", "tests/immutable/test_vectors.py"): "the published vectors are not ours to ship, only to name",
     ("test put aside", "tests/interop/conftest.py"): "the peer is a program that only tox -e interop installs",
     ("test put aside", "tests/interop/programs/conftest.py"): "a program that cannot be installed is skipped by name",
-    ("broad except", "src/grid/gateway/request.py::GatewayRequest._serve"): "no mistake of ours may reach a client",
-    ("broad except", "src/grid/wire/http/pool.py::Pool._connect"): "whatever it is, connecting failed",
+    (
+        "broad except",
+        "src/grid/gateway/http/request.py::GatewayRequest._serve",
+    ): "no mistake of ours may reach a client",
+    ("broad except", "src/grid/wire/http/client/pool.py::Pool._connect"): "whatever it is, connecting failed",
     ("broad except", "src/grid/wire/single_flight.py::SingleFlight._land"): "nobody is left waiting for it",
     ("broad except", "src/grid/runtime.py::ThreadCpuPool._work"): "what a call raises is for whoever waits for it",
 }
@@ -56,7 +59,7 @@ PURE_NAMES = (
     "grid.storage.containers",
     "grid.storage.leases",
     "grid.storage.slots",
-    "grid.wire.batch",
+    "grid.wire.packed.share_ranges",
     "grid.wire.locators",
     "grid.wire.status",
     "grid.node.config",

@@ -8,8 +8,8 @@ from typing import Protocol, TypeVar
 
 from attrs import frozen
 
-from perf.campaigns import Encoding, Format
-from perf.usage import Trace, Usage
+from perf.campaigns.campaign import Encoding, Format
+from perf.sampling.usage import Trace, Usage
 
 T = TypeVar("T")
 

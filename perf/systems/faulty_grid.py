@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from perf.faults import Case, Fault, Outcome
-from perf.soak import start_node
+from perf.faults.faults import Case, Fault, Outcome
+from perf.soak.soak import start_node
 from perf.systems.stalling_node import STALLED_FILE
 from tests.support.clients import GridGateway
 from tests.support.grid_process import child_environment

@@ -14,7 +14,7 @@ from typing import BinaryIO, Self, TypeVar
 
 from attrs import frozen
 
-from perf.campaigns import Format
+from perf.campaigns.campaign import Format
 from perf.systems.contract import Fetch
 from tests.support.clients import WebClient
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from perf.campaigns import Format
-from perf.labels import Codec, Durability
+from perf.campaigns.campaign import Format
+from perf.campaigns.labels import Codec, Durability
+from perf.sampling.usage import Trace
 from perf.systems.contract import CommandLine, Fetch, WarmClient
 from perf.systems.gateway import HttpGateway
 from perf.systems.processes import ProcessSystem
-from perf.usage import Trace
 from tests.support.clients import GridClient, GridGateway
 from tests.support.grid_process import child_environment
 from tests.support.node_directory import Kind, Transport, grid_executable

@@ -24,9 +24,9 @@ from grid.node.directory import open_directory
 from grid.node.readiness import wait_for_servers
 from grid.ports import Runtime
 from grid.runtime import make_runtime
+from perf.sampling.timeline import EventLog
 from perf.systems.questions import get_one, overwrite, put_one
 from perf.systems.trees import add_children, list_children, make_directory
-from perf.timeline import EventLog
 
 READY_S = 60.0
 

@@ -19,12 +19,12 @@ from typing import TypeVar
 
 from attrs import define, evolve, frozen
 
-from perf.campaigns import Encoding, Format
-from perf.labels import Durability
-from perf.statistics import median
+from perf.campaigns.campaign import Encoding, Format
+from perf.campaigns.labels import Durability
+from perf.sampling.statistics import median
+from perf.sampling.traffic import connections, difference
+from perf.sampling.usage import Usage, cpu_seconds, peak_resident, reset_peaks, resident, run_measured
 from perf.systems.contract import CommandLine, Fetch, WarmClient
-from perf.usage import Usage, cpu_seconds, peak_resident, reset_peaks, resident, run_measured
-from perf.wire import connections, difference
 from tests.support.grid_process import child_environment
 from tests.support.node_directory import Kind, Transport
 from tests.support.tahoe_grid import ClientSettings, ProcessGrid

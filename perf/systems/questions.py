@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from grid.caps import ChkCap, KnownCap, LitCap, UnknownCap, parse_cap
-from grid.cli.sources import FileSource
-from grid.cli.targets import DescriptorSink
+from grid.cli.arguments.sources import FileSource
+from grid.cli.arguments.targets import DescriptorSink
 from grid.immutable.get import ImmutableFile
 from grid.immutable.put import put
 from grid.mutable.create import create_mutable
 from grid.mutable.node import MutableFile
 from grid.node.client import Client
 from grid.ports import Buffer, Observer, Sink
-from perf.campaigns import Format
+from perf.campaigns.campaign import Format
 
 
 class TimedSink:

@@ -1,4 +1,4 @@
-"""The mutable half of a soak's client: carries out what perf.soak_mutable_plan draws, and compares what it reads."""
+"""The mutable half of a soak's client: carries out what perf.soak.mutable_plan draws, and compares what it reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from grid.caps import DirectoryCap, LitCap, parse_cap
 from grid.crypto.aes import CtrCipher
 from grid.directory.edits import RemoveChild, SetChild
-from grid.directory.filestore import FileStore
+from grid.directory.file_store import FileStore
 from grid.immutable.put import Encoding
 from grid.node.client import Client
 from grid.ports import Buffer, Runtime

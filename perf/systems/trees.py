@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from grid.caps import DirectoryCap
 from grid.directory.edits import SetChild
-from grid.directory.filestore import FileStore
+from grid.directory.file_store import FileStore
 from grid.directory.node import Directory
 from grid.node.client import Client
 from grid.ports import Observer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.cli.status import MAX_DETAIL, describe_status
+from grid.cli.commands.status import MAX_DETAIL, describe_status
 from tests.support.memory_command import MemoryCommand
 
 

@@ -24,7 +24,7 @@ CACHE = Path("private") / "introducer_default_cache.yaml"
 
 
 GET = "from grid.cli.main import main; assert main(['-d', sys.argv[1], 'get', *sys.argv[2:]]) == 0"
-READERS = "import grid.cli.get, grid.cli.connection, grid.node.reading, grid.wire.http.client"
+READERS = "import grid.cli.commands.get, grid.cli.connection, grid.node.reading, grid.wire.http.client.server"
 
 
 def loaded_by(code: str, *arguments: str | Path) -> set[str]:
@@ -117,8 +117,8 @@ def test_read_when_nobody_is_anywhere_says_so(client: Path, cap: str) -> None:
 def test_read_of_an_immutable_file_loads_no_engine_but_its_own(client: Path, cap: str, tmp_path: Path) -> None:
     loaded = loaded_by(GET, client, cap, tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == DATA
-    assert {"grid.immutable.get", "grid.wire.http.client"} <= loaded
-    engines = ("grid.mutable", "grid.directory.filestore", "grid.directory.node", "grid.storage", "grid.gateway")
+    assert {"grid.immutable.get", "grid.wire.http.client.server"} <= loaded
+    engines = ("grid.mutable", "grid.directory.file_store", "grid.directory.node", "grid.storage", "grid.gateway")
     assert [name for name in loaded if name.startswith((*engines, "grid.immutable.put"))] == []
 
 

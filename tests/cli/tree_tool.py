@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from grid.caps import DirectoryCap, KnownCap, parse_cap
-from grid.cli.client_command import run_with_client
+from grid.cli.arguments.client_command import run_with_client
 from grid.directory.edits import SetChild
-from grid.directory.filestore import FileStore
+from grid.directory.file_store import FileStore
 from grid.directory.node import Directory
 from grid.directory.pack import Child
 from grid.node.client import Client

@@ -12,7 +12,7 @@ from grid.errors import PeerError
 from grid.ports import LeaseSecrets, ShareNumber, ShareWrite, StorageServer
 from tests.contract.whole_shares import WholeSharesContract
 from tests.wire.http.rig import make_runtime
-from tests.wire.two_ways import both
+from tests.wire.two_ways.both import both
 
 INDEX = StorageIndex(b"i" * 16)
 LEASE = LeaseSecrets(renew=b"r" * 32, cancel=b"c" * 32)
@@ -92,7 +92,7 @@ async def test_write_when_http_dies_in_the_middle_fails_once_and_the_next_goes_b
 
 
 async def test_server_when_http_comes_back_is_used_over_http_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grid.wire.preference.FIRST_AVOIDED_S", 0.6)
+    monkeypatch.setattr("grid.wire.two_ways.preference.FIRST_AVOIDED_S", 0.6)
     async with both() as pair:
         pair.relay.open = False
         await store(pair.server)

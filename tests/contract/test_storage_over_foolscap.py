@@ -13,8 +13,8 @@ from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService
 from grid.storage.settings import StorageSettings
-from grid.wire.foolscap import server as server_module
-from grid.wire.foolscap.client import FoolscapServer
+from grid.wire.foolscap.client.server import FoolscapServer
+from grid.wire.foolscap.server import server as server_module
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.foolscap.values import BATCH_KEY, pack_version
 from grid.wire.locators import Furl, parse_furl

@@ -12,16 +12,16 @@ from collections.abc import Callable
 import pytest
 
 from grid.caps import DirectoryCap, LitCap, SdmfWriteCap
-from grid.cli.transfer.localnames import find_collisions
+from grid.cli.transfer.local_names import find_collisions
 from grid.codec.netstring import pack_netstring
 from grid.directory.edits import SetChild, apply_edits
 from grid.directory.names import normalize_name
 from grid.directory.ordering import sort_by, sort_names
 from grid.directory.pack import Child, pack_directory, parse_directory
 from grid.errors import FormatError
-from grid.gateway.children import parse_children
-from grid.gateway.dirpages import listing_page
 from grid.gateway.pages.directory import DirectoryView
+from grid.gateway.tree.children import parse_children
+from grid.gateway.tree.directory_pages import listing_page
 from tests.support.turn_watch import longest_call
 
 LONGEST_S = 0.2

@@ -6,9 +6,9 @@ import pytest
 
 from grid.caps import LitCap
 from grid.directory.edits import SetChild
-from grid.directory.filestore import FileStore
+from grid.directory.file_store import FileStore
 from grid.immutable.put import Encoding
-from tests.mutable.test_lying_writes import LyingGrid
+from tests.mutable.write.test_lying_writes import LyingGrid
 from tests.support.lying_writes import WRITE_LIES
 
 

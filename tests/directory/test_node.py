@@ -7,7 +7,7 @@ import pytest
 from grid.caps import DirectoryCap, LitCap, MdmfWriteCap, SdmfWriteCap, UnknownChild
 from grid.directory import node
 from grid.directory.edits import RemoveChild, SetChild
-from grid.directory.filestore import FileStore
+from grid.directory.file_store import FileStore
 from grid.directory.moving import Trail
 from grid.directory.node import Directory
 from grid.directory.pack import Child

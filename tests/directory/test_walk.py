@@ -12,7 +12,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, SdmfWriteCap, UnknownChild
 from grid.directory import walk as walk_module
 from grid.directory.edits import SetChild
-from grid.directory.filestore import FileStore
+from grid.directory.file_store import FileStore
 from grid.directory.node import Directory
 from grid.directory.pack import Child, Target, make_entry, pack_directory
 from grid.directory.walk import AHEAD, REPORTED_AT_ONCE, Path, Visited, walk

@@ -10,8 +10,8 @@ from twisted.internet.task import Clock as TwistedClock
 from grid.discovery.announcement import identify
 from grid.discovery.factories import Transport, Transports
 from grid.runtime import make_runtime
-from grid.wire.fallback import FallbackServer
-from grid.wire.http.announced import NURLS_FIELD, PLAIN_FIELD
+from grid.wire.http.format.announced import NURLS_FIELD, PLAIN_FIELD
+from grid.wire.two_ways.fallback import FallbackServer
 from tests.discovery.samples import announcement
 
 NURL = f"pb://{'A' * 43}@127.0.0.1:1/swissnum#v=1"

@@ -17,7 +17,7 @@ from twisted.internet import reactor
 from grid.caps import ChkCap, DirectoryCap, LitCap
 from grid.codec.netstring import pack_netstring
 from grid.mutable.sources import MemorySource
-from tests.gateway.test_openapi_operations import CHILDREN, FORM, OPERATIONS, QUESTIONS, Question, target_of
+from tests.gateway.api.test_openapi_operations import CHILDREN, FORM, OPERATIONS, QUESTIONS, Question, target_of
 from tests.support.turn_watch import Turns, watch_turns
 from tests.support.web_gateway import TOKEN, WebGateway, web_gateway
 

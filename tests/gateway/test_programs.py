@@ -9,9 +9,9 @@ from urllib.parse import quote
 import pytest
 
 from grid.errors import ConflictError
-from grid.gateway.answers import fault_answer
-from grid.gateway.arguments import Arguments, parse_query
 from grid.gateway.faults import BadRequest, fault_of
+from grid.gateway.http.answers import fault_answer
+from grid.gateway.http.arguments import Arguments, parse_query
 from tests.gateway.rig import TOKEN, running_gateway
 from tests.gateway.trees import gateway_of_trees
 from tests.support.web_gateway import web_gateway

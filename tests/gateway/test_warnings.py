@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from grid.caps import StorageIndex, UnknownCap, parse_cap
-from grid.mutable.newest import newest_seen
+from grid.mutable.read.newest import newest_seen
 from tests.gateway.trees import gateway_of_trees
 from tests.support.web_gateway import WebGateway
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from grid.errors import GridError
-from grid.immutable.layout import parse_header
+from grid.immutable.share.layout import parse_header
 from tests.support.scripted_grid import ScriptedGrid, encoded, noise
 from tests.support.shares import EncodedFile
 

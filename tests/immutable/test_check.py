@@ -6,8 +6,8 @@ import pytest
 
 from grid.caps import ChkCap, LitCap
 from grid.errors import CapError, DamagedFileError, NoServersError
-from grid.immutable.geometry import Geometry
-from grid.immutable.ueb import parse_ueb
+from grid.immutable.share.geometry import Geometry
+from grid.immutable.share.ueb import parse_ueb
 from tests.support.scripted_grid import ScriptedGrid, noise
 from tests.support.share_vectors import ShareVector, load_share_vectors
 
@@ -155,7 +155,7 @@ def test_check_when_shares_are_the_published_ones_finds_their_faults(vector: Sha
 
 
 def test_verify_when_trees_are_large_reads_them_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grid.immutable.audit.TREE_PART", 4096)
+    monkeypatch.setattr("grid.immutable.share.audit.TREE_PART", 4096)
     grid = ScriptedGrid(2)
     file = grid.store(noise(3000), k=1, n=2, segment_size=10)
     assert grid.check(file.cap).healthy
@@ -260,7 +260,7 @@ def test_repair_when_the_file_has_a_foreign_extension_block_keeps_it() -> None:
 
 def parse_ueb_of(vector: ShareVector) -> str:
     """Whether a 1.20 would have written this extension block, or something else."""
-    from grid.immutable.layout import parse_header, parse_ueb_length
+    from grid.immutable.share.layout import parse_header, parse_ueb_length
 
     share = next(iter(vector.shares.values()))
     layout = parse_header(share)

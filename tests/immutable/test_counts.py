@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from grid.batchsizes import READ_BYTES, WIDE_READ_BYTES
-from grid.immutable.batch import Batch
-from grid.immutable.getplan import GetPlan
+from grid.batch_sizes import READ_BYTES, WIDE_READ_BYTES
 from grid.immutable.put import Encoding
-from grid.immutable.requests import ReadShares
+from grid.immutable.read.get_plan import GetPlan
+from grid.immutable.read.segment_batch import Batch
+from grid.immutable.share.requests import ReadShares
 from grid.ports import Event
 from tests.support.scripted_grid import ScriptedGrid, encoded, noise
 

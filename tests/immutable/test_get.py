@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grid.batchsizes import READ_BYTES
+from grid.batch_sizes import READ_BYTES
 from grid.caps import ChkCap, LitCap
 from grid.errors import CapError, GridError, NoServersError, NotEnoughSharesError
 from grid.immutable.get import ImmutableFile
-from grid.immutable.pace import WINDOW_BYTES
+from grid.immutable.read.flow_window import WINDOW_BYTES
 from tests.support.scripted_grid import MemorySink, ScriptedGrid, noise
 
 SEGMENT = 1200

@@ -7,7 +7,7 @@ from twisted.python.failure import Failure
 
 from grid.errors import GridError
 from grid.immutable.perform import Performer
-from grid.immutable.requests import AbortUpload, Allocate
+from grid.immutable.share.requests import AbortUpload, Allocate
 from grid.placement.leases import LeaseMaster
 from grid.ports import ShareNumber, StorageIndex
 from tests.support.stepped_server import SteppedServer

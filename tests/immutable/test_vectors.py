@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from grid.immutable.geometry import Geometry
-from grid.immutable.layout import parse_header
+from grid.immutable.share.geometry import Geometry
+from grid.immutable.share.layout import parse_header
 from tests.support.share_vectors import PATH, ShareVector, find_fault, load_share_vectors, verify_share
 from tests.support.shares import EncodedFile, convergent_key, decode_shares, encode_text
 from tests.vectors.make_chk_shares import make_file

@@ -14,15 +14,15 @@ import pytest
 import pytest_twisted
 
 from grid.caps import DirectoryCap, KnownCap, LitCap, UnknownCap, UnknownChild, parse_cap, settle_unknown_child
-from grid.directory.deepcheck import CheckCounters, deep_check
+from grid.directory.deep_check import CheckCounters, deep_check
 from grid.directory.edits import RemoveChild, SetChild
-from grid.directory.filestore import FileStore
+from grid.directory.file_store import FileStore
 from grid.directory.moving import Trail, move
 from grid.directory.pack import Child, Target, make_entry, parse_directory
 from grid.directory.stats import Manifest
 from grid.directory.walk import walk
 from grid.immutable.put import Encoding
-from grid.mutable.geometry import FormatName
+from grid.mutable.share.geometry import FormatName
 from grid.mutable.sources import MemorySource
 from grid.node.client import Client
 from grid.node.directory import open_directory

@@ -13,9 +13,9 @@ from twisted.internet import reactor
 from grid.errors import BadWriteEnablerError, PeerError
 from grid.ports import ShareNumber, StorageServer
 from grid.wire.foolscap.tub import node_certificate
-from grid.wire.http.client import HttpServer
-from grid.wire.http.pool import Pool
-from grid.wire.http.tls import spki_hash_of_pem
+from grid.wire.http.client.pool import Pool
+from grid.wire.http.client.server import HttpServer
+from grid.wire.http.format.tls import spki_hash_of_pem
 from grid.wire.locators import Nurl, parse_furl
 from tests.contract.storage_server import (
     begin,

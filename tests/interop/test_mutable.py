@@ -18,12 +18,12 @@ from grid.errors import ConflictError
 from grid.immutable.put import Encoding
 from grid.mutable import publish
 from grid.mutable.create import create_mutable
-from grid.mutable.geometry import FormatName
-from grid.mutable.goal import Goal
-from grid.mutable.keys import WriteCap
 from grid.mutable.node import MutableFile
 from grid.mutable.session import Session
-from grid.mutable.writejob import WriteJob, Written
+from grid.mutable.share.geometry import FormatName
+from grid.mutable.share.keys import WriteCap
+from grid.mutable.write.goal import Goal
+from grid.mutable.write.write_job import WriteJob, Written
 from grid.node.client import Client
 from grid.node.directory import open_directory
 from grid.placement.leases import LeaseMaster
@@ -248,7 +248,7 @@ async def test_file_changed_by_tahoe_after_grid_looked_is_not_written_over_unsee
 
 
 def _write_mode() -> Any:
-    from grid.mutable.mapplan import MapMode
+    from grid.mutable.read.map_plan import MapMode
 
     return MapMode.WRITE
 

@@ -10,12 +10,12 @@ import pytest_twisted
 from grid.errors import BadWriteEnablerError
 from grid.immutable.put import Encoding
 from grid.mutable import publish
-from grid.mutable.geometry import FormatName
+from grid.mutable.share.geometry import FormatName
 from grid.node.client import Client
 from grid.node.directory import open_directory
 from grid.ports import ShareNumber
 from grid.runtime import make_runtime
-from grid.wire.http.client import HttpServer
+from grid.wire.http.client.server import HttpServer
 from tests.contract.storage_server import slot_secrets, vector
 from tests.interop.conftest import Pair
 from tests.interop.test_client_over_http import use_http

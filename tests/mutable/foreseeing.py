@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from grid.caps import KnownCap, StorageIndex
-from grid.mutable.foresight import KnownFile, known_files
+from grid.mutable.read.layout_cache import KnownFile, known_files
 from grid.mutable.session import Gathering
 from tests.support.mutable_grid import MutableGrid
 

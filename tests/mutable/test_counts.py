@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from grid.batchsizes import WIDE_READ_BYTES
+from grid.batch_sizes import WIDE_READ_BYTES
 from grid.drive import Request
-from grid.mutable import foresight, treerows, window
-from grid.mutable.geometry import FormatName
 from grid.mutable.node import Modifier
-from grid.mutable.readbatch import Batch
-from grid.mutable.readplan import ReadPlan
+from grid.mutable.read import layout_cache
+from grid.mutable.read.read_plan import ReadPlan
+from grid.mutable.read.segment_batch import Batch
 from grid.mutable.session import Gathering
+from grid.mutable.share import hash_rows, segment_run
+from grid.mutable.share.geometry import FormatName
 from tests.support.long_files import Repeated
 from tests.support.mutable_grid import MutableGrid, Shape
 from tests.support.scripted_slots import SlotScript
@@ -113,7 +114,7 @@ def test_update_when_one_kilobyte_of_a_large_file_then_moves_two_blocks_and_few_
         grid.run(file.size())
         grid.reset_counts()
         grid.run(file.update(offset, bytes(1024)))
-        rows = segments * (height + 1) * (32 + treerows.GAP_BYTES)
+        rows = segments * (height + 1) * (32 + hash_rows.GAP_BYTES)
         for server in grid.servers:
             assert 1024 // 3 < server.written_bytes <= segments * (BLOCK + 32 * (height + 1)) + front
             assert server.read_bytes <= segments * BLOCK + 2 * (rows + front)
@@ -141,7 +142,7 @@ def test_read_when_of_a_byte_in_a_long_file_then_fetches_one_block_of_k_shares()
     grid.run(grid.open(cap.read_cap(), process=1).read(gathering, 30 * SEGMENT, 1))
     assert gathering.octets == contents[30 * SEGMENT : 30 * SEGMENT + 1]
     assert sum(calls(grid)) == 13
-    heads = 10 * foresight.FIRST_READ
+    heads = 10 * layout_cache.FIRST_READ
     assert sum(server.read_bytes for server in grid.servers) <= heads + 3 * (BLOCK + 8 * 1100)
 
 
@@ -155,7 +156,7 @@ def test_read_when_long_then_sends_a_message_a_batch_and_opens_each_once() -> No
     assert batches <= 8
     assert sum(calls(grid)) == 10 + 3 * batches
     stored = 150 * BLOCK * 3
-    fetched = sum(server.read_bytes for server in grid.servers) - 10 * foresight.FIRST_READ
+    fetched = sum(server.read_bytes for server in grid.servers) - 10 * layout_cache.FIRST_READ
     assert stored <= fetched <= stored + 3 * (32 * 511 + 1000)
 
 
@@ -169,9 +170,9 @@ def test_read_when_several_batches_come_at_once_then_proves_the_hashes_of_each_s
 
     def prove(*arguments: Any) -> None:
         proven.append(arguments[2])
-        treerows.prove_chunk(*arguments)
+        hash_rows.prove_chunk(*arguments)
 
-    monkeypatch.setattr(window, "prove_chunk", prove)
+    monkeypatch.setattr(segment_run, "prove_chunk", prove)
     assert grid.read(cap.read_cap()) == contents
     assert proven and len(proven) == len(set(proven))
 

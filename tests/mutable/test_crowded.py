@@ -6,13 +6,14 @@ import pytest
 
 from grid.caps import DirectoryCap, LitCap
 from grid.directory.edits import SetChild
-from grid.directory.filestore import FileStore
-from grid.mutable import publish, streamplan
-from grid.mutable.geometry import FormatName
-from grid.mutable.keys import WriteCap
+from grid.directory.file_store import FileStore
+from grid.mutable import publish
+from grid.mutable.share.geometry import FormatName
+from grid.mutable.share.keys import WriteCap
+from grid.mutable.write import stream_plan
 from grid.placement.happiness import happiness
 from grid.ports import ShareNumber
-from tests.mutable.test_every_instant import NEW, OLD, WatchedGrid
+from tests.mutable.write.test_every_instant import NEW, OLD, WatchedGrid
 from tests.support.mutable_grid import MutableGrid, Shape
 
 ENCODINGS = [(3, 10), (6, 10), (9, 10), (2, 5)]
@@ -62,7 +63,7 @@ def test_large_write_when_shares_crowd_then_reaches_enough_servers_and_keeps_one
     k: int, n: int, crowd: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publish, "WHOLE_BYTES", 1000)
-    monkeypatch.setattr(streamplan, "WRITE_BYTES", 400_000)
+    monkeypatch.setattr(stream_plan, "WRITE_BYTES", 400_000)
     grid, cap = crowded_grid(k, n, "mdmf", crowd, OLD)
     grid.watch()
     grid.run(grid.open(cap, process=4).overwrite(NEW))

@@ -8,8 +8,8 @@ import pytest
 
 from grid.caps import KnownCap
 from grid.errors import MustForceRepairError, NotEnoughSharesError
-from grid.mutable.geometry import FormatName
-from grid.mutable.layout import parse_header
+from grid.mutable.share.geometry import FormatName
+from grid.mutable.share.layout import parse_header
 from tests.support.mutable_grid import MutableGrid, Shape
 
 SEGMENT = 131073

@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 
 from grid.caps import KnownCap
 from grid.errors import ConflictError, NotEnoughSharesError, NotHappyError, PeerGoneError
-from grid.mutable.geometry import FormatName
+from grid.mutable.share.geometry import FormatName
 from grid.ports import Buffer
 from tests.support.mutable_grid import MutableGrid, Shape
 from tests.support.scripted_slots import SlotScript

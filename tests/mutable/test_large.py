@@ -12,10 +12,13 @@ from twisted.python.failure import Failure
 
 from grid.caps import KnownCap
 from grid.errors import ConflictError, GridError, NotHappyError
-from grid.mutable import audit, publish, readplan, rowplan, streamplan, update, writequeue
-from grid.mutable.geometry import FormatName
-from grid.mutable.layout import parse_header
-from grid.mutable.mdmf import DATA_OFFSET
+from grid.mutable import publish, update
+from grid.mutable.read import read_plan
+from grid.mutable.share import audit
+from grid.mutable.share.geometry import FormatName
+from grid.mutable.share.layout import parse_header
+from grid.mutable.share.mdmf import DATA_OFFSET
+from grid.mutable.write import row_plan, stream_plan, write_queue
 from grid.ports import Buffer, Clock, SlotAnswer
 from tests.mutable.test_writers import together
 from tests.support.mutable_grid import MutableGrid, Shape
@@ -33,8 +36,8 @@ def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of some segments count as large, and pieces are of one segment or two."""
     monkeypatch.setattr(publish, "WHOLE_BYTES", 100_000)
     monkeypatch.setattr(update, "WHOLE_BYTES", 100_000)
-    monkeypatch.setattr(streamplan, "WRITE_BYTES", 1_000_000)
-    monkeypatch.setattr(streamplan, "LIVE_BYTES", 2_000_000)
+    monkeypatch.setattr(stream_plan, "WRITE_BYTES", 1_000_000)
+    monkeypatch.setattr(stream_plan, "LIVE_BYTES", 2_000_000)
 
 
 class CountingSource:
@@ -88,7 +91,7 @@ def test_create_when_large_then_a_server_gets_a_piece_while_it_stores_one_once_t
         # Thirteen segments, two in a piece; the last piece comes with the header.
         assert len(server.at_once) == 7
         assert server.at_once[:2] == [1, 1]
-        assert max(server.at_once) == streamplan.IN_FLIGHT == 2
+        assert max(server.at_once) == stream_plan.IN_FLIGHT == 2
     assert grid.read(cap) == contents
 
 
@@ -198,7 +201,7 @@ def test_create_when_its_process_dies_at_any_moment_then_nothing_or_all_is_there
 
 
 def known_cap() -> KnownCap:
-    from grid.mutable.keys import write_cap
+    from grid.mutable.share.keys import write_cap
     from tests.support.mutable_key import known_key
 
     return write_cap(known_key(), 1)
@@ -265,10 +268,10 @@ def test_file_when_larger_than_a_message_then_travels_in_parts(
     """Two servers with five shares each; a share is several messages to read, and two fill one to write."""
     monkeypatch.setattr(publish, "WHOLE_BYTES", 10**9)
     monkeypatch.setattr(update, "WHOLE_BYTES", 10**9)
-    monkeypatch.setattr(readplan, "PART_BYTES", 40_000)
+    monkeypatch.setattr(read_plan, "PART_BYTES", 40_000)
     monkeypatch.setattr(audit, "READ_BYTES", 40_000)
-    monkeypatch.setattr(writequeue, "MESSAGE_BYTES", 300_000)
-    monkeypatch.setattr(rowplan, "MESSAGE_BYTES", 500)
+    monkeypatch.setattr(write_queue, "MESSAGE_BYTES", 300_000)
+    monkeypatch.setattr(row_plan, "MESSAGE_BYTES", 500)
     grid = MutableGrid(2, Shape(k=3, n=10, happy=2))
     contents = octets(3)
     cap = grid.create(contents, format)

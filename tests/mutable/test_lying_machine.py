@@ -22,14 +22,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from grid.caps import DirectoryCap, LitCap
 from grid.directory.edits import SetChild
-from grid.directory.filestore import FileStore
+from grid.directory.file_store import FileStore
 from grid.errors import ConflictError, NotHappyError
-from grid.mutable import foresight, geometry
 from grid.mutable.create import create_mutable
-from grid.mutable.geometry import MDMF_SEGMENT_SIZE, FormatName
 from grid.mutable.node import MutableFile
-from grid.mutable.prefix import Prefix
+from grid.mutable.read import layout_cache
 from grid.mutable.session import Gathering
+from grid.mutable.share import geometry
+from grid.mutable.share.geometry import MDMF_SEGMENT_SIZE, FormatName
+from grid.mutable.share.prefix import Prefix
 from tests.support.held_versions import is_of, versions_held, whole_versions
 from tests.support.lying_slots import LIES, LyingServer
 from tests.support.lying_writes import WRITE_LIES
@@ -58,7 +59,7 @@ class LyingMachine(RuleBasedStateMachine):
         shape=st.sampled_from(SHAPES),
         seed=st.integers(0, 99),
         size=st.sampled_from(SIZES),
-        first_read=st.sampled_from([foresight.FIRST_READ, 2167]),
+        first_read=st.sampled_from([layout_cache.FIRST_READ, 2167]),
         segment_size=st.sampled_from([MDMF_SEGMENT_SIZE, 3000]),
         is_directory=st.booleans(),
         liars=st.lists(st.sampled_from(sorted(LIES)), min_size=1, max_size=7),
@@ -76,7 +77,7 @@ class LyingMachine(RuleBasedStateMachine):
     ) -> None:
         """liars: the first lies of the servers that lie; no more of them than the file survives."""
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(foresight, "FIRST_READ", first_read)
+        self.patch.setattr(layout_cache, "FIRST_READ", first_read)
         self.patch.setattr(geometry, "MDMF_SEGMENT_SIZE", segment_size)
         self.shape, self.seed, self.is_directory = shape, seed, is_directory
         self.grid = MutableGrid(shape.n, shape, seed)

@@ -17,11 +17,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from twisted.internet.defer import Deferred, DeferredList
 
 from grid.errors import FormatError, GridError
-from grid.mutable import foresight, geometry, publish
-from grid.mutable.geometry import MDMF_SEGMENT_SIZE, FormatName
-from grid.mutable.layout import parse_header
+from grid.mutable import publish
 from grid.mutable.node import MutableFile
-from grid.mutable.prefix import Prefix
+from grid.mutable.read import layout_cache
+from grid.mutable.share import geometry
+from grid.mutable.share.geometry import MDMF_SEGMENT_SIZE, FormatName
+from grid.mutable.share.layout import parse_header
+from grid.mutable.share.prefix import Prefix
 from tests.support.mutable_grid import MutableGrid, Shape
 from tests.support.scripted_slots import SlotScript, SlotServer
 
@@ -51,7 +53,7 @@ class MutableMachine(RuleBasedStateMachine):
         shape=st.sampled_from([(3, 10, 7), (1, 4, 3), (5, 10, 8)]),
         seed=st.integers(0, 99),
         segment_size=st.sampled_from([MDMF_SEGMENT_SIZE, 9]),
-        first_read=st.sampled_from([foresight.FIRST_READ, 2167]),
+        first_read=st.sampled_from([layout_cache.FIRST_READ, 2167]),
         in_pieces=st.booleans(),
         faults=st.lists(st.tuples(st.integers(0, 9), st.sampled_from(FAULTS), st.integers(1, 20)), max_size=3),
     )
@@ -71,7 +73,7 @@ class MutableMachine(RuleBasedStateMachine):
         """
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(geometry, "MDMF_SEGMENT_SIZE", segment_size)
-        self.patch.setattr(foresight, "FIRST_READ", first_read)
+        self.patch.setattr(layout_cache, "FIRST_READ", first_read)
         self.patch.setattr(publish, "WHOLE_BYTES", 0 if in_pieces else publish.WHOLE_BYTES)
         k, n, happy = shape
         self.grid = MutableGrid(10, Shape(k=k, n=n, happy=happy), seed)
@@ -193,7 +195,7 @@ class MutableMachine(RuleBasedStateMachine):
                 self._expect(changed)
 
     def _note_foresight(self, file: MutableFile) -> None:
-        known = foresight.known_files(file._runtime).get(file._keys.storage_index)
+        known = layout_cache.known_files(file._runtime).get(file._keys.storage_index)
         if known is not None:
             fired["foresight"] += 1
 

@@ -13,9 +13,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from grid.batchsizes import READ_BYTES
+from grid.batch_sizes import READ_BYTES
 from grid.caps import KnownCap
-from grid.mutable import publish, readplan, streamplan
+from grid.mutable import publish
+from grid.mutable.read import read_plan
+from grid.mutable.write import stream_plan
 from grid.ports import Buffer, TestWrite
 from tests.support.long_files import Comparing, Repeated
 from tests.support.mutable_grid import MutableGrid, Shape
@@ -85,8 +87,8 @@ class MappedServer(SlotServer):
 def test_overwrite_when_large_then_holds_a_few_batches_of_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = 4 * MEBIBYTE
     monkeypatch.setattr(publish, "WHOLE_BYTES", batch)
-    monkeypatch.setattr(streamplan, "WRITE_BYTES", batch)
-    monkeypatch.setattr(streamplan, "LIVE_BYTES", 2 * batch)
+    monkeypatch.setattr(stream_plan, "WRITE_BYTES", batch)
+    monkeypatch.setattr(stream_plan, "LIVE_BYTES", 2 * batch)
     grid = MutableGrid(10)
     servers = [MappedServer(f"server{index}", grid.runtime.clock) for index in range(10)]
     for index, server in enumerate(servers):
@@ -99,7 +101,7 @@ def test_overwrite_when_large_then_holds_a_few_batches_of_shares(monkeypatch: py
     with at_most(3 * batch):
         grid.run(file.overwrite(source))
     sink = Comparing(source)
-    with at_most(2 * readplan.WINDOW_BYTES):
+    with at_most(2 * read_plan.WINDOW_BYTES):
         grid.run(grid.open(cap).read(sink))
     assert sink.taken == source.size
 
@@ -110,7 +112,7 @@ def test_create_when_of_a_hundred_megabytes_then_holds_a_few_batches_of_shares()
     for index, server in enumerate(servers):
         server.script.delay_s = 0.1 + 0.1 * index
     grid.servers[:] = servers
-    with at_most(streamplan.LIVE_BYTES + streamplan.WRITE_BYTES + 4 * MEBIBYTE):
+    with at_most(stream_plan.LIVE_BYTES + stream_plan.WRITE_BYTES + 4 * MEBIBYTE):
         grid.create(source, "mdmf")
     assert all(server.written_bytes >= SIZE // 3 for server in servers)
 
@@ -131,7 +133,7 @@ def test_read_when_the_consumer_is_slow_then_holds_a_window(stored: tuple[Mutabl
             await super().write(data)  # type: ignore[arg-type]
 
     sink = Slow(source)
-    with at_most(2 * (readplan.WINDOW_BYTES + READ_BYTES)):
+    with at_most(2 * (read_plan.WINDOW_BYTES + READ_BYTES)):
         assert grid.run(grid.open(cap.read_cap()).read(sink)) == SIZE
     assert sink.taken == SIZE
 

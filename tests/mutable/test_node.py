@@ -20,8 +20,8 @@ from grid.errors import (
     NotEnoughSharesError,
     NotHappyError,
 )
-from grid.mutable.geometry import FormatName
 from grid.mutable.session import Gathering
+from grid.mutable.share.geometry import FormatName
 from tests.support.mutable_grid import MutableGrid, Shape
 from tests.support.scripted_slots import SlotScript
 

@@ -11,8 +11,8 @@ from attrs import define
 
 from grid.errors import BadWriteEnablerError, ConflictError, GridError
 from grid.mutable.create import create_mutable
-from grid.mutable.geometry import FormatName
 from grid.mutable.node import MutableFile
+from grid.mutable.share.geometry import FormatName
 from grid.placement.leases import LeaseMaster
 from grid.ports import Runtime, ServerId, ServerIdentity, SlotSecrets, StorageIndex, StorageServer, TestWrite
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
@@ -123,6 +123,6 @@ async def test_slot_when_its_write_enabler_is_anothers_then_the_write_says_so(se
 
 
 def known_index() -> StorageIndex:
-    from grid.mutable.keys import write_cap
+    from grid.mutable.share.keys import write_cap
 
     return write_cap(known_key(), 0).storage_index

@@ -6,8 +6,10 @@ import random
 
 import pytest
 
-from grid.mutable import publish, readbatch, readplan, streamplan
-from grid.mutable.geometry import SALT_SIZE
+from grid.mutable import publish
+from grid.mutable.read import read_plan, segment_batch
+from grid.mutable.share.geometry import SALT_SIZE
+from grid.mutable.write import stream_plan
 from grid.ports import Range, ShareNumber, SlotAnswer, SlotSecrets, StorageIndex, TestWrite
 from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotServer
@@ -39,8 +41,8 @@ def test_create_when_the_line_gets_slower_behind_the_first_piece_then_loses_no_s
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(publish, "WHOLE_BYTES", 100_000)
-    monkeypatch.setattr(streamplan, "WRITE_BYTES", 6 * STRIPE)
-    monkeypatch.setattr(streamplan, "LIVE_BYTES", 12 * STRIPE)
+    monkeypatch.setattr(stream_plan, "WRITE_BYTES", 6 * STRIPE)
+    monkeypatch.setattr(stream_plan, "LIVE_BYTES", 12 * STRIPE)
     grid = MutableGrid()
     grid.servers[:] = [DippingServer(f"server{index}", grid.runtime.clock) for index in range(10)]
     cap = grid.create(random.Random(1).randbytes(13 * SEGMENT), "mdmf")
@@ -54,8 +56,8 @@ def test_create_when_the_line_gets_slower_behind_the_first_piece_then_loses_no_s
 
 
 def test_read_when_a_batch_fills_the_window_then_has_another_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readbatch, "full_read_bytes", lambda k: 2 * SEGMENT)
-    monkeypatch.setattr(readplan, "WINDOW_BYTES", 2 * SEGMENT)
+    monkeypatch.setattr(segment_batch, "full_read_bytes", lambda k: 2 * SEGMENT)
+    monkeypatch.setattr(read_plan, "WINDOW_BYTES", 2 * SEGMENT)
     grid = MutableGrid()
     data = random.Random(2).randbytes(20 * SEGMENT)
     cap = grid.create(data, "mdmf")

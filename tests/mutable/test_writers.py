@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twisted.internet.defer import Deferred, DeferredList
 
 from grid.errors import ConflictError, GridError
-from grid.mutable.geometry import FormatName
+from grid.mutable.share.geometry import FormatName
 from tests.support.mutable_grid import MutableGrid, Shape
 from tests.support.scripted_slots import SlotScript
 

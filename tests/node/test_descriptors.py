@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from grid.node.descriptors import WANTED, descriptors_in_use, plan_descriptors
-from grid.wire.places import Places
+from grid.wire.connections.places import Places
 
 
 def raised_from(soft: int, hard: int) -> str:

@@ -23,8 +23,8 @@ from grid.codec import base32
 from grid.limits import MAX_CONNECTIONS
 from grid.node.descriptors import raise_descriptor_limit
 from grid.wire.foolscap.tub import start_tub, stop_tub
-from grid.wire.http.authority import authorization
-from grid.wire.http.tls import client_context
+from grid.wire.http.format.authority import authorization
+from grid.wire.http.format.tls import client_context
 from grid.wire.locators import Furl, parse_furl
 from tests.support.grid_process import NodeProcess, free_ports, stop_all
 from tests.support.hostile_clients import (

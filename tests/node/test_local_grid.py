@@ -1,4 +1,4 @@
-"""The layout of a local grid; tests/cli/test_local.py runs one."""
+"""The layout of a local grid; tests/cli/commands/test_local.py runs one."""
 
 from __future__ import annotations
 

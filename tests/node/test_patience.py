@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grid.cli.runner import CLEAN_UP_S
+from grid.cli.terminal.runner import CLEAN_UP_S
 from grid.node.patience import STOP_S, patience_s
 
 

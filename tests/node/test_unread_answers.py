@@ -28,8 +28,8 @@ from grid.storage.paths import index_name, share_path
 from grid.storage.settings import StorageSettings
 from grid.wire.foolscap import schema
 from grid.wire.foolscap.tub import start_tub, stop_tub
-from grid.wire.http.authority import authorization, pack_secrets, plain_authorization
-from grid.wire.http.routes import READS, Endpoint
+from grid.wire.http.format.authority import authorization, pack_secrets, plain_authorization
+from grid.wire.http.format.routes import READS, Endpoint
 from grid.wire.locators import Furl, parse_furl
 from tests.node.unread_requests import (
     FOOLSCAP,

@@ -14,14 +14,14 @@ from foolscap.api import Referenceable
 from grid.codec import base32
 from grid.limits import READ_CALL_BYTES
 from grid.ports import Find, LeaseSecrets, NewShares, Range, ShareNumber, ShareWrite, SlotSecrets, StorageIndex
-from grid.wire.batch import pack_ranges, pack_wants, pack_writes
-from grid.wire.finds import pack_finds
-from grid.wire.http.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER
-from grid.wire.http.bodies import pack_allocation_request, pack_reason, pack_slot_request
-from grid.wire.http.frames import pack_write
-from grid.wire.http.routes import FIND_PATH, STORE_PATH, Endpoint, pack_path
-from grid.wire.slots import pack_slot_wants, pack_slot_write
-from grid.wire.stores import pack_stores
+from grid.wire.http.format.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER
+from grid.wire.http.format.bodies import pack_allocation_request, pack_reason, pack_slot_request
+from grid.wire.http.format.frames import pack_write
+from grid.wire.http.format.routes import FIND_PATH, STORE_PATH, Endpoint, pack_path
+from grid.wire.packed.finds import pack_finds
+from grid.wire.packed.share_ranges import pack_ranges, pack_wants, pack_writes
+from grid.wire.packed.slots import pack_slot_wants, pack_slot_write
+from grid.wire.packed.stores import pack_stores
 
 SHARE_SIZE = 2**20
 SHARE_COUNT = 250

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from attrs import evolve
 
-from perf.campaigns import Campaign, Encoding, Load, whole_files
-from perf.records import Header, Record, RecordWriter, read_record
-from perf.runner import run_campaign
+from perf.campaigns.campaign import Campaign, Encoding, Load, whole_files
+from perf.campaigns.runner import run_campaign
+from perf.records.record import Header, Record, RecordWriter, read_record
 
 EVERYTHING = Campaign(
     name="everything",

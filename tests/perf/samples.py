@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from perf.records import Header, Record, Sample
+from perf.records.record import Header, Record, Sample
 
 HEADER = Header(
     campaign="put-get",

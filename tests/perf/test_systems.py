@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perf.campaigns import Encoding
+from perf.campaigns.campaign import Encoding
 from perf.systems.contract import Fetch
 from perf.systems.grid import GridSystem
 from tests.perf.everything import EVERYTHING, everything, expect_all

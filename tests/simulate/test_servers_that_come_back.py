@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from grid.caps import ChkCap
-from grid.directory.filestore import FileStore
+from grid.directory.file_store import FileStore
 from grid.errors import GridError, NotEnoughSharesError, NotHappyError
 from grid.immutable.get import ImmutableFile
-from grid.mutable.keys import WriteCap
+from grid.mutable.share.keys import WriteCap
 from tests.support.distant_grid import DistantGrid
 from tests.support.mutable_key import known_key
 from tests.support.scripted_grid import MemorySink, MemorySource, noise

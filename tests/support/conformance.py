@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 
 import jsonschema_rs
 
-from grid.gateway.openapi import document
+from grid.gateway.api.openapi import document
 
 REST = frozenset({"{path}", "{name}"})
 """What stands for several segments at the end of a path."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from attrs import define, evolve
 
-from grid.directory.filestore import FileStore
+from grid.directory.file_store import FileStore
 from grid.errors import PeerUnreachableError
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, ServerVersion, StorageServer
-from grid.wire.fallback import FallbackServer, Way
 from grid.wire.session import Connector, SessionKeeper
 from grid.wire.status import ConnectionStatus, RemoteServer
+from grid.wire.two_ways.fallback import FallbackServer, Way
 from tests.support.scripted_way import ScriptedWay
 from tests.support.tree_grid import TreeGrid
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grid.errors import FormatError
-from grid.mutable.layout import parse_header
-from grid.mutable.prefix import Prefix
+from grid.mutable.share.layout import parse_header
+from grid.mutable.share.prefix import Prefix
 from grid.ports import Buffer
 from tests.support.scripted_slots import SlotServer
 

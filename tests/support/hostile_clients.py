@@ -14,7 +14,7 @@ from functools import cache
 
 from attrs import define, field
 
-from grid.wire.http.tls import client_context
+from grid.wire.http.format.tls import client_context
 
 _CLIENT_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 _PATIENCE_S = 60.0

@@ -19,7 +19,7 @@ from grid.immutable.get import ImmutableFile
 from grid.immutable.put import Encoding, PutResult, put
 from grid.placement.leases import LeaseMaster
 from grid.ports import Buffer, Runtime, ServerId, ServerIdentity, StorageServer
-from grid.wire.foolscap.client import FoolscapServer
+from grid.wire.foolscap.client.server import FoolscapServer
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.locators import parse_furl
 

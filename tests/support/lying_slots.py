@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from twisted.internet.defer import Deferred
 
 from grid.errors import FormatError, PeerGoneError
-from grid.mutable.layout import parse_header
+from grid.mutable.share.layout import parse_header
 from grid.ports import Buffer, Clock, Range, ShareNumber, StorageIndex
 from tests.support.lying_writes import WriteLiar
 

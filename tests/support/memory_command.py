@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 from attrs import define, frozen
 
-from grid.cli import client_command
+from grid.cli.arguments import client_command
 from grid.cli.main import main
 from grid.immutable.put import Encoding
 from grid.node.create import NewClient, create_client

@@ -9,9 +9,9 @@ from attrs import frozen
 
 from grid.caps import KnownCap
 from grid.mutable.create import create_mutable
-from grid.mutable.geometry import FormatName
-from grid.mutable.keys import WriteCap
 from grid.mutable.node import MutableFile
+from grid.mutable.share.geometry import FormatName
+from grid.mutable.share.keys import WriteCap
 from grid.placement.leases import LeaseMaster
 from grid.ports import Buffer, Event, ServerId, Source
 from tests.support.mutable_key import known_key

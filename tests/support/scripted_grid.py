@@ -9,11 +9,11 @@ from functools import lru_cache
 from grid.caps import ChkCap, ChkVerifyCap, LitCap
 from grid.errors import GridError
 from grid.immutable.check import CheckResult, check
-from grid.immutable.geometry import Geometry
 from grid.immutable.get import ImmutableFile
-from grid.immutable.getplan import GetResult
 from grid.immutable.put import Encoding, PutResult, put
+from grid.immutable.read.get_plan import GetResult
 from grid.immutable.repair import RepairResult, repair
+from grid.immutable.share.geometry import Geometry
 from grid.placement.leases import LeaseMaster
 from grid.ports import Buffer, Event, Observer, Runtime, StorageServer, ignore_events
 from tests.support.scripted_server import Script, ScriptedServer

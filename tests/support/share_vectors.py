@@ -15,9 +15,9 @@ from grid.caps import ChkCap, parse_cap
 from grid.codec.merkle import build_tree, prove_leaf
 from grid.crypto.hashing import tagged_hash
 from grid.errors import FormatError, IntegrityError, UnknownVersionError
-from grid.immutable.geometry import Geometry
-from grid.immutable.layout import parse_chain, parse_header, parse_ueb_length
-from grid.immutable.ueb import check_ueb, parse_ueb, ueb_hash
+from grid.immutable.share.geometry import Geometry
+from grid.immutable.share.layout import parse_chain, parse_header, parse_ueb_length
+from grid.immutable.share.ueb import check_ueb, parse_ueb, ueb_hash
 
 PATH = Path(__file__).parent.parent / "vectors" / "chk-shares.json"
 

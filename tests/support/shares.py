@@ -9,9 +9,9 @@ from attrs import frozen
 from grid.caps import ChkCap
 from grid.codec.erasure import erasure
 from grid.crypto.aes import CtrCipher
-from grid.immutable.encode import Encoder, FinishedEncoding, convergent_hasher
-from grid.immutable.geometry import Geometry
-from grid.immutable.layout import parse_header
+from grid.immutable.share.encode import Encoder, FinishedEncoding, convergent_hasher
+from grid.immutable.share.geometry import Geometry
+from grid.immutable.share.layout import parse_header
 
 
 @frozen(kw_only=True)

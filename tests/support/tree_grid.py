@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
 from grid.caps import DirectoryCap, KnownCap
-from grid.directory.filestore import FileStore
+from grid.directory.file_store import FileStore
 from grid.directory.node import Directory
 from grid.immutable.put import Encoding
 from grid.placement.leases import LeaseMaster

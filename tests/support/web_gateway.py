@@ -17,13 +17,13 @@ from twisted.internet.endpoints import TCP4ClientEndpoint, TCP4ServerEndpoint, c
 from twisted.internet.protocol import Protocol
 from twisted.python.failure import Failure
 
-from grid.directory.filestore import FileStore
+from grid.directory.file_store import FileStore
 from grid.gateway.gateway import Gateway, GatewaySettings
-from grid.gateway.routing import Handler, Routes
-from grid.gateway.server import GatewayFactory
-from grid.gateway.serverview import ServerView
+from grid.gateway.http.routing import Handler, Routes
+from grid.gateway.http.server import GatewayFactory
+from grid.gateway.http.spool import SpoolFolder
+from grid.gateway.pages.server_view import ServerView
 from grid.gateway.site import make_routes
-from grid.gateway.spool import SpoolFolder
 from grid.immutable.put import Encoding
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity, StorageServer
@@ -31,7 +31,7 @@ from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService
 from grid.storage.settings import StorageSettings
-from grid.wire.places import Places
+from grid.wire.connections.places import Places
 from tests.support.conformance import require_documented
 
 TOKEN = b"token of this start of the node"

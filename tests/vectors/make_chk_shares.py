@@ -27,7 +27,7 @@ from grid.codec.merkle import build_tree
 from grid.codec.netstring import pack_netstring
 from grid.crypto.aes import CtrCipher
 from grid.crypto.hashing import tagged_hash
-from grid.immutable.geometry import Geometry
+from grid.immutable.share.geometry import Geometry
 
 PATH = Path(__file__).with_name("chk-shares.json")
 KEY = bytes(range(16))

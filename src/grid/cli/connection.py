@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from attrs import field, frozen
 
-from grid.cli.warnings import Warnings
+from grid.cli.terminal.warnings import Warnings
 from grid.ports import Observer, Runtime, Sink, StorageServer, ignore_events
 
 if TYPE_CHECKING:
     from grid.caps import ChkCap, LitCap
     from grid.cli.surveys import Survey
-    from grid.directory.filestore import FileStore
+    from grid.directory.file_store import FileStore
     from grid.directory.store import Store
     from grid.node.client import Client
 
@@ -75,7 +75,7 @@ class DirectConnection:
 
     def _make_store(self, servers: Sequence[StorageServer], observer: Observer) -> FileStore:
         # With it comes much that reading an immutable file does without.
-        from grid.directory.filestore import FileStore
+        from grid.directory.file_store import FileStore
 
         client = self.client
         return FileStore(

@@ -14,40 +14,40 @@ from importlib import import_module
 import click
 
 from grid import __version__
-from grid.cli.client_command import choose_gateway
-from grid.cli.descriptors import fill_standard_descriptors
-from grid.cli.exit_codes import ExitCode
-from grid.cli.failures import named_path, tell_failure
-from grid.cli.invocation import DEFAULT_DIRECTORY, Invocation, invocation
+from grid.cli.arguments.client_command import choose_gateway
+from grid.cli.terminal.descriptors import fill_standard_descriptors
+from grid.cli.terminal.exit_codes import ExitCode
+from grid.cli.terminal.failures import named_path, tell_failure
+from grid.cli.terminal.invocation import DEFAULT_DIRECTORY, Invocation, invocation
 from grid.node.redaction import one_line, redact
 
 _COMMANDS = {
-    "up": "grid.cli.local:up",
-    "down": "grid.cli.local:down",
-    "create": "grid.cli.create:create",
-    "run": "grid.cli.run:run",
-    "gateway": "grid.cli.gateway:gateway",
-    "stop": "grid.cli.stop:stop",
-    "put": "grid.cli.put:put",
-    "get": "grid.cli.get:get",
-    "cp": "grid.cli.cp:cp",
-    "backup": "grid.cli.backup:backup",
-    "restore": "grid.cli.restore:restore",
-    "ls": "grid.cli.ls:ls",
-    "mkdir": "grid.cli.mkdir:mkdir",
-    "mv": "grid.cli.links:mv",
-    "ln": "grid.cli.links:ln",
-    "unlink": "grid.cli.links:unlink",
-    "rm": "grid.cli.links:unlink",
-    "create-alias": "grid.cli.alias_commands:create_alias",
-    "add-alias": "grid.cli.alias_commands:add_alias_command",
-    "list-aliases": "grid.cli.alias_commands:list_aliases",
-    "manifest": "grid.cli.manifest:manifest",
-    "stats": "grid.cli.stats:stats",
-    "check": "grid.cli.check:check",
-    "deep-check": "grid.cli.deep_check:deep_check",
-    "repair": "grid.cli.check:repair",
-    "status": "grid.cli.status:status",
+    "up": "grid.cli.commands.local:up",
+    "down": "grid.cli.commands.local:down",
+    "create": "grid.cli.commands.create:create",
+    "run": "grid.cli.commands.run:run",
+    "gateway": "grid.cli.commands.gateway:gateway",
+    "stop": "grid.cli.commands.stop:stop",
+    "put": "grid.cli.commands.put:put",
+    "get": "grid.cli.commands.get:get",
+    "cp": "grid.cli.commands.cp:cp",
+    "backup": "grid.cli.commands.backup:backup",
+    "restore": "grid.cli.commands.restore:restore",
+    "ls": "grid.cli.commands.ls:ls",
+    "mkdir": "grid.cli.commands.mkdir:mkdir",
+    "mv": "grid.cli.commands.links:mv",
+    "ln": "grid.cli.commands.links:ln",
+    "unlink": "grid.cli.commands.links:unlink",
+    "rm": "grid.cli.commands.links:unlink",
+    "create-alias": "grid.cli.commands.aliases:create_alias",
+    "add-alias": "grid.cli.commands.aliases:add_alias_command",
+    "list-aliases": "grid.cli.commands.aliases:list_aliases",
+    "manifest": "grid.cli.commands.manifest:manifest",
+    "stats": "grid.cli.commands.stats:stats",
+    "check": "grid.cli.commands.check:check",
+    "deep-check": "grid.cli.commands.deep_check:deep_check",
+    "repair": "grid.cli.commands.check:repair",
+    "status": "grid.cli.commands.status:status",
 }
 _OTHER_NAMES = {
     "help": "grid --help",

@@ -11,7 +11,7 @@ from typing import Protocol
 from attrs import frozen
 
 from grid.caps import DirectoryCap
-from grid.directory.deepcheck import Checked, deep_check
+from grid.directory.deep_check import Checked, deep_check
 from grid.directory.stats import Stats
 from grid.directory.store import Store
 from grid.directory.walk import OnUnreadable, Visited, walk

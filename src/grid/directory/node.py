@@ -25,12 +25,12 @@ from grid.errors import (
     NotWriteableError,
 )
 from grid.limits import MAX_DIRECTORY_SIZE
-from grid.mutable.geometry import FormatName
 from grid.mutable.session import Gathering
+from grid.mutable.share.geometry import FormatName
 from grid.runtime import SMALL_WORK
 
 if TYPE_CHECKING:
-    from grid.directory.filestore import FileStore
+    from grid.directory.file_store import FileStore
 
 T = TypeVar("T")
 

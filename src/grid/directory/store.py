@@ -13,8 +13,8 @@ from grid.crypto.rsa import PrivateKey
 from grid.directory.edits import Edit, Overwrite
 from grid.directory.moving import Trail
 from grid.directory.pack import Child
-from grid.mutable.geometry import FormatName
-from grid.mutable.keys import WriteCap
+from grid.mutable.share.geometry import FormatName
+from grid.mutable.share.keys import WriteCap
 from grid.ports import Buffer, Runtime, Sink, Source
 
 

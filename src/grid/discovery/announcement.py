@@ -19,7 +19,7 @@ from grid.errors import FormatError
 from grid.limits import MAX_ANNOUNCEMENT_SIZE
 from grid.placement.order import permutation_seed
 from grid.ports import ServerId, ServerIdentity
-from grid.wire.http.announced import NURLS_FIELD, PLAIN_FIELD
+from grid.wire.http.format.announced import NURLS_FIELD, PLAIN_FIELD
 from grid.wire.locators import Furl, parse_furl
 
 STORAGE_SERVICE = "storage"

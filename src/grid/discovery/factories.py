@@ -48,13 +48,13 @@ class Transports:
             memory.unreached(identity.server_id, since, clock.now())
 
         def by_foolscap() -> RemoteServer:
-            from grid.wire.foolscap.client import FoolscapServer
+            from grid.wire.foolscap.client.server import FoolscapServer
 
             return FoolscapServer(identity, furl, self.tub(), clock, on_quiet=note_quiet)
 
         if self.choice == "foolscap":
             return by_foolscap()
-        from grid.wire.http.announced import announced_nurls, announced_plain, tcp_places
+        from grid.wire.http.format.announced import announced_nurls, announced_plain, tcp_places
 
         nurls = announced_nurls(announcement.fields)
         plain = announced_plain(announcement.fields) if self.plaintext_reads else None
@@ -62,13 +62,13 @@ class Transports:
             return by_foolscap()
 
         def over_http() -> RemoteServer:
-            from grid.wire.http.client import HttpServer
+            from grid.wire.http.client.server import HttpServer
 
             return HttpServer(identity, nurls, self.pool(), self.runtime, plain, note_quiet)
 
         if self.choice == "http":
             return over_http()
-        from grid.wire.fallback import FallbackServer, Way
+        from grid.wire.two_ways.fallback import FallbackServer, Way
 
         http = Way(name="HTTP", make=over_http, places=frozenset((nurl.host, nurl.port) for nurl in nurls))
         foolscap = Way(name="Foolscap", make=by_foolscap, places=tcp_places(furl))

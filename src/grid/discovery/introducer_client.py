@@ -26,7 +26,7 @@ from grid.errors import FormatError, GridError, IntegrityError, PeerError, PeerR
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, Timer
 from grid.runtime import Tasks, is_cancellation, with_deadline
-from grid.wire.foolscap.calls import call
+from grid.wire.foolscap.client.calls import call
 from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, from_remote
 from grid.wire.foolscap.tub import write_private
 from grid.wire.locators import Furl

@@ -19,7 +19,7 @@ from grid.discovery.introducer_schema import APPLICATION_KEY, INTRODUCER_KEY, RI
 from grid.discovery.kept import KeptAnnouncements
 from grid.errors import FormatError, IntegrityError, PeerError
 from grid.limits import MAX_SUBSCRIBERS
-from grid.wire.foolscap.calls import send
+from grid.wire.foolscap.client.calls import send
 from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, answer, remote_class
 
 log = Logger()

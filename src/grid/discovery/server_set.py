@@ -18,7 +18,7 @@ from grid.discovery.grid_manager import permit_expires
 from grid.errors import FormatError
 from grid.limits import MAX_ANNOUNCEMENTS
 from grid.ports import Clock, ServerId, ServerIdentity, StorageServer
-from grid.wire.http.announced import NURLS_FIELD, PLAIN_FIELD
+from grid.wire.http.format.announced import NURLS_FIELD, PLAIN_FIELD
 from grid.wire.status import ConnectionStatus, RemoteServer
 
 log = Logger()

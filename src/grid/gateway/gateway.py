@@ -10,22 +10,22 @@ from typing import Protocol
 from attrs import define, field, frozen
 
 from grid.caps import DirectoryCap, KnownCap, LitCap
-from grid.directory.filestore import FileStore
-from grid.gateway.eventstream import EventStreams
-from grid.gateway.exchange import Exchange
+from grid.directory.file_store import FileStore
 from grid.gateway.faults import Forbidden, Unauthorized
-from grid.gateway.guards import AllowedHosts
-from grid.gateway.history import History
-from grid.gateway.logstream import LogStreams
-from grid.gateway.openfiles import OpenFiles
-from grid.gateway.recordedstore import RecordedStore
-from grid.gateway.serverview import ServerView
-from grid.gateway.spool import SpoolFolder
-from grid.gateway.statistics import Statistics
-from grid.gateway.storagestatus import StorageView
-from grid.gateway.traffic import Traffic
-from grid.gateway.treework import Operations
-from grid.gateway.uploads import Stores
+from grid.gateway.files.open_files import OpenFiles
+from grid.gateway.files.uploads import Stores
+from grid.gateway.history.history import History
+from grid.gateway.http.exchange import Exchange
+from grid.gateway.http.guards import AllowedHosts
+from grid.gateway.http.spool import SpoolFolder
+from grid.gateway.http.traffic import Traffic
+from grid.gateway.monitoring.event_stream import EventStreams
+from grid.gateway.monitoring.log_stream import LogStreams
+from grid.gateway.monitoring.statistics import Statistics
+from grid.gateway.monitoring.storage_status import StorageView
+from grid.gateway.pages.server_view import ServerView
+from grid.gateway.tree.operations import Operations
+from grid.gateway.tree.recorded_store import RecordedStore
 
 
 @frozen(kw_only=True)

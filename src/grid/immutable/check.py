@@ -14,11 +14,11 @@ from grid.codec.base32 import encode
 from grid.drive import drive
 from grid.engine.server_memory import server_memory
 from grid.errors import NoServersError
-from grid.immutable.audit import Verdict
-from grid.immutable.checkplan import CheckPlan, Findings
 from grid.immutable.perform import Performer
-from grid.immutable.requests import ASKING_KINDS
-from grid.immutable.verify import FileVerifier
+from grid.immutable.read.check_plan import CheckPlan, Findings
+from grid.immutable.share.audit import Verdict
+from grid.immutable.share.requests import ASKING_KINDS
+from grid.immutable.share.verify import FileVerifier
 from grid.placement import health
 from grid.placement.happiness import happiness
 from grid.placement.leases import LeaseMaster

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex, require_usable
 from grid.drive import drive
 from grid.engine.server_memory import server_memory
-from grid.immutable.getplan import GetPlan, GetResult
-from grid.immutable.layout import guess
 from grid.immutable.perform import Performer
-from grid.immutable.sharefinder import ShareFinder
-from grid.immutable.verify import FileVerifier
+from grid.immutable.read.get_plan import GetPlan, GetResult
+from grid.immutable.read.share_finder import ShareFinder
+from grid.immutable.share.layout import guess
+from grid.immutable.share.verify import FileVerifier
 from grid.placement.order import permute
 from grid.ports import Observer, Runtime, Sink, StorageServer, ignore_events
 

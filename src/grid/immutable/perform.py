@@ -12,11 +12,11 @@ from twisted.internet.defer import Deferred
 from grid.caps import StorageIndex
 from grid.drive import Request
 from grid.errors import GridError
-from grid.immutable import requests as r
-from grid.immutable.audit import Compute, run_job
-from grid.immutable.encode import Encoder, FinishedEncoding
-from grid.immutable.layout import share_size
-from grid.immutable.window import open_window
+from grid.immutable.share import requests as r
+from grid.immutable.share.audit import Compute, run_job
+from grid.immutable.share.encode import Encoder, FinishedEncoding
+from grid.immutable.share.layout import share_size
+from grid.immutable.share.segment_run import open_window
 from grid.placement.leases import LeaseMaster
 from grid.ports import (
     Allocation,

@@ -18,13 +18,13 @@ from grid.caps import ChkCap, LitCap
 from grid.drive import drive
 from grid.engine.server_memory import server_memory
 from grid.errors import FormatError, NotHappyError
-from grid.immutable.encode import Encoder, convergent_hasher
-from grid.immutable.geometry import DEFAULT_MAX_SEGMENT_SIZE, Geometry
 from grid.immutable.perform import Performer
-from grid.immutable.putplan import Pushed, PutPlan, require_whole
-from grid.immutable.requests import UPLOAD_KINDS
-from grid.immutable.selectplan import Selection, SelectPlan, split_trusted
-from grid.immutable.smallfile import (
+from grid.immutable.share.encode import Encoder, convergent_hasher
+from grid.immutable.share.geometry import DEFAULT_MAX_SEGMENT_SIZE, Geometry
+from grid.immutable.share.requests import UPLOAD_KINDS
+from grid.immutable.write.put_plan import Pushed, PutPlan, require_whole
+from grid.immutable.write.select_plan import Selection, SelectPlan, split_trusted
+from grid.immutable.write.small_file import (
     ASK_FIRST_COUNT,
     ASK_FIRST_SIZE,
     WholeFile,
@@ -33,7 +33,7 @@ from grid.immutable.smallfile import (
     storage_index_of,
     whole_share_size,
 )
-from grid.immutable.storeplan import Stored, StorePlan
+from grid.immutable.write.store_plan import Stored, StorePlan
 from grid.placement.happiness import happiness
 from grid.placement.leases import LeaseMaster
 from grid.placement.order import permute

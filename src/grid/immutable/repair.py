@@ -15,10 +15,10 @@ from attrs import evolve
 from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex
 from grid.errors import GridError
 from grid.immutable.check import CheckResult, check
-from grid.immutable.encode import Encoder
 from grid.immutable.get import ImmutableFile
 from grid.immutable.perform import Performer
 from grid.immutable.put import permitted, push
+from grid.immutable.share.encode import Encoder
 from grid.placement import health
 from grid.placement.leases import LeaseMaster
 from grid.placement.order import permute

@@ -12,15 +12,15 @@ from attrs import evolve
 
 from grid.crypto.rsa import PrivateKey
 from grid.errors import ConflictError, MustForceRepairError, NoServersError, NotEnoughSharesError, NotHappyError
-from grid.mutable.auditplan import AuditReport
-from grid.mutable.goal import ABSENT, Goal, assign_homeless, spread, tests_of, tests_of_version
-from grid.mutable.health import CheckResult, RepairResult, storage_index_text
-from grid.mutable.mapplan import MapMode
-from grid.mutable.prefix import Prefix
 from grid.mutable.publish import Release, move_into_place, publish
+from grid.mutable.read.audit_plan import AuditReport
+from grid.mutable.read.map_plan import MapMode
 from grid.mutable.session import Session
+from grid.mutable.share.health import CheckResult, RepairResult, storage_index_text
+from grid.mutable.share.prefix import Prefix
+from grid.mutable.share.versions import BadShare, Place, Sighting, VersionMap, front_of
 from grid.mutable.sources import OverlaySource, SealedSource
-from grid.mutable.versions import BadShare, Place, Sighting, VersionMap, front_of
+from grid.mutable.write.goal import ABSENT, Goal, assign_homeless, spread, tests_of, tests_of_version
 from grid.mutable.writing import find_for_write, require_key
 from grid.plural import counted
 from grid.ports import ShareNumber

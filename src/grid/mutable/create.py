@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 from grid.crypto.rsa import PrivateKey
 from grid.errors import NoServersError
-from grid.mutable.geometry import MDMF_VERSION, SDMF_VERSION, Encoding, FormatName, Geometry
-from grid.mutable.keys import FileKeys, WriteCap, write_cap
-from grid.mutable.keysupply import make_key_ahead, new_key
+from grid.mutable.key_supply import make_key_ahead, new_key
 from grid.mutable.perform import in_turn
 from grid.mutable.publish import WHOLE_BYTES, Release, publish
 from grid.mutable.session import Session
+from grid.mutable.share.geometry import MDMF_VERSION, SDMF_VERSION, Encoding, FormatName, Geometry
+from grid.mutable.share.keys import FileKeys, WriteCap, write_cap
+from grid.mutable.share.versions import VersionMap
 from grid.mutable.sources import as_source
-from grid.mutable.versions import VersionMap
 from grid.placement.leases import LeaseMaster
 from grid.ports import Buffer, Observer, Runtime, Source, StorageServer, ignore_events
 

@@ -19,19 +19,19 @@ from grid.caps import KnownCap
 from grid.crypto.rsa import PrivateKey
 from grid.errors import ConflictError, HoleError, NotEnoughSharesError
 from grid.mutable.check import check, repair
-from grid.mutable.foresight import Foresee, Foresight, KnownFile
-from grid.mutable.geometry import Encoding, Geometry
-from grid.mutable.health import CheckResult, RepairResult
-from grid.mutable.keys import FileKeys
-from grid.mutable.mapplan import MapMode
 from grid.mutable.perform import in_turn
-from grid.mutable.prefix import Prefix
 from grid.mutable.publish import Release, publish
+from grid.mutable.read.layout_cache import Foresee, Foresight, KnownFile
+from grid.mutable.read.map_plan import MapMode
 from grid.mutable.reading import Choice, Guess, read_best, warn_if_outdated, warning_of
 from grid.mutable.session import Gathering, Session
+from grid.mutable.share.geometry import Encoding, Geometry
+from grid.mutable.share.health import CheckResult, RepairResult
+from grid.mutable.share.keys import FileKeys
+from grid.mutable.share.prefix import Prefix
+from grid.mutable.share.versions import VersionMap
 from grid.mutable.sources import MemorySource, OverlaySource, as_source
 from grid.mutable.update import foresee_update, may_update_in_place, update_in_place
-from grid.mutable.versions import VersionMap
 from grid.mutable.writing import (
     FIRST_DELAY_S,
     RETRIES,

@@ -13,10 +13,10 @@ from twisted.internet.defer import DeferredLock
 
 from grid.caps import StorageIndex
 from grid.drive import Request
-from grid.mutable import requests as r
-from grid.mutable.blocks import encode_run
-from grid.mutable.keys import FileKeys
-from grid.mutable.window import open_window
+from grid.mutable.share import requests as r
+from grid.mutable.share.blocks import encode_run
+from grid.mutable.share.keys import FileKeys
+from grid.mutable.share.segment_run import open_window
 from grid.placement.leases import LeaseMaster, write_enabler
 from grid.ports import Runtime, Sink, SlotSecrets, Source, StorageServer
 

@@ -18,24 +18,24 @@ from attrs import evolve, field, frozen
 from grid.crypto.rsa import PrivateKey
 from grid.errors import DataTooLargeError, FormatError, GridError, IntegrityError, NotHappyError
 from grid.limits import MAX_SLOT_WRITE
-from grid.mutable import mdmf
-from grid.mutable.blocks import SegmentRun, VersionHashes, encode_run, split_salted
-from grid.mutable.geometry import SALT_SIZE, SDMF_VERSION, Geometry, round_up
-from grid.mutable.goal import Goal, Tests, hosts_of
-from grid.mutable.hedge import HEDGE_S, REPAIR_HEDGE_S
-from grid.mutable.keys import encrypt_private_key
-from grid.mutable.layout import VersionFields, pack_header, plan_table
-from grid.mutable.prefix import MAX_SEQNUM, Prefix
-from grid.mutable.rivals import Identity
 from grid.mutable.session import Session
+from grid.mutable.share import mdmf
+from grid.mutable.share.blocks import SegmentRun, VersionHashes, encode_run, split_salted
+from grid.mutable.share.geometry import SALT_SIZE, SDMF_VERSION, Geometry, round_up
+from grid.mutable.share.keys import encrypt_private_key
+from grid.mutable.share.layout import VersionFields, pack_header, plan_table
+from grid.mutable.share.offset_table import ShareTable
+from grid.mutable.share.prefix import MAX_SEQNUM, Prefix
+from grid.mutable.share.versions import Place, Sighting, VersionMap
 from grid.mutable.sources import SealedSource
-from grid.mutable.staging import Stage
-from grid.mutable.streamplan import TOKEN_SIZE, ClaimKind, StreamJob, make_token
-from grid.mutable.table import ShareTable
-from grid.mutable.unhappy import AS_IT_WAS, name_missing, too_few
-from grid.mutable.versions import Place, Sighting, VersionMap
 from grid.mutable.waves import remove_old, stage_of, write_staged
-from grid.mutable.writejob import WriteJob, Written
+from grid.mutable.write.goal import Goal, Tests, hosts_of
+from grid.mutable.write.lateness import HEDGE_S, REPAIR_HEDGE_S
+from grid.mutable.write.rivals import Identity
+from grid.mutable.write.staging import Stage
+from grid.mutable.write.stream_plan import TOKEN_SIZE, ClaimKind, StreamJob, make_token
+from grid.mutable.write.unhappy import AS_IT_WAS, name_missing, too_few
+from grid.mutable.write.write_job import WriteJob, Written
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, ServerId, ShareNumber, Source
 

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 
 from grid.errors import ConflictError, NotEnoughSharesError
-from grid.mutable.newest import outdated_text
+from grid.mutable.read.newest import outdated_text
 from grid.mutable.session import Session
-from grid.mutable.versions import VersionMap
+from grid.mutable.share.versions import VersionMap
 from grid.mutable.writing import require_best
 from grid.ports import Event
 

@@ -15,25 +15,25 @@ from grid.crypto.rsa import PrivateKey
 from grid.drive import drive
 from grid.engine.server_memory import server_memory
 from grid.errors import ConflictError, NotEnoughSharesError
-from grid.mutable.auditplan import AuditPlan, AuditReport
-from grid.mutable.foresight import Foresee, known_files
-from grid.mutable.geometry import Encoding
-from grid.mutable.goal import Goal, choose_goal
-from grid.mutable.keys import FileKeys
-from grid.mutable.mapplan import MapMode, MapPlan
-from grid.mutable.newest import newest_seen
-from grid.mutable.pace import Paces
 from grid.mutable.perform import Performer
-from grid.mutable.prefix import Prefix
-from grid.mutable.readplan import ReadPlan, ReadResult
-from grid.mutable.refutations import Refutations
-from grid.mutable.requests import ReadBlocks, ReadFronts
-from grid.mutable.rivals import Conflicts
-from grid.mutable.rowplan import RowPlan, RowWants, ShareRows
-from grid.mutable.streamplan import Streamed, StreamJob, StreamPlan
-from grid.mutable.versions import Place, VersionMap
-from grid.mutable.writejob import WriteJob, Written
-from grid.mutable.writeplan import WRITE_KIND, WritePlan
+from grid.mutable.read.audit_plan import AuditPlan, AuditReport
+from grid.mutable.read.latency import Paces
+from grid.mutable.read.layout_cache import Foresee, known_files
+from grid.mutable.read.map_plan import MapMode, MapPlan
+from grid.mutable.read.newest import newest_seen
+from grid.mutable.read.read_plan import ReadPlan, ReadResult
+from grid.mutable.read.refutations import Refutations
+from grid.mutable.share.geometry import Encoding
+from grid.mutable.share.keys import FileKeys
+from grid.mutable.share.prefix import Prefix
+from grid.mutable.share.requests import ReadBlocks, ReadFronts
+from grid.mutable.share.versions import Place, VersionMap
+from grid.mutable.write.goal import Goal, choose_goal
+from grid.mutable.write.rivals import Conflicts
+from grid.mutable.write.row_plan import RowPlan, RowWants, ShareRows
+from grid.mutable.write.stream_plan import Streamed, StreamJob, StreamPlan
+from grid.mutable.write.write_job import WriteJob, Written
+from grid.mutable.write.write_plan import WRITE_KIND, WritePlan
 from grid.placement.leases import LeaseMaster
 from grid.placement.order import permute
 from grid.ports import (

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from grid.mutable.prefix import Prefix
 from grid.mutable.session import Session
-from grid.mutable.versions import VersionMap
+from grid.mutable.share.prefix import Prefix
+from grid.mutable.share.versions import VersionMap
 from grid.ports import Buffer, Source
 
 

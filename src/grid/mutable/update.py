@@ -16,22 +16,22 @@ from attrs import evolve, frozen
 from grid.codec.merkle import build_tree, padded_leaf_count
 from grid.crypto.rsa import PrivateKey
 from grid.limits import MAX_UPDATE_SEGMENTS
-from grid.mutable.blocks import EncodedRun, SegmentRun, chain_of, encode_run
-from grid.mutable.foresight import MOST_SHARE_OCTETS, Foresight, KnownFile
-from grid.mutable.geometry import HASH_SIZE, MDMF_VERSION, SALT_SIZE, Geometry
-from grid.mutable.goal import Goal, hosts_of, tests_of_version
-from grid.mutable.keys import encrypt_private_key
-from grid.mutable.layout import VersionFields, pack_header, plan_table
-from grid.mutable.nodes import climb
-from grid.mutable.prefix import Prefix
 from grid.mutable.publish import WHOLE_BYTES, updated
-from grid.mutable.readbatch import ranges_of_read
-from grid.mutable.rowplan import RowWants, ShareRows
+from grid.mutable.read.layout_cache import MOST_SHARE_OCTETS, Foresight, KnownFile
+from grid.mutable.read.segment_batch import ranges_of_read
 from grid.mutable.session import Session
+from grid.mutable.share.blocks import EncodedRun, SegmentRun, chain_of, encode_run
+from grid.mutable.share.geometry import HASH_SIZE, MDMF_VERSION, SALT_SIZE, Geometry
+from grid.mutable.share.keys import encrypt_private_key
+from grid.mutable.share.layout import VersionFields, pack_header, plan_table
+from grid.mutable.share.leaf_runs import climb
+from grid.mutable.share.prefix import Prefix
+from grid.mutable.share.versions import Place, Sighting, VersionMap
 from grid.mutable.sources import OverlaySource
-from grid.mutable.staging import needs_stage
-from grid.mutable.versions import Place, Sighting, VersionMap
-from grid.mutable.writejob import WriteJob
+from grid.mutable.write.goal import Goal, hosts_of, tests_of_version
+from grid.mutable.write.row_plan import RowWants, ShareRows
+from grid.mutable.write.staging import needs_stage
+from grid.mutable.write.write_job import WriteJob
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Range, ShareNumber
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from attrs import evolve
 
 from grid.mutable.session import Session
-from grid.mutable.staging import Stage, needs_stage, plan_stage
-from grid.mutable.versions import VersionMap
-from grid.mutable.writejob import WriteJob
+from grid.mutable.share.versions import VersionMap
+from grid.mutable.write.staging import Stage, needs_stage, plan_stage
+from grid.mutable.write.write_job import WriteJob
 
 
 def stage_of(session: Session, found: VersionMap) -> Stage | None:

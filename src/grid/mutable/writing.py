@@ -9,12 +9,12 @@ import math
 
 from grid.crypto.rsa import PrivateKey
 from grid.errors import CapError, FormatError, IntegrityError, NoServersError, NotEnoughSharesError
-from grid.mutable.foresight import Foresee
-from grid.mutable.keys import FileKeys
-from grid.mutable.mapplan import MapMode
-from grid.mutable.prefix import Prefix
+from grid.mutable.read.layout_cache import Foresee
+from grid.mutable.read.map_plan import MapMode
 from grid.mutable.session import Session
-from grid.mutable.versions import VersionMap
+from grid.mutable.share.keys import FileKeys
+from grid.mutable.share.prefix import Prefix
+from grid.mutable.share.versions import VersionMap
 from grid.plural import counted
 from grid.ports import Entropy
 

@@ -205,7 +205,7 @@ class Client:
 
     def _http_pool(self) -> Any:  # noqa: ANN401 - only those who use HTTP import it
         if self._pool is None:
-            from grid.wire.http.pool import Pool
+            from grid.wire.http.client.pool import Pool
 
             self._pool = Pool(self._reactor, self.runtime.clock)
         return self._pool

@@ -18,17 +18,17 @@ from OpenSSL.SSL import Error as SSLError
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
 
-from grid.directory.filestore import FileStore
+from grid.directory.file_store import FileStore
 from grid.engine.server_memory import server_memory
 from grid.errors import ConfigError, GridError, PeerTimeoutError
 from grid.gateway.blacklist import Blacklist
 from grid.gateway.gateway import Gateway, GatewaySettings
-from grid.gateway.guards import AllowedHosts
-from grid.gateway.server import GatewayFactory
-from grid.gateway.serverview import ServerView
+from grid.gateway.http.guards import AllowedHosts
+from grid.gateway.http.server import GatewayFactory
+from grid.gateway.http.spool import SpoolFolder
+from grid.gateway.monitoring.storage_status import StorageView
+from grid.gateway.pages.server_view import ServerView
 from grid.gateway.site import make_site
-from grid.gateway.spool import SpoolFolder
-from grid.gateway.storagestatus import StorageView
 from grid.node.client import Client
 from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
@@ -37,8 +37,8 @@ from grid.node.web_address import PortInUseError, allowed_hosts, place_to_listen
 from grid.plural import counted
 from grid.ports import ServerId, StorageServer, Timer
 from grid.runtime import Tasks, with_deadline
-from grid.wire.door import deepen_backlog
-from grid.wire.places import Places
+from grid.wire.connections.door import deepen_backlog
+from grid.wire.connections.places import Places
 from grid.wire.status import ConnectionState, ConnectionStatus
 
 LOOK_S = 30.0

@@ -15,7 +15,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from grid.caps import ChkCap, ChkVerifyCap, LitCap
 from grid.errors import GridError
 from grid.immutable.get import ImmutableFile
-from grid.immutable.getplan import GetResult
+from grid.immutable.read.get_plan import GetResult
 from grid.node.client import Client
 from grid.ports import Observer, Sink, StorageServer, ignore_events
 from grid.runtime import Tasks

@@ -17,7 +17,7 @@ from grid.codec import base32
 from grid.discovery.announcement import SignedAnnouncement, sign, storage_fields
 from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
 from grid.discovery.introducer_server import Introducer
-from grid.mutable.staging import encoding_notice
+from grid.mutable.write.staging import encoding_notice
 from grid.node.certificates import read_certificates
 from grid.node.client import Client
 from grid.node.descriptors import descriptor_limit, descriptors_in_use, plan_descriptors
@@ -27,13 +27,13 @@ from grid.node.introducers import read_introducers
 from grid.node.tubs import listen_as_configured, node_tub
 from grid.ports import Runtime
 from grid.runtime import ThreadCpuPool, return_freed_memory
+from grid.wire.connections.places import Places
 from grid.wire.foolscap.negotiation import FoolscapEndpoint
 from grid.wire.foolscap.tub import register, share_memory, stop_tub
-from grid.wire.places import Places
 from grid.wire.status import ConnectionState
 
 if TYPE_CHECKING:
-    from grid.gateway.storagestatus import StorageView
+    from grid.gateway.monitoring.storage_status import StorageView
 
 VERSION = f"grid/{__version__}"
 
@@ -101,8 +101,8 @@ async def _run_storage(
     from grid.node.storage_node import identify_node, make_service, server_settings
     from grid.node.storage_view import LocalStorage
     from grid.storage.housekeeping import Housekeeping
-    from grid.wire.foolscap.server import RemoteStorageServer
-    from grid.wire.server_memory import ServerMemory
+    from grid.wire.budget.server_memory import ServerMemory
+    from grid.wire.foolscap.server.server import RemoteStorageServer
 
     async with AsyncExitStack() as closing:
         tub = node_tub(directory)

@@ -10,15 +10,15 @@ from typing import Any
 from grid.errors import ConfigError
 from grid.node.directory import NodeDirectory
 from grid.ports import StorageServer
-from grid.wire.door import deepen_backlog
+from grid.wire.budget.server_memory import ServerMemory
+from grid.wire.connections.door import deepen_backlog
+from grid.wire.connections.places import Places
 from grid.wire.foolscap.negotiation import FoolscapEndpoint
 from grid.wire.foolscap.tub import node_certificate
-from grid.wire.http.announced import nurls_of
-from grid.wire.http.listeners import HttpOffer, PlainFactory, SharedEndpoint
-from grid.wire.http.tls import server_context, spki_hash_of_pem
+from grid.wire.http.format.announced import nurls_of
+from grid.wire.http.format.tls import server_context, spki_hash_of_pem
+from grid.wire.http.server.listeners import HttpOffer, PlainFactory, SharedEndpoint
 from grid.wire.locators import Furl
-from grid.wire.places import Places
-from grid.wire.server_memory import ServerMemory
 
 
 class SharedHttp:

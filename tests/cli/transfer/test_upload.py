@@ -112,7 +112,7 @@ class Changing:
 def test_file_when_it_changes_while_it_is_read_is_read_again_but_not_for_ever(
     grid: TreeGrid, database: LocalDatabase, file: Path, monkeypatch: pytest.MonkeyPatch, times: int, succeeds: bool
 ) -> None:
-    from grid.cli.sources import FileSource
+    from grid.cli.arguments.sources import FileSource
 
     changing = Changing(file, times)
     read_at = FileSource.read_at

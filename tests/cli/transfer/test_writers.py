@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from grid.caps import ChkCap, DirectoryCap, LitCap
-from grid.cli.transfer.copyplan import CopyError
+from grid.cli.transfer.copy_plan import CopyError
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.display import TransferDisplay
-from grid.cli.transfer.localtree import scan_directory
-from grid.cli.transfer.remotetree import scan_remote
-from grid.cli.transfer.tolocal import LocalWriter
-from grid.cli.transfer.toremote import RemoteWriter
+from grid.cli.transfer.local_tree import scan_directory
+from grid.cli.transfer.remote_tree import scan_remote
+from grid.cli.transfer.to_local import LocalWriter
+from grid.cli.transfer.to_remote import RemoteWriter
 from grid.cli.transfer.tree import Branch, Leaf, RemoteOrigin
 from grid.cli.transfer.upload import Uploader
 from grid.directory.edits import SetChild
@@ -112,7 +112,7 @@ def test_directories_when_they_hold_each_other_are_cut_where_they_come_back(grid
 
 
 def test_directories_when_they_unfold_without_end_are_refused(grid: TreeGrid, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grid.cli.transfer.remotetree.MAX_TREE_ENTRIES", 1000)
+    monkeypatch.setattr("grid.cli.transfer.remote_tree.MAX_TREE_ENTRIES", 1000)
     cap = grid.run(grid.store.create_immutable_directory({"end": Child(target=LitCap(data=b"."))}))
     for _ in range(40):
         cap = grid.run(grid.store.create_immutable_directory({name: Child(target=cap) for name in ("a", "b")}))
@@ -123,7 +123,7 @@ def test_directories_when_they_unfold_without_end_are_refused(grid: TreeGrid, mo
 def test_paths_when_long_and_many_are_refused_before_they_fill_the_memory(
     grid: TreeGrid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grid.cli.transfer.remotetree.MAX_TREE_PATHS", 50_000)
+    monkeypatch.setattr("grid.cli.transfer.remote_tree.MAX_TREE_PATHS", 50_000)
     nothing = DirectoryCap(LitCap(data=b""))
     cap = grid.run(grid.store.create_immutable_directory({f"{number}": Child(target=nothing) for number in range(100)}))
     for depth in range(40):
@@ -188,7 +188,7 @@ def test_names_when_the_file_system_ignores_case_are_refused_but_for_the_first(
     )
     copy_here(grid, database, display, tree_of(grid, cap), tmp_path / "both")
     assert sorted(os.listdir(tmp_path / "both")) == ["A", "a", "b"] and not display.tally.failures
-    monkeypatch.setattr("grid.cli.transfer.tolocal._ignores_case", lambda directory: True)
+    monkeypatch.setattr("grid.cli.transfer.to_local._ignores_case", lambda directory: True)
     copy_here(grid, database, display, tree_of(grid, cap), tmp_path / "one")
     assert sorted(os.listdir(tmp_path / "one")) == ["A", "b"] and len(display.tally.failures) == 1
 

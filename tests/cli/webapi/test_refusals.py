@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.cli.exit_codes import ExitCode, exit_code
+from grid.cli.terminal.exit_codes import ExitCode, exit_code
 from grid.cli.webapi.refusals import MAX_SHOWN, readable_text, refusal, stream_error
 from grid.errors import ExistingChildError, GridError
 

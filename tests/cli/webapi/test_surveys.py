@@ -10,7 +10,7 @@ import pytest
 from grid.cli.surveys import CheckFlags
 from grid.cli.webapi.refusals import GatewayError
 from grid.cli.webapi.surveys import GatewaySurvey
-from grid.directory.nodejson import describe_unit
+from grid.directory.node_json import describe_unit
 from grid.directory.pack import Target
 from grid.directory.walk import Visited
 from grid.errors import GridError, NotEnoughSharesError, PeerGoneError

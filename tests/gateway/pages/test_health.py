@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from grid.gateway.pages.check_results import render_check_results
-from grid.gateway.serverview import ServerView
+from grid.gateway.pages.server_view import ServerView
 from tests.gateway.pages.hostile import HOSTILE, require_harmless
 
 

@@ -31,9 +31,9 @@ from grid.ports import (
     TestWrite,
 )
 from grid.runtime import ReactorClock
-from grid.wire.answerbudget import AnswerBudget
-from grid.wire.foolscap.client import FoolscapServer
-from grid.wire.foolscap.server import RemoteStorageServer
+from grid.wire.budget.answer_budget import AnswerBudget
+from grid.wire.foolscap.client.server import FoolscapServer
+from grid.wire.foolscap.server.server import RemoteStorageServer
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub
 from grid.wire.locators import Furl, parse_furl
 

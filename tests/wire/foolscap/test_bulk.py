@@ -14,12 +14,12 @@ from twisted.internet.task import deferLater
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
+from grid.wire.connections.wake_mark import set_wake_mark
 from grid.wire.foolscap import broker
 from grid.wire.foolscap.bulk import STROKE_SIZE, BulkTransport
-from grid.wire.foolscap.calls import call
+from grid.wire.foolscap.client.calls import call
 from grid.wire.foolscap.schema import RIShareUpload
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub, throwaway_certificate
-from grid.wire.wakemark import set_wake_mark
 
 LONG = bytes(range(256)) * (5 * 2**12 + 1)
 

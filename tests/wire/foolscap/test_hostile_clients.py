@@ -18,10 +18,10 @@ from twisted.internet.defer import Deferred
 from grid.limits import ANSWERS_BYTES, MAX_CALLS_EACH, MAX_SHARES, MAX_WIRE_MESSAGE, READ_CALL_BYTES, READ_CALL_RANGES
 from grid.ports import ShareWrite
 from grid.runtime import ReactorClock
-from grid.wire import batch
-from grid.wire.foolscap.server import RemoteStorageServer
+from grid.wire.foolscap.server.server import RemoteStorageServer
 from grid.wire.foolscap.tub import start_tub, stop_tub
-from grid.wire.slots import pack_slot_wants
+from grid.wire.packed import share_ranges
+from grid.wire.packed.slots import pack_slot_wants
 from tests.wire.foolscap.loopback import (
     INDEX,
     LEASE,
@@ -96,9 +96,9 @@ BAD: list[tuple[str, int, object]] = [
     ("advise_corrupt_share", 2, -1),
     ("advise_corrupt_share", 3, b"x" * 40000),
     ("grid_find_shares", 1, b"x"),
-    ("grid_find_shares", 1, batch.pack_wants({number(1): [(0, 1)]})),
+    ("grid_find_shares", 1, share_ranges.pack_wants({number(1): [(0, 1)]})),
     ("grid_read_shares", 1, b"x" * 14),
-    ("grid_read_shares", 1, batch.pack_wants({number(1): [(0, 2**32 - 1)]})),
+    ("grid_read_shares", 1, share_ranges.pack_wants({number(1): [(0, 2**32 - 1)]})),
     ("grid_read_shares", 1, b"x" * (13 * (READ_CALL_RANGES + 1))),
 ]
 
@@ -162,7 +162,7 @@ async def test_server_when_a_client_does_not_read_its_answers_then_holds_no_more
     offered = remote_server(server)
     async with raw_reference(server, offered) as reference:
         transport = reference.tracker.broker.transport
-        wants = batch.pack_wants({number(1): [(0, size)]})
+        wants = share_ranges.pack_wants({number(1): [(0, size)]})
         count = 3 * ANSWERS_BYTES // size
         transport.pauseProducing()
         sent = [reference.callRemote("grid_read_shares", INDEX, wants) for _ in range(count)]
@@ -172,7 +172,7 @@ async def test_server_when_a_client_does_not_read_its_answers_then_holds_no_more
         assert ANSWERS_BYTES - size - 1000 < answers.held_size <= ANSWERS_BYTES
         assert answers.waiting_count <= MAX_CALLS_EACH
         transport.resumeProducing()
-        assert {len(await answer) for answer in sent} == {len(batch.pack_answer({number(1): [bytes(size)]}))}
+        assert {len(await answer) for answer in sent} == {len(share_ranges.pack_answer({number(1): [bytes(size)]}))}
         assert answers.held_size == 0
 
 
@@ -197,8 +197,8 @@ async def test_server_when_an_upload_is_misused_then_refuses() -> None:
     server = ScriptedServer()
     async with raw_reference(server) as reference:
         _, _, upload = await raw_call(reference, "grid_allocate", *GOOD["grid_allocate"], Referenceable())
-        records, data = batch.pack_writes([ShareWrite(number(2), 0, [b"other share"])])
-        mine, _ = batch.pack_writes([ShareWrite(number(1), 0, [b"x" * 11])])
+        records, data = share_ranges.pack_writes([ShareWrite(number(2), 0, [b"other share"])])
+        mine, _ = share_ranges.pack_writes([ShareWrite(number(1), 0, [b"x" * 11])])
         for arguments in ((records, data), (mine, b""), (mine[:-1], data), (b"x", b"")):
             with pytest.raises(RemoteException):
                 await raw_call(upload, "write", *arguments)

@@ -15,7 +15,7 @@ from grid.errors import DataTooLargeError, PeerError, PeerGoneError, PeerRefused
 from grid.limits import READ_CALL_BYTES
 from grid.ports import SlotSecrets, TestWrite
 from grid.runtime import ReactorClock
-from grid.wire.foolscap.client import FoolscapServer
+from grid.wire.foolscap.client.server import FoolscapServer
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.foolscap.values import STORAGE_KEY, pack_version
 from grid.wire.status import ConnectionState

@@ -29,13 +29,13 @@ from twisted.internet.task import deferLater
 
 from grid.errors import PeerError
 from grid.mutable.create import create_mutable
-from grid.mutable.geometry import FormatName
 from grid.mutable.node import MutableFile
+from grid.mutable.share.geometry import FormatName
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerVersion
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.wire.foolscap import broker
-from grid.wire.foolscap.client import FoolscapServer
+from grid.wire.foolscap.client.server import FoolscapServer
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from tests.support.mutable_grid import Shape
 from tests.support.mutable_key import known_key

@@ -14,10 +14,10 @@ from twisted.internet import reactor
 from grid.ports import ShareNumber, StorageIndex, TestWrite
 from grid.runtime import ReactorClock
 from grid.storage.service import StorageService
-from grid.wire.answerbudget import AnswerBudget
-from grid.wire.foolscap import reading
+from grid.wire.budget.answer_budget import AnswerBudget
 from grid.wire.foolscap.outgoing import PART_SIZE
-from grid.wire.foolscap.server import RemoteStorageServer
+from grid.wire.foolscap.server import reading
+from grid.wire.foolscap.server.server import RemoteStorageServer
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from tests.contract.storage_server import put, slot_secrets
 from tests.wire.foolscap.loopback import offering

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from grid.codec import base32
 from grid.ports import ShareNumber, StorageIndex
-from grid.wire.http.answers import parse_allocation
-from grid.wire.http.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER
-from grid.wire.http.bodies import pack_allocation_request, pack_reason, pack_slot_request
+from grid.wire.http.format.answers import parse_allocation
+from grid.wire.http.format.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER
+from grid.wire.http.format.bodies import pack_allocation_request, pack_reason, pack_slot_request
 from tests.contract.storage_server import put, slot_secrets, vector
 from tests.contract.storage_server import share_numbers as numbers
 from tests.wire.http.rig import Rig, ask

@@ -12,11 +12,11 @@ from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 
 from grid.ports import ServerVersion
-from grid.wire.http.answers import pack_version
-from grid.wire.http.client import HttpServer
-from grid.wire.http.messages import HEAD_END, pack_head, pack_status_line
-from grid.wire.http.pool import Pool
-from grid.wire.http.tls import TlsLayer, spki_hash_of_pem
+from grid.wire.http.client.pool import Pool
+from grid.wire.http.client.server import HttpServer
+from grid.wire.http.format.answers import pack_version
+from grid.wire.http.format.messages import HEAD_END, pack_head, pack_status_line
+from grid.wire.http.format.tls import TlsLayer, spki_hash_of_pem
 from grid.wire.locators import Nurl
 from tests.wire.http.rig import SWISSNUM, certificate, make_identity, make_runtime, tls_context
 

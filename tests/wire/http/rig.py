@@ -19,16 +19,16 @@ from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService
 from grid.storage.settings import StorageSettings
+from grid.wire.budget.server_memory import ServerMemory
+from grid.wire.connections.places import Places
 from grid.wire.foolscap.tub import throwaway_certificate
-from grid.wire.http.asking import Asker, Entrance, Question, Reply
-from grid.wire.http.authority import authorization, plain_authorization
-from grid.wire.http.client import HttpServer
-from grid.wire.http.listeners import HttpOffer, PlainFactory, SharedPortFactory
-from grid.wire.http.pool import Address, Pool
-from grid.wire.http.tls import server_context, spki_hash_of_pem
+from grid.wire.http.client.pool import Address, Pool
+from grid.wire.http.client.requester import Asker, Entrance, Question, Reply
+from grid.wire.http.client.server import HttpServer
+from grid.wire.http.format.authority import authorization, plain_authorization
+from grid.wire.http.format.tls import server_context, spki_hash_of_pem
+from grid.wire.http.server.listeners import HttpOffer, PlainFactory, SharedPortFactory
 from grid.wire.locators import Nurl
-from grid.wire.places import Places
-from grid.wire.server_memory import ServerMemory
 
 SWISSNUM = "swissnumswissnumswissnumswissnum"
 NODE_ID = bytes(range(20))

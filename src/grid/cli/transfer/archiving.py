@@ -8,11 +8,11 @@ from collections.abc import Callable
 from attrs import frozen
 
 from grid.caps import DirectoryCap, require_usable
-from grid.cli.transfer.copyplan import WrongTypeError
-from grid.cli.transfer.localtree import Scan, scan_directory
+from grid.cli.transfer.copy_plan import WrongTypeError
+from grid.cli.transfer.local_tree import Scan, scan_directory
 from grid.cli.transfer.places import RemotePlace
 from grid.cli.transfer.snapshot import Snapshotter
-from grid.cli.transfer.toremote import size_of
+from grid.cli.transfer.to_remote import size_of
 from grid.directory.edits import SetChild
 from grid.directory.store import OpenDirectory, Store
 from grid.errors import AuthorityError, NoSuchChildError

@@ -9,12 +9,13 @@ from pathlib import Path
 from attrs import evolve, field, frozen
 
 from grid.caps import DirectoryCap
-from grid.cli.replacing import ReplacePolicy
-from grid.cli.targets import DescriptorSink, open_target
-from grid.cli.transfer.copyplan import CopyError, IntoDirectory, SourceFacts, merge_sources, plan_attachment
+from grid.cli.arguments.replacing import ReplacePolicy
+from grid.cli.arguments.targets import DescriptorSink, open_target
+from grid.cli.arguments.undo import Undo
+from grid.cli.transfer.copy_plan import CopyError, IntoDirectory, SourceFacts, merge_sources, plan_attachment
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.display import TransferDisplay
-from grid.cli.transfer.localtree import LeftOut, Scan, scan_directory
+from grid.cli.transfer.local_tree import LeftOut, Scan, scan_directory
 from grid.cli.transfer.places import (
     LocalPlace,
     Place,
@@ -25,13 +26,12 @@ from grid.cli.transfer.places import (
     examine_local_target,
     find_remote,
 )
-from grid.cli.transfer.remotetree import scan_remote
+from grid.cli.transfer.remote_tree import scan_remote
 from grid.cli.transfer.snapshot import printable
-from grid.cli.transfer.tolocal import LocalWriter
-from grid.cli.transfer.toremote import RemoteWriter, size_of
+from grid.cli.transfer.to_local import LocalWriter
+from grid.cli.transfer.to_remote import RemoteWriter, size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin, RemoteOrigin
 from grid.cli.transfer.upload import Uploader
-from grid.cli.undo import Undo
 from grid.directory.pack import Child
 from grid.directory.store import OpenDirectory, Store
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from attrs import field, frozen
 
 from grid.caps import Cap, DirectoryCap, KnownCap, UnknownChild, require_usable
-from grid.cli.remote import RemotePath
-from grid.cli.transfer.copyplan import CopyError, SourceFacts, SourceKind, TargetFacts, TargetKind
+from grid.cli.arguments.remote import RemotePath
+from grid.cli.transfer.copy_plan import CopyError, SourceFacts, SourceKind, TargetFacts, TargetKind
 from grid.cli.transfer.tree import RemoteOrigin
 from grid.directory.pack import Child
 from grid.directory.store import Store

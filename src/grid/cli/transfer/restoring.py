@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from grid.caps import DirectoryCap
-from grid.cli.replacing import ReplacePolicy
-from grid.cli.transfer.copyplan import NoSuchSourceError, WrongTypeError
+from grid.cli.arguments.replacing import ReplacePolicy
+from grid.cli.transfer.copy_plan import NoSuchSourceError, WrongTypeError
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.display import TransferDisplay
 from grid.cli.transfer.places import RemotePlace, find_remote
-from grid.cli.transfer.remotetree import scan_remote
-from grid.cli.transfer.tolocal import LocalWriter
-from grid.cli.transfer.toremote import size_of
+from grid.cli.transfer.remote_tree import scan_remote
+from grid.cli.transfer.to_local import LocalWriter
+from grid.cli.transfer.to_remote import size_of
 from grid.directory.store import Store
 
 

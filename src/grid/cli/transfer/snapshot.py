@@ -11,13 +11,13 @@ from collections.abc import Callable
 from attrs import asdict, define
 
 from grid.caps import DirectoryCap, KnownCap, parse_cap
-from grid.cli.messages import describe
+from grid.cli.terminal.messages import describe
 from grid.cli.transfer.database import LocalDatabase, hash_directory, needs_check
 from grid.cli.transfer.display import TransferDisplay
-from grid.cli.transfer.localtree import LeftOut, Trouble
-from grid.cli.transfer.postorder import run_post_order
-from grid.cli.transfer.remotenames import normalize_names
-from grid.cli.transfer.toremote import size_of
+from grid.cli.transfer.local_tree import LeftOut, Trouble
+from grid.cli.transfer.post_order import run_post_order
+from grid.cli.transfer.remote_names import normalize_names
+from grid.cli.transfer.to_remote import size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
 from grid.cli.transfer.upload import Uploader, draw, is_healthy
 from grid.directory.pack import Child

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from attrs import field, frozen
 
 from grid.caps import ChkCap, LitCap, parse_cap
-from grid.cli.sources import FileSource
+from grid.cli.arguments.sources import FileSource
 from grid.cli.transfer.bounded import Room
 from grid.cli.transfer.database import KnownObject, LocalDatabase, needs_check
 from grid.cli.transfer.tally import Tally

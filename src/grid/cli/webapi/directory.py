@@ -27,7 +27,7 @@ from grid.errors import (
     NotWriteableError,
 )
 from grid.limits import MAX_LISTING_JSON
-from grid.mutable.geometry import FormatName
+from grid.mutable.share.geometry import FormatName
 
 CHILDREN_AT_ONCE = 4000
 """Links set by one request: two megabytes of JSON."""

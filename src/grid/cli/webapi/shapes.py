@@ -12,7 +12,7 @@ from attrs import field, frozen
 from grid.caps import Cap, DirectoryCap, KnownCap, UnknownChild, parse_cap, settle_unknown_child
 from grid.cli.webapi.refusals import GatewayError, readable_text
 from grid.directory.names import normalize_name
-from grid.directory.nodejson import describe_child
+from grid.directory.node_json import describe_child
 from grid.directory.pack import Child, Target
 from grid.directory.walk import Visited
 from grid.errors import FormatError

@@ -38,8 +38,8 @@ from grid.errors import (
 )
 from grid.immutable.put import LIT_SIZE
 from grid.limits import MAX_CHECK_JSON
-from grid.mutable.geometry import FormatName
-from grid.mutable.keys import WriteCap
+from grid.mutable.share.geometry import FormatName
+from grid.mutable.share.keys import WriteCap
 from grid.mutable.sources import MemorySource
 from grid.ports import Buffer, Observer, Runtime, Sink, Source, ignore_events
 

@@ -17,7 +17,7 @@ from grid.cli.webapi.http import STREAM_STALL_S, GatewayClient, parse_json
 from grid.cli.webapi.refusals import GatewayError, stream_error
 from grid.cli.webapi.shapes import parse_health, parse_mended, parse_visited
 from grid.cli.webapi.store import GatewayStore
-from grid.directory.deepcheck import Checked
+from grid.directory.deep_check import Checked
 from grid.directory.walk import OnUnreadable, Path, Visited
 from grid.errors import GridError
 from grid.limits import MAX_CHECK_JSON

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from grid.gateway.pages.directory import check_form
 from grid.gateway.pages.health import health_card
 from grid.gateway.pages.markup import tag
+from grid.gateway.pages.server_view import ServerView
 from grid.gateway.pages.shell import document
-from grid.gateway.serverview import ServerView
 
 
 def render_check_results(

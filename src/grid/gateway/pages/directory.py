@@ -17,9 +17,9 @@ from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.mistakes import sentence, servers_hint
 from grid.gateway.pages.paging import PAGE_ROWS, Paged, caption_text, find_names, page_links
 from grid.gateway.pages.preview import kind_of
+from grid.gateway.pages.server_view import ServerView
 from grid.gateway.pages.sharing import share_links
 from grid.gateway.pages.shell import card, crumbs, document, hidden, nothing_here, notice
-from grid.gateway.serverview import ServerView
 
 LONGEST_SHOWN = 1000
 """Characters of a name that a page shows, in each of the eight places where a row has it."""

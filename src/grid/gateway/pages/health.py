@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from grid.gateway.pages.markup import Markup, join, tag
+from grid.gateway.pages.server_view import ServerView
 from grid.gateway.pages.shell import card, facts, notice
-from grid.gateway.serverview import ServerView
 from grid.plural import counted
 
 _MAX_SERVERS, _MAX_SHARES = 100, 256

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from grid.gateway.operation import Operation
+from grid.gateway.history.operation import Operation
 from grid.gateway.pages.figures import duration_text, size_text, time_text
 from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.shell import card, document, facts, nothing_here, notice

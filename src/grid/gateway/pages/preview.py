@@ -6,7 +6,7 @@ set as text by a script, and anything else is not shown.
 
 from __future__ import annotations
 
-from grid.gateway.contenttype import content_type
+from grid.gateway.content_type import content_type
 from grid.gateway.pages.markup import Markup, tag
 from grid.gateway.pages.shell import card
 

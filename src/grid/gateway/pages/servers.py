@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from grid.gateway.pages.figures import duration_text, size_text, time_text
 from grid.gateway.pages.markup import Markup, join, tag
+from grid.gateway.pages.server_view import ServerView
 from grid.gateway.pages.shell import document, nothing_here, notice
-from grid.gateway.serverview import ServerView
 from grid.plural import counted
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen
 
+from grid.gateway.history.timeline import Row
 from grid.gateway.pages.figures import duration_text, size_text
 from grid.gateway.pages.markup import Markup, tag
 from grid.gateway.pages.shell import nothing_here
-from grid.gateway.timeline import Row
 from grid.plural import counted
 
 _NAMES, _WIDTH, _BAR, _STEP, _PAD = 170, 760, 10, 12, 8

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from grid.gateway.pages.forms import download_form, open_form, store_form, unlinked_mkdir_form
 from grid.gateway.pages.markup import Markup, tag
+from grid.gateway.pages.server_view import ServerView
 from grid.gateway.pages.servers import connected_text
 from grid.gateway.pages.shell import card, document, notice
-from grid.gateway.serverview import ServerView
 from grid.plural import counted
 
 

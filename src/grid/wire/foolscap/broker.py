@@ -21,13 +21,13 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from grid.limits import MAX_CALLS_EACH, MAX_MESSAGE_OBJECTS, MAX_UNSENT, MAX_WIRE_MESSAGE, MESSAGE_OBJECT_BYTES
-from grid.wire.acknowledged import acknowledged_size
-from grid.wire.answerbudget import Reservation
-from grid.wire.foolscap.callload import CallLoad
+from grid.wire.budget.answer_budget import Reservation
+from grid.wire.connections.acknowledged import acknowledged_size
+from grid.wire.connections.places import Place, Standing
+from grid.wire.connections.wake_mark import set_wake_mark
+from grid.wire.foolscap.call_load import CallLoad
 from grid.wire.foolscap.outgoing import HeldAnswer, serving
 from grid.wire.foolscap.receive_buffer import ReceiveBuffer
-from grid.wire.places import Place, Standing
-from grid.wire.wakemark import set_wake_mark
 
 log = Logger()
 

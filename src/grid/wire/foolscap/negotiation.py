@@ -14,10 +14,10 @@ from twisted.internet.interfaces import IStreamServerEndpoint
 from twisted.internet.protocol import Protocol
 from zope.interface import implementer
 
-from grid.wire.connect_watch import ConnectWatch
-from grid.wire.door import Door, deepen_backlog
+from grid.wire.connections.connect_watch import ConnectWatch
+from grid.wire.connections.door import Door, deepen_backlog
+from grid.wire.connections.places import Place, Places
 from grid.wire.foolscap.bulk import BulkNegotiation
-from grid.wire.places import Place, Places
 
 HEADER_SIZE = 4096
 """Octets that Foolscap allows a header; it refuses more."""

@@ -25,11 +25,11 @@ from grid.limits import (
     READ_CALL_RANGES,
     WRITE_CALL_BYTES,
 )
-from grid.wire.batch import MAX_ANSWER_SIZE, MAX_REQUEST_SIZE
-from grid.wire.finds import MAX_FIND_ANSWER, MAX_FIND_MESSAGE
 from grid.wire.foolscap.outgoing import OctetsConstraint
-from grid.wire.slots import MAX_SLOT_ANSWER, MAX_SLOT_WANTS
-from grid.wire.stores import MAX_STORE_ANSWER, MAX_STORE_MESSAGE
+from grid.wire.packed.finds import MAX_FIND_ANSWER, MAX_FIND_MESSAGE
+from grid.wire.packed.share_ranges import MAX_ANSWER_SIZE, MAX_REQUEST_SIZE
+from grid.wire.packed.slots import MAX_SLOT_ANSWER, MAX_SLOT_WANTS
+from grid.wire.packed.stores import MAX_STORE_ANSWER, MAX_STORE_MESSAGE
 
 
 def octets(maximum: int | None, minimum: int = 0) -> Any:
@@ -69,7 +69,7 @@ class RIBucketReader(RemoteInterface):
 
 
 class RIShareUpload(RemoteInterface):
-    """All shares of one allocation, written in batches (extension). [grid.wire.batch]"""
+    """All shares of one allocation, written in batches (extension). [grid.wire.packed.share_ranges]"""
 
     __remote_name__ = "RIShareUpload.grid-storage"
 

@@ -27,10 +27,10 @@ from zope.interface import implementer
 
 from grid.errors import ConfigError, FormatError
 from grid.limits import CONNECT_DEADLINE_S, MAX_FURL_LENGTH
+from grid.wire.budget.server_memory import ServerMemory
 from grid.wire.foolscap.broker import BoundedBroker
 from grid.wire.foolscap.negotiation import PlacedNegotiation
 from grid.wire.locators import Furl, parse_furl
-from grid.wire.server_memory import ServerMemory
 
 COMMON_NAME = "newpb_thingy"
 MAX_CERTIFICATE_FILE = 64 * 1024

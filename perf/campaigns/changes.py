@@ -1,0 +1,112 @@
+"""Directories made, filled and listed, and grids that have nothing to do: what is asked of warm clients only.
+
+Children are links to one small file of the same grid; names are compared after every change and every listing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, MutableMapping
+
+from attrs import evolve
+
+from perf.campaigns.campaign import Cell
+from perf.records.record import Sample
+from perf.sampling.sample import WrongOctetsError, blank, failed_before, filled, take
+from perf.sampling.usage import Usage
+from perf.systems.contract import System
+
+SETTLING_S = 5.0
+
+
+def make_directories(system: System, cell: Cell) -> Sample:
+    """New empty directories, one after the other."""
+
+    def make() -> Usage:
+        caps, usage = system.ask(cell.encoding, lambda warm: warm.make_directories(cell.load.count))
+        if len(set(caps)) != cell.load.count:
+            raise WrongOctetsError("not so many directories as were asked for")
+        _expect(system, cell, caps[-1], [])
+        return usage
+
+    return take(system, blank(cell, "mkdir"), make)
+
+
+def add_children(system: System, cell: Cell, child_cap: Callable[[], str]) -> Sample:
+    """Link children to a new directory: all at once, or one after the other."""
+    nothing = blank(cell, cell.load.scenario)
+    try:
+        cap = child_cap()
+        directory = _new_directory(system, cell)
+    except Exception as error:  # noqa: BLE001 - whatever a system under test does wrong is a result
+        return failed_before(nothing, error)
+
+    def add() -> Usage:
+        usage = _link(system, cell, directory, cap, at_once=cell.load.scenario == "add-batch")
+        _expect(system, cell, directory, names_of(cell.load.count))
+        return usage
+
+    return take(system, nothing, add)
+
+
+def list_children(
+    system: System, cell: Cell, listed: MutableMapping[tuple[str, int], str], child_cap: Callable[[], str]
+) -> Sample:
+    """List a directory that was filled earlier in the run. listed: system and number of children -> its cap."""
+    nothing = blank(cell, "list")
+    key = cell.system, cell.load.count
+    try:
+        if key not in listed:
+            directory = _new_directory(system, cell)
+            _link(system, cell, directory, child_cap(), at_once=True)
+            listed[key] = directory
+    except Exception as error:  # noqa: BLE001 - as above
+        return failed_before(nothing, error)
+    return take(system, nothing, lambda: _expect(system, cell, listed[key], names_of(cell.load.count)))
+
+
+def idle(systems: Mapping[str, System], cell: Cell) -> dict[str, Sample]:
+    """Ask nothing of any system for as long as the load says; what each of them spent meanwhile.
+
+    Some seconds go by first, in which starting comes to its end.
+    """
+    time.sleep(min(SETTLING_S, cell.load.seconds))
+    samples: dict[str, Sample] = {}
+    waiting = iter(systems.items())
+
+    def watch() -> None:
+        label, system = next(waiting, ("", None))
+        if system is None:
+            time.sleep(cell.load.seconds)
+            return
+        now, before = time.time(), system.server_cpus_s()
+        _, usage = system.ask(cell.encoding, lambda _: watch())
+        spent = [new - old for new, old in zip(system.server_cpus_s(), before, strict=True)]
+        empty = evolve(blank(cell, "idle"), system=label, unix_time=now)
+        samples[label] = filled(empty, usage, spent, system)
+
+    watch()
+    return samples
+
+
+def names_of(count: int) -> list[str]:
+    """The names of that many children, ascending."""
+    return [f"child {number:06}" for number in range(count)]
+
+
+def _new_directory(system: System, cell: Cell) -> str:
+    (directory,), _ = system.ask(cell.encoding, lambda warm: warm.make_directories(1))
+    return directory
+
+
+def _link(system: System, cell: Cell, directory: str, cap: str, *, at_once: bool) -> Usage:
+    children = [(name, cap) for name in names_of(cell.load.count)]
+    _, usage = system.ask(cell.encoding, lambda warm: warm.add_children(directory, children, at_once=at_once))
+    return usage
+
+
+def _expect(system: System, cell: Cell, directory: str, names: list[str]) -> Usage:
+    found, usage = system.ask(cell.encoding, lambda warm: warm.list_children(directory))
+    if sorted(found) != names:
+        raise WrongOctetsError(f"{len(found)} children are there, where {len(names)} were linked")
+    return usage

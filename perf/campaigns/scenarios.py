@@ -1,0 +1,167 @@
+"""What is asked of the systems of one run: files put, got, read in parts; the rest is in perf.campaigns.changes. All checked.
+
+Every octet that comes back is compared. Not timed: the put of a file that ranges are read from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from perf.campaigns.campaign import Cell, Encoding, Format
+from perf.campaigns.changes import add_children, idle, list_children, make_directories
+from perf.records.record import Sample
+from perf.sampling.sample import WrongOctetsError, blank, digest_file, empty, failed_before, make_file, take
+from perf.sampling.usage import Usage
+from perf.systems.contract import Fetch, System
+
+
+class Stage:
+    """The systems of one run and the files that its cells share."""
+
+    def __init__(self, systems: Mapping[str, System], directory: Path) -> None:
+        """directory: exists, is empty, and is empty again after close."""
+        self._systems = systems
+        self._directory = directory
+        self._kept: dict[tuple[str, Encoding, int, Format], tuple[str, Path]] = {}
+        self._child_caps: dict[str, str] = {}
+        self._listed: dict[tuple[str, int], str] = {}
+        self._idle: dict[str, Sample] = {}
+
+    def play(self, cell: Cell) -> Iterator[Sample]:
+        """The samples of one cell, in the order taken; run and order are the caller's to fill in.
+
+        A put that fails has no get after it.
+        """
+        system = self._systems[cell.system]
+        files = self._directory / "cell"
+        files.mkdir()
+        try:
+            match cell.load.scenario:
+                case "put-get":
+                    yield from _put_then_get(system, cell, files)
+                case "mkdir":
+                    yield make_directories(system, cell)
+                case "add-each" | "add-batch":
+                    yield add_children(system, cell, lambda: self._child_cap(system, cell, files))
+                case "list":
+                    yield list_children(system, cell, self._listed, lambda: self._child_cap(system, cell, files))
+                case "idle":
+                    if not self._idle:
+                        self._idle = idle(self._systems, cell)
+                    yield self._idle.pop(cell.system)
+                case "overwrite":
+                    yield self._overwrite(system, cell, files)
+                case "range" | "alacrity":
+                    yield self._read_range(system, cell, files)
+        finally:
+            empty(files)
+            files.rmdir()
+
+    def close(self) -> None:
+        """Remove what was kept."""
+        empty(self._directory)
+
+    def _read_range(self, system: System, cell: Cell, files: Path) -> Sample:
+        load = cell.load
+        offset = int(cell.place * (load.size - load.length + 1))
+        target = files / "target"
+        nothing = blank(cell, load.scenario)
+        try:
+            cap, source = self._stored(system, cell, files)
+        except Exception as error:  # noqa: BLE001 - whatever a system under test does wrong is a result
+            return failed_before(nothing, error)
+
+        def read() -> Usage:
+            fetch = Fetch(cap=cap, target=target, offset=offset, length=load.length)
+            usage = system.get(cell.client, cell.encoding, [fetch], 1)
+            if target.read_bytes() != _octets(source, offset, load.length):
+                raise WrongOctetsError("what came back is not what was put")
+            return usage
+
+        return take(system, nothing, read)
+
+    def _overwrite(self, system: System, cell: Cell, files: Path) -> Sample:
+        """Change a file that was put earlier in the run; read back with as much before and behind it."""
+        load = cell.load
+        offset = int(cell.place * (load.size - load.length + 1))
+        change, target = files / "change", files / "target"
+        nothing = blank(cell, load.scenario)
+        try:
+            cap, source = self._stored(system, cell, files)
+        except Exception as error:  # noqa: BLE001 - as above
+            return failed_before(nothing, error)
+        make_file(change, load.length)
+        with source.open("r+b") as file:
+            file.seek(offset)
+            file.write(change.read_bytes())
+
+        def overwrite() -> Usage:
+            _, usage = system.ask(cell.encoding, lambda warm: warm.overwrite(cap, offset, change))
+            start = max(0, offset - load.length)
+            length = min(load.size, offset + 2 * load.length) - start
+            system.get("warm", cell.encoding, [Fetch(cap=cap, target=target, offset=start, length=length)], 1)
+            if target.read_bytes() != _octets(source, start, length):
+                raise WrongOctetsError("what came back is not what was written")
+            return usage
+
+        sample = take(system, nothing, overwrite)
+        if sample.error is not None:
+            del self._kept[_key(cell)]  # Nobody knows what it holds now.
+        return sample
+
+    def _stored(self, system: System, cell: Cell, files: Path) -> tuple[str, Path]:
+        """A file to read from: its cap and its source. For alacrity a new one, else that of all cells alike."""
+        if cell.load.scenario == "alacrity":
+            return _put_one(system, cell, files / "source")
+        if _key(cell) not in self._kept:
+            self._kept[_key(cell)] = _put_one(system, cell, self._directory / f"kept{cell.system}{len(self._kept)}")
+        return self._kept[_key(cell)]
+
+    def _child_cap(self, system: System, cell: Cell, files: Path) -> str:
+        """The cap of a small file on that grid, to be linked under many names."""
+        if cell.system not in self._child_caps:
+            make_file(files / "child", 1000)
+            (cap,), _ = system.put("warm", cell.encoding, [files / "child"], 1)
+            self._child_caps[cell.system] = cap
+        return self._child_caps[cell.system]
+
+
+def _put_then_get(system: System, cell: Cell, files: Path) -> Iterator[Sample]:
+    load = cell.load
+    sources = [files / f"source{index}" for index in range(load.count)]
+    targets = [files / f"target{index}" for index in range(load.count)]
+    digests = [make_file(source, load.size, sparse=load.sparse) for source in sources]
+    caps: list[str] = []
+
+    def put() -> Usage:
+        found, usage = system.put(cell.client, cell.encoding, sources, load.concurrency, load.format)
+        caps.extend(found)
+        return usage
+
+    def get() -> Usage:
+        fetches = [Fetch(cap=cap, target=target) for cap, target in zip(caps, targets, strict=True)]
+        usage = system.get(cell.client, cell.encoding, fetches, load.concurrency)
+        if [digest_file(target) for target in targets] != digests:
+            raise WrongOctetsError("what came back is not what was put")
+        return usage
+
+    yield take(system, blank(cell, "put"), put)
+    if caps:
+        yield take(system, blank(cell, "get"), get)
+
+
+def _put_one(system: System, cell: Cell, source: Path) -> tuple[str, Path]:
+    make_file(source, cell.load.size)
+    (cap,), _ = system.put(cell.client, cell.encoding, [source], 1, cell.load.format)
+    return cap, source
+
+
+def _key(cell: Cell) -> tuple[str, Encoding, int, Format]:
+    return cell.system, cell.encoding, cell.load.size, cell.load.format
+
+
+def _octets(path: Path, offset: int, length: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(length)

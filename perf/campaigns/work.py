@@ -1,0 +1,121 @@
+"""What was done, whoever did it, and the unit that tells how well. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from perf.records.record import Sample
+
+MB = 1e6
+SMALL = 100_000
+"""Octets of a file below which files a second say more than MB a second."""
+
+
+@frozen(order=True)
+class Work:
+    """The key of a row. factors: names and values; size: octets of payload in count files."""
+
+    scenario: str
+    client: str
+    factors: tuple[tuple[str, float | str], ...]
+    size: int
+    count: int = 1
+
+    def __str__(self) -> str:
+        factors = dict(self.factors)
+        what = [f"{self.scenario} {self._amount()}".strip(), f"{factors.get('k')}-of-{factors.get('n')}"]
+        if "format" in factors:
+            what.insert(1, str(factors["format"]).upper())
+        if "segment" in factors:
+            what.append(f"segments of {_octets(factors['segment'])}")
+        return ", ".join([*what, self.client])
+
+    @property
+    def is_range(self) -> bool:
+        """Whether it is a part of a file that was read or written."""
+        return "length" in dict(self.factors)
+
+    @property
+    def unit(self) -> str:
+        """Of what `measure` gives: `ms`, of which fewer are better, or a rate; `s` where nothing was done."""
+        if self.scenario == "idle":
+            return "s"
+        if self.is_range or not self.size:
+            return "ms"
+        return "files/s" if self.count > 1 and self.size / self.count < SMALL else "MB/s"
+
+    def measure(self, seconds: float) -> float:
+        """What a time means, in the unit."""
+        unit = self.unit
+        if unit == "s":
+            return seconds
+        if unit == "ms":
+            return seconds * 1e3 / (self.count if self.scenario == "mkdir" else 1)
+        return self.count / seconds if unit == "files/s" else self.size / MB / seconds
+
+    def _amount(self) -> str:
+        factors = dict(self.factors)
+        if self.is_range:
+            return f"{_octets(factors['length'])} of {_octets(factors['size'])}"
+        if self.scenario in _NAMES:
+            return _NAMES[self.scenario].format(self.count)
+        if self.count > 1:
+            return f"{self.count} x {_octets(self.size // self.count)} at {factors.get('concurrency')}"
+        return f"{self.size / MB:g} MB"
+
+
+_NAMES = {
+    "idle": "",
+    "mkdir": "each of {}",
+    "add-each": "{} children",
+    "add-batch": "{} children",
+    "list": "{} children",
+}
+
+
+def bound(floor: Mapping[str, float], work: Work) -> float | None:
+    """MB/s of a client that did what a put or get cannot do without, one thing after the other; None if not known.
+
+    Every octet got goes through TLS, is decrypted and hashed in its block; of an immutable file also in its segment.
+    One that is put is encrypted, coded, hashed N / k times in blocks and sent N / k times; of an immutable file hashed
+    for its key, in its segment and in the whole besides. A client that does several things at once on several cores
+    can be faster.
+    """
+    factors = dict(work.factors)
+    if work.unit != "MB/s":
+        return None
+    needed, total = int(factors["k"]), int(factors["n"])
+    spread, once = total / needed, "format" not in factors
+    costs = {
+        "get": {"tls": 1.0, "sha256": 1.0 + once, "aes128-ctr": 1.0},
+        "put": {"tls": spread, "sha256": 3.0 * once + spread, "aes128-ctr": 1.0, f"encode {needed}-of-{total}": 1.0},
+    }.get(work.scenario)
+    if costs is None or any(not floor.get(name) for name in costs):
+        return None
+    return 1 / sum(times / floor[name] for name, times in costs.items())
+
+
+def work_of(sample: Sample) -> Work:
+    """What the sample is of."""
+    factors = tuple(sorted((name, _plain(value)) for name, value in sample.factors.items()))
+    return Work(sample.scenario, sample.client, factors, sample.size, sample.count)
+
+
+def works_of(samples: Sequence[Sample]) -> list[Work]:
+    """Every kind of work among them, in order."""
+    return sorted({work_of(sample) for sample in samples})
+
+
+def _plain(value: float | str) -> float | str:
+    return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _octets(value: float | str) -> str:
+    octets = int(value)
+    if octets and octets % 2**20 == 0:
+        return f"{octets // 2**20} MiB"
+    if octets and octets % 2**10 == 0 and octets < MB:
+        return f"{octets // 2**10} KiB"
+    return f"{octets} B" if octets < 1000 else f"{octets / MB:g} MB"

@@ -1,0 +1,1 @@
+"""The faults campaign: what silent and missing servers cost each operation."""

@@ -1,0 +1,57 @@
+"""`python -m perf faults`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict
+
+from perf.faults.faults import OPERATIONS, Outcome, judge, plan_cases, table
+from perf.sampling.environment import capture, expect_own_tree
+from perf.systems.faulty_grid import FaultyGrid
+
+RECORDS = Path(__file__).resolve().parent.parent / "records"
+
+
+def add_faults(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type of its subparsers to itself
+    """Add the command to those of the harness."""
+    command = commands.add_parser("faults", help="what silent and missing servers cost each operation")
+    command.set_defaults(action=_faults)
+    command.add_argument("--transports", default="foolscap,http", help="with commas")
+    command.add_argument("--operations", default=",".join(OPERATIONS), help="with commas")
+    command.add_argument("--repetitions", type=int, default=5, help="of each case; the first may learn")
+    command.add_argument("--no-kinds", action="store_true", help="only servers that are silent altogether, or gone")
+    command.add_argument("--no-commands", action="store_true", help="only a running gateway, no command by itself")
+    command.add_argument("--directory", type=Path, help="where the grids keep their data")
+    command.add_argument("--output", type=Path, help="the record's file; below perf/records if not given")
+
+
+def _faults(options: argparse.Namespace) -> int:
+    """0 if every case is within its bound, 1 otherwise."""
+    expect_own_tree()
+    transports, operations = options.transports.split(","), options.operations.split(",")
+    cases = plan_cases(transports, kinds=not options.no_kinds, cold=not options.no_commands)
+    cases = [case for case in cases if case.operation in operations]
+    path = options.output or RECORDS / f"faults-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+    outcomes: list[Outcome] = []
+    with tempfile.TemporaryDirectory(prefix="grid-faults-", dir=options.directory) as work, path.open("x") as record:
+        record.write(json.dumps({"faults": 1, "environment": capture(Path(work))}) + "\n")
+        for transport in transports:
+            with FaultyGrid(Path(work) / transport, transport) as grid:
+                for case in (case for case in cases if case.transport == transport):
+                    outcomes.append(grid.measure(case, options.repetitions))
+                    record.write(json.dumps(asdict(outcomes[-1])) + "\n")
+                    record.flush()
+                    shown = " ".join(f"{seconds:.2f}" for seconds in outcomes[-1].seconds)
+                    what = f"{transport}: {case.operation}{', command' if case.cold else ''}, {case.fault}"
+                    print(f"{what}: {shown}", file=sys.stderr, flush=True)
+    verdicts = judge(outcomes)
+    print(table(verdicts))
+    print(f"record: {path}", file=sys.stderr)
+    return int(not all(verdict.holds for verdict in verdicts))

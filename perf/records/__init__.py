@@ -1,0 +1,1 @@
+"""Records: the raw samples of campaigns, one file for each."""

@@ -1,0 +1,169 @@
+"""Pictures of records and of single operations; they need matplotlib, which nothing else here does."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from perf.campaigns.work import MB, Work, work_of
+from perf.records.record import Record, Timeline
+from perf.reports.report import floor_of, works
+from perf.sampling.statistics import estimate
+
+AXES = (
+    ("length", "octets read", 1.0),
+    ("k", "shares needed", 1.0),
+    ("count", "children", 1.0),
+    ("segment", "segment, MB", MB),
+    ("size", "size, MB", MB),
+)
+"""Factor, what it is called, its unit: the first that varies within a panel is its x."""
+
+
+def plot(record: Record, path: Path) -> None:
+    """Write one panel per kind of work, one line per system, and the floor; by the suffix of the path."""
+    pyplot = _pyplot()
+    panels = panels_of(works(record))
+    figure, places = pyplot.subplots(1, len(panels), figsize=(5 * len(panels), 4), squeeze=False)
+    for place, (title, mine) in zip(places[0], panels.items(), strict=True):
+        if len(mine) == 1:
+            _bars(place, record, mine[0])
+        else:
+            _lines(place, record, mine)
+        place.set(title=title, ylabel=mine[0].unit, ylim=(0, None))
+        place.legend()
+    figure.suptitle(f"{record.header.campaign}, {record.header.environment.get('date')}")
+    figure.tight_layout()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def plot_timeline(record: Record, kept: Timeline, path: Path) -> None:
+    """Write one operation: a lane for each server, a bar for each request from its sending to its answer."""
+    pyplot = _pyplot()
+    spans, marks = spans_of(kept)
+    lanes = max((lane for lane, *_ in spans), default=0)
+    figure, panel = pyplot.subplots(figsize=(12, 2 + 0.35 * (lanes + 2)))
+    kinds = dict.fromkeys(kind for *_, kind, _ in spans)
+    colours = {kind: f"C{number % 10}" for number, kind in enumerate(kinds)}
+    for lane, start, stop, kind, end in spans:
+        style = {"hatch": "///", "alpha": 0.4} if end != "answer" else {"alpha": 0.7}
+        panel.barh(lane, max(stop - start, 0.05), left=start, height=0.7, color=colours[kind], **style)
+    for kind, colour in colours.items():
+        panel.barh(0, 0, color=colour, label=kind)
+    for at, what in marks:
+        panel.axvline(at, color="grey", linewidth=0.6)
+        panel.text(at, lanes + 0.8, what, rotation=30, fontsize=6)
+    found = [sample for sample in record.samples if (sample.run, sample.order) == (kept.run, kept.order)]
+    title = f"{found[0].system}, {work_of(found[0])}: {found[0].seconds:.3g} s" if found else "unknown"
+    panel.set(title=f"{title}, usually {kept.median:.3g} s", xlabel="ms", ylabel="server (-1: this client)")
+    panel.legend(fontsize=6, loc="lower right")
+    figure.tight_layout()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+Span = tuple[int, float, float, str, str]
+"""Lane, start and end in ms, what was asked, how it ended."""
+
+
+def spans_of(kept: Timeline) -> tuple[list[Span], list[tuple[float, str]]]:
+    """The requests of a timeline, and what else is worth a mark. What never ended goes on to the last event."""
+    spans: list[Span] = []
+    marks: list[tuple[float, str]] = []
+    waiting: dict[tuple[int, int], list[tuple[float, str]]] = {}
+    last = max((float(event[0]) for event in kept.events), default=0.0)
+    for at, what, detail, server, _shares, _octets, request in kept.events:
+        sent = waiting.setdefault((server, request), [])
+        if what == "send":
+            sent.append((at, detail))
+        elif what in ("answer", "fail", "cancel"):
+            # Plans count their requests apart, so that a number may be of several; a failure says why, not of what.
+            mine = next((one for one in sent if one[1] == detail), sent[0] if sent else None)
+            if mine is not None:
+                sent.remove(mine)
+                spans.append((server, mine[0], at, mine[1], what))
+        elif what != "progress":
+            marks.append((at, f"{what} {detail}".strip()))
+    for (server, _), left in waiting.items():
+        spans += [(server, start, last, kind, "open") for start, kind in left]
+    return spans, marks
+
+
+def _pyplot() -> Any:  # noqa: ANN401 - imported only where pictures are drawn
+    importlib.import_module("matplotlib").use("agg")
+    return importlib.import_module("matplotlib.pyplot")
+
+
+def panels_of(found: list[Work]) -> dict[str, list[Work]]:
+    """What belongs on one pair of axes, by the title: the same scenario, format, client, number of files and unit."""
+    panels: dict[str, list[Work]] = {}
+    for work in found:
+        files = f", {work.count} files" if work.size and work.count > 1 else ""
+        format = str(dict(work.factors).get("format", "")).upper()
+        title = f"{format} {work.scenario}, {work.client}{files}, {work.unit}".strip()
+        panels.setdefault(title, []).append(work)
+    return panels
+
+
+def axis_of(mine: list[Work]) -> tuple[str, str, float]:
+    """The factor that the works of a panel differ by, its label and its unit."""
+    for axis in AXES:
+        if len({dict(work.factors).get(axis[0]) for work in mine}) > 1:
+            return axis
+    return AXES[-1]
+
+
+def _lines(panel: Any, record: Record, mine: list[Work]) -> None:  # noqa: ANN401 - matplotlib's
+    """One for each system, over the factor that varies."""
+    factor, label, unit = axis_of(mine)
+    for system in record.header.systems:
+        _line(panel, record, system, mine, (factor, unit))
+    _floor_line(panel, record, mine, (factor, unit))
+    panel.set(xscale="log", xlabel=label)
+
+
+def _bars(panel: Any, record: Record, work: Work) -> None:  # noqa: ANN401 - matplotlib's
+    """One for each system, where nothing varies; the floor as a line across."""
+    for number, system in enumerate(record.header.systems):
+        values = _values(record, system, work)
+        if values:
+            found = estimate(values)
+            ends = [[found.median - found.interval.low], [found.interval.high - found.median]]
+            panel.bar(number, found.median, yerr=ends, capsize=3, color=f"C{number}", label=system)
+    limit = floor_of(record, work)
+    if limit is not None:
+        panel.axhline(limit, linestyle="--", color="grey", label="floor")
+    panel.set(xticks=[], xlabel=str(work))
+
+
+def _line(panel: Any, record: Record, system: str, mine: list[Work], axis: tuple[str, float]) -> None:  # noqa: ANN401
+    places, middles, lows, highs = [], [], [], []
+    for work in mine:
+        values = _values(record, system, work)
+        if values:
+            found = estimate(values)
+            places.append(_place(work, axis))
+            middles.append(found.median)
+            lows.append(found.median - found.interval.low)
+            highs.append(found.interval.high - found.median)
+    if places:
+        panel.errorbar(places, middles, yerr=[lows, highs], marker="o", capsize=3, label=system)
+
+
+def _floor_line(panel: Any, record: Record, mine: list[Work], axis: tuple[str, float]) -> None:  # noqa: ANN401
+    limits = [(_place(work, axis), limit) for work in mine if (limit := floor_of(record, work)) is not None]
+    if limits:
+        places, rates = zip(*limits, strict=True)
+        panel.plot(places, rates, linestyle="--", marker="_", color="grey", label="floor")
+
+
+def _values(record: Record, system: str, work: Work) -> list[float]:
+    times = [item.seconds for item in record.measured() if item.system == system and work_of(item) == work]
+    return [work.measure(time) for time in times if time is not None]
+
+
+def _place(work: Work, axis: tuple[str, float]) -> float:
+    factor, unit = axis
+    return float(dict(work.factors)[factor]) / unit

@@ -1,0 +1,253 @@
+"""Reports in Markdown: one record by itself, and one record against another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from perf.campaigns.labels import parse_label
+from perf.campaigns.work import MB, Work, bound, work_of, works_of
+from perf.records.record import Record, Sample
+from perf.sampling.environment import describe
+from perf.sampling.statistics import Estimate, Interval, estimate, median, paired_ratio, unpaired_ratio
+
+MIB = 2**20
+
+COSTS_NOTE = (
+    "Sent and received: by the client to and from all servers, TLS included; requests: as its engine counts them, "
+    "which only Grid's tells; segments: of TCP with payload, sent and received."
+)
+
+AA_RUNS = 8
+"""Eight ratios of equals are all above or all below 1 once in 128 times; five would be once in 16."""
+
+
+def report(record: Record, subject: str | None = None) -> str:
+    """Throughput, ratios and cost of one record.
+
+    subject: the system that all others are compared with, the first if not given; ValueError if it is none of them.
+    """
+    systems = record.header.systems
+    if subject is not None and subject not in systems:
+        raise ValueError(f"no system {subject!r} in this record; there are {', '.join(systems)}")
+    lines = [f"# {record.header.campaign}", "", describe(dict(record.header.environment)) + _loads(record), ""]
+    lines += _throughput(record, subject or systems[0])
+    lines += ["", *_costs(record), "", COSTS_NOTE]
+    lines += ["", *_systems(systems)]
+    if record.header.floor:
+        lines += ["", "Primitives before the first run, one thread, MB/s: " + _primitives(record.header.floor) + "."]
+    if record.timelines:
+        lines += ["", "Timelines are kept of what took more than half as long again as usual:"]
+        lines += [f"- {line}" for line in _outliers(record)]
+    failures = record.failures()
+    lines += ["", f"Failed operations: {len(failures)} of {len(record.samples)}."]
+    lines += [f"- {sample.system}, {work_of(sample)}: {sample.error}" for sample in failures]
+    return "\n".join(lines) + "\n"
+
+
+def compare(before: Record, after: Record) -> str:
+    """How much faster the second record is, work by work and system by system.
+
+    The two were taken at different times: only what exceeds the change of an unchanged system means anything.
+    """
+    lines = [
+        f"# {before.header.campaign}: before and after",
+        "",
+        f"Before: {describe(dict(before.header.environment))}",
+        "",
+        f"After: {describe(dict(after.header.environment))}",
+        "",
+        "| work | system | before | after | after / before, speed [95 %] | verdict |",
+        "|---|---|---|---|---|---|",
+    ]
+    for work in works(before):
+        for system in before.header.systems:
+            old, new = (_times(record, system, work) for record in (before, after))
+            if old and new:
+                ratio, interval = unpaired_ratio(old, new)
+                lines.append(
+                    f"| {work} | {system} | {_rate(work, median(old))} | {_rate(work, median(new))} "
+                    f"| {ratio:.2f} {_bounds(interval)} | {verdict(interval)} |"
+                )
+    return "\n".join(lines) + "\n"
+
+
+def works(record: Record) -> list[Work]:
+    """Every kind of work in the record, in order."""
+    return works_of(list(record.measured()))
+
+
+def speedups(record: Record, subject: str, other: str, *, level: float = 0.95) -> dict[Work, Estimate]:
+    """How many times as fast the subject is as the other, paired within each run, for all work that both did."""
+    found = {}
+    for work in works(record):
+        ratio = paired_ratio(_by_run(record, other, work), _by_run(record, subject, work), level=level)
+        if ratio is not None:
+            found[work] = ratio
+    return found
+
+
+def same(record: Record) -> bool | None:
+    """Whether an A/A record shows no difference, as it must: the check of the instrument itself.
+
+    Each interval is widened for the number of comparisons, so that all together are wrong about once in twenty times.
+    None if there are fewer than AA_RUNS runs, which can lie on one side of 1 by chance alone.
+    """
+    subject, other = record.header.systems
+    level = 1 - 0.05 / max(1, len(works(record)))
+    ratios = list(speedups(record, subject, other, level=level).values())
+    if not ratios or min(ratio.count for ratio in ratios) < AA_RUNS:
+        return None
+    return all(ratio.interval.contains(1.0) for ratio in ratios)
+
+
+def verdict(interval: Interval) -> str:
+    """What an interval of a speed ratio allows to say."""
+    if interval.contains(1.0):
+        return "no difference"
+    return "faster" if interval.low > 1.0 else "slower"
+
+
+def _throughput(record: Record, subject: str) -> list[str]:
+    systems = record.header.systems
+    others = [name for name in systems if name != subject]
+    titles = ["work", *(f"{name} [95 %], n" for name in systems), *(f"{subject} / {name}" for name in others)]
+    titles += ["floor"] if record.header.floor else []
+    ratios = {name: speedups(record, subject, name) for name in others}
+    rows = []
+    for work in works(record):
+        cells = [str(work), *(_speed(work, _times(record, name, work)) for name in systems)]
+        cells += [_ratio(ratios[name].get(work)) for name in others]
+        limit = floor_of(record, work)
+        cells += [f"{_short(limit)} MB/s" if limit else "-"] if record.header.floor else []
+        rows.append(cells)
+    note = (
+        "Medians of the raw samples with bootstrap intervals. Ratios are of speeds, paired within each run: their "
+        "median, its interval, and the least and the greatest of all runs."
+    )
+    return [*_table(titles, rows), "", note]
+
+
+def floor_of(record: Record, work: Work) -> float | None:
+    """MB/s of perf.campaigns.work.bound for that work; None where it says nothing."""
+    return bound(record.header.floor, work)
+
+
+def _primitives(floor: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {_short(rate)}" for name, rate in floor.items())
+
+
+def _costs(record: Record) -> list[str]:
+    titles = [
+        "work",
+        "system",
+        "first byte, ms",
+        "client CPU, s",
+        "servers' CPU, s",
+        "client peak (above idle), MiB",
+        "server peak, MiB",
+        "sent, received, MB",
+        "requests",
+        "segments",
+    ]
+    rows = []
+    for work in works(record):
+        for system in record.header.systems:
+            samples = [item for item in record.measured() if item.system == system and work_of(item) == work]
+            if samples:
+                rows.append([str(work), system, *_cost_cells(samples)])
+    return _table(titles, rows)
+
+
+def _loads(record: Record) -> str:
+    """How busy the machine was, with what was measured on it."""
+    loads = [sample.load for sample in record.samples if sample.load is not None]
+    return f" Load meanwhile {median(loads):.1f}, at most {max(loads):.1f}." if loads else ""
+
+
+def _systems(systems: Sequence[str]) -> list[str]:
+    rows = []
+    for system in systems:
+        try:
+            label = parse_label(system)
+        except ValueError:
+            continue
+        rows.append([system, label.base.partition("@")[2], label.codec, label.durability])
+    return _table(["system", "transport", "codec", "durability"], rows)
+
+
+def _outliers(record: Record) -> list[str]:
+    """Where each timeline comes from, for `python -m perf timeline`."""
+    samples = {(sample.run, sample.order): sample for sample in record.samples}
+    lines = []
+    for kept in record.timelines:
+        sample = samples.get((kept.run, kept.order))
+        if sample is not None and sample.seconds is not None:
+            took = f"{sample.seconds:.3g} s, usually {kept.median:.3g} s"
+            lines.append(f"run {kept.run}, order {kept.order}: {sample.system}, {work_of(sample)}: {took}")
+    return lines
+
+
+def _cost_cells(samples: Sequence[Sample]) -> list[str]:
+    def cell(value: Callable[[Sample], float | int | None], unit: float, digits: int, pick: Pick = median) -> str:
+        values = [found / unit for found in map(value, samples) if found is not None]
+        return f"{pick(values):.{digits}f}" if values else "-"
+
+    peak = cell(lambda sample: sample.client_peak_rss, MIB, 0, max)
+    above = cell(lambda sample: (sample.client_peak_rss or 0) - (sample.client_idle_rss or 0), MIB, 0, max)
+    return [
+        cell(lambda sample: sample.first_byte_s, 1e-3, 1),
+        cell(lambda sample: sample.client_cpu_s, 1, 2),
+        cell(lambda sample: sample.server_cpu_s, 1, 2),
+        f"{peak} ({above})",
+        cell(lambda sample: sample.server_peak_rss, MIB, 0, max),
+        f"{cell(lambda sample: sample.octets_out, MB, 3)}, {cell(lambda sample: sample.octets_in, MB, 3)}",
+        cell(lambda sample: sample.requests, 1, 0),
+        f"{cell(lambda sample: sample.segments_out, 1, 0)}, {cell(lambda sample: sample.segments_in, 1, 0)}",
+    ]
+
+
+Pick = Callable[[Sequence[float]], float]
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (titles, ["---"] * len(titles), *rows)]
+
+
+def _times(record: Record, system: str, work: Work) -> list[float]:
+    return [time for times in _by_run(record, system, work).values() for time in times]
+
+
+def _by_run(record: Record, system: str, work: Work) -> dict[int, list[float]]:
+    times: dict[int, list[float]] = {}
+    for sample in record.measured():
+        if sample.system == system and work_of(sample) == work and sample.seconds is not None:
+            times.setdefault(sample.run, []).append(sample.seconds)
+    return times
+
+
+def _speed(work: Work, times: Sequence[float]) -> str:
+    if not times:
+        return "null"
+    found = estimate([work.measure(time) for time in times])
+    return f"{_short(found.median)} {work.unit} {_bounds(found.interval)}, {found.count}"
+
+
+def _ratio(ratio: Estimate | None) -> str:
+    if ratio is None:
+        return "null"
+    if ratio.count == 1:
+        return f"{ratio.median:.2f}, 1 run"
+    spread = f"{ratio.least:.2f}-{ratio.greatest:.2f}"
+    return f"{ratio.median:.2f} {_bounds(ratio.interval)} ({spread}), {ratio.count} runs"
+
+
+def _bounds(interval: Interval) -> str:
+    return f"[{_short(interval.low)}, {_short(interval.high)}]"
+
+
+def _rate(work: Work, seconds: float) -> str:
+    return f"{_short(work.measure(seconds))} {work.unit}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"

@@ -1,0 +1,125 @@
+"""What a record must say of the machine and the software, so that its numbers can be believed or doubted later."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import grid
+from perf.campaigns.campaign import Encoding
+from tests.support.grid_process import child_environment
+
+PACKAGES = ("grid-storage", "Twisted", "foolscap", "zfec", "pyeclib", "cryptography", "pycryptodome", "treq")
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def capture(work_directory: Path) -> dict[str, Any]:
+    """The environment now; what cannot be found out is None.
+
+    work_directory: where the grids keep their data.
+    """
+    return {
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "commit": _output("git", "-C", str(ROOT), "rev-parse", "HEAD"),
+        "modified": bool(_output("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no")),
+        "cpu": _cpu_model(),
+        "cpu_count": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": f"{platform.system()} {platform.release()}",
+        "filesystem": _output("stat", "-f", "-c", "%T", str(work_directory)),
+        "load": os.getloadavg()[0],
+        "nice": os.nice(0),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "packages": {name: _version(name) for name in PACKAGES},
+        "codec": _engine("grid.codec.erasure", "codec_name"),
+        "hashing": _engine("grid.crypto.hashing", "hash_name"),
+        "tahoe": _output(os.environ["GRID_TAHOE"], "--version") if os.environ.get("GRID_TAHOE") else None,
+    }
+
+
+def expect_own_tree(ours: Path = Path(grid.__file__), children: Mapping[str, str] | None = None) -> None:
+    """ValueError if what would be measured is not the tree whose commit a record names.
+
+    ours: the Grid that this process imports; one that lies in no tree is taken to be of this one. children: the
+    environment of the processes that are started; what all nodes get if not given.
+    """
+    ours = ours.resolve()
+    tree = ours.parents[2]
+    if tree != ROOT and (tree / "setup.cfg").exists():
+        raise ValueError(
+            f"this would measure {tree}, and the record would name the commit of {ROOT}: install Grid from where it is "
+            "to be measured (pip install -e)"
+        )
+    imported = subprocess.run(
+        [sys.executable, "-c", "import grid; print(grid.__file__)"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=child_environment() if children is None else children,
+        check=True,
+    ).stdout.strip()
+    theirs = Path(imported).resolve()
+    if theirs != ours:
+        raise ValueError(
+            f"nodes would run {theirs.parent}, but this is {ours.parent}: they are started without PYTHONPATH, "
+            "so install Grid where it is to be measured (pip install -e)"
+        )
+
+
+def measure_floor(encodings: Iterable[Encoding]) -> dict[str, float]:
+    """What perf.sampling.floor says, run as a process; CalledProcessError if it fails."""
+    pairs = dict.fromkeys(f"{encoding.needed}-of-{encoding.total}" for encoding in encodings)
+    command = [sys.executable, "-m", "perf.sampling.floor", *pairs]
+    floor: dict[str, float] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, cwd=ROOT, check=True).stdout)
+    return floor
+
+
+def describe(environment: dict[str, Any]) -> str:
+    """One paragraph for a report."""
+    commit = (environment.get("commit") or "unknown")[:10] + (" (modified)" if environment.get("modified") else "")
+    memory = (environment.get("memory_bytes") or 0) / 2**30
+    return (
+        f"{environment.get('date')}, commit {commit}. {environment.get('cpu_count')} cores ({environment.get('cpu')}), "
+        f"{memory:.0f} GiB, {environment.get('filesystem')}, {environment.get('system')}, load "
+        f"{environment.get('load', 0):.1f} at the start, nice {environment.get('nice', 'unknown')}. {environment.get('python')}, codec {environment.get('codec')}, hashing {environment.get('hashing', 'hashlib')}, "
+        f"peer {environment.get('tahoe')}."
+    )
+
+
+def _cpu_model() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _engine(module: str, function: str) -> str | None:
+    try:
+        name = getattr(importlib.import_module(module), function)()
+    except (ImportError, AttributeError):
+        return None
+    return str(name)
+
+
+def _output(*command: str) -> str | None:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,143 @@
+"""One sample: what it is of, taken with the same care whatever is measured.
+
+Not timed: what the operation needs beforehand, comparing its results, writing all that is dirty to the disk before it,
+so that no system waits for what another left behind, and touching memory, so that none pays for a host that takes free
+memory back from a virtual machine. [docs/decisions/0071-touched-memory.md]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from attrs import evolve
+
+from perf.campaigns.campaign import Cell
+from perf.campaigns.labels import parse_label
+from perf.records.record import Factor, Sample
+from perf.sampling.usage import Usage
+from perf.systems.contract import System
+
+PIECE = 1 << 20
+
+LEAST_TOUCHED = 64 * PIECE
+MOST_TOUCHED = 2048 * PIECE
+TOUCHED_PER_OCTET = 6
+"""Memory that is touched for each octet of an operation: its shares on all servers, and what is on its way."""
+
+
+class WrongOctetsError(Exception):
+    """What came back is not what was put."""
+
+
+def blank(cell: Cell, scenario: str) -> Sample:
+    """A sample of the cell that says what was done and not yet how well."""
+    load, encoding = cell.load, cell.encoding
+    factors: dict[str, Factor] = {"k": encoding.needed, "n": encoding.total}
+    if load.size:
+        factors["size"] = load.size
+    if load.format != "chk":
+        factors["format"] = load.format
+    if encoding.segment_size is not None:
+        factors["segment"] = encoding.segment_size
+    if load.length:
+        factors["length"] = load.length
+    if load.count > 1:
+        factors |= {"count": load.count, "concurrency": load.concurrency}
+    return Sample(
+        run=0,
+        order=0,
+        system=cell.system,
+        client=cell.client,
+        scenario=scenario,
+        factors=factors,
+        size=load.length or load.size * load.count,
+        count=load.count,
+        warmup=cell.warmup,
+        seconds=None,
+    )
+
+
+def take(system: System, blank: Sample, operation: Callable[[], Usage]) -> Sample:
+    """Carry it out; a failure is a sample too."""
+    touch_memory(min(MOST_TOUCHED, LEAST_TOUCHED + TOUCHED_PER_OCTET * blank.size))
+    os.sync()
+    before = system.server_cpus_s()
+    blank = evolve(blank, load=round(os.getloadavg()[0], 2), unix_time=time.time())
+    try:
+        usage = operation()
+    except Exception as error:  # noqa: BLE001 - whatever a system under test does wrong is a result
+        return evolve(blank, error=describe_error(error))
+    after = system.server_cpus_s()
+    return filled(blank, usage, [new - old for new, old in zip(after, before, strict=True)], system)
+
+
+def filled(sample: Sample, usage: Usage, server_cpus_s: list[float], system: System) -> Sample:
+    """The sample with what was measured."""
+    label, peaks, traffic, trace = parse_label(system.label), system.server_peaks(), usage.traffic, usage.trace
+    return evolve(
+        sample,
+        codec=label.codec,
+        durability=label.durability,
+        seconds=usage.seconds,
+        first_byte_s=usage.first_byte_s,
+        client_cpu_s=usage.client_cpu_s,
+        client_idle_rss=usage.client_idle_rss,
+        client_peak_rss=usage.client_peak_rss,
+        server_cpu_s=sum(server_cpus_s),
+        server_peak_rss=max(peaks),
+        server_cpus_s=tuple(round(value, 2) for value in server_cpus_s),
+        server_peaks_rss=tuple(peaks),
+        octets_out=traffic.octets_out if traffic is not None else None,
+        octets_in=traffic.octets_in if traffic is not None else None,
+        segments_out=traffic.segments_out if traffic is not None else None,
+        segments_in=traffic.segments_in if traffic is not None else None,
+        requests=trace.requests if trace is not None else None,
+        timeline=trace.timeline if trace is not None else None,
+    )
+
+
+def failed_before(blank: Sample, error: Exception) -> Sample:
+    """The sample of what could not even begin."""
+    return evolve(blank, error=f"before it began: {describe_error(error)}", unix_time=time.time())
+
+
+def describe_error(error: Exception) -> str:
+    """Its kind and its words."""
+    return f"{type(error).__name__}: {error}"[:500]
+
+
+def touch_memory(size: int) -> None:
+    """Use that many octets of the page cache, and give them back: what is needed next finds them in place."""
+    piece = bytes(PIECE)
+    with tempfile.TemporaryFile(buffering=0) as file:
+        for _ in range(size // PIECE):
+            file.write(piece)
+
+
+def make_file(path: Path, size: int, *, sparse: bool = False) -> bytes:
+    """Write that many octets which no file had before, and their SHA-256.
+
+    sparse: only the first are random, and the others are a hole.
+    """
+    with path.open("wb") as file:
+        for offset in range(0, min(size, PIECE) if sparse else size, PIECE):
+            file.write(os.urandom(min(PIECE, size - offset)))
+        file.truncate(size)
+    return digest_file(path)
+
+
+def digest_file(path: Path) -> bytes:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def empty(directory: Path) -> None:
+    """Remove the files in it."""
+    for path in directory.iterdir():
+        path.unlink()

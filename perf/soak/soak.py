@@ -1,0 +1,322 @@
+"""The soak: a real grid and one client process, used at random for a long time while servers are killed and restarted.
+
+It stores and reads immutable files, and makes, changes and reads mutable files and directories, over every transport.
+It fails if an octet that was read is wrong or older than what was acknowledged (perf.soak.mutable_plan), if an
+operation fails although enough servers were there, if anything takes too long, if a process prints a traceback, or if
+the memory, the descriptors or the objects that a process holds while it is at rest grow over its life.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from attrs import field, frozen
+
+from grid.caps import ChkCap, parse_cap
+from grid.codec import base32
+from grid.runtime import KEPT_MEMORY
+from grid.wire.http.client.pool import CONNECTIONS_PER_SERVER
+from perf.sampling.growth import Allowance, fit
+from perf.sampling.usage import cpu_seconds, resident
+from perf.soak.durations import Durations
+from perf.soak.plan import LARGEST, Disturbed, SoakPlan, StoredFile
+from perf.systems.soak_process import ROOT, ClientProcess, SoakError
+from tests.support.grid_process import NodeProcess, child_environment
+from tests.support.node_directory import Kind, NodeSettings, Transport, make_node
+from tests.support.tahoe_grid import ProcessGrid
+
+SERVERS = 10
+MORTAL = range(5, SERVERS)
+"""These are killed; the others live as long as the soak, so that what grows in them is seen."""
+
+CLIENTS: tuple[Transport, ...] = ("foolscap", "http", "auto")
+"""The transports; one client each, all in one process."""
+
+NOT_SHOWN = frozenset(("cap", "key", "allowed", "version", "layer", "to"))
+"""What a record of an operation leaves out: secrets, and what the seed gives again."""
+
+SAMPLE_S = 5.0
+ALLOWED = {
+    "rss": Allowance(amount=KEPT_MEMORY, part=0.1),
+    "descriptors": Allowance(amount=SERVERS * CONNECTIONS_PER_SERVER / 2),
+    "objects": Allowance(amount=3000, part=0.02),
+    "timers": Allowance(amount=SERVERS * CONNECTIONS_PER_SERVER / 2),
+}
+"""How much later samples of a process may exceed earlier ones: by what the allocator keeps, and by the connections that
+the client keeps, each with a timer, when there is much to do."""
+
+
+@frozen(kw_only=True)
+class SoakSettings:
+    """hostile: connections held open that say nothing, too little, or never read. minutes: how long. load: cores that client and servers may use together, averaged. batches: fewer if set."""
+
+    minutes: float = 30.0
+    load: float = 0.25
+    seed: int = 0
+    batches: int | None = None
+    largest: int = LARGEST
+    kept_bytes: int = 200_000_000
+    hostile: int = 0
+
+
+@frozen
+class Outcome:
+    """counts: of operations and of what befell servers. defects: everything that was wrong, none if all was well."""
+
+    counts: Counter[str]
+    defects: list[str]
+    growth: list[str] = field(factory=list)
+
+    def __str__(self) -> str:
+        done = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
+        verdict = [f"DEFECT: {defect}" for defect in self.defects] or ["no defect"]
+        return "\n".join([done, *self.growth, *verdict])
+
+
+class Soak:
+    """One run: what is away, what was seen, what it costs."""
+
+    def __init__(self, grid: ProcessGrid, client: ClientProcess, settings: SoakSettings, record: TextIO) -> None:
+        self._grid = grid
+        self._client = client
+        self._settings = settings
+        self._record = record
+        self._plan = SoakPlan(
+            settings.seed, clients=len(CLIENTS), mortal=MORTAL, largest=settings.largest, kept_bytes=settings.kept_bytes
+        )
+        self._away: dict[int, str] = {}
+        self._counts: Counter[str] = Counter()
+        self._defects: list[str] = []
+        self._samples: dict[tuple[str, int, str], list[tuple[float, float]]] = {}
+        self._began = time.monotonic()
+        self._sampled_at = float("-inf")
+        self._durations = Durations()
+        self._disturbed = False
+
+    def run(self, tell: Callable[[str], None]) -> Outcome:
+        """Go on until the time is over, or until something is so wrong that it cannot go on."""
+        used, batch = 0.0, 0
+        while self._goes_on(batch):
+            batch += 1
+            self._bring_back()
+            before = self._cpu()
+            if not self._try(self._play):
+                break
+            used += sum(max(0.0, seconds - before.get(pid, 0.0)) for pid, seconds in self._cpu().items())
+            if self._elapsed() - self._sampled_at >= SAMPLE_S:
+                self._sample()
+                tell(f"{self._elapsed():.0f} s: {sum(self._counts.values())} events, {len(self._defects)} defects")
+            time.sleep(max(0.0, min(10.0, used / self._settings.load - self._elapsed())))
+        else:
+            self._try(self._look_at_all)
+        self._read_logs()
+        for words in self._durations.over_their_bounds():
+            self._defect(words)
+        return Outcome(self._counts, self._defects, [*self._judge(), *self._durations.lines()])
+
+    def _try(self, work: Callable[[], None]) -> bool:
+        """Whether it can go on."""
+        try:
+            work()
+        except SoakError as error:
+            self._defect(str(error))
+            return False
+        return True
+
+    def _look_at_all(self) -> None:
+        """Read every mutable object once more, when all servers are back."""
+        self._bring_back(all_of_them=True)
+        for operation in self._plan.mutables.last_look(len(CLIENTS)):
+            self._client.ask([operation])
+            (answer,) = self._client.answer()
+            self._judge_answer(operation, answer)
+
+    def _goes_on(self, batch: int) -> bool:
+        limit = self._settings.batches
+        return batch < limit if limit is not None else self._elapsed() < self._settings.minutes * 60
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._began
+
+    def _play(self) -> None:
+        operations = self._plan.batch()
+        disturbed = self._plan.disturbance(len(self._away))
+        self._client.ask(operations)
+        self._disturbed = disturbed is not None
+        if disturbed is not None and disturbed.server not in self._away:
+            time.sleep(disturbed.after_s)
+            self._take_away(disturbed)
+        for operation, answer in zip(operations, self._client.answer(), strict=True):
+            self._judge_answer(operation, answer)
+
+    def _judge_answer(self, operation: dict[str, Any], answer: dict[str, Any]) -> None:
+        shown = {name: value for name, value in operation.items() if name not in NOT_SHOWN}
+        self._write(what="operation", away=list(self._away), **shown, **{n: v for n, v in answer.items() if n != "cap"})
+        self._counts[operation["op"]] += 1
+        self._durations.note(operation, answer.get("seconds", 0.0), disturbed=bool(self._away or self._disturbed))
+        if operation["op"].startswith("mutable"):
+            self._counts[f"{operation['kind']} operation"] += 1
+            wrong = self._plan.mutables.ended(operation, answer)
+            if wrong:
+                self._defect(f"{shown} with {self._away or 'nobody'} away: {wrong}")
+            return
+        for wrong in ("error", "wrong"):
+            if wrong in answer:
+                self._defect(f"{shown} with {self._away or 'nobody'} away: {answer[wrong]}")
+        if "cap" in answer:
+            for file in self._plan.stored(operation, answer["cap"]):
+                self._forget(file)
+
+    def _take_away(self, disturbed: Disturbed) -> None:
+        node = self._grid.storage[disturbed.server]
+        if disturbed.how == "kill":
+            node.kill()
+        else:
+            node.freeze()
+        self._away[disturbed.server] = disturbed.how
+        self._counts[disturbed.how] += 1
+        self._write(what=disturbed.how, server=disturbed.server)
+
+    def _bring_back(self, *, all_of_them: bool = False) -> None:
+        """A frozen server goes on at once, a dead one some time later, and counts again only when it is ready."""
+        for index, how in list(self._away.items()):
+            node = self._grid.storage[index]
+            if how == "freeze":
+                node.thaw()
+            elif all_of_them or self._plan.returns():
+                start_node(node)
+                self._counts["restart"] += 1
+            else:
+                continue
+            del self._away[index]
+
+    def _forget(self, file: StoredFile) -> None:
+        """Delete the shares of a file, as an operator does whose disk is full."""
+        cap = parse_cap(file.cap)
+        if isinstance(cap, ChkCap):
+            name = base32.encode(cap.storage_index)
+            for node in self._grid.storage:
+                shutil.rmtree(node.directory / "storage" / "shares" / name[:2] / name, ignore_errors=True)
+
+    def _processes(self) -> dict[str, int]:
+        running = {node.name: node.pid for node in self._grid.nodes if node.running}
+        return {**running, "client": self._client.pid}
+
+    def _cpu(self) -> dict[int, float]:
+        return {pid: cpu_seconds([pid]) for pid in self._processes().values()}
+
+    def _sample(self) -> None:
+        self._client.ask([{"op": "holdings"}])
+        (holdings,) = self._client.answer()
+        now = self._sampled_at = self._elapsed()
+        for name, pid in self._processes().items():
+            held = {"rss": resident([pid]), "descriptors": len(os.listdir(f"/proc/{pid}/fd"))}
+            if name == "client":
+                held |= {what: holdings[what] for what in ("objects", "timers")}
+            self._write(what="sample", process=name, pid=pid, **held)
+            for what, value in held.items():
+                self._samples.setdefault((name, pid, what), []).append((now, value))
+
+    def _judge(self) -> list[str]:
+        """One line for each thing that a process held long enough to say something about."""
+        lines = []
+        for (name, _, what), samples in self._samples.items():
+            growth = fit([at for at, _ in samples], [value for _, value in samples])
+            if growth is None:
+                continue
+            line = f"{name} {what}: {growth.early:.0f} -> {growth.late:.0f} ({growth.per_hour:+.0f} an hour)"
+            lines.append(line)
+            if growth.exceeds(ALLOWED[what]):
+                self._defect(f"grows: {line}")
+        return lines
+
+    def _read_logs(self) -> None:
+        for log in sorted(self._grid.root.glob("*/run.log")):
+            text = log.read_text(errors="replace")
+            at = text.find("Traceback")
+            if at >= 0:
+                self._defect(f"{log.parent.name} printed: {text[max(0, at - 300) : at + 1500]}")
+
+    def _defect(self, words: str) -> None:
+        self._defects.append(words)
+        self._write(what="defect", words=words)
+
+    def _write(self, **line: object) -> None:
+        self._record.write(json.dumps({"at": round(self._elapsed(), 3), **line}, separators=(",", ":")) + "\n")
+        self._record.flush()
+
+
+def start_node(node: NodeProcess) -> None:
+    """Start a storage node again and return when it takes connections."""
+    configuration = (node.directory / "grid.cfg").read_text()
+    port = int(configuration.partition("tub.location = tcp:127.0.0.1:")[2].partition("\n")[0])
+
+    def listens() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    node.start()
+    node.wait_for(listens, "to take connections again")
+
+
+def soak(settings: SoakSettings, directory: Path, record: TextIO, tell: Callable[[str], None]) -> Outcome:
+    """Bring up a grid below the directory, soak it, and take it down. record: gets one line of JSON for each event."""
+    storage: list[Kind] = ["grid"] * SERVERS
+    with ProcessGrid(directory / "grid", introducer="grid", storage=storage, force_foolscap=False) as grid:
+        client = ClientProcess(make_clients(grid), SERVERS, grid.root / CLIENTS[0] / "run.log")
+        hostile = None
+        try:
+            client.answer()
+            hostile = start_hostile(grid, settings)
+            return Soak(grid, client, settings, record).run(tell)
+        finally:
+            if hostile is not None:
+                tell(f"hostile connections: {hostile.communicate(timeout=30)[0].decode().strip()}")
+            client.stop()
+            for node in grid.storage:
+                if node.running:
+                    node.thaw()
+
+
+def start_hostile(grid: ProcessGrid, settings: SoakSettings) -> subprocess.Popen[bytes] | None:
+    """Connections that mean no good, if there are to be any; they end when its input does."""
+    if not settings.hostile:
+        return None
+    command = [
+        sys.executable,
+        "-m",
+        "perf.systems.hostile_client",
+        str(settings.minutes * 60 + 600),
+        str(settings.hostile),
+    ]
+    return subprocess.Popen(
+        [*command, *(str(node.directory) for node in grid.storage)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env=child_environment(),
+    )
+
+
+def make_clients(grid: ProcessGrid) -> list[Path]:
+    """A client directory for each transport, named as it is."""
+    for transport in CLIENTS:
+        settings = NodeSettings(
+            kind="grid",
+            role="client",
+            introducer_furl=grid.introducer_furl,
+            force_foolscap=False,
+            transport=transport,
+        )
+        make_node(grid.root / transport, settings)
+    return [grid.root / transport for transport in CLIENTS]

@@ -1,0 +1,1 @@
+"""What the arguments of commands mean: aliases, paths, capabilities, sources, and targets."""

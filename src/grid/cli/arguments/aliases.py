@@ -1,0 +1,117 @@
+"""Names for directories, in the file `private/aliases` that 1.20 uses too. [spec cli 1.6]
+
+The file holds write caps: it is 0600, and replaced as a whole. Lines that are not ours stay as they are.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grid.caps import DirectoryCap, parse_cap
+from grid.errors import CapError, ConfigError, GridError
+from grid.node.files import read_text, write_atomically
+
+if TYPE_CHECKING:
+    from grid.cli.arguments.client_command import Home
+
+DEFAULT_ALIAS = "tahoe"
+"""The alias that a path without one is below."""
+
+
+def parse_aliases(text: str) -> dict[str, str]:
+    """Names to the text of their caps; the last line of a name counts."""
+    found = {}
+    for line in text.split("\n"):
+        stripped = line.strip()
+        name, colon, cap = stripped.partition(":")
+        if stripped and not stripped.startswith("#") and colon:
+            found[name] = cap.strip()
+    return found
+
+
+def read_aliases(directory: Home) -> dict[str, str]:
+    """The aliases of a client directory, the old `root_dir.cap` included; ConfigError if a file is not text."""
+    found = {}
+    root = _read(directory, "root_dir.cap")
+    if root is not None and root.strip():
+        found[DEFAULT_ALIAS] = root.strip()
+    return found | parse_aliases(_read(directory, "aliases") or "")
+
+
+def add_alias(directory: Home, name: str, cap: DirectoryCap) -> None:
+    """Add a line for the alias; the file is replaced at once or not at all. OSError.
+
+    Commands that do so at the same time wait for each other, for each puts back what it has read; GridError if another
+    one has just taken the name.
+    """
+    with _locked(directory.private):
+        text = _read(directory, "aliases") or ""
+        check_new_name(name, parse_aliases(text))
+        if text and not text.endswith("\n"):
+            text += "\n"
+        # Where the file is a link, what it leads to is what is replaced.
+        path = (directory.private / "aliases").resolve()
+        write_atomically(path, f"{text}{name}: {cap.to_string()}\n".encode())
+
+
+def check_new_name(name: str, aliases: Mapping[str, str]) -> str:
+    """The name without a trailing colon; GridError if it cannot be one or is in use."""
+    name = name.removesuffix(":")
+    if ":" in name:
+        raise GridError("Alias names cannot contain colons.")
+    if "/" in name:
+        raise GridError("Alias names cannot contain slashes: what follows one is a path, as in ALIAS:docs/a.txt.")
+    if any(character.isspace() for character in name):
+        raise GridError("Alias names cannot contain spaces.")
+    if not name or name.startswith("#") or not name.isprintable():
+        raise GridError("An alias needs a name of printable characters that does not begin with #.")
+    if name in aliases:
+        raise GridError(f"Alias '{name}' already exists!")
+    return name
+
+
+def alias_cap(name: str, text: str) -> DirectoryCap:
+    """The cap of an alias; CapError, naming the alias, if it is not that of a directory."""
+    try:
+        cap = parse_cap(text)
+    except CapError:
+        cap = None
+    if not isinstance(cap, DirectoryCap):
+        raise CapError(f"the alias '{name}' is not for a directory: mend private/aliases in the client directory")
+    return cap
+
+
+def usable_aliases(aliases: Mapping[str, str]) -> tuple[dict[str, DirectoryCap], CapError | None]:
+    """The caps of those that lead to a directory, by their names in order; what is wrong with the first that does not."""
+    caps, problem = {}, None
+    for name, text in sorted(aliases.items()):
+        try:
+            caps[name] = alias_cap(name, text)
+        except CapError as error:
+            problem = problem or error
+    return caps, problem
+
+
+def require_lasting(directory: Home) -> None:
+    """ConfigError if there is no client directory that an alias could be kept in."""
+    if not getattr(directory, "is_lasting", True):
+        raise ConfigError("an alias is kept in a client directory: name one that is there with -d or GRID_NODE_DIR")
+
+
+@contextmanager
+def _locked(private: Path) -> Iterator[None]:
+    descriptor = os.open(private, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _read(directory: Home, name: str) -> str | None:
+    return read_text(directory.private / name)

@@ -1,0 +1,116 @@
+"""Which object of the grid an argument of the command line names. Pure. [spec cli 1.5]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import evolve, field, frozen
+
+from grid.caps import DirectoryCap, KnownCap, has_cap_prefix, parse_cap, require_usable
+from grid.cli.arguments.aliases import DEFAULT_ALIAS, alias_cap
+from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
+
+
+class UnknownAliasError(NoSuchChildError):
+    """There is no such alias; name: what was asked for."""
+
+
+@frozen(kw_only=True)
+class RemotePath:
+    """A root and the names below it. inside: the argument ended with a slash, or names a root and nothing below.
+
+    shown: what messages call it; it holds no capability. suggestion: what was probably meant if nothing is there.
+    argument: the path in full, which may hold a capability: for a terminal only.
+    """
+
+    root: KnownCap = field(repr=False)
+    names: tuple[str, ...] = ()
+    inside: bool = False
+    shown: str = ""
+    suggestion: str = ""
+    argument: str = field(default="", repr=False)
+
+    @property
+    def directory(self) -> DirectoryCap:
+        """The root as a directory; ChildOfWrongTypeError if it is a file."""
+        if not isinstance(self.root, DirectoryCap):
+            words = "the capability is that of a file, in which there is nothing to look up"
+            raise ChildOfWrongTypeError(words, name=self.shown)
+        return self.root
+
+    @property
+    def parent(self) -> RemotePath:
+        """The path without its last name; only of one that has names."""
+        last = len(self.names[-1])
+        return evolve(
+            self,
+            names=self.names[:-1],
+            inside=True,
+            shown=self.shown.rstrip("/")[:-last],
+            argument=self.argument.rstrip("/")[:-last],
+        )
+
+    def with_name(self, name: str) -> RemotePath:
+        """The path of a child."""
+        return evolve(
+            self,
+            names=(*self.names, name),
+            inside=False,
+            shown=_joined(self.shown, name),
+            argument=_joined(self.argument, name),
+        )
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}{name}" if path.endswith(("/", ":")) or not path else f"{path}/{name}"
+
+
+def parse_remote(argument: str, aliases: Mapping[str, str]) -> RemotePath:
+    """What the argument names; UnknownAliasError, CapError, or GridError for a path with an empty name in it."""
+    text = argument.strip(" ")
+    if has_cap_prefix(text):
+        mark = ":./" if ":./" in text else "/"
+        cap_text, _, rest = text.partition(mark)
+        found = _path(require_usable(parse_cap(cap_text)), rest, "URI:…", argument_is_cap=True)
+        return evolve(found, argument=text)
+    name, colon, rest = text.partition(":")
+    if colon and "/" not in name:
+        if name not in aliases:
+            raise UnknownAliasError(
+                f"Unknown alias '{name}', please create it with 'grid add-alias' or 'grid create-alias'.",
+                name=f"{name}:",
+            )
+        return evolve(_path(alias_cap(name, aliases[name]), rest, f"{name}:", argument_is_cap=False), argument=text)
+    suggestion = with_colon(text, aliases)
+    if DEFAULT_ALIAS not in aliases:
+        raise _no_default(text, suggestion)
+    found = _path(alias_cap(DEFAULT_ALIAS, aliases[DEFAULT_ALIAS]), text, f"{DEFAULT_ALIAS}:", argument_is_cap=False)
+    return evolve(found, suggestion=suggestion, argument=text)
+
+
+def _path(root: KnownCap, rest: str, shown: str, *, argument_is_cap: bool) -> RemotePath:
+    if rest in ("", "/"):
+        return RemotePath(root=root, inside=True, shown=shown)
+    inside = rest.endswith("/")
+    names = tuple(rest.removesuffix("/").split("/"))
+    if not all(names):
+        raise GridError(f"{shown}{rest}: a path has no empty names; it begins without a slash")
+    separator = "/" if argument_is_cap else ""
+    return RemotePath(root=root, names=names, inside=inside, shown=f"{shown}{separator}{rest}")
+
+
+def with_colon(text: str, aliases: Mapping[str, str]) -> str:
+    """The path that the text is if its colon was forgotten; "" if its first name is no alias."""
+    first, _, rest = text.partition("/")
+    return f"{first}:{rest}" if first in aliases else ""
+
+
+def _no_default(text: str, suggestion: str) -> UnknownAliasError:
+    if suggestion:
+        return UnknownAliasError(f"There is no path '{text}'. Did you mean '{suggestion}'?", name=text)
+    what = f"There is no path '{text}'" if text else "No alias specified"
+    return UnknownAliasError(
+        f"{what}: a path begins with an alias, as in ALIAS:docs, and one without is below the alias 'tahoe', which does"
+        " not exist. 'grid list-aliases' shows your aliases, and 'grid create-alias tahoe' makes that one.",
+        name=text,
+    )

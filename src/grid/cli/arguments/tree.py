@@ -1,0 +1,123 @@
+"""What the commands on a tree share: the client directory, its aliases, and the objects that arguments name."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+from attrs import frozen
+
+from grid.caps import DirectoryCap, KnownCap, UnknownChild
+from grid.cli.arguments.aliases import read_aliases
+from grid.cli.arguments.client_command import open_home, run_connected
+from grid.cli.arguments.remote import RemotePath, parse_remote
+from grid.directory.moving import Trail, follow_trail
+from grid.directory.pack import Child
+from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
+from grid.ports import ignore_events
+
+if TYPE_CHECKING:
+    from grid.cli.arguments.client_command import Home
+    from grid.cli.connection import Connection
+    from grid.cli.surveys import Survey
+    from grid.directory.edits import Overwrite
+    from grid.directory.store import OpenDirectory, Store
+    from grid.ports import Observer
+
+T = TypeVar("T")
+
+
+@frozen(kw_only=True)
+class Tree:
+    """The grid as a store, and the way to look at whole trees of it."""
+
+    store: Store
+    survey: Survey
+
+    async def find(self, path: RemotePath) -> Child:
+        """What is at the path; of a root, itself without metadata. NoSuchChildError; the errors of a read."""
+        if not path.names:
+            return Child(target=path.root)
+        try:
+            return await self.store.directory(path.directory).get(path.names)
+        except NoSuchChildError:
+            raise nothing_at(path) from None
+
+    async def find_directory(self, path: RemotePath) -> OpenDirectory:
+        """The directory at the path; ChildOfWrongTypeError if that is something else."""
+        target = (await self.find(path)).target
+        if not isinstance(target, DirectoryCap):
+            raise ChildOfWrongTypeError(f"{path.shown} is not a directory", name=path.shown)
+        return self.store.directory(target)
+
+    async def parent(self, path: RemotePath, *, make: bool = False) -> tuple[OpenDirectory, str]:
+        """The directory that the last name of a path is in, and the name. make: directories that are missing."""
+        if not path.names:
+            raise GridError(f"{path.shown} is a root, and no entry of a directory")
+        await self.require_meant(path)
+        root = self.store.directory(path.directory)
+        if make:
+            return await root.make_directories(path.names[:-1]), path.names[-1]
+        return await self.find_directory(path.parent), path.names[-1]
+
+    async def require_meant(self, path: RemotePath) -> None:
+        """NoSuchChildError for a path below the default alias that begins with the name of another alias, and with
+        nothing that is there: its colon was forgotten.
+        """
+        if path.suggestion:
+            try:
+                await self.store.directory(path.directory).get(path.names[:1])
+            except NoSuchChildError:
+                raise nothing_at(path) from None
+
+    async def move(self, old: RemotePath, new: RemotePath, *, overwrite: Overwrite) -> None:
+        """Move the entry at one path to the other; the errors of `grid.directory.moving.move`."""
+        source, target = await self._trail(old), await self._trail(new)
+        await self.store.move(source, old.names[-1], target, new.names[-1], overwrite=overwrite)
+
+    async def _trail(self, path: RemotePath) -> Trail:
+        """The way to the directory that the last name of a path is in."""
+        if not path.names:
+            raise GridError(f"{path.shown} is a root, and no entry of a directory")
+        return await follow_trail(self.store, path.directory, path.names[:-1])
+
+
+def nothing_at(path: RemotePath) -> NoSuchChildError:
+    """The error for a path that leads to nothing."""
+    if path.suggestion:
+        return NoSuchChildError(f"There is no path '{path.shown}'. Did you mean '{path.suggestion}'?", name=path.shown)
+    return NoSuchChildError(f"{path.shown}: No such file or directory", name=path.shown)
+
+
+def known(child: Child, shown: str) -> KnownCap:
+    """The capability of a child; GridError if it is of an unknown kind."""
+    if isinstance(child.target, UnknownChild):
+        raise GridError(f"{shown} is of a kind that is not known here; a newer version may know it")
+    return child.target
+
+
+def open_tree_directory(context: click.Context) -> tuple[Home, dict[str, str]]:
+    """What the command line names as client directory or gateway, and the aliases; ConfigError."""
+    home = open_home(context)
+    return home, read_aliases(home)
+
+
+def parse_paths(arguments: tuple[str, ...], aliases: Mapping[str, str]) -> list[RemotePath]:
+    """The paths that the arguments name; the default root if there are none."""
+    return [parse_remote(argument, aliases) for argument in arguments or ("",)]
+
+
+def run_in_tree(home: Home, operation: Callable[[Tree], Awaitable[T]]) -> T:
+    """The operation's result."""
+
+    async def task(connection: Connection) -> T:
+        return await operation(await open_tree(connection))
+
+    return run_connected(home, task)
+
+
+async def open_tree(connection: Connection, observer: Observer = ignore_events) -> Tree:
+    """The tree of a connection, once servers are known; NoServersError."""
+    store = await connection.open_store(observer)
+    return Tree(store=store, survey=connection.survey(store))

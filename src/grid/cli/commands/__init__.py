@@ -1,0 +1,1 @@
+"""The commands of `grid`, one module for each. A module is imported only when its command runs."""

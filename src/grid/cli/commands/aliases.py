@@ -1,0 +1,81 @@
+"""`grid create-alias`, `add-alias`, `list-aliases`: names for directories. [spec cli 2.1]"""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command("create-alias", short_help="Make a directory and give it a name.")
+@click.argument("name")
+@click.pass_context
+def create_alias(ctx: click.Context, *, name: str) -> int:
+    """Make an empty directory and call it NAME: from now on `NAME:PATH` is a path in it.
+
+    The name is for this client directory; the file private/aliases keeps it, with the directory's write capability.
+    """
+    from grid.caps import DirectoryCap
+    from grid.cli.arguments.aliases import add_alias, check_new_name, require_lasting
+    from grid.cli.arguments.tree import Tree, open_tree_directory, run_in_tree
+
+    directory, aliases = open_tree_directory(ctx)
+    name = check_new_name(name, aliases)
+    require_lasting(directory)
+
+    async def operation(tree: Tree) -> DirectoryCap:
+        return await tree.store.create_directory()
+
+    add_alias(directory, name, run_in_tree(directory, operation))
+    click.echo(f"Alias '{name}' created")
+    return 0
+
+
+@click.command("add-alias", short_help="Give a directory a name.")
+@click.argument("name")
+@click.argument("cap", metavar="DIRCAP|-")
+@click.pass_context
+def add_alias_command(ctx: click.Context, *, name: str, cap: str) -> int:
+    """Call the directory of DIRCAP (- reads it from stdin) NAME: from now on `NAME:PATH` is a path in it."""
+    from grid.caps import DirectoryCap
+    from grid.cli.arguments.aliases import add_alias, check_new_name, require_lasting
+    from grid.cli.arguments.cap_argument import take_cap
+    from grid.cli.arguments.tree import open_tree_directory
+    from grid.errors import CapError
+
+    directory, aliases = open_tree_directory(ctx)
+    name = check_new_name(name, aliases)
+    require_lasting(directory)
+    parsed, _ = take_cap((cap,), None)
+    if not isinstance(parsed, DirectoryCap):
+        raise CapError("this is not the capability of a directory")
+    add_alias(directory, name, parsed)
+    click.echo(f"Alias '{name}' added")
+    return 0
+
+
+@click.command("list-aliases", short_help="Show the names of directories.")
+@click.option("--readonly-uri", is_flag=True, help="Show capabilities that only read.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, with both capabilities of each.")
+@click.pass_context
+def list_aliases(ctx: click.Context, *, readonly_uri: bool, as_json: bool) -> int:
+    """Show every alias with its capability, which gives access to the whole directory: keep it secret."""
+    from grid.cli.arguments.aliases import usable_aliases
+    from grid.cli.arguments.tree import open_tree_directory
+    from grid.cli.terminal.quoting import plain
+
+    _, aliases = open_tree_directory(ctx)
+    caps, problem = usable_aliases(aliases)
+    if as_json:
+        both = {
+            name: {"readwrite": cap.to_string(), "readonly": cap.read_cap().to_string()} for name, cap in caps.items()
+        }
+        click.echo(json.dumps(both, indent=4))
+    else:
+        width = max((len(plain(name)) for name in caps), default=0) + 2
+        for name, cap in caps.items():
+            shown = cap.read_cap() if readonly_uri else cap
+            click.echo(f"{plain(name):>{width}}: {shown.to_string()}")
+    if problem is not None:
+        raise problem
+    return 0

@@ -1,0 +1,144 @@
+"""`grid backup`: keep immutable snapshots of a local directory on the grid. [spec cli 3]"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.commands.cp import JOBS
+from grid.cli.terminal.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grid.cli.connection import Connection
+    from grid.cli.transfer.archiving import Archived
+    from grid.cli.transfer.display import TransferDisplay
+    from grid.cli.transfer.snapshot import Snapshotter
+    from grid.cli.transfer.upload import Uploader
+
+INCOMPLETE = ExitCode.USAGE
+"""The status 2 that scripts know as: done, but something was skipped."""
+
+
+@click.command(short_help="Store a snapshot of a local directory.")
+@click.argument("source", metavar="DIR")
+@click.argument("target", metavar="ALIAS:[PATH]")
+@click.option("-v", "--verbose", is_flag=True, help="Say what is done with each file and directory.")
+@click.option("--exclude", "patterns", metavar="GLOB", multiple=True, help="Leave out what has such a name.")
+@click.option(
+    "--exclude-from-utf-8", "--exclude-from", "pattern_files", metavar="FILE", multiple=True,
+    type=click.Path(dir_okay=False), help="Leave out what the patterns in a file say, one a line.",
+)  # fmt: skip
+@click.option("--exclude-vcs", is_flag=True, help="Leave out what version control systems keep.")
+@click.option("--ignore-timestamps", is_flag=True, help="Read every file, even if it seems not to have changed.")
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True, help="Files stored at once."
+)
+@click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
+@click.pass_context
+def backup(
+    ctx: click.Context,
+    *,
+    source: str,
+    target: str,
+    verbose: bool,
+    patterns: tuple[str, ...],
+    pattern_files: tuple[str, ...],
+    exclude_vcs: bool,
+    ignore_timestamps: bool,
+    jobs: int,
+    as_json: bool,
+) -> int:
+    """Store what DIR holds now as Archives/TIME in the target, and link it as Latest.
+
+    Only what changed since the last backup is read and uploaded. What cannot be read is left out with a warning: the
+    exit status is 2 then. `grid restore ALIAS:PATH/Latest DIR` brings a snapshot back.
+    """
+    from grid.cli.arguments.local_names import require_local_source
+    from grid.cli.transfer.display import TransferDisplay
+    from grid.cli.transfer.exclusion import VCS_NAMES, make_exclusion, parse_pattern_file
+    from grid.cli.transfer.session import open_remote_place, transfer_session
+    from grid.node.files import expand_home
+
+    excluded = [*patterns, *(VCS_NAMES if exclude_vcs else ())]
+    for name in pattern_files:
+        try:
+            excluded += parse_pattern_file(Path(name).read_text("utf-8"))
+        except UnicodeDecodeError:
+            raise click.UsageError(f"{name} is not UTF-8 text") from None
+    with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
+        place = open_remote_place(session, target)
+        require_local_source(source, session.aliases)
+        report = _Report(display, verbose, as_json)
+
+        async def operation(connection: Connection) -> Archived:
+            from grid.cli.transfer.archiving import back_up
+            from grid.cli.transfer.snapshot import Snapshotter
+            from grid.cli.transfer.upload import Uploader
+
+            store = await connection.open_store()
+            uploader = Uploader(
+                store, session.database, display.tally, display.update, follow_links=False,
+                trust_times=not ignore_timestamps,
+            )  # fmt: skip
+            snapshotter = Snapshotter(
+                store, uploader, session.database, display, jobs=jobs, warn=display.warn, say=report.say,
+            )  # fmt: skip
+            report.begin(snapshotter, uploader)
+            path = str(expand_home(source))
+            return await back_up(store, snapshotter, path, place, make_exclusion(excluded), report.set_total)
+
+        archived = session.run(operation)
+    return report.conclude(archived)
+
+
+class _Report:
+    """What a backup prints: the lines of 1.20, or one of JSON."""
+
+    def __init__(self, display: TransferDisplay, verbose: bool, as_json: bool) -> None:
+        self._display = display
+        self._verbose = verbose
+        self._as_json = as_json
+        self._began_at = time.monotonic()
+        self._snapshotter: Snapshotter | None = None
+        self._uploader: Uploader | None = None
+        self.say: Callable[[str], None] = print if verbose and not as_json else _say_nothing
+
+    def begin(self, snapshotter: Snapshotter, uploader: Uploader) -> None:
+        """Take what has the counts."""
+        self._snapshotter, self._uploader = snapshotter, uploader
+
+    def set_total(self, files: int, size: int) -> None:
+        """Take how much there is to do."""
+        self._display.tally.total_files, self._display.tally.total_octets = files, size
+
+    def conclude(self, archived: Archived) -> int:
+        """Print the end, and say how the command ends."""
+        assert self._snapshotter is not None and self._uploader is not None
+        counts, elapsed_s = self._snapshotter.counts, time.monotonic() - self._began_at
+        if self._as_json:
+            line = {
+                "event": "backup",
+                "snapshot": archived.snapshot.to_string(),
+                "name": archived.name,
+                **counts.to_json(),
+                "bytes": round(self._display.tally.moved_octets),
+                "seconds": round(elapsed_s, 3),
+            }
+            click.echo(json.dumps(line))
+        else:
+            click.echo(counts.summary)
+            if self._verbose:
+                click.echo(f" {self._uploader.checked} files checked, {counts.directories_checked} directories checked")
+            hours, rest = divmod(int(elapsed_s), 3600)
+            click.echo(f" backup done, elapsed time: {hours}:{rest // 60:02}:{rest % 60:02}")
+        return ExitCode.OK if counts.is_complete else INCOMPLETE
+
+
+def _say_nothing(line: str) -> None:
+    """Takes the lines that nobody asked for."""

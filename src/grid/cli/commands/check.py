@@ -1,0 +1,194 @@
+"""`grid check` and `grid repair`: the health of a file or a directory, and recreating its missing shares."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.arguments.cap_argument import cap_file_option
+from grid.cli.terminal.exit_codes import ExitCode
+from grid.plural import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from grid.caps import KnownCap
+    from grid.cli.connection import Connection
+    from grid.directory.store import Health, Mended, Store
+
+    Act = Callable[[Store, KnownCap], Awaitable[tuple[ExitCode, str]]]
+    """Does something to an object; the status that it ends with, and what is to be printed."""
+
+
+@click.command(short_help="Check the health of files and directories.")
+@click.argument("arguments", metavar="[CAP|PATH|-]...", nargs=-1)
+@cap_file_option
+@click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
+@click.option("--repair", "mend", is_flag=True, help="Recreate shares that are missing or damaged.")
+@click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
+@click.option("--deep", is_flag=True, help="Also everything below it, as `grid deep-check`.")
+@click.option("--json", "--raw", "as_json", is_flag=True, help="The result as one line of JSON, as Tahoe-LAFS has it.")
+@click.pass_context
+def check(
+    ctx: click.Context,
+    *,
+    arguments: tuple[str, ...],
+    cap_file: str | None,
+    verify: bool,
+    mend: bool,
+    add_lease: bool,
+    deep: bool,
+    as_json: bool,
+) -> int:
+    """Check the health of each CAP or PATH; without any, of the directory of the alias `tahoe`.
+
+    Ends with 0 if every share is there (with --repair: afterwards), 1 if some are missing, 4 if the file cannot be
+    read any more.
+    """
+    from grid.cli.commands.deep_check import CheckOptions, check_deeply
+
+    arguments = _texts(arguments, cap_file)
+    if deep:
+        options = CheckOptions(verify=verify, repair=mend, add_lease=add_lease, raw=as_json)
+        return check_deeply(ctx, arguments, options)
+
+    async def examine(store: Store, cap: KnownCap) -> tuple[ExitCode, str]:
+        if mend and cap.storage_index is not None:
+            if add_lease:
+                await store.check(cap, add_lease=True)
+            return _tell_repair(await store.repair(cap), as_json)
+        before = await store.check(cap, verify=verify, add_lease=add_lease)
+        return health_code(before), json.dumps(before.to_json()) if as_json else "\n".join(describe_check(before))
+
+    return _for_each(ctx, arguments, as_json, examine)
+
+
+@click.command(short_help="Replace missing and damaged shares of a file or a directory.")
+@click.argument("arguments", metavar="CAP|PATH|-", nargs=-1)
+@cap_file_option
+@click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON, as Tahoe-LAFS has it.")
+@click.option("--force", is_flag=True, help="Of a mutable file, give up versions that stand in the way.")
+@click.pass_context
+def repair(ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | None, as_json: bool, force: bool) -> int:
+    """Check every share of a file, and replace those that are missing or damaged.
+
+    For an immutable file a verify capability is enough, for a mutable one it takes the write capability. Ends with 0
+    if there is a good share of every number afterwards.
+    """
+
+    async def mend(store: Store, cap: KnownCap) -> tuple[ExitCode, str]:
+        return _tell_repair(await store.repair(cap, force=force), as_json)
+
+    texts = _texts(arguments, cap_file)
+    if len(texts) != 1:
+        raise click.UsageError("one capability or path at a time")
+    return _for_each(ctx, texts, as_json, mend)
+
+
+def health_code(result: Health) -> ExitCode:
+    """The exit status that says how a file is."""
+    if result.healthy:
+        return ExitCode.OK
+    return ExitCode.OTHER if result.recoverable else ExitCode.NOT_FOUND
+
+
+def describe_check(result: Health) -> list[str]:
+    """What a person wants to know, in the words of 1.20. [spec cli 2.10]"""
+    lines = [f"Summary: {result.summary}", f" storage index: {result.storage_index}"]
+    found = result.to_json().get("results")
+    if not result.storage_index or not isinstance(found, dict):
+        return lines
+    encoding = f"{found['count-shares-needed']}-of-{found['count-shares-expected']}"
+    lines.append(f" good-shares: {found['count-shares-good']} (encoding is {encoding})")
+    lines.append(f" wrong-shares: {found['count-wrong-shares']}")
+    if result.corrupt:
+        lines.append(" corrupt shares:")
+        lines += [
+            f"  server {server}, SI {result.storage_index}, shnum {share}" for server, share in sorted(result.corrupt)
+        ]
+    unknown = getattr(result, "incompatible", ())
+    if unknown:
+        lines.append(f" shares of a version that is not known: {len(unknown)}")
+    return lines
+
+
+def describe_repair(result: Mended) -> list[str]:
+    """What a person wants to know: the health before, and what was done. [spec cli 2.10]"""
+    lines = describe_check(result.before)
+    if not result.attempted:
+        done = "nothing to repair" if result.before.healthy else "repair not attempted"
+    elif result.successful:
+        done = "repair successful"
+    else:
+        done = f"repair failed{_why_not(result.after)}"
+    return [*lines, f" {done}"]
+
+
+def _why_not(after: Health) -> str:
+    """What is still wrong after a repair."""
+    found = after.to_json().get("results")
+    if not isinstance(found, dict):
+        return ""
+    good, needed, expected = (found.get(f"count-shares-{word}") for word in ("good", "needed", "expected"))
+    if not (isinstance(good, int) and isinstance(needed, int) and isinstance(expected, int)):
+        return ""
+    if not after.recoverable:
+        return f": {counted(good, 'good share is', 'good shares are')} left, and {needed} {'is' if needed == 1 else 'are'} needed"
+    return (
+        f": {counted(expected - good, 'share is', 'shares are')} still missing of {expected}; no server took more"
+        if good < expected
+        else ""
+    )
+
+
+def _tell_repair(result: Mended, as_json: bool) -> tuple[ExitCode, str]:
+    text = json.dumps(result.to_json()) if as_json else "\n".join(describe_repair(result))
+    return health_code(result.after), text
+
+
+def _texts(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, ...]:
+    """The capabilities and paths that were named; `-` and --cap-file are read."""
+    from grid.cli.arguments.cap_argument import take_text
+
+    if cap_file is None and not arguments:
+        return ()
+    texts = []
+    while cap_file is not None or arguments:
+        text, arguments = take_text(arguments, cap_file)
+        cap_file = None
+        texts.append(text)
+    return tuple(texts)
+
+
+def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act) -> int:
+    """Do it to each object, up to the first that ends with another status than 0."""
+    from grid.caps import LitCap, has_cap_prefix
+    from grid.cli.arguments.client_command import run_connected
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.tree import known, open_tree, open_tree_directory, parse_paths
+    from grid.cli.terminal.progress import ProgressDisplay
+
+    for text in texts:
+        if has_cap_prefix(text):
+            parse_remote(text, {})  # What is no capability is told before anything is opened.
+    directory, aliases = open_tree_directory(ctx)
+    remotes = parse_paths(tuple(texts), aliases)
+    with ProgressDisplay(as_json=as_json) as display:
+
+        async def operation(connection: Connection) -> int:
+            for remote in remotes:
+                if not remote.names and isinstance(remote.root, LitCap):
+                    status, text = await act(connection.store_without_servers(), remote.root)
+                else:
+                    # Reading the directories on the way is none of the progress that is shown.
+                    found = known(await (await open_tree(connection)).find(remote), remote.shown)
+                    status, text = await act(await connection.open_store(display), found)
+                display.stop()
+                click.echo(text)
+                if status:
+                    return status
+            return 0
+
+        return run_connected(directory, operation)

@@ -1,0 +1,119 @@
+"""`grid cp`: copy files and trees between this machine and the grid, and inside the grid. [spec cli 2.6]"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.arguments.replacing import ReplacePolicy, replace_options
+from grid.cli.terminal.exit_codes import ExitCode
+from grid.cli.terminal.failures import tell_problem
+from grid.plural import counted
+
+if TYPE_CHECKING:
+    from grid.cli.arguments.undo import Undo
+    from grid.cli.connection import Connection
+    from grid.cli.transfer.display import TransferDisplay
+
+JOBS = 8
+"""Files copied at once unless --jobs says otherwise."""
+
+
+@click.command(short_help="Copy files and trees, both ways and inside the grid.")
+@click.argument("arguments", metavar="FROM... TO", nargs=-1, required=True)
+@click.option("-r", "--recursive", is_flag=True, help="Copy directories with all that is in them.")
+@click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is done.")
+@click.option("--caps-only", is_flag=True, help="Write the capability of each file instead of its contents.")
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True, help="Files copied at once."
+)
+@replace_options()
+@click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
+@click.pass_context
+def cp(
+    ctx: click.Context,
+    *,
+    arguments: tuple[str, ...],
+    recursive: bool,
+    verbose: bool,
+    caps_only: bool,
+    jobs: int,
+    policy: ReplacePolicy,
+    as_json: bool,
+) -> int:
+    """Copy each FROM to TO; names with a colon are on the grid (ALIAS:PATH or a capability), others on this machine.
+
+    What was uploaded before and has not changed is not read again, and what is there already is not fetched again:
+    a copy that was interrupted goes on where it stopped. Inside the grid immutable files are linked, not moved. A file
+    that cannot be copied stops no other; the exit status is 1 then.
+
+    Files that are there are replaced, directories never are. -u goes by a local file's time and by the time of a link.
+    """
+    from grid.cli.transfer.copying import Copier, CopyOptions
+    from grid.cli.transfer.display import TransferDisplay
+    from grid.cli.transfer.session import open_places, transfer_session
+
+    if len(arguments) < 2:
+        raise click.UsageError("it takes at least one source, and a target")
+    with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
+        *sources, target = open_places(session, arguments)
+        policy.quiet = display.paused
+        options = CopyOptions(
+            recursive=recursive,
+            caps_only=caps_only,
+            jobs=jobs,
+            spool=session.directory.temporary_path,
+            replace=policy,
+        )
+
+        async def operation(connection: Connection) -> tuple[str, Undo]:
+            say = display.say if verbose and not as_json else _say_nothing
+            copier = Copier(await connection.open_store(), session.database, display, options, say)
+            return await copier.run(sources, target), copier.undo
+
+        done, undo = session.run(operation)
+    if as_json:
+        click.echo(json.dumps({**describe_result("cp", display), "replaced": undo.to_json()}))
+    elif not display.tally.failures:
+        click.echo(done)
+    if not as_json:
+        undo.tell()
+    return conclude(display, as_json=as_json)
+
+
+def conclude(display: TransferDisplay, *, as_json: bool) -> ExitCode:
+    """Sum up what failed, on stderr, and say how the command ends."""
+    count = len(display.tally.failures)
+    if not count:
+        return ExitCode.OK
+    tell_problem(
+        f"{counted(count, 'file')} could not be copied; see the warnings above",
+        kind="incomplete",
+        code=ExitCode.OTHER,
+        as_json=as_json,
+    )
+    return ExitCode.OTHER
+
+
+def describe_result(command: str, display: TransferDisplay) -> dict[str, object]:
+    """What was done, as an object for JSON."""
+    from grid.node.redaction import one_line
+
+    tally = display.tally
+    return {
+        "event": command,
+        "files_copied": tally.copied,
+        "files_linked": tally.linked,
+        "files_skipped": tally.skipped,
+        "directories": tally.directories,
+        "failures": [one_line(line) for line in tally.failures],
+        "bytes": round(tally.moved_octets),
+        "seconds": round(time.monotonic() - tally.began_at, 3),
+    }
+
+
+def _say_nothing(line: str) -> None:
+    """Takes the lines that nobody asked for."""

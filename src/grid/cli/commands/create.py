@@ -1,0 +1,152 @@
+"""`grid create introducer|storage|client`: new node directories."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grid.node.create import Listening
+
+_DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
+_NICKNAME = click.option("--nickname", default="", help="How the node is shown to others.")
+_PORT = click.option(
+    "--port", metavar="ENDPOINT", help="Where to listen, as tcp:PORT[:interface=ADDRESS]; with --location."
+)
+_LOCATION = click.option("--location", metavar="HINTS", help="What to announce, as tcp:HOST:PORT[,...]; with --port.")
+_HOSTNAME = click.option("--hostname", metavar="HOST", help="Announce this host name, and listen on a free port.")
+_INTRODUCER = click.option(
+    "--introducer", metavar="FURL", required=True,
+    help="The introducer's FURL, or the name of a file that holds it (private/introducer.furl).",
+)  # fmt: skip
+
+
+@click.group()
+def create() -> None:
+    """Create a node directory."""
+
+
+@create.command(short_help="introduces clients to the storage servers of a grid.")
+@_DIRECTORY
+@_NICKNAME
+@_PORT
+@_LOCATION
+@_HOSTNAME
+def introducer(directory: str, nickname: str, port: str | None, location: str | None, hostname: str | None) -> int:
+    """Create an introducer, which tells clients of the storage servers of a grid."""
+    from grid.node.create import create_introducer
+
+    create_introducer(Path(directory), _listening(port, location, hostname), nickname)
+    click.echo(
+        f"Introducer created in {directory}; `grid run {directory}` starts it and makes private/introducer.furl."
+    )
+    return 0
+
+
+@create.command(short_help="a server that holds shares.")
+@_DIRECTORY
+@_INTRODUCER
+@_NICKNAME
+@_PORT
+@_LOCATION
+@_HOSTNAME
+@click.option("--reserved-space", metavar="SIZE", default="1G", show_default=True, help="Disk space to leave free.")
+@click.option("--storage-dir", metavar="DIR", default="", help="Where the shares go; default: DIR/storage.")
+def storage(
+    *,
+    directory: str,
+    introducer: str,
+    nickname: str,
+    port: str | None,
+    location: str | None,
+    hostname: str | None,
+    reserved_space: str,
+    storage_dir: str,
+) -> int:
+    """Create a storage node: a server that holds shares."""
+    from grid.node.create import NewStorage, create_storage
+
+    new = NewStorage(
+        listening=_listening(port, location, hostname),
+        nickname=nickname,
+        introducer_furl=_read_furl(introducer),
+        reserved_space=reserved_space,
+        directory=storage_dir,
+    )
+    create_storage(Path(directory), new)
+    click.echo(f"Storage node created in {directory}; `grid run {directory}` starts it.")
+    return 0
+
+
+@create.command(short_help="reads and stores files.")
+@_DIRECTORY
+@_INTRODUCER
+@_NICKNAME
+@click.option("--needed", metavar="K", default=3, show_default=True, help="Shares needed to read a file.")
+@click.option("--happy", metavar="H", default=7, show_default=True, help="Servers that must hold shares of a new file.")
+@click.option("--total", metavar="N", default=10, show_default=True, help="Shares of a new file.")
+def client(directory: str, introducer: str, nickname: str, needed: int, happy: int, total: int) -> int:
+    """Create a client directory, which reads and stores files."""
+    from grid.mutable.write.staging import encoding_notice
+    from grid.node.create import NewClient, create_client
+
+    new = NewClient(nickname=nickname, introducer_furl=_read_furl(introducer), needed=needed, happy=happy, total=total)
+    create_client(Path(directory), new)
+    click.echo(f"Client created in {directory}; use it as `grid -d {directory} put FILE`.")
+    notice = encoding_notice(needed, total)
+    if notice is not None:
+        click.echo(f"Note: {notice}.", err=True)
+    return 0
+
+
+def _listening(port: str | None, location: str | None, hostname: str | None) -> Listening:
+    from grid.node.addresses import free_port
+    from grid.node.create import Listening
+    from grid.node.quantities import parse_endpoint, parse_hint
+
+    if hostname is not None and (port is not None or location is not None):
+        raise click.UsageError("--hostname cannot be used with --port and --location")
+    if (port is None) != (location is None):
+        raise click.UsageError("--port and --location must be used together")
+    if port is not None and location is not None:
+        _require_each("--port", port, parse_endpoint)
+        _require_each("--location", location, parse_hint)
+        return Listening(port=port, location=location)
+    if hostname is not None:
+        _require_each("--hostname", f"tcp:{hostname}:1", parse_hint)
+    number = free_port()
+    return Listening(port=f"tcp:{number}", location=f"tcp:{hostname}:{number}" if hostname is not None else "AUTO")
+
+
+def _require_each(option: str, text: str, parse: Callable[[str], str]) -> None:
+    """UsageError unless each of the values between commas can be used; `disabled` is for the configuration to judge."""
+    try:
+        for value in [] if text == "disabled" else text.split(","):
+            parse(value.strip())
+    except ValueError as problem:
+        expected = "expected the name or the address of a host" if option == "--hostname" else str(problem)
+        raise click.UsageError(f"{option}: {expected}") from None
+
+
+def _read_furl(text: str) -> str:
+    """The FURL itself, or the first line of the file of that name; ConfigError if there is none."""
+    from grid.errors import ConfigError
+    from grid.limits import MAX_FURL_LENGTH
+    from grid.node.files import expand_home
+
+    if text.startswith("pb://"):
+        return text
+    furl = ""
+    with suppress(FileNotFoundError), expand_home(text).open(encoding="utf-8", errors="replace") as file:
+        furl = file.readline(MAX_FURL_LENGTH).strip()
+    if not furl:
+        raise ConfigError(
+            f"{text} is no FURL, which begins with pb://, and no file that holds one; a running introducer has its own "
+            "in private/introducer.furl"
+        )
+    return furl

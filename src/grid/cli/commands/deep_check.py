@@ -1,0 +1,171 @@
+"""`grid deep-check`, and `grid check --deep`: the health of everything below a directory. [spec cli 2.10]"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+from attrs import frozen
+
+from grid.cli.terminal.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from grid.cli.arguments.remote import RemotePath
+    from grid.cli.arguments.tree import Tree
+    from grid.directory.deep_check import CheckCounters, Checked
+
+EVERY = 100
+"""Objects after which a line says how far it is."""
+
+
+@frozen(kw_only=True)
+class CheckOptions:
+    """What is to be done to each object, and how it is told."""
+
+    verify: bool = False
+    repair: bool = False
+    add_lease: bool = False
+    raw: bool = False
+    verbose: bool = False
+
+
+@click.command("deep-check", short_help="Check the health of everything below a directory.")
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
+@click.option("--repair", is_flag=True, help="Recreate shares that are missing or damaged.")
+@click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
+@click.option("-r", "--raw", "--json", "raw", is_flag=True, help="A line of JSON for each object.")
+@click.option("-v", "--verbose", is_flag=True, help="A line for each object.")
+@click.pass_context
+def deep_check(
+    ctx: click.Context,
+    *,
+    paths: tuple[str, ...],
+    verify: bool,
+    repair: bool,
+    add_lease: bool,
+    raw: bool,
+    verbose: bool,
+) -> int:
+    """Check the health of everything below each PATH.
+
+    Ends with 0 if everything is healthy (with --repair: afterwards), 4 if something cannot be read any more, else 1.
+    """
+    options = CheckOptions(verify=verify, repair=repair, add_lease=add_lease, raw=raw, verbose=verbose)
+    return check_deeply(ctx, paths, options)
+
+
+def check_deeply(ctx: click.Context, paths: tuple[str, ...], options: CheckOptions) -> int:
+    """Check below each of the paths, one after the other, up to the first with a status other than 0."""
+    from grid.cli.arguments.tree import open_tree_directory, parse_paths, run_in_tree
+
+    directory, aliases = open_tree_directory(ctx)
+    remotes = parse_paths(paths, aliases)
+
+    async def operation(tree: Tree) -> int:
+        for remote in remotes:
+            status = await _check_below(tree, remote, options)
+            if status:
+                return status
+        return 0
+
+    return run_in_tree(directory, operation)
+
+
+async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) -> int:
+    from grid.cli.surveys import CheckFlags
+    from grid.cli.terminal.failures import tell_unread
+    from grid.directory.deep_check import CheckCounters
+    from grid.directory.walk import Visited
+    from grid.errors import GridError
+
+    lost: list[tuple[str, GridError]] = []
+
+    def unreadable(visited: Visited, error: GridError) -> None:
+        if not visited.path:
+            raise error
+        lost.append(("/".join(visited.path), error))
+
+    root = await tree.find_directory(remote)
+    counters = CheckCounters()
+    stats: list[Mapping[str, object]] = []
+    flags = CheckFlags(verify=options.verify, add_lease=options.add_lease, repair=options.repair)
+    seen = literal = 0
+    async for checked in tree.survey.check(root.cap, flags, stats.append, unreadable):
+        counters.add(checked)
+        literal += checked.health is not None and not checked.counts
+        _tell(checked, options)
+        seen += 1
+        if seen % EVERY == 0 and not options.raw:
+            click.echo(f"{seen} objects checked..")
+    if options.raw:
+        click.echo(json.dumps({"type": "stats", "stats": stats[0]}))
+    else:
+        click.echo("\n".join(_totals(counters, literal, options.repair)))
+    tell_unread(lost, as_json=options.raw)
+    left = counters.after if options.repair else counters.before
+    if left.unrecoverable:
+        return ExitCode.NOT_FOUND
+    return ExitCode.OTHER if left.unhealthy or lost or counters.failed_checks else ExitCode.OK
+
+
+def _tell(checked: Checked, options: CheckOptions) -> None:
+    from grid.cli.terminal.exit_codes import exit_code
+    from grid.cli.terminal.failures import kind_of, tell_problem
+    from grid.cli.terminal.messages import describe
+    from grid.cli.terminal.quoting import quote
+
+    path = "/".join(checked.visited.path) or "<root>"
+    if checked.error is not None:
+        message = f"{quote(path)}: {describe(checked.error)}"
+        error = checked.error
+        tell_problem(message, kind=kind_of(error), code=exit_code(error), path=path, as_json=options.raw)
+    if options.raw:
+        click.echo(json.dumps(_unit(checked, options.repair)))
+        return
+    health = checked.health
+    if options.verbose:
+        summary = "unknown" if health is None else health.summary
+        if options.repair and health is not None:
+            summary = "healthy" if health.healthy else "not healthy"
+        click.echo(f"{quote(path)}: {summary}")
+    if health is not None:
+        for server, share in sorted(health.corrupt):
+            click.echo(f" corrupt: server {server}, SI {health.storage_index}, shnum {share}")
+    if checked.repair is not None and checked.repair.attempted:
+        click.echo(" repair successful" if checked.repair.successful else " repair failed")
+
+
+def _unit(checked: Checked, repair: bool) -> dict[str, object]:
+    from grid.directory.node_json import describe_unit
+
+    visited = checked.visited
+    unit = describe_unit(visited.path, visited.target, visited.cap)
+    if not checked.counts:
+        literal: dict[str, object] = {"storage-index": ""}
+        if repair:
+            return unit | {"check-and-repair-results": literal | {"repair-attempted": False}}
+        return unit | {"check-results": literal | {"results": {"healthy": True}}}
+    if checked.error is not None:
+        unit["error"] = type(checked.error).__name__
+    if repair and checked.repair is not None:
+        return unit | {"check-and-repair-results": checked.repair.to_json()}
+    return unit if checked.health is None else unit | {"check-results": checked.health.to_json()}
+
+
+def _totals(counters: CheckCounters, literal: int, repair: bool) -> list[str]:
+    """The last lines. literal: files in their capabilities, which are always healthy, and counted here as in 1.20."""
+    before, after = counters.before, counters.after
+    done = f"done: {counters.objects_checked + literal} objects checked"
+    if not repair:
+        return [f"{done}, {before.healthy + literal} healthy, {before.unhealthy} unhealthy"]
+    attempted, successful = counters.repairs_attempted, counters.repairs_successful
+    return [
+        done,
+        f" pre-repair: {before.healthy + literal} healthy, {before.unhealthy} unhealthy",
+        f" {attempted} repairs attempted, {successful} successful, {counters.repairs_unsuccessful} failed",
+        f" post-repair: {after.healthy + literal} healthy, {after.unhealthy} unhealthy",
+    ]

@@ -1,0 +1,176 @@
+"""`grid get`: read a file, or a part of it. [spec cli 2.5]"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.arguments.cap_argument import cap_file_option
+from grid.cli.arguments.replacing import ReplacePolicy, replace_options
+
+if TYPE_CHECKING:
+    from grid.caps import KnownCap
+    from grid.cli.arguments.remote import RemotePath
+    from grid.cli.connection import Connection
+    from grid.cli.terminal.progress import ProgressDisplay
+    from grid.errors import GridError
+    from grid.ports import Sink
+
+_RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
+
+
+@click.command(short_help="Read a file.")
+@click.argument("arguments", metavar="REMOTE|- [FILE|-]", nargs=-1)
+@cap_file_option
+@click.option("--range", "span", metavar="A-B", help="Only bytes A to B, counted from 0; A- to the end, -N the last N.")
+@replace_options()
+@click.option("--json", "as_json", is_flag=True, help="Progress and the result as JSON lines on stderr.")
+@click.pass_context
+def get(
+    ctx: click.Context,
+    *,
+    arguments: tuple[str, ...],
+    cap_file: str | None,
+    span: str | None,
+    policy: ReplacePolicy,
+    as_json: bool,
+) -> int:
+    """Read REMOTE, a capability or a path, into FILE (default and -: stdout).
+
+    FILE appears when it is whole and proven to be what was put; a get that fails leaves it as it was. A capability on
+    the command line is seen by all who may list processes: --cap-file FILE or - (stdin) keep it secret.
+    """
+    from grid.caps import has_cap_prefix
+    from grid.cli.arguments.cap_argument import take_text
+    from grid.cli.arguments.client_command import run_connected
+    from grid.cli.arguments.local_names import require_local_target
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.targets import require_target
+    from grid.cli.arguments.tree import open_tree_directory
+    from grid.cli.terminal.progress import ProgressDisplay
+
+    text, rest = take_text(arguments, cap_file)
+    if len(rest) > 1:
+        raise click.UsageError("one target at most: the name of a file, or - for stdout")
+    file = None if not rest or rest[0] == "-" else rest[0]
+    remote = _plain_cap(text, span) if has_cap_prefix(text) else None
+    directory, aliases = open_tree_directory(ctx)
+    remote = remote or parse_remote(text, aliases)
+    _require_times(policy, remote, file)
+    if file is not None:
+        require_local_target(file, aliases)
+        require_target(file)
+    began_at = time.monotonic()
+    with ProgressDisplay(as_json=as_json) as display:
+        policy.quiet = display.paused
+
+        async def operation(connection: Connection) -> int | None:
+            return await _get(connection, remote, file, span, policy, display)
+
+        size = run_connected(directory, operation)
+    if as_json:
+        told = {"skipped": True} if size is None else {"size": size}
+        print(json.dumps({"event": "get", **told, "seconds": round(time.monotonic() - began_at, 3)}), file=sys.stderr)
+    elif size is None:
+        click.echo(f"{file} already exists; not replaced", err=True)
+    elif file is not None and remote.names:
+        click.echo(f"{remote.shown} retrieved and written to {os.path.abspath(file)}", err=True)
+    return 0
+
+
+def _require_times(policy: ReplacePolicy, remote: RemotePath, file: str | None) -> None:
+    """UsageError if the options about replacing have nothing to go by."""
+    if policy.is_given and file is None:
+        raise click.UsageError("-n, -i and -u need a local file: name FILE")
+    if policy.newer and not remote.names:
+        raise click.UsageError("-u compares times, which a capability alone does not have: name the file by its path")
+
+
+def _plain_cap(text: str, span: str | None) -> RemotePath:
+    """What a capability names, before anything is opened; the errors of a cap that cannot be read, or not so far."""
+    from grid.caps import ChkCap, DirectoryCap, LitCap
+    from grid.cli.arguments.remote import parse_remote
+    from grid.errors import AuthorityError
+
+    remote = parse_remote(text, {})
+    cap = remote.root
+    if not remote.names:
+        if isinstance(cap, DirectoryCap):
+            raise _directory(remote)
+        if cap.authority == "verify":
+            raise AuthorityError("a verify capability lets you check the file, not read it; use its read capability")
+    if isinstance(cap, ChkCap | LitCap):
+        parse_range(span, cap.size)
+    return remote
+
+
+async def _get(
+    connection: Connection,
+    remote: RemotePath,
+    file: str | None,
+    span: str | None,
+    policy: ReplacePolicy,
+    display: ProgressDisplay,
+) -> int | None:
+    """Bytes read; None if the local file is not to be replaced."""
+    from grid.cli.arguments.replacing import time_of
+    from grid.cli.arguments.targets import DescriptorSink, open_target
+    from grid.cli.arguments.tree import known, open_tree
+    from grid.directory.pack import Child
+
+    found = await (await open_tree(connection)).find(remote) if remote.names else Child(target=remote.root)
+    cap = known(found, remote.shown)
+    if file is not None and policy.is_given and os.path.isfile(file):
+        changed_at = os.stat(file).st_mtime
+        if not await policy.permits(file, new_time=time_of(found.metadata), old_time=changed_at):
+            return None
+    with open_target(file) as descriptor:
+        return await _read(connection, cap, remote, DescriptorSink(descriptor, connection.runtime.cpu), span, display)
+
+
+async def _read(
+    connection: Connection, cap: KnownCap, remote: RemotePath, sink: Sink, span: str | None, display: ProgressDisplay
+) -> int:
+    """Bytes read. An immutable file is read from the servers known already, which takes no introducer."""
+    from grid.caps import ChkCap, DirectoryCap, LitCap
+    from grid.cli.arguments.tree import open_tree
+
+    if isinstance(cap, DirectoryCap):
+        raise _directory(remote)
+    if isinstance(cap, ChkCap | LitCap):
+        return await connection.read_immutable(cap, sink, *parse_range(span, cap.size), display)
+    store = (await open_tree(connection, display)).store
+    offset, length = (0, None) if span is None else parse_range(span, await store.size(cap))
+    return await store.read(cap, sink, offset, length)
+
+
+def _directory(remote: RemotePath) -> GridError:
+    from grid.errors import ChildOfWrongTypeError
+
+    words = f"{remote.shown} is a directory, not a file; `grid ls` and `grid cp -r` read it"
+    return ChildOfWrongTypeError(words, name=remote.shown)
+
+
+def parse_range(text: str | None, size: int) -> tuple[int, int | None]:
+    """Offset and length of a range in a file of so many bytes, as HTTP reads it; click.UsageError if it is outside."""
+    if text is None:
+        return 0, None
+    match = _RANGE.fullmatch(text)
+    if match is None or (match[1] is None and match[2] is None):
+        raise click.UsageError("--range takes A-B, A- or -N")
+    if match[1] is None:
+        length = min(int(match[2]), size)
+        return size - length, length
+    first = int(match[1])
+    last = size - 1 if match[2] is None else min(int(match[2]), size - 1)
+    if match[2] is not None and int(match[2]) < first:
+        raise click.UsageError("--range ends before it begins")
+    if first >= size:
+        raise click.UsageError(f"--range begins after the file's {size} bytes")
+    return first, last - first + 1

@@ -1,0 +1,183 @@
+"""`grid mv`, `ln` and `unlink`: entries of directories, which lead to files and directories. [spec cli 2.7, 2.8]"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.arguments.replacing import ReplacePolicy, replace_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grid.cli.arguments.remote import RemotePath
+    from grid.cli.arguments.undo import Undo
+    from grid.directory.pack import Child
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON.")
+
+
+@click.command(short_help="Move or rename a file or a directory.")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@replace_options()
+@_JSON
+@click.pass_context
+def mv(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, as_json: bool) -> int:
+    """Link what is at FROM at TO, and unlink it at FROM. A TO that ends with a slash is a directory to move it into.
+
+    A file at TO is replaced, a directory is not. Nothing is copied. -u goes by the times of the links.
+    """
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.tree import Tree, nothing_at, open_tree_directory, run_in_tree
+    from grid.cli.arguments.undo import Undo
+    from grid.directory.names import normalize_name
+    from grid.errors import GridError, NoSuchChildError
+
+    directory, aliases = open_tree_directory(ctx)
+    old = parse_remote(source, aliases)
+    new = _target(old, parse_remote(target, aliases))
+    if not old.names:
+        raise GridError(f"{old.shown} is a root: there is no entry to move; `grid ln` makes one")
+    undo = Undo()
+
+    async def operation(tree: Tree) -> bool:
+        moved = await tree.find(old)
+        above, name = await tree.parent(new)
+        there = (await above.list()).get(normalize_name(name))
+        if not await _may_replace(policy, new, moved, there):
+            return False
+        try:
+            await tree.move(old, new, overwrite="only-files")
+        except NoSuchChildError:
+            raise nothing_at(old) from None
+        undo.note(new, there, moved.target)
+        return True
+
+    is_moved = _translating_conflicts(lambda: run_in_tree(directory, operation))
+    _report("mv", "Moved", new, undo, is_done=is_moved, as_json=as_json)
+    return 0
+
+
+@click.command(short_help="Link a file or a directory in one more place.")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@replace_options("ni")
+@_JSON
+@click.pass_context
+def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, as_json: bool) -> int:
+    """Link what FROM names (a path or a capability) at TO too. A TO that ends with a slash is a directory.
+
+    A file at TO is replaced, a directory is not.
+    """
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.tree import Tree, open_tree_directory, run_in_tree
+    from grid.cli.arguments.undo import Undo, edit_entry
+    from grid.directory.edits import SetChild
+    from grid.directory.names import normalize_name
+
+    directory, aliases = open_tree_directory(ctx)
+    old = parse_remote(source, aliases)
+    new = _target(old, parse_remote(target, aliases))
+    undo = Undo()
+
+    async def operation(tree: Tree) -> bool:
+        found = await tree.find(old)
+        above, name = await tree.parent(new)
+        if policy.is_given:
+            there = (await above.list()).get(normalize_name(name))
+            if not await _may_replace(policy, new, found, there):
+                return False
+        undo.note(new, await edit_entry(above, SetChild(name, found.target, overwrite="only-files")), found.target)
+        return True
+
+    is_linked = _translating_conflicts(lambda: run_in_tree(directory, operation))
+    _report("ln", "Linked at", new, undo, is_done=is_linked, as_json=as_json)
+    return 0
+
+
+@click.command(short_help="Remove an entry from its directory.")
+@click.argument("path", metavar="PATH")
+@click.option("-r", "-R", "--recursive", is_flag=True, help="Accepted as `rm` has it: a directory is removed anyway.")
+@_JSON
+@click.pass_context
+def unlink(ctx: click.Context, *, path: str, recursive: bool, as_json: bool) -> int:
+    """Remove the entry PATH, a file or a directory with all that is in it, from its directory.
+
+    What it led to stays for whoever has its capability, until its leases expire. On a terminal the command that links
+    it again is printed; --json has the capability under `removed`.
+    """
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.tree import Tree, nothing_at, open_tree_directory, run_in_tree
+    from grid.cli.arguments.undo import Undo, edit_entry
+    from grid.directory.edits import RemoveChild
+    from grid.errors import GridError, NoSuchChildError
+
+    directory, aliases = open_tree_directory(ctx)
+    remote = parse_remote(path, aliases)
+    if not remote.names:
+        raise GridError("'grid unlink' can only unlink directory entries, so a path must be given.")
+    undo = Undo("removed")
+
+    async def operation(tree: Tree) -> None:
+        above, name = await tree.parent(remote)
+        try:
+            undo.note(remote, await edit_entry(above, RemoveChild(name)))
+        except NoSuchChildError:
+            raise nothing_at(remote) from None
+
+    run_in_tree(directory, operation)
+    if as_json:
+        click.echo(json.dumps({"event": "unlink", "path": remote.shown, "removed": undo.to_json()}))
+    else:
+        # 1.20's word for scripts; on a terminal `tell` says what was removed.
+        click.echo("200 OK" if not sys.stdout.isatty() else f"Removed {remote.shown}")
+        undo.tell()
+    return 0
+
+
+async def _may_replace(policy: ReplacePolicy, path: RemotePath, new: Child, there: Child | None) -> bool:
+    """Whether the link may be made. A directory that is there is not asked about: it is never replaced."""
+    from grid.caps import DirectoryCap
+    from grid.cli.arguments.replacing import time_of
+
+    if there is None or (isinstance(there.target, DirectoryCap) and not policy.never):
+        return True
+    return await policy.permits(path.shown, new_time=time_of(new.metadata), old_time=time_of(there.metadata))
+
+
+def _report(event: str, words: str, path: RemotePath, undo: Undo, *, is_done: bool, as_json: bool) -> None:
+    """Say what was done: `OK` as 1.20 does, or a sentence to a terminal."""
+    if as_json:
+        line = {"event": event, "path": path.shown, "skipped": not is_done, "replaced": undo.to_json()}
+        click.echo(json.dumps(line))
+        return
+    if not is_done:
+        click.echo(f"{path.shown} already exists; not replaced", err=True)
+        return
+    click.echo("OK" if not sys.stdout.isatty() else f"{words} {path.shown}")
+    undo.tell()
+
+
+def _target(old: RemotePath, new: RemotePath) -> RemotePath:
+    """Where the link goes: into a directory it keeps its name; GridError if it has none."""
+    from grid.errors import GridError
+
+    if not new.inside:
+        return new
+    if not old.names:
+        raise GridError("what a bare capability names has no name of its own: give one at the end of TO")
+    return new.with_name(old.names[-1])
+
+
+def _translating_conflicts(run: Callable[[], bool]) -> bool:
+    """What it gives; a directory in the way is told of in the words of 1.20."""
+    from grid.errors import ExistingChildError
+
+    try:
+        return run()
+    except ExistingChildError as error:
+        raise ExistingChildError("You can't overwrite a directory with a file", name=error.name) from error

@@ -1,0 +1,126 @@
+"""`grid ls`: what is in a directory. [spec cli 2.3]"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import click
+from attrs import evolve
+
+from grid.cli.terminal.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from grid.cli.arguments.remote import RemotePath
+    from grid.cli.arguments.tree import Tree
+    from grid.cli.commands.listing import Columns
+    from grid.directory.pack import Child
+
+
+@click.command(short_help="List a directory.")
+@click.argument("path", metavar="[PATH]", required=False, default="")
+@click.option("-l", "--long", is_flag=True, help="Also mode, size and date.")
+@click.option("-F", "--classify", is_flag=True, help="Mark directories with /, writable files with *.")
+@click.option("--uri", is_flag=True, help="Also capabilities: whoever sees them has what they give.")
+@click.option("--readonly-uri", is_flag=True, help="Also capabilities that only read.")
+@click.option("-R", "--recursive", is_flag=True, help="Also the directories below, each under its path.")
+@click.option("--json", "as_json", is_flag=True, help="As the JSON of the web API; with -R a line for each directory.")
+@click.pass_context
+def ls(
+    ctx: click.Context,
+    *,
+    path: str,
+    long: bool,
+    classify: bool,
+    uri: bool,
+    readonly_uri: bool,
+    recursive: bool,
+    as_json: bool,
+) -> int:
+    """List what is in the directory PATH (an alias, a path below one, or a capability), or the file PATH itself."""
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.tree import open_tree_directory, run_in_tree
+    from grid.cli.commands.listing import Columns
+
+    directory, aliases = open_tree_directory(ctx)
+    remote = parse_remote(path, aliases)
+    columns = Columns(long=long, classify=classify, uri=uri, readonly_uri=readonly_uri)
+
+    async def operation(tree: Tree) -> int:
+        return await (_list_all(tree, remote, columns, as_json) if recursive else _list(tree, remote, columns, as_json))
+
+    return run_in_tree(directory, operation)
+
+
+async def _list(tree: Tree, remote: RemotePath, columns: Columns, as_json: bool) -> int:
+    from grid.caps import DirectoryCap, UnknownChild
+    from grid.cli.commands.listing import listing_lines
+    from grid.directory.node_json import describe_directory, describe_file
+
+    found = await tree.find(remote)
+    target = found.target
+    if isinstance(target, DirectoryCap):
+        children = await tree.store.directory(target).list()
+        if as_json:
+            click.echo(json.dumps(describe_directory(target, children), indent=1))
+            return 0
+        return _show(listing_lines(children, columns, time.time()), children)
+    if as_json:
+        is_readable = not isinstance(target, UnknownChild) and target.is_mutable and target.authority != "verify"
+        size = await tree.store.size(target) if is_readable and not isinstance(target, UnknownChild) else None
+        click.echo(json.dumps(describe_file(found, size, by_path=bool(remote.names)), indent=1))
+        return 0
+    name = remote.names[-1] if remote.names else ""
+    lines = listing_lines({name: found}, columns, time.time())
+    if not any(lines):  # A bare capability has no name: what is known of the file is its mode and its size.
+        lines = listing_lines({name: found}, evolve(columns, long=True), time.time())
+    return _show(lines, {name: found})
+
+
+async def _list_all(tree: Tree, remote: RemotePath, columns: Columns, as_json: bool) -> int:
+    from grid.caps import DirectoryCap
+    from grid.cli.commands.listing import listing_lines
+    from grid.cli.terminal.quoting import plain
+    from grid.directory.node_json import describe_directory
+    from grid.directory.walk import walk
+
+    root = await tree.find_directory(remote)
+    status, first = 0, True
+    async for visited in walk(tree.store, root.cap):
+        if visited.children is None or not isinstance(visited.target, DirectoryCap):
+            continue
+        if as_json:
+            line = {"path": list(visited.path), "node": describe_directory(visited.target, visited.children)}
+            click.echo(json.dumps(line))
+            continue
+        if not first:
+            click.echo()
+        first = False
+        click.echo(f"{plain('/'.join(visited.path) or '.')}:")
+        status = max(status, _show(listing_lines(visited.children, columns, time.time()), visited.children))
+    return status
+
+
+def _show(lines: list[str], children: Mapping[str, Child]) -> int:
+    """Print the lines; 1 if the output cannot show one of them, which goes to stderr with escapes."""
+    import sys
+
+    from grid.caps import UnknownChild
+    from grid.cli.terminal.quoting import encodable, escaped
+
+    status = 0
+    for line in lines:
+        if encodable(line, sys.stdout.encoding or "utf-8"):
+            click.echo(line)
+        else:
+            click.echo(escaped(line).encode("ascii", "backslashreplace").decode("ascii"), err=True)
+            status = int(ExitCode.OTHER)
+    if any(isinstance(child.target, UnknownChild) for child in children.values()):
+        click.echo(
+            "This listing has objects of kinds that are not known here, marked '?': a newer version may know them.",
+            err=True,
+        )
+    return status

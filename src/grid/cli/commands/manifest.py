@@ -1,0 +1,66 @@
+"""`grid manifest`: everything below a directory, a line each. [spec cli 2.11]"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from grid.cli.arguments.remote import RemotePath
+    from grid.cli.arguments.tree import Tree
+
+
+@click.command(short_help="List everything below a directory.")
+@click.argument("path", metavar="[PATH]", required=False, default="")
+@click.option("-s", "--storage-index", "field", flag_value="storage-index", help="Storage indexes only.")
+@click.option("--verify-cap", "field", flag_value="verifycap", help="Verify capabilities only.")
+@click.option("--repair-cap", "field", flag_value="repaircap", help="Capabilities that suffice for a repair only.")
+@click.option("-r", "--raw", "--json", "raw", is_flag=True, help="A line of JSON each, and one of statistics.")
+@click.pass_context
+def manifest(ctx: click.Context, *, path: str, field: str | None, raw: bool) -> int:
+    """Print the capability and the path of everything below PATH, each object once, as they are found."""
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.tree import open_tree_directory, run_in_tree
+
+    directory, aliases = open_tree_directory(ctx)
+    remote = parse_remote(path, aliases)
+
+    async def operation(tree: Tree) -> int:
+        return await _print(tree, remote, field, raw)
+
+    return run_in_tree(directory, operation)
+
+
+async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool) -> int:
+    from grid.cli.terminal.failures import tell_unread
+    from grid.cli.terminal.quoting import plain
+    from grid.directory.node_json import describe_unit
+    from grid.directory.walk import Visited
+    from grid.errors import GridError
+
+    lost: list[tuple[str, GridError]] = []
+
+    def unreadable(visited: Visited, error: GridError) -> None:
+        if not visited.path:
+            raise error
+        lost.append(("/".join(visited.path), error))
+
+    stats: list[Mapping[str, object]] = []
+    root = await tree.find_directory(remote)
+    async for visited in tree.survey.visit(root.cap, stats.append, unreadable):
+        unit = describe_unit(visited.path, visited.target, visited.cap)
+        if raw:
+            click.echo(json.dumps(unit))
+        elif field is None:
+            if unit["cap"] is not None:
+                click.echo(f"{unit['cap']} {plain('/'.join(visited.path))}")
+        elif unit[field]:
+            click.echo(unit[field])
+    if raw:
+        click.echo(json.dumps({"type": "stats", "stats": stats[0]}))
+    tell_unread(lost, as_json=raw)
+    return 1 if lost else 0

@@ -1,0 +1,138 @@
+"""`grid put`: store a file, and print its capability; at a path if one is given. [spec cli 2.4]"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.arguments.replacing import ReplacePolicy, replace_options
+
+if TYPE_CHECKING:
+    from grid.cli.commands.putting import Stored
+
+_COUNTS = ("needed", "happy", "total")
+
+
+@click.command(short_help="Store a file and print its capability.")
+@click.argument("arguments", metavar="[FILE|-] [REMOTE]", nargs=-1)
+@click.option("-m", "--mutable", is_flag=True, help="Make a file that can be changed.")
+@click.option("--format", "format_name", type=click.Choice(["SDMF", "MDMF", "CHK"], case_sensitive=False),
+              help="CHK (never changes), SDMF (small and mutable) or MDMF (large and mutable).")  # fmt: skip
+@click.option("--private-key-path", "key_file", metavar="PEM", type=click.Path(dir_okay=False),
+              help="The RSA key of a new mutable file, instead of a new one. Never use one twice.")  # fmt: skip
+@click.option("--needed", metavar="K", type=click.IntRange(1, 256), help="Shares that suffice to read the file.")
+@click.option("--happy", metavar="H", type=click.IntRange(1, 256), help="Servers that must hold shares for success.")
+@click.option("--total", metavar="N", type=click.IntRange(1, 256), help="Shares made.")
+@click.option("--no-convergence", is_flag=True, help="Draw a random key: an equal file gets another capability.")
+@click.option("--force", is_flag=True,
+              help="Overwrite a mutable file even if too few shares are left to read any version of it.")  # fmt: skip
+@replace_options()
+@click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
+@click.pass_context
+def put(
+    ctx: click.Context,
+    /,
+    *,
+    arguments: tuple[str, ...],
+    mutable: bool,
+    format_name: str | None,
+    key_file: str | None,
+    no_convergence: bool,
+    force: bool,
+    policy: ReplacePolicy,
+    as_json: bool,
+    **counts: int | None,
+) -> int:
+    """Store FILE on the grid (- or nothing is stdin) and print its capability.
+
+    Whoever has the capability can read the file, and nothing else can: keep it, and keep it secret. By default equal
+    files put from this client directory get equal capabilities and are stored once.
+
+    REMOTE is a path to link the file at (directories that are missing are made; what is there is replaced, a mutable
+    file gets new contents), or the write capability of a mutable file.
+
+    K, H and N are shares.needed, shares.happy and shares.total of the client directory where they are not given; `grid
+    status` shows them.
+    """
+    from grid.cli.arguments.aliases import read_aliases
+    from grid.cli.arguments.client_command import open_home
+    from grid.cli.arguments.local_names import require_local_source
+    from grid.cli.arguments.sources import open_source
+    from grid.cli.commands.putting import PutOptions, store_file, usual_format
+    from grid.cli.terminal.progress import ProgressDisplay
+
+    if len(arguments) > 2:
+        raise click.UsageError("a file, and where to put it: no more arguments than these")
+    file, remote = (*arguments, *("-", "")[len(arguments) :])
+    _require_sense(mutable, format_name, key_file, no_convergence)
+    if force and not remote:
+        raise click.UsageError("--force is for a mutable file that is there: give REMOTE too")
+    if policy.is_given and not remote:
+        raise click.UsageError("-n, -i and -u need a path to put the file at: add REMOTE")
+    if file == "-" and (policy.newer or policy.ask):
+        raise click.UsageError("-u and -i do not work with stdin: name a file")
+    home = open_home(ctx)
+    if file != "-":
+        require_local_source(file, read_aliases(home))
+    chosen = format_name.lower() if format_name is not None else usual_format(home) if mutable else "chk"
+    options = PutOptions(
+        format=chosen,
+        is_format_given=format_name is not None,
+        encoding={
+            key: value for key, value in zip(("k", "happy", "n"), map(counts.get, _COUNTS), strict=True) if value
+        },
+        random_key=no_convergence,
+        replace=policy,
+        key_file=key_file,
+        force=force,
+    )
+    with open_source(file, home.temporary_path) as opened, ProgressDisplay(as_json=as_json) as display:
+        policy.quiet = display.paused
+        began_at = time.monotonic()
+        stored = store_file(home, opened, remote, options, display)
+        elapsed_s = time.monotonic() - began_at
+    _report(stored, remote, elapsed_s, as_json=as_json)
+    return 0
+
+
+def _require_sense(mutable: bool, format_name: str | None, key_file: str | None, no_convergence: bool) -> None:
+    """UsageError if the options contradict each other."""
+    is_mutable = mutable or format_name in ("SDMF", "MDMF")
+    if mutable and format_name == "CHK":
+        raise click.UsageError("--mutable and --format CHK contradict each other: a CHK file never changes")
+    if key_file is not None and not is_mutable:
+        raise click.UsageError("--private-key-path is for mutable files: give --mutable or --format too")
+    if no_convergence and is_mutable:
+        raise click.UsageError("--no-convergence is for immutable files: every mutable file has a key of its own")
+
+
+def _report(stored: Stored | None, remote: str, elapsed_s: float, *, as_json: bool) -> None:
+    """Say what was stored; None: nothing, because what is there was not to be replaced."""
+    if as_json:
+        told = {"skipped": True} if stored is None else {"skipped": False, **stored.to_json()}
+        click.echo(json.dumps({"event": "put", **told, "seconds": round(elapsed_s, 3)}))
+    elif stored is None:
+        click.echo(f"{_shown(remote)} already exists; not replaced", err=True)
+    else:
+        if remote:
+            click.echo(_words(stored.created, remote), err=True)
+        click.echo(stored.cap)
+        stored.undo.tell()
+
+
+def _words(created: bool, remote: str) -> str:
+    """What 1.20 says, for scripts; a sentence for a terminal."""
+    if sys.stderr.isatty():
+        return f"Stored as {_shown(remote)}"
+    return "201 Created" if created else "200 OK"
+
+
+def _shown(remote: str) -> str:
+    """The path as it was given, without a capability."""
+    from grid.node.redaction import one_line
+
+    return one_line(remote.strip())

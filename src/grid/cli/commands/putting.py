@@ -1,0 +1,298 @@
+"""What `grid put` does once it runs: store the file, and link it where it is to be. [spec cli 2.4]"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+from attrs import evolve, field, frozen
+
+from grid.caps import DirectoryCap, KnownCap
+from grid.cli.arguments.aliases import read_aliases
+from grid.cli.arguments.client_command import run_connected
+from grid.cli.arguments.remote import RemotePath, parse_remote
+from grid.cli.arguments.replacing import ReplacePolicy, time_of
+from grid.cli.arguments.sources import FileSource, SpooledFile
+from grid.cli.arguments.tree import Tree
+from grid.cli.arguments.undo import Undo, previous_child
+from grid.cli.connection import DirectConnection
+from grid.crypto.rsa import PrivateKey, import_private_key
+from grid.directory.edits import SetChild
+from grid.directory.names import normalize_name
+from grid.directory.pack import Child
+from grid.errors import CapError, ChildOfWrongTypeError, FormatError, GridError, NoSpaceError, NotHappyError
+from grid.immutable.put import LIT_SIZE, Encoding, PutResult
+from grid.immutable.put import put as put_file
+from grid.mutable.node import MutableFile
+from grid.mutable.share.geometry import FormatName
+from grid.mutable.write.staging import encoding_notice
+from grid.plural import counted
+from grid.ports import Observer, ignore_events
+
+if TYPE_CHECKING:
+    from grid.cli.arguments.client_command import Home
+    from grid.cli.connection import Connection
+    from grid.cli.terminal.progress import ProgressDisplay
+    from grid.directory.store import Store
+    from grid.node.client import Client
+
+MAX_KEY_FILE = 64 * 1024
+
+
+@frozen(kw_only=True)
+class PutOptions:
+    """How a file is to be stored. format: `chk`, `sdmf` or `mdmf`; encoding: what differs from the configuration.
+
+    is_format_given: by an option, not by the configuration. force: overwrite a file of which no version can be read.
+    """
+
+    format: str
+    is_format_given: bool
+    encoding: dict[str, int]
+    random_key: bool
+    replace: ReplacePolicy
+    key_file: str | None
+    force: bool = False
+
+
+@frozen(kw_only=True)
+class Stored:
+    """What was stored. created: the entry is new; result: of an immutable file; undo: what the entry led to before."""
+
+    cap: str
+    size: int
+    created: bool
+    result: PutResult | None = None
+    undo: Undo = field(factory=Undo)
+
+    def to_json(self) -> dict[str, object]:
+        """The fields of the line that scripts read."""
+        line: dict[str, object] = {"cap": self.cap, "size": self.size, "replaced": self.undo.to_json()}
+        if self.result is not None:
+            line |= {
+                "shares_pushed": self.result.pushed,
+                "shares_found": self.result.found,
+                "happiness": self.result.happiness,
+            }
+        return line
+
+
+def usual_format(home: Home) -> str:
+    """The format of a mutable file that is given none: that of the configuration, or what a gateway takes it for."""
+    settings = getattr(home, "settings", None)
+    return "sdmf" if settings is None else str(settings.client.mutable_format).lower()
+
+
+def store_file(
+    home: Home, opened: BinaryIO | SpooledFile, remote: str, options: PutOptions, display: ProgressDisplay
+) -> Stored | None:
+    """Store the file, at `remote` if that is not empty; None if what is there is not to be replaced.
+
+    The errors of the engines, of the path and of the key file.
+    """
+    aliases = read_aliases(home)
+    target = parse_remote(remote, aliases) if remote.strip(" ") else None
+    _require_fresh(target, options)
+    key = None if options.key_file is None else _read_key(options.key_file)
+
+    async def operation(connection: Connection) -> Stored | None:
+        source = FileSource(opened, connection.runtime.cpu)
+        putting: _Putting
+        if isinstance(connection, DirectConnection):
+            putting = _DirectPutting(connection, source, options, key, display)
+        else:
+            putting = _Putting(connection, source, options, key, display)
+        if target is not None:
+            return await putting.put_at(target)
+        return await (putting.put_immutable() if options.format == "chk" else putting.put_mutable())
+
+    return run_connected(home, operation)
+
+
+class _Putting:
+    """One file on its way; how it is encoded is for the other end to say."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        source: FileSource,
+        options: PutOptions,
+        key: PrivateKey | None,
+        display: ProgressDisplay,
+    ) -> None:
+        self._connection = connection
+        self._source = source
+        self._options = options
+        self._key = key
+        self._display = display
+        self._require_options()
+
+    def _require_options(self) -> None:
+        if self._options.encoding or self._options.random_key:
+            raise click.UsageError(
+                "a gateway encodes as it is configured: --needed, --happy, --total and --no-convergence take a client"
+                " directory, without --gateway"
+            )
+        if self._options.force:
+            raise click.UsageError("--force takes a client directory, without --gateway")
+
+    async def _open_store(self, observer: Observer) -> Store:
+        return await self._connection.open_store(observer)
+
+    async def put_immutable(self) -> Stored:
+        """A new immutable file, linked nowhere."""
+        cap = await (await self._open_store(self._display)).put_immutable(self._source)
+        return Stored(cap=cap.to_string(), size=self._source.size, created=True)
+
+    async def put_mutable(self) -> Stored:
+        """A new mutable file, linked nowhere."""
+        store = await self._open_store(self._display)
+        chosen: FormatName = "mdmf" if self._options.format == "mdmf" else "sdmf"
+        cap = await store.put_mutable(self._source, format=chosen, key=self._key)
+        return Stored(cap=cap.to_string(), size=self._source.size, created=True)
+
+    async def put_at(self, target: RemotePath) -> Stored | None:
+        """At a path, or in the mutable file of a capability; None if what is there is not to be replaced."""
+        if not target.names:
+            return await self._overwrite(_writable_file(target.root))
+        if target.inside:
+            raise ChildOfWrongTypeError(
+                f"{target.shown} is a directory: give the file a name behind the slash", name=target.shown
+            )
+        # Reading and changing the directories is none of the progress that is shown.
+        store = await self._open_store(ignore_events)
+        parent, name = await Tree(store=store, survey=self._connection.survey(store)).parent(target, make=True)
+        before = await parent.list()
+        there = before.get(normalize_name(name))
+        if there is not None and isinstance(there.target, DirectoryCap):
+            raise ChildOfWrongTypeError(f"{target.shown} is a directory: give the file a name in it", name=target.shown)
+        if there is not None and not await self._may_replace(target, there):
+            return None
+        if there is not None and isinstance(there.target, KnownCap) and there.target.is_mutable:
+            return await self._overwrite(_writable_file(there.target))
+        stored = await (self.put_immutable() if self._options.format == "chk" else self.put_mutable())
+        cap = parse_remote(stored.cap, {}).root
+        stored.undo.note(target, previous_child(name, before, await parent.edit([SetChild(name, cap)])), cap)
+        return evolve(stored, created=there is None)
+
+    async def _may_replace(self, target: RemotePath, there: Child) -> bool:
+        policy = self._options.replace
+        return await policy.permits(target.shown, new_time=self._source.changed_at, old_time=time_of(there.metadata))
+
+    async def _overwrite(self, cap: KnownCap) -> Stored:
+        store = await self._open_store(self._display)
+        await store.open_mutable(cap).overwrite(self._source)
+        return Stored(cap=cap.to_string(), size=self._source.size, created=False)
+
+
+class _DirectPutting(_Putting):
+    """With an encoding of one's own, and an account of the shares."""
+
+    def __init__(
+        self,
+        connection: DirectConnection,
+        source: FileSource,
+        options: PutOptions,
+        key: PrivateKey | None,
+        display: ProgressDisplay,
+    ) -> None:
+        self._client: Client = connection.client
+        super().__init__(connection, source, options, key, display)
+
+    def _require_options(self) -> None:
+        usual, given = self._client.encoding, self._options.encoding
+        _require_encoding({"k": usual.k, "happy": usual.happy, "n": usual.n} | given, given)
+        self._encoding: Encoding = evolve(usual, **given)
+
+    async def _open_store(self, observer: Observer) -> Store:
+        store = await DirectConnection(self._client).open_store(observer)
+        return evolve(store, encoding=self._encoding)
+
+    async def put_mutable(self) -> Stored:
+        """A new mutable file, linked nowhere; with a word about encodings that other clients can lose files of."""
+        notice = encoding_notice(self._encoding.k, self._encoding.n)
+        if notice is not None:
+            with self._display.paused():
+                click.echo(f"Note: {notice}.", err=True)
+        return await super().put_mutable()
+
+    async def _overwrite(self, cap: KnownCap) -> Stored:
+        if not self._options.force:
+            return await super()._overwrite(cap)
+        file = (await self._open_store(self._display)).open_mutable(cap)
+        assert isinstance(file, MutableFile)
+        await file.overwrite(self._source, force=True)
+        return Stored(cap=cap.to_string(), size=self._source.size, created=False)
+
+    async def put_immutable(self) -> Stored:
+        """A new immutable file; NotHappyError, or NoSpaceError where that is why too few servers took shares."""
+        servers = [] if self._source.size <= LIT_SIZE else await self._client.servers()
+        try:
+            result = await put_file(
+                self._source,
+                encoding=self._encoding,
+                convergence=None if self._options.random_key else self._client.directory.convergence_secret(),
+                servers=servers,
+                leases=self._client.leases,
+                runtime=self._client.runtime,
+                observer=self._display,
+                preferred=self._client.preferred,
+            )
+        except NotHappyError as problem:
+            if problem.causes:
+                raise
+            if len(servers) < self._encoding.happy:
+                known = counted(len(servers), "server is", "servers are")
+                raise NotHappyError(f"only {known} known, and {self._encoding.happy} are needed") from None
+            # All of them answered, and too few would take a share: they have no room, or are read-only.
+            raise NoSpaceError(f"{problem} The other servers have no room, or take no new shares.") from None
+        return Stored(cap=result.cap.to_string(), size=self._source.size, created=True, result=result)
+
+
+def _require_encoding(encoding: Mapping[str, int], given: Collection[str]) -> None:
+    """UsageError naming the two numbers that do not fit. given: those that are options, not of the configuration."""
+    words = {"k": "needed", "happy": "happy", "n": "total"}
+    named = {
+        key: f"{f'--{word}' if key in given else f'shares.{word}'} ({encoding[key]})" for key, word in words.items()
+    }
+    for key in ("k", "happy"):
+        if encoding[key] > encoding["n"]:
+            raise click.UsageError(f"{named[key]} must not be larger than {named['n']}")
+
+
+def _require_fresh(target: RemotePath | None, options: PutOptions) -> None:
+    """UsageError if a capability names the file to write, and the options are those of a new file."""
+    if target is None or target.names or isinstance(target.root, DirectoryCap):
+        return
+    if options.replace.is_given:
+        raise click.UsageError("-n, -i and -u need a path to put the file at, and this is a capability")
+    is_mdmf = target.root.to_string().startswith("URI:MDMF")
+    if options.is_format_given and options.format != ("mdmf" if is_mdmf else "sdmf"):
+        raise click.UsageError(
+            f"--format {options.format.upper()} is for a new file: the file of this capability keeps its format"
+        )
+    if options.encoding or options.random_key or options.key_file is not None:
+        raise click.UsageError(
+            "--needed, --happy, --total, --no-convergence and --private-key-path are for a new file:"
+            " the file of this capability keeps its shares and its key"
+        )
+
+
+def _writable_file(cap: KnownCap) -> KnownCap:
+    if isinstance(cap, DirectoryCap):
+        raise GridError("this is a directory: give the file a name in it")
+    if not cap.is_mutable:
+        raise CapError("this is the capability of an immutable file, whose contents never change")
+    return cap
+
+
+def _read_key(path: str) -> PrivateKey:
+    """The RSA key in a file in PEM; FormatError, OSError."""
+    with Path(path).open("rb") as file:
+        data = file.read(MAX_KEY_FILE)
+    try:
+        return import_private_key(data)
+    except FormatError as error:
+        raise GridError(f"{path}: {error}") from None

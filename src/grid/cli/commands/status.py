@@ -1,0 +1,147 @@
+"""`grid status`: what this client directory reaches now."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from grid.cli.terminal.exit_codes import ExitCode
+from grid.plural import counted
+
+if TYPE_CHECKING:
+    from grid.node.client import Client
+    from grid.ports import StorageServer
+
+_ANSWER_S = 10.0
+MAX_DETAIL = 48
+"""Characters of why a server does not answer: with its name they fit into a line of a terminal."""
+
+
+@click.command(short_help="Show introducers and servers, and who answers.")
+@click.option("--json", "as_json", is_flag=True, help="As one line of JSON.")
+@click.pass_context
+def status(ctx: click.Context, *, as_json: bool) -> int:
+    """Show the introducers and the storage servers, and ask each server for its version and room.
+
+    With a gateway: what that one is connected to. Ends with 5 if fewer servers answer than shares.happy asks for, so
+    that nothing could be stored; through a gateway, which does not tell that number, if none does. Else with 0.
+    """
+    from grid.cli.arguments.client_command import open_home, run_with_client, run_with_gateway
+    from grid.node.directory import NodeDirectory
+
+    home = open_home(ctx)
+    if isinstance(home, NodeDirectory):
+        found = {"node": str(home.path), **run_with_client(home, _ask)}
+    else:
+        from grid.cli.webapi.status import ask_gateway
+
+        found = {"node": home.address.shown, **run_with_gateway(home, ask_gateway)}
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        click.echo("\n".join(describe_status(found)))
+    return ExitCode.OK if _count_up(found) >= _needed(found) else ExitCode.UNREACHABLE
+
+
+def _count_up(found: dict[str, Any]) -> int:
+    return sum(1 for server in found["servers"] if server["reachable"])
+
+
+def _needed(found: dict[str, Any]) -> int:
+    """How many servers have to answer for all to be well."""
+    encoding = found.get("encoding")
+    return max(1, encoding["happy"]) if encoding else 1
+
+
+async def _ask(client: Client) -> dict[str, Any]:
+    from twisted.internet.defer import Deferred, gatherResults
+
+    from grid.errors import NoServersError
+
+    try:
+        servers = await client.servers()
+    except NoServersError:
+        servers = []
+    # Nicknames are what their owners say they are: shown, never trusted.
+    answers = await gatherResults([Deferred.fromCoroutine(_ask_server(client, server)) for server in servers])
+    settings = client.directory.settings.client
+    return {
+        "encoding": {"needed": settings.needed, "happy": settings.happy, "total": settings.total},
+        "introducers": [
+            {"name": introducer.petname, "state": introducer.status.state.value, "detail": introducer.status.detail}
+            for introducer in client.introducers
+        ],
+        "servers": sorted(answers, key=lambda server: (str(server["nickname"]), str(server["id"]))),
+    }
+
+
+async def _ask_server(client: Client, server: StorageServer) -> dict[str, object]:
+    from grid.errors import GridError, PeerTimeoutError
+    from grid.runtime import with_deadline
+
+    clock = client.runtime.clock
+    about: dict[str, object] = {"id": server.identity.server_id, "nickname": server.identity.nickname}
+    began_at = clock.now()
+    try:
+        version = await with_deadline(clock, server.get_version(), _ANSWER_S, lambda: PeerTimeoutError("no answer"))
+    except GridError as problem:
+        # The line names the server already.
+        return {**about, "reachable": False, "detail": getattr(problem, "reason", "") or str(problem)}
+    return {
+        **about,
+        "reachable": True,
+        "seconds": round(clock.now() - began_at, 4),
+        "version": version.application,
+        "available_space": version.available_space,
+        "batched_reads": version.batched_reads,
+        **_connection(client, server),
+    }
+
+
+def _connection(client: Client, server: StorageServer) -> dict[str, object]:
+    """What the server is asked by, and why not by what would be better, if so."""
+    for entry in client.server_set.entries:
+        if entry.identity.server_id == server.identity.server_id:
+            return {"transport": entry.status.transport, "fallback": entry.status.fallback}
+    return {}
+
+
+def describe_status(found: dict[str, Any]) -> list[str]:
+    """The lines for a person."""
+    from grid.node.redaction import one_line
+
+    lines = [f"node       {found['node']}"]
+    if encoding := found.get("encoding"):
+        encoded = f"{encoding['needed']}-of-{encoding['total']}, happy with {counted(encoding['happy'], 'server')}"
+        lines.append(f"encoding   {encoded}")
+    for introducer in found["introducers"]:
+        detail = f": {introducer['detail']}" if introducer["detail"] else ""
+        lines.append(one_line(f"introducer {introducer['name']}: {introducer['state']}{detail}"))
+    up = _count_up(found)
+    short = f"; {_needed(found)} are needed to store files" if up < _needed(found) else ""
+    lines.append(f"servers    {up} of {len(found['servers'])} answer{short}")
+    for server in found["servers"]:
+        name = f"{server['nickname'] or '-':16} {server['id'][:11]:12}"
+        if server["reachable"]:
+            answer = ", ".join(_describe_answer(server))
+        else:
+            answer = _shorten(f"offline: {server['detail']}" if server["detail"] else "offline")
+        lines.append("  " + one_line(f"{name} {answer}"))
+    return lines
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1] + "…"
+
+
+def _describe_answer(server: dict[str, Any]) -> list[str]:
+    """What is known of a server that answers; a gateway does not tell everything."""
+    known = [server["version"] or "of an unknown version"]
+    if server["available_space"] is not None:
+        known.append(f"{server['available_space'] / 1e9:.1f} GB free")
+    if "seconds" in server:
+        known.append(f"{server['seconds'] * 1000:.0f} ms")
+    known += [server[what] for what in ("transport", "fallback") if server.get(what)]
+    return known

@@ -1,0 +1,145 @@
+"""How a failure is told: a line for people, or an object for programs that asked for JSON. docs/exit-codes.md has both.
+
+Neither holds a capability. They go to stderr, because stdout may be a file's contents.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import click
+
+from grid.caps import has_cap_prefix
+from grid.cli.terminal.exit_codes import ExitCode, exit_code
+from grid.cli.terminal.messages import describe, reasons
+from grid.cli.terminal.quoting import plain
+from grid.errors import (
+    AuthorityError,
+    CapError,
+    ChildOfWrongTypeError,
+    ConfigError,
+    ConflictError,
+    DirectoryError,
+    ExistingChildError,
+    GridError,
+    NotEnoughSharesError,
+    NotHappyError,
+)
+from grid.node.redaction import one_line
+
+_KINDS: tuple[tuple[type[BaseException], str], ...] = (
+    (AuthorityError, "no-authority"),
+    (CapError, "capability"),
+    (ConfigError, "configuration"),
+    (ConflictError, "conflict"),
+    (ExistingChildError, "exists"),
+    (ChildOfWrongTypeError, "wrong-type"),
+    (NotEnoughSharesError, "not-enough-shares"),
+    (NotHappyError, "too-few-servers"),
+    (click.UsageError, "usage"),
+)
+"""Words for errors, the first that fits; what is left is told apart by its exit status."""
+
+_BY_CODE = {
+    ExitCode.USAGE: "usage",
+    ExitCode.NOT_FOUND: "not-found",
+    ExitCode.UNREACHABLE: "unreachable",
+    ExitCode.INTEGRITY: "integrity",
+    ExitCode.NO_AUTHORITY: "no-authority",
+    ExitCode.NO_SPACE: "no-space",
+    ExitCode.INTERRUPTED: "interrupted",
+}
+
+
+def kind_of(error: BaseException) -> str:
+    """A word for the error that programs can rely on."""
+    code = exit_code(error)
+    if code in (ExitCode.INTEGRITY, ExitCode.NO_SPACE):
+        return _BY_CODE[code]
+    for kind, word in _KINDS:
+        if isinstance(error, kind):
+            return word
+    if code in _BY_CODE:
+        return _BY_CODE[code]
+    if isinstance(error, GridError | click.ClickException):
+        return "failed"
+    return "local" if isinstance(error, OSError) else "defect"
+
+
+def describe_failure(
+    message: str, *, kind: str, code: int, path: str | None = None
+) -> dict[str, dict[str, str | int | None]]:
+    """The object that stands for a failure. path: what it is about, as it was named; None if it is about no path."""
+    shown = None if path is None else one_line(path)
+    return {"error": {"kind": kind, "message": message, "path": shown, "exit_code": int(code)}}
+
+
+def tell_failure(
+    error: BaseException, *, as_json: bool, has_happy_option: bool = False, about: str | None = None
+) -> ExitCode:
+    """Print the error to stderr, and return the exit status that it ends the command with.
+
+    has_happy_option: the command takes --happy. about: the path that the command is about, if the error names none.
+    """
+    code = ExitCode.USAGE if isinstance(error, click.UsageError) else exit_code(error)
+    if isinstance(error, click.ClickException):
+        message = one_line(error.format_message())
+    else:
+        message = describe(error, has_happy_option=has_happy_option)
+    lines = reasons(error)
+    if as_json:
+        message = "; ".join([message, *lines])
+    tell_problem(message, kind=kind_of(error), code=code, path=_path_of(error, about), as_json=as_json)
+    if not as_json:
+        for line in lines:
+            click.echo(f"  {line}", err=True)
+    return code
+
+
+def tell_problem(message: str, *, kind: str, code: int, path: str | None = None, as_json: bool) -> None:
+    """The same of a failure that is no exception."""
+    if as_json:
+        click.echo(json.dumps(describe_failure(message, kind=kind, code=code, path=path)), err=True)
+    else:
+        click.echo(f"grid: {message}", err=True)
+
+
+def tell_unread(lost: Sequence[tuple[str, GridError]], *, as_json: bool) -> None:
+    """The same of directories in a tree that could not be read: their paths and why."""
+    for path, error in lost:
+        message = f"could not be read: {plain(path)}: {describe(error)}"
+        tell_problem(message, kind=kind_of(error), code=exit_code(error), path=path, as_json=as_json)
+
+
+def named_path(command: click.Command | None, arguments: Sequence[str]) -> str | None:
+    """The one path that a command line names, on the grid or else on this machine; None if there are several.
+
+    A capability alone is no path; one that begins a path is left out of it.
+    """
+    if command is None:
+        return None
+    context = command.make_context(command.name, list(arguments), resilient_parsing=True)
+    given = [context.params.get(each.name) for each in command.params if isinstance(each, click.Argument) and each.name]
+    texts = [text for value in given for text in (value if isinstance(value, tuple) else (value,)) if text]
+    paths = [text for text in texts if isinstance(text, str) and text != "-"]
+    remote = [text for text in paths if has_cap_prefix(text) or ":" in text.partition("/")[0]]
+    found = remote or paths
+    if len(found) != 1:
+        return None
+    if not has_cap_prefix(found[0]):
+        return found[0]
+    _, slash, below = found[0].partition("/")
+    return f"URI:...{slash}{below}" if below else None
+
+
+def _path_of(error: BaseException, about: str | None) -> str | None:
+    """What the error names; what the command is about, if the error names no more than a part of that, or nothing."""
+    if isinstance(error, click.UsageError):
+        return None
+    if isinstance(error, DirectoryError) and error.name:
+        is_part = about is not None and error.name in about.replace(":", "/", 1).split("/")
+        return about if is_part else error.name
+    if isinstance(error, OSError) and isinstance(error.filename, str | bytes):
+        return error.filename if isinstance(error.filename, str) else error.filename.decode("utf-8", "replace")
+    return about

@@ -1,0 +1,320 @@
+"""Copies a tree to this machine: each file appears under its name when it is whole and proven.
+
+The names come from whoever can write the directories: one that would lead out of the target is refused, and so is
+one that the file system takes for another. A file that fails leaves what was there before, and stops no other.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from grid.caps import ChkCap, LitCap
+from grid.cli.arguments.replacing import ReplacePolicy
+from grid.cli.arguments.sources import FileSource
+from grid.cli.arguments.targets import DescriptorSink, give_name, open_unnamed
+from grid.cli.terminal.messages import describe
+from grid.cli.transfer.bounded import Room
+from grid.cli.transfer.database import LocalDatabase
+from grid.cli.transfer.display import TransferDisplay
+from grid.cli.transfer.local_names import find_collisions, refuse_name
+from grid.cli.transfer.post_order import run_post_order
+from grid.cli.transfer.to_remote import changed_at, size_of
+from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
+from grid.directory.store import Store
+from grid.errors import GridError
+from grid.ports import Sink
+
+_CHUNK = 1024 * 1024
+_HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""What stops every further file as well."""
+_MODES = 0o777
+"""What is restored of a mode: no set-uid programs from the grid."""
+
+
+class LocalWriter:
+    """Copies to this machine; failures go to the display's tally, and stop nothing else."""
+
+    def __init__(
+        self,
+        store: Store,
+        database: LocalDatabase,
+        display: TransferDisplay,
+        *,
+        jobs: int,
+        caps_only: bool = False,
+        keep_metadata: bool = False,
+        replace: ReplacePolicy | None = None,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """caps_only: files get their capabilities as contents. keep_metadata: times and modes are those noted."""
+        self._store = store
+        self._database = database
+        self._display = display
+        self._jobs = jobs
+        self._caps_only = caps_only
+        self._keep_metadata = keep_metadata
+        self._replace = replace or ReplacePolicy()
+        self._say = say
+        self._root = ""
+        self._room = Room()
+        mask = os.umask(0o077)
+        os.umask(mask)
+        self._mode = 0o666 & ~mask
+
+    async def copy_into(self, target: str, tree: Branch) -> None:
+        """Put all of the tree into the directory, which is made if it is not there.
+
+        OSError if it cannot be made or written to, and where no later file could do better, as on a full disk.
+        """
+        os.makedirs(target, exist_ok=True)
+        self._root = os.path.abspath(target)
+        _require_writable(self._root)
+        await self._store.runtime.cpu.run(self._make_directories, tree)
+        await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
+
+    async def write(self, leaf: Leaf, sink: Sink) -> None:
+        """Send a file's contents, or its capability, to the sink."""
+        if isinstance(leaf.origin, LocalOrigin):
+            with open(leaf.origin.path, "rb", buffering=0) as file:
+                source = FileSource(file, self._store.runtime.cpu)
+                for offset in range(0, source.size, _CHUNK):
+                    await sink.write(await source.read_at(offset, min(_CHUNK, source.size - offset)))
+        elif self._caps_only:
+            await sink.write(leaf.origin.cap.to_string().encode("ascii"))
+        else:
+            await self._store.read(leaf.origin.cap, sink)
+
+    def _make_directories(self, tree: Branch) -> None:
+        """Make every directory, and drop from the tree what this machine cannot hold."""
+        for path, branch in tree.walk():
+            here = os.path.join(self._root, *path)
+            self._drop_bad_names(branch, here)
+            for name in list(branch.branches):
+                try:
+                    self._make_directory(os.path.join(here, name))
+                    _require_writable(os.path.join(here, name))
+                except OSError as problem:
+                    self._fail(branch.branches.pop(name), problem.strerror or "cannot be made")
+
+    def _make_directory(self, path: str) -> None:
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+            if self._keep_metadata and not os.access(path, os.W_OK | os.X_OK):
+                # Restored before, with a mode that lets nothing be added.
+                os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) | stat.S_IRWXU)
+
+    def _drop_bad_names(self, branch: Branch, here: str) -> None:
+        everything: dict[str, Leaf | Branch] = {**branch.leaves, **branch.branches}
+        why = {name: refusal for name in everything if (refusal := refuse_name(name)) is not None}
+        collisions = find_collisions(name for name in everything if name not in why)
+        if collisions and _ignores_case(here):
+            why.update({name: f"this file system takes it for {other!r}" for name, other in collisions.items()})
+        for name, reason in why.items():
+            thing = everything[name]
+            branch.leaves.pop(name, None)
+            branch.branches.pop(name, None)
+            self._display.fail(f"the name {name!r} in {here} cannot be used: {reason}")
+            self._forget(thing)
+
+    def _forget(self, thing: Leaf | Branch) -> None:
+        leaves = [thing] if isinstance(thing, Leaf) else [leaf for _, b in thing.walk() for leaf in b.leaves.values()]
+        self._display.tally.total_files -= len(leaves)
+        self._display.tally.total_octets -= sum(map(size_of, leaves))
+
+    def _fail(self, thing: Leaf | Branch, why: str) -> None:
+        shown = (thing.origin.shown if thing.origin is not None else "") or thing.name
+        self._display.fail(why if why.startswith(shown) else f"{shown}: {why}")
+
+    async def _do_leaf(self, path: tuple[str, ...], branch: Branch, leaf: Leaf) -> None:
+        target = os.path.join(self._root, *path, leaf.name)
+        tally = self._display.tally
+        counted = 0.0
+        try:
+            if self._is_there(target, leaf) or not await self.may_replace(target, leaf):
+                tally.skipped += 1
+            else:
+                counted = await self._make_file(target, leaf)
+                tally.copied += 1
+        except (GridError, OSError) as problem:
+            if isinstance(problem, OSError) and problem.errno in _HOPELESS:
+                raise OSError(problem.errno, os.strerror(problem.errno), self._root) from None
+            self._fail(leaf, describe(problem))
+        tally.finish(size_of(leaf), counted)
+        self._display.update()
+
+    async def _make_file(self, target: str, leaf: Leaf) -> int:
+        """Octets written."""
+        metadata = self._metadata(leaf)
+        with _new_file(target, _mode_of(metadata, self._mode), metadata) as descriptor:
+            sink = _CountedSink(DescriptorSink(descriptor, self._store.runtime.cpu), self._display)
+            try:
+                async with self._room.for_file(size_of(leaf)):
+                    await self.write(leaf, sink)
+            except BaseException:
+                self._display.tally.octets -= sink.counted
+                raise
+        if not isinstance(leaf.origin, LocalOrigin) and isinstance(leaf.origin.cap, ChkCap) and not self._caps_only:
+            facts = FileFacts.of(os.lstat(target))
+            self._database.record_download(target, facts, leaf.origin.cap.to_string())
+        return sink.counted
+
+    def _is_there(self, target: str, leaf: Leaf) -> bool:
+        """Whether the file is the unchanged result of an earlier copy of the same immutable file."""
+        if self._caps_only or isinstance(leaf.origin, LocalOrigin):
+            return False
+        if isinstance(leaf.origin.cap, LitCap):
+            return self._holds(target, leaf.origin.cap.data, self._metadata(leaf))
+        if not isinstance(leaf.origin.cap, ChkCap):
+            return False
+        try:
+            status = os.lstat(target)
+        except OSError:
+            return False
+        facts = FileFacts.of(status)
+        if not stat.S_ISREG(status.st_mode) or facts.size != leaf.origin.cap.size:
+            return False
+        return self._database.known_download(target, facts) == leaf.origin.cap.to_string()
+
+    def _holds(self, target: str, data: bytes, metadata: Mapping[str, object]) -> bool:
+        """Whether a file has these few bytes, and the time and mode that are noted. The database knows no such files."""
+        try:
+            status = os.lstat(target)
+            if not stat.S_ISREG(status.st_mode) or status.st_size != len(data):
+                return False
+            mode = stat.S_IMODE(status.st_mode)
+            moment = _moment_of(metadata)
+            if _mode_of(metadata, mode) != mode or moment not in (None, status.st_mtime_ns):
+                return False
+            return Path(target).read_bytes() == data
+        except OSError:
+            return False
+
+    async def may_replace(self, target: str, leaf: Leaf) -> bool:
+        """Whether what is at the target, if anything, may be replaced."""
+        if not self._replace.is_given or not os.path.lexists(target):
+            return True
+        return await self._replace.permits(
+            target, new_time=changed_at(leaf), old_time=os.stat(target, follow_symlinks=False).st_mtime
+        )
+
+    def _metadata(self, thing: Leaf | Branch) -> Mapping[str, object]:
+        if not self._keep_metadata or thing.origin is None or isinstance(thing.origin, LocalOrigin):
+            return {}
+        return thing.origin.metadata
+
+    async def _do_branch(self, path: tuple[str, ...], branch: Branch, above: Branch | None) -> None:
+        self._display.tally.directories += 1
+        metadata = self._metadata(branch)
+        if not metadata:
+            return
+        target = os.path.join(self._root, *path)
+        try:
+            if "st_mode" in metadata:
+                os.chmod(target, _mode_of(metadata, 0o777))
+            _set_time(target, metadata)
+        except OSError as problem:
+            self._fail(branch, describe(problem))
+
+
+class _CountedSink:
+    """Tells the tally of what it passes on."""
+
+    def __init__(self, sink: Sink, display: TransferDisplay) -> None:
+        self._sink = sink
+        self._display = display
+        self.counted = 0
+
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        size = memoryview(data).nbytes
+        await self._sink.write(data)
+        self.counted += size
+        self._display.tally.advance(size)
+        self._display.update()
+
+
+@contextmanager
+def _new_file(target: str, mode: int, metadata: Mapping[str, object]) -> Iterator[int]:
+    """A descriptor of a file that takes the target's place when the block ends without an error; OSError."""
+    directory, name = os.path.split(target)
+    if os.path.isdir(target) and not os.path.islink(target):
+        raise IsADirectoryError(f"{target} is a directory")
+    temporary = os.path.join(directory, f".{name[:60]}.{secrets.token_hex(4)}.part")
+    descriptor = open_unnamed(directory)
+    has_name = descriptor is None
+    if descriptor is None:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            yield descriptor
+            os.fchmod(descriptor, mode)
+            _set_time(descriptor, metadata)
+            if not has_name:
+                give_name(descriptor, Path(temporary))
+                has_name = True
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, target)
+    except BaseException:
+        if has_name:
+            _unlink(temporary)
+        raise
+
+
+def _require_writable(directory: str) -> None:
+    """OSError, naming the directory, if no file can be made in it."""
+    try:
+        descriptor = open_unnamed(directory)
+        if descriptor is not None:
+            os.close(descriptor)
+            return
+        probe = os.path.join(directory, f".grid-{secrets.token_hex(4)}.part")
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.unlink(probe)
+    except OSError as problem:
+        raise OSError(problem.errno, f"cannot be written to: {problem.strerror}", directory) from None
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def _mode_of(metadata: Mapping[str, object], usual: int) -> int:
+    mode = metadata.get("st_mode")
+    return mode & _MODES if isinstance(mode, int) and not isinstance(mode, bool) else usual
+
+
+def _set_time(target: str | int, metadata: Mapping[str, object]) -> None:
+    """Give it the modification time that is noted, if there is one."""
+    moment = _moment_of(metadata)
+    if moment is not None:
+        os.utime(target, ns=(moment, moment))
+
+
+def _moment_of(metadata: Mapping[str, object]) -> int | None:
+    """The modification time that is noted, in nanoseconds."""
+    mtime = metadata.get("mtime")
+    if isinstance(mtime, int | float) and not isinstance(mtime, bool) and abs(mtime) < 2**33:
+        return round(mtime * 1e9)
+    return None
+
+
+def _ignores_case(directory: str) -> bool:
+    """Whether the file system of a directory takes names for the same that differ in case; OSError."""
+    probe = os.path.join(directory, f".grid-case-{secrets.token_hex(4)}")
+    os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        return os.path.lexists(os.path.join(directory, os.path.basename(probe).upper()))
+    finally:
+        os.unlink(probe)

@@ -1,0 +1,266 @@
+"""Copies a tree into a directory of the grid: files first, and each directory written once, when all in it is there.
+
+Cost: one read of every directory that exists, and one publish of every directory that changes or is new. A copy that
+is killed has linked the directories that were done; the files of the others are known to the local database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from grid.caps import DirectoryCap, KnownCap, LitCap, MdmfWriteCap, SdmfWriteCap
+from grid.cli.arguments.remote import RemotePath
+from grid.cli.arguments.replacing import ReplacePolicy, time_of
+from grid.cli.arguments.sources import FileSource, SpooledFile, SpoolSink
+from grid.cli.arguments.undo import Undo, previous_child
+from grid.cli.terminal.messages import describe
+from grid.cli.transfer.bounded import run_pieces
+from grid.cli.transfer.copy_plan import CopyError
+from grid.cli.transfer.display import TransferDisplay
+from grid.cli.transfer.post_order import run_post_order
+from grid.cli.transfer.remote_names import normalize_names
+from grid.cli.transfer.tree import Branch, Leaf, LocalOrigin, RemoteOrigin
+from grid.cli.transfer.upload import Uploader
+from grid.directory.edits import Edit, SetChild
+from grid.directory.names import normalize_name
+from grid.directory.pack import Child
+from grid.directory.store import OpenDirectory, Store
+from grid.errors import AuthorityError, GridError
+
+LOOKS_AT_ONCE = 8
+
+
+@define
+class _Place:
+    """A directory that exists: what is in it already."""
+
+    directory: OpenDirectory
+    children: Mapping[str, Child] = field(factory=dict)
+
+
+PathOf = Callable[[Sequence[str]], RemotePath]
+"""The path of something below a directory, by the names from there."""
+
+
+def _unnamed(names: Sequence[str]) -> RemotePath:
+    return RemotePath(root=LitCap(data=b""), shown="/".join(names))
+
+
+class RemoteWriter:
+    """Copies to the grid; failures go to the display's tally, and stop nothing else."""
+
+    def __init__(
+        self,
+        store: Store,
+        uploader: Uploader,
+        display: TransferDisplay,
+        *,
+        jobs: int,
+        spool: Path,
+        say: Callable[[str], None] = lambda line: None,
+        replace: ReplacePolicy | None = None,
+    ) -> None:
+        """spool: a private directory for what is copied from one mutable file to another place."""
+        self._store = store
+        self._uploader = uploader
+        self._display = display
+        self._jobs = jobs
+        self._spool = spool
+        self._say = say
+        self._replace = replace or ReplacePolicy()
+        self._path_of: PathOf = _unnamed
+        self.undo = Undo()
+        self._places: dict[int, _Place] = {}
+        self._made: dict[int, dict[str, KnownCap]] = {}
+
+    async def copy_into(self, target: OpenDirectory, tree: Branch, path_of: PathOf = _unnamed) -> None:
+        """Put all of the tree into the directory; GridError if that one cannot be read.
+
+        path_of: how messages name what is in it.
+        """
+        self._path_of = path_of
+        for shown in normalize_names(tree):
+            self._display.fail(f"{shown}: on the grid its name is that of another file beside it")
+        self._places[id(tree)] = _Place(target, await target.list())
+        await self._find_places(tree)
+        await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
+
+    async def copy_onto(self, parent: OpenDirectory, name: str, leaf: Leaf, path_of: PathOf = _unnamed) -> None:
+        """Make one file, or replace the one that has the name; the errors of storing it.
+
+        path_of: how messages name what is in the directory.
+        """
+        name = normalize_name(name)
+        children = await parent.list()
+        path = path_of((name,))
+        if not await self.may_replace(path, leaf, children.get(name)):
+            self._display.tally.skipped += 1
+            return
+        cap = await self._store_leaf(leaf, children.get(name))
+        if cap is not None:
+            replaced = await parent.edit([SetChild(name, cap, overwrite="only-files")])
+            self.undo.note(path, previous_child(name, children, replaced), cap)
+
+    async def may_replace(self, path: RemotePath, leaf: Leaf, existing: Child | None) -> bool:
+        """Whether the leaf may take the place of what is there."""
+        if existing is None or not self._replace.is_given:
+            return True
+        old_time = time_of(existing.metadata)
+        return await self._replace.permits(path.shown, new_time=changed_at(leaf), old_time=old_time)
+
+    async def replace_contents(self, cap: KnownCap, leaf: Leaf) -> None:
+        """Give a mutable file the leaf's contents; AuthorityError if the capability does not permit it."""
+        if not isinstance(cap, SdmfWriteCap | MdmfWriteCap):
+            raise AuthorityError("this file can only be read: its write capability is needed to replace its contents")
+        await self._overwrite(cap, leaf)
+
+    async def _find_places(self, tree: Branch) -> None:
+        """Read every directory that the tree adds to; what cannot go there is dropped from the tree."""
+        waiting = self._match(tree, self._places[id(tree)])
+
+        def next_piece() -> Coroutine[Any, Any, None] | None:
+            return look(*waiting.pop()) if waiting else None
+
+        async def look(above: Branch, branch: Branch, cap: DirectoryCap) -> None:
+            place = _Place(self._store.directory(cap))
+            try:
+                place.children = await place.directory.list()
+            except GridError as problem:
+                self._drop(above, branch, describe(problem))
+                return
+            self._places[id(branch)] = place
+            waiting.extend(self._match(branch, place))
+
+        await run_pieces(next_piece, LOOKS_AT_ONCE)
+
+    def _match(self, branch: Branch, place: _Place) -> list[tuple[Branch, Branch, DirectoryCap]]:
+        """The directories below the branch which exist, with itself."""
+        found = []
+        for name, below in list(branch.branches.items()):
+            child = place.children.get(name)
+            if child is None:
+                continue
+            if isinstance(child.target, DirectoryCap):
+                found.append((branch, below, child.target))
+            else:
+                self._drop(branch, below, "cannot copy directory into a file")
+        for name, leaf in list(branch.leaves.items()):
+            child = place.children.get(name)
+            if child is not None and isinstance(child.target, DirectoryCap):
+                del branch.leaves[name]
+                self._fail(leaf, "there is a directory of this name in the target")
+        return found
+
+    def _drop(self, above: Branch, branch: Branch, why: str) -> None:
+        del above.branches[branch.name]
+        self._fail(branch, why)
+
+    def _fail(self, thing: Leaf | Branch, why: str) -> None:
+        shown = (thing.origin.shown if thing.origin is not None else "") or thing.name
+        self._display.fail(why if why.startswith(shown) else f"{shown}: {why}")
+
+    async def _do_leaf(self, path: tuple[str, ...], branch: Branch, leaf: Leaf) -> None:
+        place = self._places.get(id(branch))
+        existing = None if place is None else place.children.get(leaf.name)
+        try:
+            if await self.may_replace(self._path_of((*path, leaf.name)), leaf, existing):
+                cap = await self._store_leaf(leaf, existing)
+            else:
+                self._display.tally.skipped += 1
+                cap = None
+        except (GridError, OSError) as problem:
+            self._fail(leaf, describe(problem))
+        else:
+            if cap is not None:
+                self._made.setdefault(id(branch), {})[leaf.name] = cap
+        self._display.tally.finish(size_of(leaf))
+        self._display.update()
+
+    async def _store_leaf(self, leaf: Leaf, existing: Child | None) -> KnownCap | None:
+        """The capability to link, None if the existing file has the contents now."""
+        tally = self._display.tally
+        old = None if existing is None else existing.target
+        if isinstance(old, KnownCap) and old.is_mutable and not isinstance(old, DirectoryCap):
+            await self.replace_contents(old, leaf)
+            tally.copied += 1
+            return None
+        if isinstance(leaf.origin, LocalOrigin):
+            uploaded = await self._uploader.upload(leaf.origin.path)
+            if uploaded.reused and uploaded.cap == old:
+                tally.skipped += 1
+                return None
+            self._say(f"{'skipping' if uploaded.reused else 'uploading'} '{leaf.origin.shown}'..")
+            tally.copied += not uploaded.reused
+            tally.skipped += uploaded.reused
+            return uploaded.cap
+        if not leaf.origin.cap.is_mutable:
+            if leaf.origin.cap == old:
+                tally.skipped += 1
+                return None
+            tally.linked += 1
+            return leaf.origin.cap
+        cap = await self._copy_mutable(leaf.origin)
+        tally.copied += 1
+        return cap
+
+    async def _copy_mutable(self, origin: RemoteOrigin) -> KnownCap:
+        """A new immutable file with what the mutable one holds now."""
+        with SpooledFile(self._spool) as file:
+            await self._store.read(origin.cap, SpoolSink(file, self._store.runtime.cpu))
+            return await self._store.put_immutable(FileSource(file, self._store.runtime.cpu))
+
+    async def _overwrite(self, cap: SdmfWriteCap | MdmfWriteCap, leaf: Leaf) -> None:
+        target = self._store.open_mutable(cap)
+        cpu = self._store.runtime.cpu
+        if isinstance(leaf.origin, LocalOrigin):
+            with open(leaf.origin.path, "rb", buffering=0) as file:
+                await target.overwrite(FileSource(file, cpu))
+            return
+        with SpooledFile(self._spool) as spooled:
+            await self._store.read(leaf.origin.cap, SpoolSink(spooled, cpu))
+            await target.overwrite(FileSource(spooled, cpu))
+
+    async def _do_branch(self, path: tuple[str, ...], branch: Branch, above: Branch | None) -> None:
+        made = self._made.pop(id(branch), {})
+        place = self._places.get(id(branch))
+        try:
+            if place is not None:
+                edits: list[Edit] = [SetChild(name, cap, overwrite="only-files") for name, cap in sorted(made.items())]
+                if edits:
+                    replaced = await place.directory.edit(edits)
+                    for name, cap in sorted(made.items()):
+                        old = previous_child(name, place.children, replaced)
+                        self.undo.note(self._path_of((*path, name)), old, cap)
+                return
+            if above is None:
+                raise CopyError("the target directory is not there")
+            cap = await self._store.create_directory(self._children(made))
+        except GridError as problem:
+            self._fail(branch, describe(problem))
+            return
+        self._display.tally.directories += 1
+        self._made.setdefault(id(above), {})[branch.name] = cap
+
+    def _children(self, made: Mapping[str, KnownCap]) -> dict[str, Child]:
+        """New links, with the times that a directory notes when one is added."""
+        now = self._store.runtime.clock.unix_time()
+        times = {"tahoe": {"linkcrtime": now, "linkmotime": now}}
+        return {name: Child(target=cap, metadata=times) for name, cap in made.items()}
+
+
+def changed_at(leaf: Leaf) -> float | None:
+    """When a file was changed, or linked, as far as its origin tells; Unix time."""
+    if isinstance(leaf.origin, LocalOrigin):
+        return leaf.origin.facts.mtime_ns / 1e9
+    return time_of(leaf.origin.metadata)
+
+
+def size_of(leaf: Leaf) -> int:
+    """Octets of a file, 0 where only reading it would tell."""
+    if isinstance(leaf.origin, LocalOrigin):
+        return leaf.origin.facts.size
+    return getattr(leaf.origin.cap, "size", 0)

@@ -1,0 +1,289 @@
+"""Files and directories of every kind behind one door: store, open, read, check and repair by capability.
+
+It owns which engine a capability is for, and that a mutable file which is in use has one object.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from attrs import evolve, field, frozen
+
+from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, LitCap, require_usable
+from grid.crypto.rsa import PrivateKey
+from grid.directory.edits import Overwrite
+from grid.directory.moving import Trail, move
+from grid.directory.names import normalize_name
+from grid.directory.pack import Child, make_entry, pack_directory
+from grid.directory.room import UnpackingRoom
+from grid.errors import AuthorityError, CapError
+from grid.immutable import check as immutable_check
+from grid.immutable import repair as immutable_repair
+from grid.immutable.get import ImmutableFile
+from grid.immutable.put import Encoding, put
+from grid.mutable.create import create_mutable
+from grid.mutable.key_supply import new_key
+from grid.mutable.node import MutableFile
+from grid.mutable.share import health
+from grid.mutable.share.geometry import MDMF_VERSION, SDMF_VERSION, FormatName
+from grid.mutable.share.keys import WriteCap, write_cap
+from grid.mutable.sources import MemorySource
+from grid.placement.leases import LeaseMaster
+from grid.ports import Buffer, Observer, Runtime, ServerId, Sink, Source, StorageServer, ignore_events
+from grid.runtime import run_sized
+
+if TYPE_CHECKING:
+    from grid.directory.node import Directory
+
+FileHealth = immutable_check.CheckResult | health.CheckResult
+"""What a check finds; both kinds have storage_index, healthy, recoverable, corrupt, summary and to_json()."""
+
+FileRepair = immutable_repair.RepairResult | health.RepairResult
+"""What a repair did; both kinds have attempted, successful, before, after and to_json()."""
+
+KEPT_OPEN = 64
+"""Mutable files that stay open although nobody holds them; each remembers a megabyte of contents at most."""
+
+
+class Keep(Enum):
+    """No choice of one's own."""
+
+    KEEP = "keep"
+
+
+KEEP = Keep.KEEP
+
+
+Permit = Callable[[KnownCap], None]
+"""Raises if nothing may be made of a capability."""
+
+
+def permit_all(cap: KnownCap) -> None:
+    """Everything may be opened."""
+
+
+class _OpenFiles:
+    """The mutable files in use, and the last few that were."""
+
+    def __init__(self) -> None:
+        self._all: WeakValueDictionary[KnownCap, MutableFile] = WeakValueDictionary()
+        self._last: OrderedDict[KnownCap, MutableFile] = OrderedDict()
+
+    def get(self, cap: KnownCap) -> MutableFile | None:
+        """The file, if it is open."""
+        file = self._all.get(cap)
+        if file is not None:
+            self.put(cap, file)
+        return file
+
+    def put(self, cap: KnownCap, file: MutableFile) -> None:
+        """Keep the file, as the one used last."""
+        self._all[cap] = self._last[cap] = file
+        self._last.move_to_end(cap)
+        if len(self._last) > KEPT_OPEN:
+            self._last.popitem(last=False)
+
+
+@frozen(kw_only=True, eq=False)
+class FileStore:
+    """A client's view of a grid. convergence: the secret that makes equal immutable files equal caps.
+
+    mutable_format: that of new mutable files and directories, which take k, n and happy of the encoding.
+    room: for directories that are unpacked, of the whole process. preferred: servers that immutable files go to first. permit: asked before anything is read, checked or changed,
+    whatever led to its capability; what it raises comes out of the method that was called.
+    """
+
+    servers: Sequence[StorageServer] = field(repr=False)
+    runtime: Runtime = field(repr=False)
+    leases: LeaseMaster = field(repr=False)
+    encoding: Encoding
+    convergence: bytes = field(repr=False)
+    mutable_format: FormatName = "sdmf"
+    preferred: frozenset[ServerId] = frozenset()
+    observer: Observer = field(default=ignore_events, repr=False)
+    permit: Permit = field(default=permit_all, repr=False)
+    room: UnpackingRoom = field(factory=UnpackingRoom, repr=False)
+    _open: _OpenFiles = field(factory=_OpenFiles, init=False, repr=False)
+
+    async def put_immutable(
+        self, source: Source, *, convergence: bytes | Keep | None = KEEP, key: bytes | None = None
+    ) -> ChkCap | LitCap:
+        """Store an immutable file. convergence: None for a random key. key: as for `immutable.put`, and its errors."""
+        result = await put(
+            source,
+            encoding=self.encoding,
+            convergence=self.convergence if isinstance(convergence, Keep) else convergence,
+            servers=self.servers,
+            leases=self.leases,
+            runtime=self.runtime,
+            observer=self.observer,
+            preferred=self.preferred,
+            key=key,
+        )
+        return result.cap
+
+    async def put_mutable(
+        self, source: Source | Buffer, *, format: FormatName | None = None, key: PrivateKey | None = None
+    ) -> WriteCap:
+        """Store a new mutable file. key: its private key, None for a new one. The errors of `create_mutable`."""
+        return await create_mutable(
+            source,
+            format=format or self.mutable_format,
+            encoding=self.encoding,
+            servers=self.servers,
+            leases=self.leases,
+            runtime=self.runtime,
+            key=key,
+            observer=self.observer,
+        )
+
+    def open_mutable(self, cap: KnownCap) -> MutableFile:
+        """The mutable file of this cap, or of this directory's cap: the same object for the same cap.
+
+        What is remembered from one use makes the next one cheaper. CapError for any other kind of cap.
+        """
+        body = self._permitted(cap)
+        file = self._open.get(body)
+        if file is None:
+            file = MutableFile(
+                body,
+                self.servers,
+                self.runtime,
+                leases=self.leases,
+                encoding=self.encoding,
+                observer=self.observer,
+            )
+            self._open.put(body, file)
+        return file
+
+    async def read(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
+        """Write octets offset .. offset + length (None: to the end) of a file to the sink; how many they were.
+
+        AuthorityError with a verify cap; CapError for a directory's cap; the errors of the engine's read.
+        """
+        if isinstance(cap, DirectoryCap):
+            raise CapError("this is the cap of a directory, and not of a file")
+        return await self.read_octets(cap, sink, offset, length)
+
+    async def read_octets(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
+        """As `read`, also of the file in which a directory is stored."""
+        body = self._permitted(cap)
+        if body.authority == "verify":
+            raise AuthorityError("this is a verify cap: reading takes the read cap or the write cap")
+        if not isinstance(body, LitCap | ChkCap):
+            return await self.open_mutable(body).read(sink, offset, length)
+        file = ImmutableFile(body, self.servers, self.runtime)
+        return (await file.read(sink, offset, length, self.observer)).size
+
+    async def size(self, cap: KnownCap) -> int:
+        """Octets of a file, or of the file in which a directory is stored; asks servers only if it is mutable."""
+        body = self._permitted(cap)
+        if isinstance(body, LitCap | ChkCap | ChkVerifyCap):
+            return body.size
+        return await self.open_mutable(body).size()
+
+    async def check(self, cap: KnownCap, *, verify: bool = False, add_lease: bool = False) -> FileHealth:
+        """The health of a file or a directory; any cap will do. The errors of the engine's check."""
+        body = self._permitted(cap)
+        if not isinstance(body, LitCap | ChkCap | ChkVerifyCap):
+            return await self.open_mutable(body).check(verify=verify, add_lease=add_lease)
+        return await immutable_check.check(
+            body,
+            servers=self.servers,
+            runtime=self.runtime,
+            verify=verify,
+            leases=self.leases if add_lease else None,
+            observer=self.observer,
+            happy=self.encoding.happy,
+        )
+
+    async def repair(self, cap: KnownCap, *, force: bool = False) -> FileRepair:
+        """Verify a file or a directory and make it whole; a mutable one takes its write cap (AuthorityError).
+
+        force: of a mutable file, give up versions that stand in the way. The errors of the engine's repair.
+        """
+        body = self._permitted(cap)
+        if not isinstance(body, LitCap | ChkCap | ChkVerifyCap):
+            return await self.open_mutable(body).repair(force=force)
+        return await immutable_repair.repair(
+            body,
+            servers=self.servers,
+            leases=self.leases,
+            runtime=self.runtime,
+            observer=self.observer,
+            happy=self.encoding.happy,
+        )
+
+    def directory(self, cap: DirectoryCap) -> Directory:
+        """The directory of this cap; CapError if its numbers cannot be those of a file."""
+        from grid.directory.node import Directory
+
+        require_usable(cap)
+        self._permitted(cap)
+        return Directory(self, cap)
+
+    async def create_directory(
+        self,
+        children: Mapping[str, Child] | None = None,
+        *,
+        format: FormatName | None = None,
+        key: PrivateKey | None = None,
+    ) -> DirectoryCap:
+        """Store a new mutable directory with these children, whose metadata is stored as it is given.
+
+        key: its private key, None for a new one. CapError for a child that no directory takes; FormatError; the
+        errors of `put_mutable`.
+        """
+        chosen = format or self.mutable_format
+        if key is None:
+            key = await new_key(self.runtime)
+        cap = write_cap(key, MDMF_VERSION if chosen == "mdmf" else SDMF_VERSION)
+        packed = await self._packed(children or {}, cap.write_key)
+        return DirectoryCap(await self.put_directory(packed, chosen, key))
+
+    async def put_directory(self, packed: bytes, format: FormatName, key: PrivateKey) -> WriteCap:
+        """Store the octets of a new mutable directory. The errors of `put_mutable`."""
+        return await self.put_mutable(packed, format=format, key=key)
+
+    async def create_immutable_directory(self, children: Mapping[str, Child]) -> DirectoryCap:
+        """Store a directory that never changes; equal children give equal caps.
+
+        MustBeDeepImmutableError, naming the child, if one of them is not immutable, and nothing is stored then.
+        """
+        return DirectoryCap(await self.put_immutable(MemorySource(await self._packed(children, None))))
+
+    async def move(
+        self, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
+    ) -> Child | None:
+        """Move or rename a link between directories; what `grid.directory.moving.move` returns, and its errors."""
+        return await move(self, source, name, target, new_name, overwrite=overwrite)
+
+    def observed_by(self, observer: Observer) -> FileStore:
+        """A store on the same grid with another observer; it opens files of its own."""
+        return evolve(self, observer=observer)
+
+    def restricted_by(self, permit: Permit) -> FileStore:
+        """A store on the same grid that asks before it makes anything of a capability; it opens files of its own."""
+        return evolve(self, permit=permit)
+
+    async def _packed(self, children: Mapping[str, Child], write_key: bytes | None) -> bytes:
+        """The bytes of a new directory. write_key: that of a mutable one."""
+        return await run_sized(self.runtime.cpu, len(children), _pack, children, write_key)
+
+    def _permitted(self, cap: KnownCap) -> KnownCap:
+        """The file that the capability is of, if it may be used."""
+        self.permit(cap)
+        return cap.body if isinstance(cap, DirectoryCap) else cap
+
+
+def _pack(children: Mapping[str, Child], write_key: bytes | None) -> bytes:
+    """The octets of a new directory. write_key: that of a mutable one."""
+    entries = {}
+    for given, child in children.items():
+        name = normalize_name(given)
+        entries[name] = make_entry(name, child, mutable=write_key is not None, write_key=write_key)
+    return pack_directory(entries)

@@ -1,0 +1,1 @@
+"""The gateway's web API described for programs, as an OpenAPI document. Pure."""

@@ -1,0 +1,273 @@
+"""The endpoints of the gateway as a table: a row for each path and group of methods. Pure. [spec webapi 2]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from grid.gateway.api import actions
+from grid.gateway.api.actions import ANYTHING, HTML, JSON, TEXT, Action, page_and_json, shown
+
+_FORM = "multipart/form-data"
+_URLENCODED = "application/x-www-form-urlencoded"
+_OCTETS = "application/octet-stream"
+
+
+@frozen(kw_only=True)
+class Endpoint:
+    """methods: of the row. arguments: names of PARAMETERS besides `t`. bodies: media types.
+
+    actions: what each `t` means; one without `t` also stands for those that are not looked at.
+    """
+
+    path: str
+    methods: tuple[str, ...]
+    summary: str
+    actions: tuple[Action, ...]
+    tag: str = "objects"
+    arguments: tuple[str, ...] = ()
+    bodies: tuple[str, ...] = ()
+    needs_token: bool = False
+
+
+_BOOLEAN = {"type": "string", "enum": ["true", "false", "t", "f", "1", "0", "on", "off"]}
+_STRING = {"type": "string"}
+
+PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "uri": ("A capability.", _STRING),
+    "format": (
+        "How a new object is stored.",
+        {"type": "string", "enum": ["", "chk", "sdmf", "mdmf", "CHK", "SDMF", "MDMF"]},
+    ),
+    "mutable": ("Without format=: whether a new file can be changed.", _BOOLEAN),
+    "private-key": ("The private key of a new mutable object: DER in urlsafe base64.", _STRING),
+    "replace": (
+        "Whether what is there may be replaced.",
+        {"type": "string", "enum": [*_BOOLEAN["enum"], "only-files"]},
+    ),
+    "ask": ("Whether a form's sender is asked before anything is replaced.", _BOOLEAN),
+    "progress": ("What the upload is called in /status/events.", _STRING),
+    "sort": (
+        "The column that a directory's page is sorted by.",
+        {"type": "string", "enum": ["name", "size", "changed"]},
+    ),
+    "page": ("The page of a long list, from 1.", {"type": "integer", "minimum": 1}),
+    "find": ("Words that the names in the list have.", _STRING),
+    "order": ("`desc` for the other way round.", _STRING),
+    "offset": ("Where new bytes of a mutable file go.", {"type": "integer", "minimum": 0}),
+    "filename": ("The name that decides the type.", _STRING),
+    "save": ("Whether a browser keeps the file.", _BOOLEAN),
+    "when_done": ("Where to send the browser afterwards.", _STRING),
+    "redirect_to_result": ("Whether to send the browser to the new directory.", _BOOLEAN),
+    "name": ("A child's name.", _STRING),
+    "from_name": ("The child's name now.", _STRING),
+    "to_name": ("The child's name afterwards.", _STRING),
+    "to_dir": ("The directory that the child goes to.", _STRING),
+    "verify": ("Whether every byte is looked at.", _BOOLEAN),
+    "repair": ("Whether what is lacking is made anew.", _BOOLEAN),
+    "add-lease": ("Whether leases are renewed.", _BOOLEAN),
+    "output": ("How the result is shown.", _STRING),
+    "ophandle": ("The handle that an operation is asked by.", _STRING),
+    "retain-for": ("Seconds for which a result is kept.", {"type": "integer", "minimum": 0}),
+    "details": ("What somebody reports.", _STRING),
+    "release-after-complete": ("Whether a result is forgotten once it was shown.", _BOOLEAN),
+}
+
+_NEW = ("format", "mutable", "private-key")
+_CHECK = ("verify", "repair", "add-lease", "output", "ophandle")
+_POST = ("name", "from_name", "to_name", "to_dir", "uri", "replace", "ask", "when_done", *_NEW, *_CHECK)
+
+
+def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
+    """An object by its capability, or by a path: only what has a name can be linked and unlinked."""
+    put = actions.PUT_CHILD if is_child else actions.PUT_OBJECT
+    found = [
+        Endpoint(
+            path=path,
+            methods=("GET",),
+            summary=f"Read or describe {what}",
+            actions=actions.GET_OBJECT,
+            arguments=("filename", "save", "output", "name", "sort", "order", "page", "find"),
+        ),
+        Endpoint(
+            path=path,
+            methods=("HEAD",),
+            summary=f"What GET says of {what}",
+            actions=actions.GET_OBJECT,
+            arguments=("filename", "save"),
+        ),
+        Endpoint(
+            path=path,
+            methods=("PUT",),
+            summary=f"Store, link or make {what}",
+            actions=put,
+            arguments=("replace", "offset", "progress", *_NEW),
+            bodies=(_OCTETS, TEXT),
+        ),
+        Endpoint(
+            path=path,
+            methods=("POST",),
+            summary=f"Change, check or walk {what}",
+            actions=actions.POST_OBJECT,
+            arguments=_POST,
+            bodies=(_FORM, _URLENCODED, JSON),
+        ),
+    ]
+    if is_child:
+        unlink = shown("Remove the link", HTML, statuses="200 404 409 410 501")
+        found.append(Endpoint(path=path, methods=("DELETE",), summary=f"Unlink {what}", actions=unlink))
+    return found
+
+
+def _unlinked(path: str) -> list[Endpoint]:
+    return [
+        Endpoint(
+            path=path,
+            methods=("GET", "HEAD"),
+            summary="Go to a capability (uri=)",
+            actions=shown("Where it is", statuses="302"),
+            arguments=("uri", "filename", "save"),
+        ),
+        Endpoint(
+            path=path,
+            methods=("PUT",),
+            summary="Make an object that is in no directory",
+            actions=actions.PUT_UNLINKED,
+            arguments=_NEW,
+            bodies=(_OCTETS,),
+        ),
+        Endpoint(
+            path=path,
+            methods=("POST",),
+            summary="Make an object that is in no directory",
+            actions=actions.POST_UNLINKED,
+            arguments=("when_done", "redirect_to_result", *_NEW),
+            bodies=(_FORM, _URLENCODED, JSON),
+        ),
+    ]
+
+
+def _named(path: str) -> list[Endpoint]:
+    what = "a file whose type the last segment decides"
+    return [
+        Endpoint(
+            path=path,
+            methods=("GET",),
+            summary=f"Read or describe {what}",
+            actions=actions.GET_FILE,
+            arguments=("filename", "save"),
+        ),
+        Endpoint(
+            path=path,
+            methods=("HEAD",),
+            summary=f"What GET says of {what}",
+            actions=(actions.READ_FILE,),
+            arguments=("filename", "save"),
+        ),
+    ]
+
+
+def _shown(path: str, summary: str, actions: tuple[Action, ...], tag: str = "node") -> Endpoint:
+    return Endpoint(path=path, methods=("GET", "HEAD"), summary=summary, actions=actions, tag=tag)
+
+
+def _asked(path: str, summary: str, actions: tuple[Action, ...], *more: str) -> list[Endpoint]:
+    """What POST answers as GET does, and whatever other methods."""
+    post = Endpoint(
+        path=path, methods=("POST", *more), summary="The same", tag="node", actions=actions, bodies=(_FORM, _URLENCODED)
+    )
+    return [_shown(path, summary, actions), post]
+
+
+def _operations() -> list[Endpoint]:
+    path, tag = "/operations/{handle}", "operations"
+    return [
+        Endpoint(
+            path=path,
+            methods=("GET", "HEAD"),
+            summary="How an operation stands, and what it found",
+            tag=tag,
+            actions=actions.GET_OPERATION,
+            arguments=("output", "retain-for", "release-after-complete"),
+        ),
+        Endpoint(
+            path=path,
+            methods=("POST",),
+            summary="End an operation, or ask how it stands",
+            tag=tag,
+            actions=(*actions.GET_OPERATION, *actions.END_OPERATION),
+            arguments=("output",),
+            bodies=(_FORM,),
+        ),
+        Endpoint(
+            path="/operations/{handle}/{index}",
+            methods=("GET", "HEAD", "POST"),
+            summary="What an operation found of one object",
+            tag=tag,
+            actions=shown("Its health", TEXT, HTML, statuses="200 404", json="CheckAnswer"),
+            arguments=("output",),
+        ),
+    ]
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *_asked("/", "The node, its introducers and servers", page_and_json("NodeState", JSON), "OPTIONS"),
+    *_unlinked("/uri"),
+    *_unlinked("/cap"),
+    *_object("/uri/{cap}", "an object", is_child=False),
+    *_object("/uri/{cap}/{path}", "what a path leads to", is_child=True),
+    *_object("/cap/{cap}", "an object", is_child=False),
+    *_object("/cap/{cap}/{path}", "what a path leads to", is_child=True),
+    *_named("/file/{cap}"),
+    *_named("/file/{cap}/{name}"),
+    *_named("/named/{cap}"),
+    *_named("/named/{cap}/{name}"),
+    *_operations(),
+    *_asked("/status", "Operations under way and recent", page_and_json("StatusList", JSON)),
+    _shown("/status/events", "Operations as they come on", shown("Server-sent events", "text/event-stream")),
+    _shown("/status/{operation}", "One operation", page_and_json("OperationStatus", JSON, statuses="200 404")),
+    _shown(
+        "/status/{operation}/event_json",
+        "What happened inside a download",
+        shown("Its events", TEXT, statuses="200 404", json="DownloadEvents"),
+    ),
+    *_asked(
+        "/statistics",
+        "Counters and statistics",
+        (*page_and_json("Statistics"), Action("openmetrics", "For scrapers", ("application/openmetrics-text",))),
+    ),
+    _shown("/metrics", "For Prometheus", shown("Samples", TEXT)),
+    *_asked("/storage", "The storage server of this node", page_and_json("StorageState", missing="404")),
+    *_asked("/helper_status", "The upload helper of this node", page_and_json("HelperState")),
+    _shown("/healthz", "Whether the gateway answers", shown("It does", JSON, json="Alive")),
+    _shown(
+        "/readyz",
+        "Whether enough servers are connected to store files",
+        shown("The numbers", JSON, statuses="200 503", json="Ready"),
+    ),
+    _shown("/openapi.json", "This document", shown("This document", JSON, json="Document")),
+    Endpoint(
+        path="/private/logs/v1", methods=("GET",), summary="The log: a WebSocket", tag="node", needs_token=True,
+        actions=shown("The log from now on", statuses="101 401"),
+    ),
+    Endpoint(
+        path="/report_incident",
+        methods=("POST",),
+        summary="Keep a report beside the log",
+        tag="node",
+        actions=shown("It is kept", HTML, statuses="200 404 413 507"),
+        arguments=("details",),
+        bodies=(_FORM, _URLENCODED),
+    ),
+    _shown("/storage-plugins/{name}", "A storage plugin's resource", shown("There is none", statuses="404")),
+    _shown("/static/{path}", "The operator's own files", shown("A file", ANYTHING, statuses="200 404"), tag="pages"),
+    _shown("/servers", "The storage servers", shown("The page", HTML), tag="pages"),
+    _shown(
+        "/assets/{version}/{name}",
+        "What pages are drawn with",
+        shown("A file", ANYTHING, statuses="200 304 404"),
+        tag="pages",
+    ),
+)  # fmt: skip

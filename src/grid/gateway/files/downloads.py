@@ -1,0 +1,247 @@
+"""What GET and HEAD answer for a file: its octets, or what is known of it. [spec webapi 4.1-4.6]
+
+Large files stream into the socket as they are proven. An answer begins with the first proven octet, so that a file that
+cannot be read has its own status instead.
+
+Cost: memory: WHOLE_SIZE of a mutable file, or what the engine has under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import evolve, frozen
+
+from grid.caps import ChkCap, KnownCap, LitCap, UnknownChild
+from grid.directory.node_json import describe_file
+from grid.directory.pack import Child
+from grid.errors import ConflictError, GridError, NotEnoughSharesError
+from grid.gateway.content_type import UNNAMED, attachment, content_type
+from grid.gateway.faults import BadRequest, Gone, Headers, RangeNotSatisfiable
+from grid.gateway.files.file_pages import info_page
+from grid.gateway.http.answers import EMBEDDABLE, Answer, AnyAnswer, StreamedAnswer, json_answer, plain_cap, warned
+from grid.gateway.http.etags import entity_tag, is_held
+from grid.gateway.http.exchange import Exchange
+from grid.gateway.http.ranges import ByteRange, RangeBeyondEndError, parse_range
+from grid.mutable.session import Gathering
+from grid.ports import Sink
+
+WHOLE_SIZE = 2**20
+"""Octets of a mutable file that are read before the answer begins, which saves asking for its size first."""
+
+
+async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path: bool) -> AnyAnswer:
+    """What a GET or HEAD of a file or of an object of an unknown kind answers.
+
+    name: the last name of its path, which says its type. by_path: whether it was found in a directory.
+    """
+    view = exchange.arguments.t
+    if exchange.method == "HEAD" and view:
+        raise BadRequest("HEAD takes no t=")
+    if view == "json":
+        return await _json(exchange, child, by_path)
+    if view == "info":
+        if not isinstance(child.target, UnknownChild):
+            exchange.gateway.require_allowed(child.target)
+        return info_page(
+            exchange, child, await _size_if_known(exchange, child), exchange.arguments.shown("filename") or name
+        )
+    target = child.target
+    if isinstance(target, UnknownChild) or target.authority == "verify":
+        raise BadRequest("this capability can be asked for t=json and t=info only: nothing can be read with it")
+    tag = entity_tag(target, view, by_path=by_path)
+    match view:
+        case "":
+            return await _contents(exchange, target, name, tag)
+        case "uri":
+            return _tagged(exchange, plain_cap(target), tag)
+        case "readonly-uri":
+            return _tagged(exchange, plain_cap(target.read_cap()), tag)
+    raise BadRequest(f"GET of a file: t={view!r} is not known")
+
+
+async def _json(exchange: Exchange, child: Child, by_path: bool) -> Answer:
+    target = child.target
+    if isinstance(target, UnknownChild):
+        return json_answer(describe_file(child, None, by_path=by_path))
+    tag = entity_tag(target, "json", by_path=by_path)
+    size = await _size_if_known(exchange, child)
+    warning = None
+    if size is not None and target.is_mutable:
+        warning = exchange.gateway.store.open_mutable(target).warning
+    kind, properties = describe_file(child, size, by_path=by_path, warning=warning)
+    if isinstance(properties, dict) and not exchange.gateway.is_allowed(target):
+        properties.pop("size", None)
+    return _tagged(exchange, json_answer([kind, properties]), tag)
+
+
+async def _size_if_known(exchange: Exchange, child: Child) -> int | None:
+    """Octets; of a file that is lost, or whose capability does not tell, None: much else is known of it."""
+    target = child.target
+    if isinstance(target, UnknownChild) or (target.is_mutable and target.authority == "verify"):
+        return None
+    try:
+        exchange.gateway.require_allowed(target)
+        return await exchange.gateway.store.size(target)
+    except GridError:
+        return None
+
+
+def _tagged(exchange: Exchange, answer: Answer, tag: str | None) -> Answer:
+    """The answer with its tag, or only the tag if the client has what it stands for."""
+    if tag is None:
+        return answer
+    if is_held(exchange.headers.get("if-none-match"), tag):
+        return _not_modified(tag)
+    return evolve(answer, headers=(*answer.headers, ("ETag", tag)))
+
+
+def _not_modified(tag: str) -> Answer:
+    return Answer(status=304, content_type="", headers=(*EMBEDDABLE, ("ETag", tag)))
+
+
+@frozen(kw_only=True)
+class _Contents:
+    """The octets asked for: of a file of `size` octets the range, or all of it. headers: what its name says."""
+
+    size: int
+    range: ByteRange | None
+    type: str
+    headers: Headers
+
+    @property
+    def start(self) -> int:
+        return self.range.start if self.range else 0
+
+    @property
+    def length(self) -> int:
+        return self.range.length if self.range else self.size
+
+    @property
+    def status(self) -> int:
+        return 206 if self.range else 200
+
+    @property
+    def all_headers(self) -> Headers:
+        return (*self.headers, ("Content-Range", self.range.content_range(self.size))) if self.range else self.headers
+
+
+async def _contents(exchange: Exchange, cap: KnownCap, name: str, tag: str | None) -> AnyAnswer:
+    exchange.gateway.require_allowed(cap)
+    if exchange.method != "HEAD" and tag is not None and is_held(exchange.headers.get("if-none-match"), tag):
+        return _not_modified(tag)
+    type, headers = _named_headers(exchange, name)
+    if exchange.method == "HEAD":
+        found = _choose(exchange, await exchange.gateway.store.size(cap), type, headers)
+        return StreamedAnswer(found.status, type, found.length, found.all_headers, _write_nothing)
+    if tag is not None:
+        headers = (*headers, ("ETag", tag))
+    if isinstance(cap, LitCap):
+        found = _choose(exchange, cap.size, type, headers)
+        return Answer(found.status, type, cap.data[found.start :][: found.length], found.all_headers)
+    if isinstance(cap, ChkCap):
+        return _stream_immutable(exchange, cap, _choose(exchange, cap.size, type, headers))
+    return await _mutable(exchange, cap, type, headers)
+
+
+def _named_headers(exchange: Exchange, name: str) -> tuple[str, Headers]:
+    """The type, and the headers that do not depend on the size."""
+    given = exchange.arguments.shown("filename") or name or UNNAMED
+    found = content_type(given)
+    headers: Headers = (*EMBEDDABLE, ("Accept-Ranges", "bytes"))
+    if found.encoding is not None:
+        headers = (*headers, ("Content-Encoding", found.encoding))
+    if exchange.arguments.flag("save", False):
+        headers = (*headers, ("Content-Disposition", attachment(given)))
+    return found.type, headers
+
+
+def _choose(exchange: Exchange, size: int, type: str, headers: Headers) -> _Contents:
+    try:
+        chosen = parse_range(exchange.headers.get("range"), size)
+    except RangeBeyondEndError as error:
+        raise RangeNotSatisfiable(str(error), headers=(("Content-Range", f"bytes */{size}"),)) from error
+    return _Contents(size=size, range=chosen, type=type, headers=headers)
+
+
+def _stream_immutable(exchange: Exchange, cap: ChkCap, found: _Contents) -> StreamedAnswer:
+    gateway = exchange.gateway
+
+    async def write(sink: Sink) -> None:
+        with gateway.history.download(cap.storage_index, found.length):
+            await gateway.open_files.read(cap, sink, found.start, found.length, gateway.store.observer)
+
+    return StreamedAnswer(found.status, found.type, found.length, found.all_headers, write)
+
+
+async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Headers) -> AnyAnswer:
+    file, history = exchange.gateway.store.open_mutable(cap), exchange.gateway.history
+    reading = _ShortReading(lambda size: _choose(exchange, size, type, headers))
+    try:
+        with history.retrieve(cap.storage_index) as operation:
+            size = await file.read_chosen(
+                reading.gathering, reading.choose, likely=lambda size: _likely(exchange, size)
+            )
+            # A long one goes on as another operation, which streams.
+            operation.is_listed = not reading.is_long
+            operation.size = None if reading.is_long else size
+    except NotEnoughSharesError as error:
+        raise unrecoverable(error) from error
+    found = reading.found
+    if not reading.is_long:
+        return warned(Answer(found.status, type, bytes(reading.gathering.octets), found.all_headers), file.warning)
+
+    def choose_same(size: int) -> tuple[int, int]:
+        if size != found.size:
+            raise ConflictError("the file was changed while it was about to be read; ask again")
+        return found.start, found.start + found.length
+
+    async def write(sink: Sink) -> None:
+        with history.retrieve(cap.storage_index, found.length):
+            await file.read_chosen(sink, choose_same)
+
+    return warned(StreamedAnswer(found.status, type, found.length, found.all_headers, write), file.warning)
+
+
+class _ShortReading:
+    """What is asked for of a mutable file, read before the answer begins if it is short; else nothing of it is."""
+
+    def __init__(self, find: Callable[[int], _Contents]) -> None:
+        self.gathering = Gathering()
+        self._find = find
+        self._found: _Contents | None = None
+
+    @property
+    def found(self) -> _Contents:
+        """What is asked for, of the file as it was read."""
+        assert self._found is not None
+        return self._found
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is too long to be read before the answer begins."""
+        return self.found.length > WHOLE_SIZE
+
+    def choose(self, size: int) -> tuple[int, int]:
+        """The part to read of a file of this size."""
+        self._found = self._find(size)
+        return (0, 0) if self.is_long else (self._found.start, self._found.start + self._found.length)
+
+
+def _likely(exchange: Exchange, size: int) -> tuple[int, int] | None:
+    """What is asked for of a file that was so long when it was last seen; None if that is nothing, or is streamed."""
+    try:
+        chosen = parse_range(exchange.headers.get("range"), size)
+    except RangeBeyondEndError:
+        return None
+    start, length = (chosen.start, chosen.length) if chosen else (0, size)
+    return (start, length) if length <= WHOLE_SIZE else None
+
+
+def unrecoverable(error: NotEnoughSharesError) -> Gone:
+    """What is said of a mutable file of which no version can be read."""
+    return Gone(str(error), kind="UnrecoverableFileError")
+
+
+async def _write_nothing(sink: Sink) -> None:
+    """The body of an answer to HEAD."""

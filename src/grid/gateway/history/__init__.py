@@ -1,0 +1,1 @@
+"""What the gateway does and did: operations, and the requests inside them."""

@@ -1,0 +1,217 @@
+"""Recent and running operations of a gateway, as those see them who watch it. [spec webapi 9.2]
+
+Built from what the plans tell their observers: `History.observe` is the observer of the gateway's one store, and whatever
+it hears belongs to the operation that the running task has begun with `upload`, `download`, `retrieve` or `publish`. Never
+a capability: an object goes by its storage index.
+
+Cost: memory: the operations kept, each with at most timeline.MAX_ROWS rows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from twisted.logger import Logger
+
+from grid.errors import GridError
+from grid.gateway.faults import fault_of
+from grid.gateway.history.counters import Counters
+from grid.gateway.history.operation import KEPT, Kind, Operation
+from grid.gateway.history.timeline import Timeline
+from grid.immutable.put import LIT_SIZE
+from grid.ports import Clock, Event
+
+_log = Logger("grid.gateway")
+
+TELL_S = 0.2
+"""Watchers hear of the progress of one operation at most so often."""
+
+_COUNTERS: dict[Kind, tuple[str, str]] = {
+    "upload": ("uploader.files_uploaded", "uploader.bytes_uploaded"),
+    "download": ("downloader.files_downloaded", "downloader.bytes_downloaded"),
+    "publish": ("mutable.files_published", "mutable.bytes_published"),
+    "retrieve": ("mutable.files_retrieved", "mutable.bytes_retrieved"),
+}
+
+_current: ContextVar[Operation | None] = ContextVar("grid_gateway_operation", default=None)
+
+Watcher = Callable[[Operation], None]
+"""Told whenever an operation begins, comes on or ends."""
+
+
+class History:
+    """What a gateway does and did. Watchers must not fail, and must not take long."""
+
+    def __init__(self, clock: Clock, counters: Counters | None = None) -> None:
+        self._clock = clock
+        self.counters = counters if counters is not None else Counters()
+        self._active: dict[str, Operation] = {}
+        self._recent: dict[Kind, deque[Operation]] = {kind: deque(maxlen=kept) for kind, kept in KEPT.items()}
+        self._numbers: dict[Kind, int] = dict.fromkeys(KEPT, 0)
+        self._watchers: list[Watcher] = []
+
+    # What handlers do.
+
+    @contextmanager
+    def upload(self, storage_index: bytes | None = None, size: int | None = None) -> Iterator[Operation]:
+        """An immutable file is stored while the context lasts. One that is put into its cap is counted, and not listed."""
+        with self._running("upload", storage_index, size, listed=size is None or size > LIT_SIZE) as found:
+            yield found
+
+    @contextmanager
+    def download(self, storage_index: bytes | None, size: int | None = None) -> Iterator[Operation]:
+        """An immutable file, or `size` octets of it, is read."""
+        with self._running("download", storage_index, size, listed=storage_index is not None) as found:
+            yield found
+
+    @contextmanager
+    def retrieve(self, storage_index: bytes | None, size: int | None = None) -> Iterator[Operation]:
+        """A mutable file or directory is read."""
+        with self._running("retrieve", storage_index, size) as found:
+            yield found
+
+    @contextmanager
+    def publish(self, storage_index: bytes | None = None, size: int | None = None) -> Iterator[Operation]:
+        """A mutable file or directory is written."""
+        with self._running("publish", storage_index, size) as found:
+            yield found
+
+    def receive(self, operation: Operation, count: int) -> None:
+        """So many more bytes of an upload came from its client."""
+        operation.received += count
+        if self._clock.now() - operation.told_at >= TELL_S:
+            self._tell(operation)
+
+    def observe(self, event: Event) -> None:
+        """What a plan tells; for `FileStore.observed_by`. What no operation was begun for is passed over."""
+        operation = _current.get()
+        if operation is None or not operation.is_active:
+            return
+        if operation.begins_map(event):
+            self._begin_map(operation)
+        elif operation.map is not None and operation.ends_map(event):
+            self._end_map(operation, None)
+        operation.hear(event)
+        if operation.map is not None:
+            operation.map.hear(event)
+        if event.what != "progress" or event.at - operation.told_at >= TELL_S:
+            self._tell(operation)
+
+    # What those see who ask.
+
+    @property
+    def active(self) -> list[Operation]:
+        """Those under way, the newest first."""
+        return sorted((each for each in self._active.values() if each.is_listed), key=_age, reverse=True)
+
+    @property
+    def recent(self) -> list[Operation]:
+        """Those that ended, as many as are kept of each kind, the newest first."""
+        return sorted((each for kept in self._recent.values() for each in kept), key=_age, reverse=True)
+
+    def find(self, kind: Kind, number: int) -> Operation | None:
+        """The operation of that kind with that number, if it is kept."""
+        found = self._active.get(f"{kind}-{number}")
+        if found is not None and found.is_listed:
+            return found
+        return next((each for each in self._recent[kind] if each.number == number), None)
+
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Tell the watcher from now on; what is returned ends that."""
+        self._watchers.append(watcher)
+
+        def end() -> None:
+            if watcher in self._watchers:
+                self._watchers.remove(watcher)
+
+        return end
+
+    # Inside.
+
+    @contextmanager
+    def _running(
+        self, kind: Kind, storage_index: bytes | None, size: int | None, *, listed: bool = True
+    ) -> Iterator[Operation]:
+        operation, before = self._begin(kind, storage_index, size, listed), _current.get()
+        _current.set(operation)
+        try:
+            yield operation
+        except BaseException as error:
+            self._end(operation, error)
+            raise
+        else:
+            self._end(operation, None)
+        finally:
+            _current.set(before)
+
+    def _begin(self, kind: Kind, storage_index: bytes | None, size: int | None, listed: bool) -> Operation:
+        number, now = self._numbers[kind], self._clock.now()
+        self._numbers[kind] += 1
+        operation = Operation(
+            kind=kind,
+            number=number,
+            started_at=self._clock.unix_time(),
+            began_at=now,
+            size=size,
+            is_listed=listed,
+            timeline=Timeline(now),
+        )
+        if storage_index is not None:
+            operation.name(storage_index)
+        self._active[operation.key] = operation
+        self._tell(operation)
+        return operation
+
+    def _end(self, operation: Operation, error: BaseException | None) -> None:
+        if operation.map is not None:
+            self._end_map(operation, error)
+        if error is None:
+            operation.end(self._clock.now(), "done", "Finished")
+            self._count(operation)
+        elif isinstance(error, GridError):
+            operation.end(self._clock.now(), "failed", str(fault_of(error)))
+        else:
+            # The client went away, or ours is the mistake, of which the log says more.
+            stopped = not isinstance(error, Exception) or type(error).__name__ == "CancelledError"
+            operation.end(self._clock.now(), "cancelled" if stopped else "failed", "Stopped" if stopped else "Failed")
+        self._active.pop(operation.key, None)
+        if operation.is_listed and (operation.storage_index is not None or operation.outcome != "done"):
+            self._recent[operation.kind].append(operation)
+        self._tell(operation)
+
+    def _count(self, operation: Operation) -> None:
+        names = _COUNTERS.get(operation.kind)
+        if operation.kind in ("publish", "retrieve") and operation.size is None:
+            return  # There was nothing to change, or nothing was read.
+        if names is not None:
+            self.counters.add(names[0])
+            self.counters.add(names[1], operation.size or 0)
+
+    def _begin_map(self, operation: Operation) -> None:
+        if operation.map is not None:
+            self._end_map(operation, None)
+        operation.map = self._begin("mapupdate", None, None, True)
+        operation.map.storage_index = operation.storage_index
+        operation.map.mode = "MODE_WRITE" if operation.kind == "publish" else "MODE_READ"
+
+    def _end_map(self, operation: Operation, error: BaseException | None) -> None:
+        found, operation.map = operation.map, None
+        if found is not None:
+            found.storage_index = operation.storage_index
+            self._end(found, error)
+
+    def _tell(self, operation: Operation) -> None:
+        operation.told_at = self._clock.now()
+        if operation.is_listed:
+            for watcher in list(self._watchers):
+                try:
+                    watcher(operation)
+                except GridError as error:
+                    _log.info("a watcher failed: {kind}", kind=type(error).__name__)
+
+
+def _age(operation: Operation) -> tuple[float, int]:
+    return operation.began_at, operation.number

@@ -1,0 +1,158 @@
+"""One operation of a gateway, running or over, as pages and programs see it. Pure. [spec webapi 9.2]"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import define
+
+from grid.codec import base32
+from grid.gateway.history.timeline import Timeline
+from grid.ports import Event
+
+Kind = Literal["upload", "download", "mapupdate", "publish", "retrieve"]
+Outcome = Literal["active", "done", "failed", "cancelled"]
+
+KEPT: dict[Kind, int] = {"upload": 10, "download": 10, "mapupdate": 20, "publish": 20, "retrieve": 40}
+"""Operations kept of each kind once they are over. [spec webapi 9.2]"""
+
+SHORT: dict[Kind, str] = {
+    "upload": "up",
+    "download": "down",
+    "mapupdate": "mapupdate",
+    "publish": "publish",
+    "retrieve": "retrieve",
+}
+"""The kinds as addresses have them."""
+
+KIND_OF: dict[str, Kind] = {short: kind for kind, short in SHORT.items()}
+
+
+@define(kw_only=True, eq=False)
+class Operation:
+    """What is known of one. started_at: Unix time; began_at: Clock.now(). size: octets to move, None if not known yet.
+
+    received: bytes of an upload that came from its client. label: by which the client knows the operation.
+    count: octets moved, by this plan (portion) and those before it. hashed: the part of an upload's first pass that is done. storage_index: base32.
+    """
+
+    kind: Kind
+    number: int
+    started_at: float
+    began_at: float
+    timeline: Timeline
+    size: int | None = None
+    is_listed: bool = True
+    storage_index: str | None = None
+    outcome: Outcome = "active"
+    status: str = "Active"
+    ended_at: float | None = None
+    count: int = 0
+    hashed: float = 0.0
+    fraction: float = 0.0
+    mode: str = ""
+    phase: str = ""
+    told_at: float = 0.0
+    portion: int = 0
+    before: int = 0
+    map: Operation | None = None
+    received: int = 0
+    label: str = ""
+
+    @property
+    def key(self) -> str:
+        """Kind and number."""
+        return f"{self.kind}-{self.number}"
+
+    @property
+    def path(self) -> str:
+        """Where it is below /status/."""
+        return f"{SHORT[self.kind]}-{self.number}"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is under way."""
+        return self.outcome == "active"
+
+    def name(self, storage_index: bytes) -> None:
+        """The object is known now."""
+        self.storage_index = base32.encode(storage_index)
+
+    def hear(self, event: Event) -> None:
+        """Take in what a plan tells."""
+        self.timeline.add(event)
+        if event.what == "phase":
+            self.phase = event.detail
+        elif event.what == "progress" and event.total > 0:
+            part = min(1.0, event.count / event.total)
+            if event.detail == "hashing":
+                self.hashed = part
+            elif event.detail != "verifying":
+                self.hashed, self.fraction = 1.0, part
+                if event.detail != "shares":
+                    self._moved(event.count)
+
+    def _moved(self, count: int) -> None:
+        """A plan has moved so much; of a read in portions each begins at nothing."""
+        if count < self.portion:
+            self.before += self.portion
+        self.portion = count
+        self.count = self.before + count
+        if self.size:
+            self.fraction = min(1.0, self.count / self.size)
+
+    def begins_map(self, event: Event) -> bool:
+        """Whether a plan begins to look for the shares of a mutable file: its first request asks for the fronts of all."""
+        return (
+            self.kind in ("retrieve", "publish")
+            and event.what == "send"
+            and event.request_index == 0
+            and event.detail == "ReadFronts"
+        )
+
+    def ends_map(self, event: Event) -> bool:
+        """Whether another plan begins."""
+        return event.what == "send" and event.request_index == 0
+
+    def end(self, now: float, outcome: Outcome, status: str) -> None:
+        """It is over."""
+        self.ended_at, self.outcome, self.status = now, outcome, status
+        if outcome == "done":
+            self.hashed = self.fraction = 1.0
+            if self.size is not None:
+                self.count = self.size
+
+    def to_json(self) -> dict[str, object]:
+        """As 1.20 lists it, and for programs of ours some more."""
+        size: object = "-NA-" if self.kind == "mapupdate" else self.size or 0
+        found: dict[str, object] = {
+            "type": self.kind,
+            "storage-index-string": self.storage_index,
+            "total-size": size,
+            "status": self.status,
+            "id": self.path,
+            "outcome": self.outcome,
+            "started": self.started_at,
+            "seconds": None if self.ended_at is None else round(self.ended_at - self.began_at, 6),
+            "bytes": self.count,
+            "phase": self.phase,
+            "received": self.received,
+            "label": self.label,
+        }
+        match self.kind:
+            case "upload":
+                found |= {
+                    "progress-hash": self.hashed,
+                    "progress-ciphertext": self.fraction,
+                    "progress-encode-push": self.fraction,
+                }
+            case "mapupdate":
+                found["mode"] = self.mode
+            case _:
+                found["progress"] = self.fraction
+        return found
+
+    def to_whole_json(self) -> dict[str, object]:
+        """That, and everything that happened in it."""
+        rows = [row.to_json() for row in self.timeline.rows]
+        return {**self.to_json(), "events": rows, "events-dropped": self.timeline.dropped}

@@ -1,0 +1,139 @@
+"""The arguments of a request: of its query first, then of its form. Pure. [spec webapi 1.3]"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+from urllib.parse import unquote_to_bytes
+
+from grid.gateway.faults import BadRequest
+from grid.gateway.http.file_format import FileFormat
+
+MAX_ARGUMENTS = 1000
+"""Arguments in a query or a form; a form of ours has six."""
+
+_TRUE = frozenset({"true", "t", "1", "on"})
+_FALSE = frozenset({"false", "f", "0", "off"})
+
+Replace = Literal[True, False, "only-files"]
+
+
+class Arguments:
+    """Names and values; of several values of one name the first counts."""
+
+    def __init__(self, query: Sequence[tuple[str, str]] = ()) -> None:
+        self._values: dict[str, str] = {}
+        self.query = tuple(query)
+        self.add(query)
+
+    def add(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """More of them, behind those there are."""
+        for name, value in pairs:
+            self._values.setdefault(name, value)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def text(self, name: str, default: str | None = None) -> str | None:
+        """The value; BadRequest if it is not UTF-8."""
+        value = self._values.get(name, default)
+        if value is not None and not _is_text(value):
+            raise BadRequest(f"{name}= is not UTF-8")
+        return value
+
+    def shown(self, name: str) -> str | None:
+        """The value, with replacement characters for what is not UTF-8 in it."""
+        value = self._values.get(name)
+        return None if value is None else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+    def required(self, name: str) -> str:
+        """The value; BadRequest if there is none."""
+        value = self.text(name)
+        if value is None:
+            raise BadRequest(f"{name}= is missing")
+        return value
+
+    @property
+    def t(self) -> str:
+        """What is to be done."""
+        return (self.text("t") or "").strip()
+
+    def flag(self, name: str, default: bool) -> bool:
+        """A boolean; BadRequest for anything else."""
+        return self.flag_if_given(name) if self._values.get(name) is not None else default  # type: ignore[return-value]
+
+    def flag_if_given(self, name: str) -> bool | None:
+        """A boolean, None without one; BadRequest for anything else."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        word = value.strip().lower()
+        if word in _TRUE:
+            return True
+        if word in _FALSE:
+            return False
+        raise BadRequest(f"{name}= is either true or false")
+
+    def replace(self) -> Replace:
+        """`replace=`: may something be replaced, and what."""
+        value = (self._values.get("replace") or "").strip().lower()
+        return "only-files" if value == "only-files" else self.flag("replace", True)
+
+    def format(self) -> FileFormat | None:
+        """`format=`, None without one."""
+        match (self._values.get("format") or "").strip().lower():
+            case "":
+                return None
+            case "chk":
+                return "chk"
+            case "sdmf":
+                return "sdmf"
+            case "mdmf":
+                return "mdmf"
+        raise BadRequest("format= is one of CHK, SDMF and MDMF")
+
+    def offset(self) -> int | None:
+        """`offset=`, None without one."""
+        value = self._values.get("offset")
+        if value is None:
+            return None
+        text = value.strip()
+        if not (text.isascii() and text.isdigit() and len(text) <= 19):
+            raise BadRequest("offset= is a whole number, not negative")
+        return int(text)
+
+    def count(self, name: str) -> int | None:
+        """A whole number, None without one; BadRequest for anything else."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        text = value.strip()
+        if not (text.isascii() and text.isdigit() and len(text) <= 12):
+            raise BadRequest(f"{name}= is a whole number")
+        return int(text)
+
+
+def parse_query(raw: bytes) -> list[tuple[str, str]]:
+    """The pairs of a query or of a form of type x-www-form-urlencoded; BadRequest if there are too many.
+
+    What is not UTF-8 in them is kept as surrogates: only who uses such a value needs to refuse it.
+    """
+    if not raw:
+        return []
+    parts = raw.split(b"&", MAX_ARGUMENTS + 1)
+    if len(parts) > MAX_ARGUMENTS:
+        raise BadRequest("too many arguments")
+    pairs = []
+    for part in parts:
+        if part:
+            name, _, value = part.partition(b"=")
+            pairs.append((_decode(name), _decode(value)))
+    return pairs
+
+
+def _decode(raw: bytes) -> str:
+    return unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8", "surrogateescape")
+
+
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in value)

@@ -1,0 +1,167 @@
+"""A request's body as it arrives: chunks that wait for whoever takes them. [spec webapi 1.1]
+
+Owns the bound on what arrived and was not taken: past it the socket is not read. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from twisted.internet.defer import Deferred
+
+from grid.gateway.faults import BadRequest, PayloadTooLarge
+from grid.gateway.http.spool import Spool
+from grid.wire.connections.body_rate import Pace
+
+MAX_WAITING = 2**20
+"""Octets that may have arrived and not been taken."""
+
+MAX_CHUNK = 2**20
+"""Octets handed over at once: what arrived in small pieces is joined."""
+
+
+class Body:
+    """What arrives. size: octets in all, None if nobody said. content_type: as the request has it, "" without one."""
+
+    def __init__(
+        self,
+        size: int | None,
+        content_type: str,
+        *,
+        pause: Callable[[], None],
+        resume: Callable[[], None],
+        make_spool: Callable[[], Spool],
+        pace: Pace,
+    ) -> None:
+        """pause, resume: stop and go on reading the socket. make_spool: where a body is kept that is read twice.
+        pace: told of when the client is waited for, and of what comes.
+        """
+        self.size = size
+        self.content_type = content_type
+        self._pause = pause
+        self._resume = resume
+        self._make_spool = make_spool
+        self._pace = pace
+        self._pieces: deque[bytes] = deque()
+        self._waiting = 0
+        self._is_paused = False
+        self._has_ended = size == 0
+        self._error: Exception | None = None
+        self._taker: Deferred[None] | None = None
+        self._discards = False
+        self.received = 0
+
+    @property
+    def waited_s(self) -> float:
+        """How long a handler that waits for more has waited for the client; 0 if none does."""
+        return 0.0 if self._taker is None else self._pace.waited_s
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all of it arrived."""
+        return self._has_ended
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for more."""
+        return not self._has_ended and not self._is_paused
+
+    # What the connection says.
+
+    def arrive(self, data: bytes) -> None:
+        """More octets."""
+        self.received += len(data)
+        self._pace.move(len(data))
+        if self._discards:
+            return
+        self._pieces.append(data)
+        self._waiting += len(data)
+        if self._waiting > MAX_WAITING and not self._is_paused:
+            self._is_paused = True
+            self._pause()
+        self._wake()
+
+    def end(self) -> None:
+        """That was all."""
+        self._has_ended = True
+        self._wake()
+
+    def fail(self, error: Exception) -> None:
+        """No more will come, although there should."""
+        self._error = error
+        self._wake()
+
+    def discard(self) -> None:
+        """Nobody will take what is left."""
+        self._discards = True
+        self._pieces.clear()
+        self._waiting = 0
+        self._go_on()
+
+    # What a handler does.
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The octets in order, each chunk of at most MAX_CHUNK or as it came; once. BadRequest if the client stops."""
+        while True:
+            chunk = await self._next()
+            if not chunk:
+                return
+            yield chunk
+
+    async def read_all(self, limit: int) -> bytes:
+        """All of it; PayloadTooLarge past the limit, before more is kept."""
+        if self.size is not None and self.size > limit:
+            raise PayloadTooLarge(f"the body has {self.size} bytes; at most {limit} are taken here")
+        pieces, size = [], 0
+        async for chunk in self.chunks():
+            size += len(chunk)
+            if size > limit:
+                raise PayloadTooLarge(f"the body has more than {limit} bytes, which is the most that is taken here")
+            pieces.append(chunk)
+        return b"".join(pieces)
+
+    @asynccontextmanager
+    async def spooled(self) -> AsyncIterator[Spool]:
+        """All of it, readable from any offset while the context lasts; NoSpaceError."""
+        with self._make_spool() as spool:
+            async for chunk in self.chunks():
+                await spool.write(chunk)
+            await spool.finish()
+            yield spool
+
+    async def _next(self) -> bytes:
+        while not self._pieces:
+            if self._error is not None:
+                raise self._error
+            if self._has_ended:
+                return b""
+            self._taker = Deferred()
+            self._pace.wait()
+            await self._taker
+        taken: list[bytes] = []
+        size = 0
+        while self._pieces and (not taken or size + len(self._pieces[0]) <= MAX_CHUNK):
+            taken.append(self._pieces.popleft())
+            size += len(taken[-1])
+        self._waiting -= size
+        if self._waiting <= MAX_WAITING // 2:
+            self._go_on()
+        return taken[0] if len(taken) == 1 else b"".join(taken)
+
+    def _go_on(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._resume()
+
+    def _wake(self) -> None:
+        taker, self._taker = self._taker, None
+        self._pace.rest()
+        if taker is not None and not taker.called:
+            taker.callback(None)
+
+
+def gone() -> BadRequest:
+    """What a handler that waits for a body is told when the client goes away."""
+    return BadRequest("the client went away before all of its request had come")

@@ -1,0 +1,95 @@
+"""What a handler sees of one request. No types of the HTTP library are in it. [spec webapi 1]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+from attrs import define, field
+
+from grid.gateway.faults import BadRequest
+from grid.gateway.http.arguments import Arguments
+from grid.gateway.http.body import Body
+from grid.gateway.http.forms import Form, is_form, read_form
+
+if TYPE_CHECKING:
+    from grid.gateway.gateway import Gateway
+
+
+TAKES_CHILDREN = frozenset({"mkdir-with-children", "mkdir-immutable", "set_children", "set-children"})
+"""The values of `t` whose body describes children as JSON."""
+
+
+class Headers:
+    """Header fields by their names in any case; of several of one name the first."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        """values: names in lower case."""
+        self._values = dict(values)
+
+    def get(self, name: str) -> str | None:
+        """The value, if there is one."""
+        return self._values.get(name.lower())
+
+
+@define(kw_only=True, eq=False)
+class Exchange:
+    """One request. segments: its path, decoded; a trailing slash leaves a last "". origin: scheme and host of the gateway,
+    as the client wrote them. raw_path: with neither query nor decoding; never to be logged.
+    """
+
+    method: str
+    segments: tuple[str, ...] = field(repr=False)
+    headers: Headers = field(repr=False)
+    arguments: Arguments = field(repr=False)
+    body: Body = field(repr=False)
+    gateway: Gateway = field(repr=False)
+    origin: str = field(repr=False)
+    raw_path: str = field(repr=False, default="")
+    raw_query: str = field(repr=False, default="")
+    peer: str = ""
+    _form: Form | None = field(default=None, init=False, repr=False)
+
+    @property
+    def is_form(self) -> bool:
+        """Whether the body is a form; for POST only. What describes children is JSON, whatever its type says: programs
+        that leave the type to their HTTP library send it labelled as a form. [spec webapi 5.4]
+        """
+        if self.method != "POST" or not is_form(self.body.content_type):
+            return False
+        return next((value.strip() for name, value in self.arguments.query if name == "t"), "") not in TAKES_CHILDREN
+
+    @property
+    def wants_page(self) -> bool:
+        """Whether a browser asks for something to show: programs, scripts and pictures take anything, and get plain text."""
+        return "text/html" in (self.headers.get("accept") or "").lower()
+
+    async def form(self) -> Form:
+        """The body as a form, its fields added to the arguments; an empty one if the body is none. Kept for this request."""
+        if self._form is None:
+            if self.is_form:
+                settings = self.gateway.settings
+                cpu = self.gateway.store.runtime.cpu
+                self._form = await read_form(self.body, self.arguments, settings.spools, cpu)
+            else:
+                self._form = Form()
+        return self._form
+
+    def close(self) -> None:
+        """Forget what was kept for this request."""
+        if self._form is not None:
+            self._form.close()
+
+
+def split_path(raw: bytes) -> tuple[str, ...]:
+    """The segments of a raw path, each decoded after the split; BadRequest if one is not UTF-8. [spec webapi 1, 1.2]
+
+    Empty segments at the beginning do not count: programs append `/uri/...` to a `node.url` that ends with a slash.
+    """
+    if not raw.startswith(b"/"):
+        raise BadRequest("the path does not begin with a slash")
+    try:
+        return tuple(unquote_to_bytes(segment).decode("utf-8") for segment in raw.lstrip(b"/").split(b"/"))
+    except UnicodeDecodeError:
+        raise BadRequest("a segment of the path is not UTF-8") from None

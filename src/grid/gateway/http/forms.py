@@ -1,0 +1,134 @@
+"""Forms in a request's body: small fields to arguments, the one named `file` to a spool. [spec webapi 1.3]
+
+Owns the bounds on forms. A file streams through the parser; nothing of it is kept in memory past a spool's batch.
+"""
+
+from __future__ import annotations
+
+from attrs import define, field
+from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
+
+from grid.gateway.faults import BadRequest, PayloadTooLarge
+from grid.gateway.http.arguments import MAX_ARGUMENTS, Arguments, parse_query
+from grid.gateway.http.body import Body
+from grid.gateway.http.spool import Spool, SpoolFolder
+from grid.ports import CpuPool
+
+FILE_FIELD = "file"
+MULTIPART = "multipart/form-data"
+URLENCODED = "application/x-www-form-urlencoded"
+
+MAX_FIELD = 2**20
+"""Octets of a field that is no file: a private key and a capability have some thousands."""
+
+MAX_FORM = 4 * 2**20
+"""Octets of all such fields together."""
+
+POOLED_FORM = 2**16
+"""Bytes of a form from which it is taken apart on the pool: 10 ms if all of them are escaped."""
+
+
+@define(kw_only=True)
+class Form:
+    """What a form brought besides its fields. file: None if it had none; its owner closes it. file_name: as sent."""
+
+    file: Spool | None = field(default=None, repr=False)
+    file_name: str | None = None
+
+    def close(self) -> None:
+        """Forget the file."""
+        if self.file is not None:
+            self.file.close()
+
+
+def is_form(content_type: str) -> bool:
+    """Whether a body of this type is a form, and not data of its own."""
+    return _kind(content_type) in (MULTIPART, URLENCODED)
+
+
+async def read_form(body: Body, arguments: Arguments, folder: SpoolFolder, cpu: CpuPool) -> Form:
+    """Take a body that is a form; its fields become arguments, behind those there are.
+
+    folder: where a file is kept meanwhile. BadRequest; PayloadTooLarge; NoSpaceError.
+    """
+    kind, options = parse_options_header(body.content_type)
+    if kind.strip() == URLENCODED:
+        octets = await body.read_all(MAX_FORM)
+        pairs = parse_query(octets) if len(octets) < POOLED_FORM else await cpu.run(parse_query, octets)
+        arguments.add(pairs)
+        return Form()
+    boundary = options.get("boundary")
+    if not boundary:
+        raise BadRequest("the form does not say what stands between its fields")
+    reader = _Reader(arguments, folder, cpu)
+    try:
+        await reader.read(body, boundary)
+    except MultipartError as error:
+        reader.form.close()
+        raise BadRequest("the form cannot be read: it is not multipart/form-data as RFC 7578 has it") from error
+    except BaseException:
+        reader.form.close()
+        raise
+    return reader.form
+
+
+def _kind(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
+class _Reader:
+    def __init__(self, arguments: Arguments, folder: SpoolFolder, cpu: CpuPool) -> None:
+        self.form = Form()
+        self._arguments = arguments
+        self._folder = folder
+        self._cpu = cpu
+        self._name = ""
+        self._value: bytearray | None = None
+        self._in_file = False
+        self._taken = 0
+
+    async def read(self, body: Body, boundary: str) -> None:
+        with PushMultipartParser(boundary, max_segment_count=MAX_ARGUMENTS) as parser:
+            async for chunk in body.chunks():
+                for event in parser.parse(chunk):
+                    await self._take(event)
+        if self.form.file is not None:
+            await self.form.file.finish()
+
+    async def _take(self, event: MultipartSegment | bytes | bytearray | None) -> None:
+        if isinstance(event, MultipartSegment):
+            self._begin(event)
+        elif event is not None:
+            await self._more(bytes(event))
+        elif not self._in_file and self._value is not None:
+            self._arguments.add([(self._name, _text(self._value))])
+            self._value = None
+        else:
+            self._in_file = False
+
+    def _begin(self, segment: MultipartSegment) -> None:
+        self._name = segment.name
+        self._in_file = segment.name == FILE_FIELD and self.form.file is None
+        self._value = None
+        if self._in_file:
+            self.form.file_name = segment.filename
+            self.form.file = Spool(self._folder, self._cpu)
+        else:
+            self._value = bytearray()
+
+    async def _more(self, data: bytes) -> None:
+        if self._in_file and self.form.file is not None:
+            await self.form.file.write(data)
+            return
+        if self._value is not None:
+            self._value += data
+            self._taken += len(data)
+            if len(self._value) > MAX_FIELD or self._taken > MAX_FORM:
+                raise PayloadTooLarge("a field of the form is too long")
+
+
+def _text(value: bytearray) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadRequest("a field of the form is not UTF-8") from None

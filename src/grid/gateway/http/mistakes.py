@@ -1,0 +1,100 @@
+"""The page that a person gets when their request is refused, with the form they sent. [spec webapi 1.6]
+
+Programs get the line that 1.20 sends: who says `Accept: text/html` is a browser.
+"""
+
+from __future__ import annotations
+
+from grid.caps import UnknownChild
+from grid.errors import FormatError, GridError
+from grid.gateway.faults import HttpFault
+from grid.gateway.files.by_capability import parse_child
+from grid.gateway.http.answers import Answer, fault_answer, page
+from grid.gateway.http.exchange import Exchange
+from grid.gateway.http.when_done import check_when_done
+from grid.gateway.pages import forms
+from grid.gateway.pages.links import object_path
+from grid.gateway.pages.markup import Markup
+from grid.gateway.pages.mistakes import Back, render_mistake
+from grid.gateway.tree.replacing import own_path
+
+_OBJECTS = frozenset({"uri", "cap"})
+
+
+def refusal(exchange: Exchange | None, fault: HttpFault) -> Answer:
+    """What the sender of a request is told of a fault. exchange: None if there was no telling what the request is."""
+    if exchange is None or not exchange.wants_page or fault.shape == "json":
+        return fault_answer(fault)
+    html = render_mistake(
+        fault.status,
+        fault.message,
+        servers=exchange.gateway.client.servers(),
+        retry=_form_again(exchange) if fault.status != 500 else None,
+        back=_back(exchange),
+    )
+    return page(html, fault.status, fault.headers)
+
+
+def _form_again(exchange: Exchange) -> Markup | None:
+    """The form that was sent, with what was typed into it; None if it was none of the pages' own."""
+    first, *rest = exchange.segments
+    if first not in _OBJECTS:
+        return None
+    if not any(rest):
+        return _unlinked_form(exchange)
+    return _directory_form(exchange) if exchange.method == "POST" else None
+
+
+def _unlinked_form(exchange: Exchange) -> Markup | None:
+    arguments, t = exchange.arguments, exchange.arguments.t
+    if exchange.method in ("GET", "HEAD"):
+        cap, name = arguments.shown("uri") or "", arguments.shown("filename")
+        return forms.open_form(cap) if name is None else forms.download_form(cap, name)
+    chosen = arguments.shown("format") or ""
+    if t == "mkdir":
+        return forms.unlinked_mkdir_form(chosen)
+    return forms.store_form(chosen) if t in ("", "upload") else None
+
+
+def _directory_form(exchange: Exchange) -> Markup | None:
+    path = own_path(exchange)
+
+    def typed(name: str) -> str:
+        return exchange.arguments.shown(name) or ""
+
+    match exchange.arguments.t:
+        case "upload":
+            return forms.upload_form(path, typed("format"))
+        case "mkdir":
+            return forms.mkdir_form(path, typed("name"), typed("format"))
+        case "uri":
+            return forms.link_form(path, typed("name"), typed("uri"))
+        case "rename":
+            return forms.rename_form(path, typed("from_name"), typed("to_name"))
+        case "relink":
+            return forms.move_form(path, typed("from_name"), typed("to_dir"))
+    return None
+
+
+def _back(exchange: Exchange) -> Back | None:
+    """Where the form was, or the directory above what could not be shown."""
+    given = exchange.arguments.shown("when_done")
+    if given:
+        try:
+            return Back(label="Back", path=check_when_done(given, exchange.origin))
+        except FormatError:
+            return None
+    first, *rest = exchange.segments
+    if first not in _OBJECTS or not any(rest) or not _is_capability(rest[0]):
+        return None
+    if exchange.method == "POST":
+        return Back(label="Back to the directory", path=own_path(exchange))
+    names = [name for name in rest[1:] if name]
+    return Back(label="Up to the directory", path=object_path(rest[0], names[:-1], directory=True)) if names else None
+
+
+def _is_capability(text: str) -> bool:
+    try:
+        return not isinstance(parse_child(text).target, UnknownChild)
+    except GridError:
+        return False

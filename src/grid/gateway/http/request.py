@@ -1,0 +1,331 @@
+"""One request of the gateway: its body streams in, a handler runs, the answer streams out. [spec webapi 1.1]
+
+Owns what a request may take of time and memory, and what of it may be logged. Twisted's spooling of whole bodies is
+passed by.
+
+Cost: memory: a body's bound and a window of the engine for each request. One turn of the event loop before a handler runs.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+from twisted.web import http
+
+from grid.errors import GridError
+from grid.gateway.faults import BadRequest, HttpFault, InternalError, RequestTimeout, ServiceUnavailable, fault_of
+from grid.gateway.http.answers import COMMON, SANDBOX, Answer, AnyAnswer, StreamedAnswer, keeping, protecting
+from grid.gateway.http.arguments import Arguments, parse_query
+from grid.gateway.http.body import Body, gone
+from grid.gateway.http.body_rate import BodyPace
+from grid.gateway.http.exchange import Exchange, Headers, split_path
+from grid.gateway.http.guards import check_host, check_origin, loggable
+from grid.gateway.http.mistakes import refusal
+from grid.gateway.http.spool import Spool
+from grid.gateway.http.websocket import SwitchingAnswer
+from grid.gateway.http.writer import Writer, piece_size
+from grid.limits import GATEWAY_BODY_PACE, GATEWAY_DISCARDED
+from grid.wire.connections.body_rate import Pace
+from grid.wire.connections.places import Standing
+
+if TYPE_CHECKING:
+    from grid.gateway.http.server import GatewayFactory
+
+_log = Logger("grid.gateway")
+
+
+class GatewayRequest(http.Request):
+    """One request, handled from the end of its headers on."""
+
+    channel: Any
+    factory: GatewayFactory
+
+    def __init__(self, channel: Any, *arguments: Any) -> None:
+        super().__init__(channel, *arguments)
+        self.factory = channel.factory
+        self.clock = self.factory.gateway.store.runtime.clock
+        self.body: Body | None = None
+        self._task: Deferred[None] | None = None
+        self._answer: AnyAnswer | None = None
+        self._has_begun = False
+        self._is_over = False
+        self._shown = "/"
+        self._called = ("other", "")
+        self._host = ""
+        self._is_gone = False
+        self._exchange: Exchange | None = None
+        self._pace: BodyPace | None = None
+        self._writer: Writer | None = None
+        self._sent = 0
+
+    # What the channel says.
+
+    def gotLength(self, length: int | None) -> None:
+        """The headers are complete."""
+        self.method, self.uri = self.channel._command, self.channel._path
+        self.clientproto = self.channel._version
+        kind = (self.getHeader(b"content-type") or b"").decode("latin-1")
+        gateway = self.factory.gateway
+        self.body = Body(
+            length,
+            kind,
+            pause=self.channel.stop_reading,
+            resume=self.channel.go_on_reading,
+            make_spool=lambda: Spool(gateway.settings.spools, gateway.store.runtime.cpu),
+            pace=Pace(self.clock, GATEWAY_BODY_PACE),
+        )
+        self.factory.requests.add(self)
+        self.started_at = self.clock.now()
+        self._pace = BodyPace(self.clock, self.body, self._body_is_late)
+        self._pace.watch()
+        self.clock.call_later(0, self._start)
+
+    def handleContentChunk(self, data: bytes) -> None:
+        """More of the body."""
+        if self.body is not None:
+            self.body.arrive(data)
+            if self._is_over and self.body.received > GATEWAY_DISCARDED:
+                self._hang_up()
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
+        """The body is complete."""
+        if self.body is not None:
+            self.body.end()
+        if self._is_over:
+            self._finish()
+
+    def connectionLost(self, reason: Any) -> None:
+        """The client went away: whatever is done for it ends."""
+        self._is_gone = True
+        super().connectionLost(reason)
+        self._relax()
+        if self.body is not None:
+            self.body.fail(gone())
+        if self._task is not None:
+            self._task.cancel()
+        if self.body is not None and not self.finished:
+            self._count(None)
+        self.factory.forget(self)
+
+    @property
+    def waited_s(self) -> float:
+        """How long the client has been waited for: for its body, or for it to take the answer."""
+        body_s = 0.0 if self.body is None else self.body.waited_s
+        return max(body_s, 0.0 if self._writer is None else self._writer.waited_s)
+
+    # What the answer does.
+
+    def begin_answer(self) -> None:
+        """Send the head, once."""
+        if self._has_begun or self._answer is None:
+            return
+        self._has_begun = True
+        answer = self._answer
+        if isinstance(answer, SwitchingAnswer):
+            self._switch(answer)
+            return
+        self.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode("ascii"))
+        for name, value in (*COMMON, *keeping(answer), *protecting(answer, self._host), *answer.headers):
+            self.responseHeaders.setRawHeaders(name, [value])
+        self.responseHeaders.setRawHeaders("Date", [http.datetimeToString().decode("ascii")])
+        if answer.content_type:
+            self.responseHeaders.setRawHeaders("Content-Type", [answer.content_type])
+        size = len(answer.body) if isinstance(answer, Answer) else answer.size
+        if self.method == b"HEAD" and isinstance(answer, Answer) and not answer.body:
+            size = None  # What GET would send was not made, and so its length is not known.
+        if size is not None and answer.status not in (204, 304):
+            self.responseHeaders.setRawHeaders("Content-Length", [str(size)])
+        if self.factory.is_closing or (self.body is not None and not self.body.has_ended):
+            self.responseHeaders.setRawHeaders("Connection", ["close"])
+            self.channel.persistent = False
+
+    def _switch(self, answer: SwitchingAnswer) -> None:
+        """Send a head after which the connection is no longer HTTP's."""
+        self.setResponseCode(answer.status)
+        lines = [f"{name}: {value}" for name, value in (*COMMON, *SANDBOX, *answer.headers)]
+        head = "\r\n".join(["HTTP/1.1 101 Switching Protocols", *lines, "", ""])
+        self.startedWriting = 1  # Twisted would write a head of its own, and chunks.
+        self.channel.switch(answer.receive)
+        self.channel.writeSequence([head.encode("latin-1")])
+
+    def abort(self) -> None:
+        """End the connection now, so that whoever reads the answer sees that it is short."""
+        if self.channel is not None:
+            self.channel.transport.abortConnection()
+
+    # Inside.
+
+    def _start(self) -> None:
+        if not self._is_gone:
+            self._task = Deferred.fromCoroutine(self._serve())
+            self._task.addErrback(self._give_up)
+
+    def _give_up(self, failure: Any) -> None:
+        if failure.check(CancelledError) is None:
+            _log.failure("a request failed", failure=failure)
+            self.abort()
+
+    async def _serve(self) -> None:
+        try:
+            try:
+                exchange = self._exchange = self._make_exchange()
+                answer = await self.factory.routes.dispatch(exchange)
+            except (GridError, CancelledError) as error:
+                answer = self._of_error(error)
+            except Exception:
+                _log.failure("a request failed")
+                fault = InternalError("an error inside the gateway; its log says more")
+                answer = refusal(self._exchange, fault)
+            await self._send(answer)
+        finally:
+            if self._exchange is not None:
+                self._exchange.close()
+
+    def _of_error(self, error: BaseException) -> Answer:
+        if not isinstance(error, GridError):
+            raise error
+        return refusal(self._exchange, error if isinstance(error, HttpFault) else fault_of(error))
+
+    def _make_exchange(self) -> Exchange:
+        if len(self.factory.requests) > self.factory.gateway.settings.max_concurrent:
+            raise ServiceUnavailable(
+                "too many requests are under way; try again later", headers=(("Retry-After", "5"),)
+            )
+        raw_path, _, raw_query = self.uri.partition(b"?")
+        headers = Headers(
+            {
+                name.decode("latin-1").lower(): values[0].decode("latin-1")
+                for name, values in self.requestHeaders.getAllRawHeaders()
+            }
+        )
+        segments = split_path(raw_path)
+        method = self.method.decode("latin-1")
+        if len(self.requestHeaders.getRawHeaders(b"host") or ()) > 1:
+            raise BadRequest("the request has more than one Host header")
+        host = check_host(headers, self.factory.gateway.settings.hosts, self._own_address)
+        self._host = host
+        check_origin(method, headers, host)
+        self.channel.place.stand(Standing.ACTIVE)
+        arguments = Arguments(parse_query(raw_query))
+        self._shown = loggable(segments, arguments.t)
+        self._called = self.factory.gateway.traffic.called(segments[0], arguments.t.lower())
+        assert self.body is not None
+        return Exchange(
+            method=method,
+            segments=segments,
+            headers=headers,
+            arguments=arguments,
+            body=self.body,
+            gateway=self.factory.gateway,
+            origin=f"{'https' if self.isSecure() else 'http'}://{host}",
+            raw_path=raw_path.decode("latin-1"),
+            raw_query=raw_query.decode("latin-1"),
+            peer=str(getattr(self.channel.getPeer(), "host", "")),
+        )
+
+    @property
+    def _own_address(self) -> str | None:
+        """What the client connected to, where HTTP does not ask it to say so: HTTP/1.0 has no Host. [RFC 9112 3.2]"""
+        if self.clientproto != b"HTTP/1.0":
+            return None
+        address = self.getHost()
+        host = getattr(address, "host", "")
+        if not host:
+            return "localhost"
+        return f"[{host}]:{address.port}" if ":" in host else f"{host}:{address.port}"
+
+    async def _send(self, answer: AnyAnswer) -> None:
+        if self._is_gone:
+            return  # Nobody is there to read it; that may even be what it says.
+        self._answer = answer
+        if isinstance(answer, StreamedAnswer) and self.method != b"HEAD":
+            await self._stream(answer)
+        else:
+            self.begin_answer()
+            if isinstance(answer, Answer) and answer.body and self.method != b"HEAD":
+                self._sent = len(answer.body)
+                self.write(answer.body)
+        self._is_over = True
+        if self.channel is not None:
+            # What is dropped of a body that nobody wants holds nothing against others.
+            self.channel.place.stand(Standing.IDLE if self.code < 400 else Standing.STRANGER)
+        if self.body is None or self.body.has_ended:
+            self._finish()
+        else:
+            # Closing over what is still on its way would lose the answer for the client.
+            self.body.discard()
+            if self._pace is not None:
+                self._pace.end(self._hang_up)
+
+    async def _stream(self, answer: StreamedAnswer) -> None:
+        writer = self._writer = Writer(self, lambda: piece_size(len(self.factory.requests)))
+        self.registerProducer(writer, True)
+        try:
+            if isinstance(answer, SwitchingAnswer):
+                self.begin_answer()
+            await answer.write(writer)
+            if answer.size is not None and writer.written != answer.size:
+                raise InternalError("the answer has not the size that it should")
+        except Exception as error:
+            if writer.written == 0 and isinstance(error, GridError):
+                self._answer = self._of_error(error)
+                self.begin_answer()
+                self.write(self._answer.body)
+                return
+            if not isinstance(error, CancelledError):
+                _log.info("an answer was cut short: {kind}", kind=type(error).__name__)
+                self.abort()
+            raise
+        finally:
+            self._sent = writer.written
+            writer.stopProducing()
+            if not self._is_gone:
+                self.unregisterProducer()
+        self.begin_answer()
+
+    def _finish(self) -> None:
+        if self.finished or self._is_gone:
+            return
+        self._relax()
+        took_ms = 1000 * (self.clock.now() - self.started_at)
+        code, size = self.code, self._sent
+        _log.info(
+            "{method} {path} {code} {size} {ms:.0f} ms",
+            method=self._method,
+            path=self._shown,
+            code=code,
+            size=size,
+            ms=took_ms,
+        )
+        self._count(code)
+        self.finish()
+        self.factory.forget(self)
+
+    def _count(self, code: int | None) -> None:
+        """The request is over. code: None if the client did not get the whole answer."""
+        received = 0 if self.body is None else self.body.received
+        seconds = self.clock.now() - self.started_at
+        self.factory.gateway.traffic.ended(self._method, self._called, code, seconds, received, self._sent)
+
+    @property
+    def _method(self) -> str:
+        text = self.method.decode("latin-1")
+        return text if text.isalpha() and len(text) < 12 else "?"
+
+    def _hang_up(self) -> None:
+        if not self.finished and not self._is_gone:
+            self.channel.persistent = False
+            self._finish()
+
+    def _body_is_late(self) -> None:
+        if self.body is not None and not self._has_begun and self._task is not None:
+            self.body.fail(RequestTimeout("the body comes too slowly"))
+        else:
+            self.abort()
+
+    def _relax(self) -> None:
+        if self._pace is not None:
+            self._pace.stop()

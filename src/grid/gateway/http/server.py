@@ -1,0 +1,212 @@
+"""HTTP for the gateway, over Twisted's: connections, and all of them together. [spec webapi 1.1]
+
+Owns the limits on a connection, and the end of the gateway, which lets what runs come to its own. Leans on Twisted's channel
+for the parsing.
+
+Cost: memory: a body's bound and a window of the engine for each request. One turn of the event loop before a handler runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.web import http
+
+from grid.gateway.gateway import Gateway
+from grid.gateway.http.framing import FramedChannel
+from grid.gateway.http.request import GatewayRequest
+from grid.gateway.http.routing import Routes
+from grid.limits import (
+    GATEWAY_HEADER_COUNT,
+    GATEWAY_HEADER_S,
+    GATEWAY_HEADERS_SIZE,
+    GATEWAY_IDLE_S,
+    MAX_GATEWAY_CONNECTIONS,
+)
+from grid.ports import Timer
+from grid.wire.connections.places import Place, Places
+
+_SEND_SIZE = 2**20
+"""Octets given to the socket at once."""
+
+_FAREWELL_S = 15.0
+"""How long the end of a gateway waits for a client to take the last of an answer over TLS, and to close its side."""
+
+
+class GatewayChannel(FramedChannel):
+    """One connection."""
+
+    factory: GatewayFactory
+    transport: Any
+    site: Any
+    place: Place
+    maxHeaders = GATEWAY_HEADER_COUNT
+    totalHeadersSize = GATEWAY_HEADERS_SIZE
+    requestFactory: Any = GatewayRequest
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._header_timer: Timer | None = None
+        self._farewell: Timer | None = None
+        self._receive: Callable[[bytes], None] | None = None
+
+    def connectionMade(self) -> None:
+        """Begin; what a stranger may take his time for is bounded from here on."""
+        super().connectionMade()
+        self.factory.connections.add(self)
+        self.place.hold(self.transport.abortConnection, lambda: self.requests[-1].waited_s if self.requests else 0.0)
+        self.transport.SEND_LIMIT = _SEND_SIZE
+        self.setTimeout(GATEWAY_IDLE_S)
+
+    def dataReceived(self, data: bytes) -> None:
+        """More from the client."""
+        if self._receive is not None:
+            self._receive(data)
+            return
+        if self._header_timer is None and not self._has_headers():
+            clock = self.factory.gateway.store.runtime.clock
+            self._header_timer = clock.call_later(GATEWAY_HEADER_S, self._headers_are_late)
+        super().dataReceived(data)
+
+    def allHeadersReceived(self) -> None:
+        """The request's own limits hold from here on."""
+        self._relax()
+        self.setTimeout(None)
+        super().allHeadersReceived()
+
+    def requestDone(self, request: Any) -> None:
+        """Wait for the next request, for a while."""
+        if self.factory.is_closing:
+            self.persistent = False
+        super().requestDone(request)
+        if self.factory.is_closing:
+            self.hang_up()
+        if self.persistent:
+            self.setTimeout(GATEWAY_IDLE_S)
+
+    def connectionLost(self, reason: Any = connectionDone) -> None:
+        """The client went away."""
+        self._relax()
+        if self._farewell is not None:
+            self._farewell.cancel()
+        self.place.leave()
+        super().connectionLost(reason)
+        self.factory.lost(self)
+
+    def hang_up(self) -> None:
+        """Close once all that was written has gone out, unless a request is under way."""
+        if self._has_headers():
+            return
+        self.loseConnection()
+        if self.isSecure() and self._farewell is None:
+            # TLS waits for the other side's farewell, which may never come.
+            self._farewell = self.factory.gateway.store.runtime.clock.call_later(
+                _FAREWELL_S, self.transport.abortConnection
+            )
+
+    def switch(self, receive: Callable[[bytes], None]) -> None:
+        """The connection is no longer HTTP: what comes from now on, and came behind the request, is for `receive`."""
+        self.persistent = False
+        self._receive = receive
+        early, self._dataBuffer = self._dataBuffer, []
+        for data in early:
+            receive(data)
+
+    def stop_reading(self) -> None:
+        """A body waits to be taken."""
+        self.transport.pauseProducing()
+
+    def go_on_reading(self) -> None:
+        """It was."""
+        self.transport.resumeProducing()
+
+    def _has_headers(self) -> bool:
+        return bool(self.requests) and getattr(self.requests[-1], "body", None) is not None
+
+    def _headers_are_late(self) -> None:
+        self._header_timer = None
+        self.transport.abortConnection()
+
+    def _relax(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+
+class _Refused(Protocol):
+    """A connection for which there is no room: Twisted's TLS wants a protocol for it all the same."""
+
+    def connectionMade(self) -> None:
+        transport: Any = self.transport
+        transport.abortConnection()
+
+
+class GatewayFactory(http.HTTPFactory):
+    """All connections of a gateway."""
+
+    protocol: Any = GatewayChannel
+    noisy = False
+    reactor: Any
+
+    def __init__(self, gateway: Gateway, routes: Routes, reactor: Any, places: Places) -> None:
+        """places: of all connections of this process."""
+        super().__init__(timeout=GATEWAY_IDLE_S, reactor=reactor)
+        self._places = places
+        self._own_places = Places(MAX_GATEWAY_CONNECTIONS)
+        self.is_below_tls = False
+        self.gateway = gateway
+        self.routes = routes
+        self.requests: set[GatewayRequest] = set()
+        gateway.traffic.know(routes.segments, lambda: len(self.requests))
+        self.is_closing = False
+        self.connections: set[GatewayChannel] = set()
+        self._idle: Deferred[None] | None = None
+
+    def buildProtocol(self, address: Any) -> Any:
+        """A connection's channel, without Twisted's choice between versions of HTTP."""
+        place = self._places.enter(getattr(address, "host", None))
+        if place is None or not self._own_places.admit(place):
+            if place is not None:
+                place.leave()
+            return _Refused() if self.is_below_tls else None
+        channel: Any = GatewayChannel()
+        channel.place = place
+        channel.factory = self
+        channel.site = self
+        channel.timeOut = GATEWAY_IDLE_S
+        channel.callLater = self.reactor.callLater
+        return channel
+
+    def log(self, request: Any) -> None:
+        """Twisted's own access log has whole URLs in it."""
+
+    def forget(self, request: GatewayRequest) -> None:
+        """The request is over; its answer may still be on its way out."""
+        self.requests.discard(request)
+
+    def lost(self, channel: GatewayChannel) -> None:
+        """The connection is gone."""
+        self.connections.discard(channel)
+        if not self.connections and self._idle is not None and not self._idle.called:
+            self._idle.callback(None)
+
+    async def drain(self, seconds: float) -> None:
+        """Let what runs end, for so long; then cut it. An answer has ended when the last of it has gone out."""
+        self.is_closing = True
+        for channel in list(self.connections):
+            channel.hang_up()
+        if self.connections:
+            self._idle = Deferred()
+            timer = self.gateway.store.runtime.clock.call_later(seconds, self._cut)
+            try:
+                await self._idle
+            finally:
+                timer.cancel()
+
+    def _cut(self) -> None:
+        for channel in list(self.connections):
+            channel.transport.abortConnection()
+            self.lost(channel)

@@ -1,0 +1,1 @@
+"""What monitors and supervisors of a node ask for: health, status, metrics, statistics, and logs."""

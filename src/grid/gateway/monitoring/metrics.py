@@ -1,0 +1,184 @@
+"""What Prometheus scrapes at `/metrics`.
+
+Owns the names and the labels, of which there are few values: kinds and outcomes, never an object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from grid.gateway.gateway import Gateway
+from grid.gateway.history.operation import KEPT, Operation
+from grid.gateway.http.traffic import Served
+from grid.gateway.monitoring.statistics import Value
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+_FIRST_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Metrics:
+    """The metrics of one gateway, in a registry of their own."""
+
+    def __init__(self, gateway: Gateway, listeners: Callable[[], int]) -> None:
+        """listeners: how many follow operations now."""
+        self._gateway = gateway
+        self._registry = CollectorRegistry(auto_describe=True)
+        kind = ["kind"]
+        self._ended = Counter(
+            "grid_operations", "Operations that ended, by how.", ["kind", "outcome"], registry=self._registry
+        )
+        self._octets = Counter("grid_operation_bytes", "Bytes of files moved.", kind, registry=self._registry)
+        self._seconds = Histogram(
+            "grid_operation_seconds", "Time that operations took.", kind, buckets=_SECONDS, registry=self._registry
+        )
+        self._answer_seconds = Histogram(
+            "grid_server_answer_seconds",
+            "Time from a request to a storage server to its answer.",
+            ["request"],
+            buckets=_FIRST_S,
+            registry=self._registry,
+        )
+        self._failures = Counter(
+            "grid_server_failures",
+            "Requests that storage servers did not answer.",
+            ["request"],
+            registry=self._registry,
+        )
+        self._active = Gauge("grid_operations_active", "Operations under way.", kind, registry=self._registry)
+        self._gauge("grid_servers_known", "Storage servers known.", lambda: len(gateway.client.servers()))
+        self._gauge("grid_servers_connected", "Storage servers connected.", self._connected)
+        self._gauge(
+            "grid_happiness_margin",
+            "Servers connected beyond those that storing a file takes; negative: none can be stored.",
+            lambda: self._connected() - gateway.settings.happy,
+        )
+        self._gauge("grid_open_files", "Immutable files kept open between requests.", lambda: gateway.open_files.count)
+        self._gauge("grid_event_listeners", "Browsers that follow operations.", listeners)
+        for name in KEPT:
+            self._active.labels(name)
+        gateway.history.watch(self._watch)
+        self._http = _Http(self._registry)
+        self._gauge("grid_http_requests_active", "Requests under way.", gateway.traffic.active)
+        gateway.traffic.watch(self._http.count)
+        self._registry.register(_OpenFileReads(gateway))
+        self._storage = _Storage()
+        self._registry.register(self._storage)
+
+    def scrape(self, counters: Mapping[str, int], stats: Mapping[str, Value]) -> bytes:
+        """All of them, as text. counters, stats: of the storage server of the node, if it has one, else empty."""
+        self._storage.counters, self._storage.stats = counters, stats
+        running = self._gateway.history.active
+        for name in KEPT:
+            self._active.labels(name).set(sum(each.kind == name for each in running))
+        return generate_latest(self._registry)
+
+    def _watch(self, operation: Operation) -> None:
+        if operation.is_active or operation.ended_at is None:
+            return
+        self._ended.labels(operation.kind, operation.outcome).inc()
+        self._octets.labels(operation.kind).inc(operation.count)
+        self._seconds.labels(operation.kind).observe(operation.ended_at - operation.began_at)
+        if operation.kind != "mapupdate":  # Its requests are those of the operation that it belongs to.
+            for row in operation.timeline.rows:
+                if row.outcome == "answer" and row.ended_s is not None:
+                    self._answer_seconds.labels(row.what).observe(row.ended_s - row.began_s)
+                elif row.outcome == "fail":
+                    self._failures.labels(row.what).inc()
+
+    def _connected(self) -> int:
+        return sum(server.is_connected for server in self._gateway.client.servers())
+
+    def _gauge(self, name: str, help: str, look: Callable[[], float]) -> None:
+        Gauge(name, help, registry=self._registry).set_function(look)
+
+
+class _Http:
+    """The requests, by what they were."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._requests = Counter(
+            "grid_http_requests",
+            "Requests that are over: by method, first part of the path, t= and class of status.",
+            ["method", "endpoint", "view", "status"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "grid_http_request_seconds",
+            "Time from the end of a request's head to the end of its answer.",
+            ["method", "endpoint"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._received = Counter(
+            "grid_http_request_bytes", "Bytes of the bodies of requests.", ["method"], registry=registry
+        )
+        self._sent = Counter(
+            "grid_http_response_bytes", "Bytes of the bodies of answers.", ["method"], registry=registry
+        )
+
+    def count(self, served: Served) -> None:
+        """One more."""
+        self._requests.labels(served.method, served.endpoint, served.view, served.outcome).inc()
+        self._seconds.labels(served.method, served.endpoint).observe(served.seconds)
+        self._received.labels(served.method).inc(served.received)
+        self._sent.labels(served.method).inc(served.sent)
+
+
+class _OpenFileReads(Collector):
+    """How often a read found its file open already, with what was learnt of it."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._files = gateway.open_files
+
+    def collect(self) -> Iterable[Metric]:
+        """As they are now."""
+        family = CounterMetricFamily(
+            "grid_open_file_reads", "Portions read of immutable files, by whether the file was open.", labels=["cache"]
+        )
+        family.add_metric(["hit"], self._files.found_open)
+        family.add_metric(["miss"], self._files.opened)
+        yield family
+
+
+class _Storage(Collector):
+    """The node's own storage server, of which the names are those of /statistics."""
+
+    def __init__(self) -> None:
+        self.counters: Mapping[str, int] = {}
+        self.stats: Mapping[str, Value] = {}
+
+    def collect(self) -> Iterable[Metric]:
+        """What was there at the last scrape; nothing if there is no server."""
+        if not self.stats:
+            return
+        requests = CounterMetricFamily(
+            "grid_storage_requests", "What the storage server was asked for.", labels=["operation"]
+        )
+        for name, count in sorted(self.counters.items()):
+            if name != _BYTES_ADDED:
+                requests.add_metric([name.removeprefix("storage_server.")], count)
+        yield requests
+        added = self.counters.get(_BYTES_ADDED, 0)
+        yield CounterMetricFamily("grid_storage_added_bytes", "Bytes of immutable shares taken.", value=added)
+        for name, key, words in _STORAGE_GAUGES:
+            value = self.stats.get(f"storage_server.{key}")
+            if value is not None:
+                yield GaugeMetricFamily(name, words, value=value)
+
+
+_BYTES_ADDED = "storage_server.bytes_added"
+
+_STORAGE_GAUGES = (
+    ("grid_storage_available_bytes", "disk_avail", "Bytes of the disk that shares may still take."),
+    ("grid_storage_disk_bytes", "disk_total", "Bytes of the whole disk."),
+    ("grid_storage_reserved_bytes", "reserved_space", "Bytes of the disk that are left alone."),
+    ("grid_storage_allocated_bytes", "allocated", "Bytes promised to uploads under way."),
+    ("grid_storage_accepting", "accepting_immutable_shares", "Whether new shares are taken."),
+    ("grid_storage_buckets", "total_bucket_count", "Files and directories of which shares are held."),
+)

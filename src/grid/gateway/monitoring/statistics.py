@@ -1,0 +1,87 @@
+"""Statistics of the node under the names that monitors know, and the text form of them. [spec webapi 9.3]
+
+Owns the one timer that looks at the processor.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from collections.abc import Mapping
+
+from grid.gateway.history.counters import Counters
+from grid.ports import Clock, Timer
+
+LOOK_S = 60.0
+"""How often processor time is looked at."""
+
+_AVERAGES = {"1min_avg": 1, "5min_avg": 5, "15min_avg": 15}
+
+Value = float | int | None
+
+_PERCENTILE = re.compile(r"_(\d\d)_(\d)_percentile$")
+_FORBIDDEN = re.compile(r"[^a-zA-Z0-9_]")
+
+
+class CpuMonitor:
+    """How busy this process keeps one processor, averaged over the last minutes; from `start` to `close`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._samples: deque[tuple[float, float]] = deque(maxlen=max(_AVERAGES.values()) + 1)
+        self._timer: Timer | None = None
+        self._began_s = time.process_time()
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._samples.append((self._clock.now(), time.process_time()))
+        self._timer = self._clock.call_later(LOOK_S, self.start)
+
+    def close(self) -> None:
+        """Stop that."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def values(self) -> dict[str, Value]:
+        """Those averages for which it has looked for long enough, and the seconds in all."""
+        found: dict[str, Value] = {"cpu_monitor.total": time.process_time() - self._began_s}
+        for name, minutes in _AVERAGES.items():
+            if len(self._samples) > minutes:
+                (now, used), (then, used_then) = self._samples[-1], self._samples[-1 - minutes]
+                if now > then:
+                    found[f"cpu_monitor.{name}"] = (used - used_then) / (now - then)
+        return found
+
+
+class Statistics:
+    """What one process counts and measures."""
+
+    def __init__(self, clock: Clock, counters: Counters) -> None:
+        self._clock = clock
+        self._began_at = clock.now()
+        self.counters = counters
+        self.cpu = CpuMonitor(clock)
+
+    def values(self, counters: Mapping[str, int], stats: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
+        """Counters and statistics. counters, stats: those of the storage server, if there is one here."""
+        uptime = self._clock.now() - self._began_at
+        return {
+            "counters": {**self.counters.values, **counters},
+            "stats": {"node.uptime": uptime, **self.cpu.values(), **stats},
+        }
+
+
+def pack_openmetrics(values: Mapping[str, Mapping[str, Value]]) -> bytes:
+    """The text that scrapers read, laid out as 1.20 does."""
+    lines = []
+    for group in ("counters", "stats"):
+        for name, value in sorted(values[group].items()):
+            found = _PERCENTILE.search(name)
+            label = ""
+            if found is not None:
+                name = name[: found.start()]
+                label = f'{{quantile="0.{found[1]}{found[2]}"}}'
+            text = "NaN" if value is None else str(int(value) if isinstance(value, bool) else value)
+            lines.append(f"tahoe_{group}_{_FORBIDDEN.sub('_', name)}{label} {text}\n")
+    return ("".join(lines) + "# EOF\n").encode("ascii")

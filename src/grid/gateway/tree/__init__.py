@@ -1,0 +1,1 @@
+"""Paths and directories at the gateway: entries, checks, and operations over whole trees."""

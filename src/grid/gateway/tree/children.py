@@ -1,0 +1,104 @@
+"""The children that a request's body describes, strictly: bodies of `mkdir-with-children` and their like. Pure.
+[spec webapi 5.4]
+
+Owns what becomes of a pair of capabilities that somebody gives for a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from grid.caps import UnknownCap, parse_cap, settle_unknown_child
+from grid.directory.edits import Overwrite, SetChild, read_only
+from grid.directory.metadata import Metadata, pack_metadata
+from grid.directory.names import normalize_name
+from grid.directory.pack import Child, Target
+from grid.errors import CapError, FormatError
+from grid.gateway.tree.json_members import read_members
+from grid.limits import MAX_CAP_LENGTH, MAX_DIRECTORY_ENTRIES
+
+
+@frozen(kw_only=True)
+class GivenChild:
+    """A link as it was given. metadata: None if nothing was said of it."""
+
+    target: Target = field(repr=False)
+    metadata: Metadata | None = None
+
+
+def parse_children(octets: bytes, *, immutable: bool, may_be_empty: bool) -> dict[str, GivenChild]:
+    """Children by their NFC names, in the order given; of two with one name the later counts.
+
+    immutable: the directory for them is. may_be_empty: no octets at all are no children. FormatError; CapError for a
+    capability that cannot be there, naming its child.
+    """
+    if may_be_empty and not octets.strip():
+        return {}
+    children: dict[str, GivenChild] = {}
+    for given, entry in read_members(octets):
+        name = normalize_name(given)
+        children[name] = _parse_child(name, entry, immutable)
+        if len(children) > MAX_DIRECTORY_ENTRIES:
+            raise FormatError(f"a directory has at most {MAX_DIRECTORY_ENTRIES} children")
+    return children
+
+
+def as_edits(children: Mapping[str, GivenChild], overwrite: Overwrite) -> list[SetChild]:
+    """What sets them in a directory that is there."""
+    return [SetChild(name, given.target, given.metadata, overwrite) for name, given in children.items()]
+
+
+def as_children(children: Mapping[str, GivenChild]) -> dict[str, Child]:
+    """What a new directory is made with: metadata as it was given."""
+    return {name: Child(target=given.target, metadata=given.metadata or {}) for name, given in children.items()}
+
+
+def settle_target(write: bytes | None, read: bytes | None, *, immutable: bool) -> Target:
+    """What a pair of capabilities is linked as; CapError. A write capability in the read slot loses its authority.
+
+    Neither makes a child of an unknown kind that holds none: magic-folder records deletions so.
+    """
+    cap = parse_cap(write or read or b"", deep_immutable=immutable)
+    if not isinstance(cap, UnknownCap):
+        if cap.authority == "verify":
+            raise CapError("the capability only verifies; a directory takes one that reads")
+        return cap if write else read_only(cap)
+    unknown = settle_unknown_child(write, read, deep_immutable=immutable)
+    if unknown.error is not None:
+        raise cap.error or unknown.error  # What the parser says is nearer to what was given.
+    return unknown
+
+
+def _parse_child(name: str, entry: object, immutable: bool) -> GivenChild:
+    if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[1], dict):
+        raise FormatError(f"{name!r}: a child is a list of a type and an object with properties")
+    properties = entry[1]
+    write, read = _slot(name, properties, "rw_uri"), _slot(name, properties, "ro_uri")
+    metadata = properties.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise FormatError(f"{name!r}: metadata is a JSON object")
+    if metadata:
+        pack_metadata(metadata)
+    try:
+        target = settle_target(write, read, immutable=immutable)
+    except CapError as error:
+        raise type(error)(f"{name!r}: {error}") from error
+    return GivenChild(target=target, metadata=metadata)
+
+
+def _slot(name: str, properties: Mapping[str, object], key: str) -> bytes | None:
+    """The capability in a slot, None if there is none."""
+    value = properties.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise FormatError(f"{name!r}: {key} is text")
+    try:
+        octets = value.strip().encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise FormatError(f"{name!r}: {key} is Unicode text") from error
+    if len(octets) > MAX_CAP_LENGTH:
+        raise FormatError(f"{name!r}: {key} is longer than any capability")
+    return octets or None

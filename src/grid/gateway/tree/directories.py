@@ -1,0 +1,231 @@
+"""GET and HEAD of a directory, and the changes that are asked of one by POST. [spec webapi 5.2, 5.3]"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from attrs import evolve
+
+from grid.caps import DirectoryCap
+from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.moving import Trail
+from grid.directory.names import normalize_name
+from grid.directory.node import Directory
+from grid.errors import GridError
+from grid.gateway.faults import BadRequest
+from grid.gateway.files.files import (
+    new_file,
+    parse_target,
+    put_form_file,
+    required_form_file,
+    store_form_file,
+    when_done,
+)
+from grid.gateway.http.answers import HTML, Answer, AnyAnswer, cap_answer, plain_cap, redirect, text_answer, warned
+from grid.gateway.http.etags import entity_tag, is_held
+from grid.gateway.http.exchange import Exchange
+from grid.gateway.tree.children import as_edits
+from grid.gateway.tree.directory_pages import directory_info_page, listing_page, rename_form_page, view_of
+from grid.gateway.tree.listing import listing_answer
+from grid.gateway.tree.mkdir import make_named, read_children, require_writable
+from grid.gateway.tree.path import find_target_directory, list_children, lost
+from grid.gateway.tree.place import Place
+from grid.gateway.tree.replacing import asks, link, move, reply_to, unlink
+from grid.runtime import run_sized
+
+_HEADED = {
+    "": HTML,
+    "json": "text/plain",
+    "uri": "text/plain",
+    "readonly-uri": "text/plain",
+    "info": HTML,
+    "rename-form": HTML,
+}
+"""The types of what HEAD promises of a directory, by `t`: nothing is read for it."""
+
+UNNAMED_UPLOAD = "unknown-filename"
+"""The name of an upload that comes without one."""
+
+
+async def get_directory(exchange: Exchange, cap: DirectoryCap, *, by_path: bool) -> AnyAnswer:
+    """What a GET or a HEAD of a directory answers. by_path: whether it was found in another directory."""
+    view = exchange.arguments.t
+    if exchange.method == "HEAD" and view not in _HEADED:
+        raise BadRequest(f"HEAD of a directory: t={view!r} is not known")
+    if view in ("", "json", "info"):
+        exchange.gateway.require_allowed(cap)
+    tag = entity_tag(cap, view, by_path=by_path)
+    headers = (("ETag", tag),) if tag is not None else ()
+    if exchange.method == "HEAD":
+        return Answer(200, _HEADED[view], headers=headers)
+    if is_held(exchange.headers.get("if-none-match"), tag):
+        return Answer(304, "", headers=headers)
+    answer = await _view(exchange, cap, view)
+    return evolve(answer, headers=(*answer.headers, *headers)) if answer.status == 200 else answer
+
+
+async def _view(exchange: Exchange, cap: DirectoryCap, view: str) -> AnyAnswer:
+    match view:
+        case "":
+            return await _listing(exchange, cap)
+        case "json":
+            directory = exchange.gateway.store.directory(cap)
+            children = await list_children(directory, shape="json")
+            warning = directory.warning
+            return warned(await listing_answer(exchange.gateway.store.runtime.cpu, cap, children, warning), warning)
+        case "uri":
+            return plain_cap(cap)
+        case "readonly-uri":
+            return plain_cap(cap.read_cap())
+        case "info":
+            return directory_info_page(view_of(exchange, cap))
+        case "rename-form":
+            return await _rename_form(exchange, cap)
+    raise BadRequest(f"GET of a directory: t={view!r} is not known")
+
+
+async def _listing(exchange: Exchange, cap: DirectoryCap) -> Answer:
+    """The page of a directory; also of one that cannot be read, whose page says so."""
+    directory = exchange.gateway.store.directory(cap)
+    try:
+        view = view_of(exchange, cap, await directory.list(), warning=directory.warning)
+        shown = await run_sized(exchange.gateway.store.runtime.cpu, len(view.children), listing_page, view)
+        return warned(shown, directory.warning)
+    except GridError as error:
+        return listing_page(view_of(exchange, cap, problem=lost(directory, error).message))
+
+
+async def _rename_form(exchange: Exchange, cap: DirectoryCap) -> Answer:
+    exchange.gateway.require_allowed(cap)
+    name = normalize_name(exchange.arguments.text("name") or "")
+    children = await list_children(exchange.gateway.store.directory(cap), shape="page")
+    view = view_of(exchange, cap, children)
+    return await run_sized(exchange.gateway.store.runtime.cpu, len(children), rename_form_page, view, name)
+
+
+Change = Callable[[Exchange, Directory], Awaitable[Answer]]
+Move = Callable[[Exchange, Trail], Awaitable[Answer]]
+
+
+async def change_directory(exchange: Exchange, directory: Directory, trail: Trail) -> AnyAnswer:
+    """A POST that changes a directory: t= is one of CHANGES or MOVES. trail: the way to the directory."""
+    location = when_done(exchange)
+    t = exchange.arguments.t
+    change = CHANGES.get(t)
+    if change is not _set_children:
+        require_writable(directory)
+    answer = await (MOVES[t](exchange, trail) if change is None else change(exchange, directory))
+    answer = warned(answer, directory.warning)
+    return redirect(location) if location and answer.status < 300 and not answer.is_page else answer
+
+
+async def _make(exchange: Exchange, directory: Directory) -> Answer:
+    name = exchange.arguments.text("name")
+    if not name:
+        return cap_answer(directory.cap)  # It is there already, and stays as it is.
+    return cap_answer(await make_named(exchange, directory, name))
+
+
+async def _upload(exchange: Exchange, directory: Directory) -> Answer:
+    """The form's file as a child; new contents for a mutable file that is there, unless the form's sender can be asked."""
+    if asks(exchange):
+        file, name = await required_form_file(exchange), await _upload_name(exchange)
+        cap = await store_form_file(exchange, new_file(exchange), file)
+        return await link(directory, name, cap, reply_to(exchange, when_done(exchange)))
+    replace = exchange.arguments.flag("replace", True)
+    file = await required_form_file(exchange)
+    name = await _upload_name(exchange)
+    child = (await list_children(directory)).get(name)
+    return await put_form_file(exchange, Place(child=child, parent=directory, name=name), file, replace)
+
+
+async def _upload_name(exchange: Exchange) -> str:
+    given = exchange.arguments.text("name")
+    if not given:
+        given = (await exchange.form()).file_name or UNNAMED_UPLOAD
+    return _one_name(given, "name")
+
+
+async def _link(exchange: Exchange, directory: Directory) -> Answer:
+    arguments = exchange.arguments
+    name, text = arguments.required("name"), arguments.required("uri").strip()
+    if not name:
+        raise BadRequest("name= is empty")
+    target = parse_target(text.encode("utf-8"))
+    if asks(exchange):
+        return await link(directory, normalize_name(name), target, reply_to(exchange, when_done(exchange)))
+    await directory.edit([SetChild(name, target, overwrite=arguments.replace())])
+    return text_answer(text)
+
+
+async def _unlink(exchange: Exchange, directory: Directory) -> Answer:
+    name = exchange.arguments.text("name") or ""
+    if asks(exchange):
+        return await unlink(directory, normalize_name(name), reply_to(exchange, when_done(exchange)))
+    await directory.edit([RemoveChild(name)])
+    return text_answer("thing unlinked")
+
+
+async def _rename(exchange: Exchange, source: Trail) -> Answer:
+    if "to_dir" in exchange.arguments:
+        raise BadRequest("t=rename stays in its directory; t=relink takes to_dir=")
+    old = _one_name(exchange.arguments.required("from_name"), "from_name")
+    new = _one_name(exchange.arguments.required("to_name"), "to_name")
+    return await _move(exchange, source, old, source, new)
+
+
+async def _relink(exchange: Exchange, source: Trail) -> Answer:
+    old = _one_name(exchange.arguments.required("from_name"), "from_name")
+    given = exchange.arguments.text("to_name")
+    new = old if not given else _one_name(given, "to_name")
+    to_dir = exchange.arguments.text("to_dir")
+    target = source if not to_dir else await find_target_directory(exchange.gateway, to_dir)
+    return await _move(exchange, source, old, target, new)
+
+
+async def _move(exchange: Exchange, source: Trail, old: str, target: Trail, new: str) -> Answer:
+    try:
+        if asks(exchange):
+            return await move(exchange, source, old, target, new, reply_to(exchange, when_done(exchange)))
+        await exchange.gateway.store.move(source, old, target, new, overwrite=exchange.arguments.replace())
+    except GridError as error:
+        if type(error) is GridError:
+            raise BadRequest(str(error)) from error
+        raise
+    return text_answer("thing moved")
+
+
+async def _set_children(exchange: Exchange, directory: Directory) -> Answer:
+    replace = exchange.arguments.replace()
+    children = await read_children(exchange, may_be_empty=False)
+    require_writable(directory)
+    edits = await run_sized(exchange.gateway.store.runtime.cpu, len(children), as_edits, children, replace)
+    await directory.edit(edits)
+    return text_answer("Okay so I did it.")
+
+
+def _one_name(given: str, argument: str) -> str:
+    """A name without the space around it; BadRequest if that is none, or has a slash."""
+    name = normalize_name(given.strip())
+    if not name:
+        raise BadRequest(f"{argument}= is empty")
+    if "/" in name:
+        raise BadRequest(f"{argument}= may not contain a slash")
+    return name
+
+
+CHANGES: dict[str, Change] = {
+    "mkdir": _make,
+    "mkdir-with-children": _make,
+    "mkdir-immutable": _make,
+    "upload": _upload,
+    "uri": _link,
+    "unlink": _unlink,
+    "delete": _unlink,
+    "set_children": _set_children,
+    "set-children": _set_children,
+}
+"""What POST can change in a directory, by `t`."""
+
+MOVES: dict[str, Move] = {"rename": _rename, "relink": _relink}
+"""What POST can do with the links of a directory and of another one."""

@@ -1,0 +1,139 @@
+"""Making directories: without a link, at the end of a path, under a name. [spec webapi 3, 5.1, 5.3]
+
+Owns what a new directory is made with. Everything that can be refused is refused before anything is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from urllib.parse import quote
+
+from attrs import frozen
+
+from grid.caps import DirectoryCap
+from grid.crypto.rsa import PrivateKey
+from grid.directory.edits import Overwrite, SetChild
+from grid.directory.names import normalize_name
+from grid.directory.node import Directory
+from grid.errors import ExistingChildError, NotWriteableError
+from grid.gateway.faults import BadRequest
+from grid.gateway.files.files import when_done
+from grid.gateway.http.answers import AnyAnswer, cap_answer, redirect
+from grid.gateway.http.exchange import Exchange
+from grid.gateway.http.private_key import parse_key_argument
+from grid.gateway.tree.children import GivenChild, as_children, parse_children
+from grid.gateway.tree.path import NewBranch, list_children
+from grid.limits import MAX_CHILDREN_BODY
+from grid.mutable.share.geometry import FormatName
+from grid.runtime import run_sized
+
+MAKERS = frozenset({"mkdir", "mkdir-with-children", "mkdir-immutable"})
+"""The values of `t` that make a directory."""
+
+POOLED_OCTETS = 2**16
+"""Octets of a description of children from which it is parsed on the pool: some hundreds of them, 2 ms."""
+
+
+@frozen(kw_only=True)
+class NewDirectory:
+    """A directory that is to be made. key: of a mutable one, None for a new key."""
+
+    children: Mapping[str, GivenChild]
+    immutable: bool = False
+    format: FormatName | None = None
+    key: PrivateKey | None = None
+
+    async def store(self, exchange: Exchange) -> DirectoryCap:
+        """Make it; nothing links to it yet. The errors of `FileStore`."""
+        store = exchange.gateway.store
+        children = await run_sized(store.runtime.cpu, len(self.children), as_children, self.children)
+        if self.immutable:
+            return await store.create_immutable_directory(children)
+        return await store.create_directory(children, format=self.format, key=self.key)
+
+
+async def read_children(
+    exchange: Exchange, *, immutable: bool = False, may_be_empty: bool = True
+) -> dict[str, GivenChild]:
+    """The children that the body describes; BadRequest, FormatError, CapError, PayloadTooLarge."""
+    if exchange.is_form:
+        raise BadRequest("children come as JSON; say t= in the URL, and not in the form")
+    octets = await exchange.body.read_all(MAX_CHILDREN_BODY)
+    parse = partial(parse_children, octets, immutable=immutable, may_be_empty=may_be_empty)
+    if len(octets) < POOLED_OCTETS:
+        return parse()
+    return await exchange.gateway.store.runtime.cpu.run(parse)
+
+
+async def make_unlinked(exchange: Exchange) -> AnyAnswer:
+    """PUT or POST of `/uri?t=mkdir`, and POST of its kin: the capability of a new directory that nothing links to."""
+    kind = exchange.arguments.t
+    if kind not in MAKERS or (exchange.method == "PUT" and kind != "mkdir"):
+        raise BadRequest(f"t={kind!r} is not known for an unlinked object")
+    location = when_done(exchange) if exchange.method == "POST" else None
+    goes_there = exchange.method == "POST" and exchange.arguments.flag("redirect_to_result", False)
+    new = await _read_unlinked(exchange, kind)
+    cap = await new.store(exchange)
+    if goes_there:
+        return redirect(f"uri/{quote(cap.to_string(), safe='')}", 303)
+    return redirect(location) if location else cap_answer(cap)
+
+
+async def _read_unlinked(exchange: Exchange, kind: str) -> NewDirectory:
+    key = None
+    if exchange.method == "POST" and kind != "mkdir-immutable":
+        given = exchange.arguments.text("private-key")
+        key = parse_key_argument(given) if given is not None else None
+    if kind != "mkdir":
+        immutable = kind == "mkdir-immutable"
+        return NewDirectory(children=await read_children(exchange, immutable=immutable), immutable=immutable, key=key)
+    format = exchange.arguments.format()
+    if format == "chk":
+        raise BadRequest("format=CHK is not one of a directory that can be changed")
+    if exchange.method == "POST" and not exchange.is_form and await exchange.body.read_all(MAX_CHILDREN_BODY):
+        raise BadRequest("t=mkdir takes no body; children come with t=mkdir-with-children")
+    return NewDirectory(children={}, format=format, key=key)
+
+
+async def read_linked(exchange: Exchange) -> NewDirectory:
+    """The directory that a request below another directory asks for; BadRequest and the errors of `read_children`."""
+    kind, format = exchange.arguments.t, exchange.arguments.format()
+    chosen = None if format == "chk" else format
+    if kind == "mkdir":
+        return NewDirectory(children={}, format=chosen)
+    immutable = kind == "mkdir-immutable"
+    return NewDirectory(children=await read_children(exchange, immutable=immutable), immutable=immutable, format=chosen)
+
+
+async def make_at_path(exchange: Exchange, above: Directory, missing: tuple[str, ...]) -> DirectoryCap:
+    """The directory at the end of a path whose last names are missing below `above`. Those on the way have the default
+    format. The errors of `read_linked` and of `Directory.edit`.
+    """
+    new = await read_linked(exchange)
+    require_writable(above)
+    if exchange.arguments.t == "mkdir":
+        # Whoever makes the same one at the same time gets the same one.
+        on_the_way = await above.make_directories(missing[:-1])
+        return (await on_the_way.make_directories(missing[-1:], format=new.format)).cap
+    cap = await new.store(exchange)
+    await NewBranch(above, missing[:-1]).edit([SetChild(missing[-1], cap, overwrite=False)])
+    return cap
+
+
+async def make_named(exchange: Exchange, directory: Directory | NewBranch, name: str) -> DirectoryCap:
+    """A new directory as a child of one that is there, or that is to be made. ExistingChildError."""
+    overwrite: Overwrite = exchange.arguments.flag("replace", True) if exchange.arguments.t == "mkdir" else False
+    new = await read_linked(exchange)
+    require_writable(directory)
+    if not overwrite and isinstance(directory, Directory) and normalize_name(name) in await list_children(directory):
+        raise ExistingChildError(f"there is a {name!r} in the directory already", name=name)
+    cap = await new.store(exchange)
+    await directory.edit([SetChild(name, cap, overwrite=overwrite)])
+    return cap
+
+
+def require_writable(directory: Directory | NewBranch) -> None:
+    """NotWriteableError if the directory cannot be changed with the capability at hand."""
+    if not directory.is_writable:
+        raise NotWriteableError("the directory cannot be changed with this capability, which only reads")

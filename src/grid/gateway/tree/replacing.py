@@ -1,0 +1,124 @@
+"""What a person's form changes in a directory: nothing of other contents is replaced before they agree. [spec webapi 10]
+
+The forms of the pages say `ask=true`. Whoever does not gets what 1.20 does. Owns the order: what is asked about has changed
+nothing, and the contents of a file that was uploaded are kept as a capability in the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from grid.directory.edits import Overwrite, RemoveChild, SetChild
+from grid.directory.moving import Trail
+from grid.directory.node import Directory
+from grid.directory.pack import Child, Target
+from grid.errors import ExistingChildError
+from grid.gateway.http.answers import Answer, page, redirect
+from grid.gateway.http.exchange import Exchange
+from grid.gateway.pages.entries import target_text
+from grid.gateway.pages.links import object_path
+from grid.gateway.pages.replacing import Gone, Question, free_name, render_gone, render_question
+from grid.gateway.tree.path import list_children
+
+
+@frozen(kw_only=True)
+class Reply:
+    """How a form is answered. action: its address. back: where its sender goes on. agreed: they saw the question."""
+
+    action: str = field(repr=False)
+    back: str = field(repr=False)
+    agreed: bool
+
+    @property
+    def overwrite(self) -> Overwrite:
+        """What an edit may replace: directories never."""
+        return "only-files" if self.agreed else False
+
+    def done(self, title: str, gone: Gone | None) -> Answer:
+        """The page of what went, or the way back if nothing did."""
+        return redirect(self.back) if gone is None else page(render_gone(title, gone, self.back))
+
+
+def asks(exchange: Exchange) -> bool:
+    """Whether the request is a form of a page whose sender can be asked."""
+    return exchange.arguments.flag("ask", False)
+
+
+def reply_to(exchange: Exchange, back: str | None) -> Reply:
+    """How to answer the form. back: its own `when_done`, checked; None for the page of the directory."""
+    arguments, action = exchange.arguments, own_path(exchange)
+    agreed = "replace" in arguments and arguments.replace() is not False
+    return Reply(action=action, back=back or action, agreed=agreed)
+
+
+def own_path(exchange: Exchange) -> str:
+    """The address of the directory that a request is for, as its page has it."""
+    root, *names = exchange.segments[1:]
+    return object_path(root.removesuffix("\n"), names[:-1] if names and not names[-1] else names, directory=True)
+
+
+async def link(directory: Directory, name: str, target: Target, reply: Reply) -> Answer:
+    """Link a target, which may be that of a file that was just stored."""
+    try:
+        replaced = await directory.edit([SetChild(name, target, overwrite=reply.overwrite)])
+    except ExistingChildError:
+        children = await list_children(directory)
+        there = children.get(name)
+        if there is not None and there.target == target:
+            return reply.done("", None)
+        fields = {"t": "uri", "name": name, "uri": target_text(target)}
+        return _ask(children, name, fields, "name", reply)
+    old = replaced.get(name)
+    if old is None or old.target == target:
+        return reply.done("", None)
+    return reply.done(f"Replaced {name}", Gone(name=name, child=old, directory=_path(directory), replaces=True))
+
+
+async def move(exchange: Exchange, source: Trail, old: str, target: Trail, new: str, reply: Reply) -> Answer:
+    """Rename or move an entry."""
+    store = exchange.gateway.store
+    try:
+        replaced = await store.move(source, old, target, new, overwrite=reply.overwrite)
+    except ExistingChildError:
+        children = await list_children(store.directory(target.end))
+        arguments = exchange.arguments
+        fields = {"t": arguments.t, "from_name": old, "to_name": new}
+        if arguments.text("to_dir"):
+            fields["to_dir"] = arguments.text("to_dir") or ""
+        return _ask(children, new, fields, "to_name", reply)
+    if replaced is None:
+        return reply.done("", None)
+    directory = store.directory(target.end)
+    free = free_name(new, await list_children(directory))
+    return reply.done(f"Replaced {new}", Gone(name=free, child=replaced, directory=_path(directory)))
+
+
+async def unlink(directory: Directory, name: str, reply: Reply) -> Answer:
+    """Remove an entry."""
+    removed = await directory.edit([RemoveChild(name)])
+    old = removed.get(name)
+    gone = None if old is None else Gone(name=name, child=old, directory=_path(directory))
+    return reply.done(f"Deleted {name}", gone)
+
+
+def _ask(children: Mapping[str, Child], name: str, fields: dict[str, str], name_field: str, reply: Reply) -> Answer:
+    """The question about an entry that is in the way; ExistingChildError if it is one that cannot be listed."""
+    there = children.get(name)
+    if there is None:
+        raise ExistingChildError(f"there is a {name!r} in the directory already", name=name)
+    question = Question(
+        name=name,
+        there=there,
+        action=reply.action,
+        back=reply.back,
+        fields=fields,
+        name_field=name_field,
+        free_name=free_name(name, children),
+    )
+    return page(render_question(question), 409)
+
+
+def _path(directory: Directory) -> str:
+    return object_path(directory.cap.to_string(), directory=True)

@@ -1,0 +1,113 @@
+"""POST `t=stream-manifest` and `t=stream-deep-check`: a line for each object of a tree, while it is walked. [spec webapi 7.3]
+
+A client that goes away ends the walk; one that is slow holds it up. A directory that cannot be read has a line that says
+so, and what else there is follows; only without the root itself there is nothing to go on with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from grid.caps import DirectoryCap
+from grid.directory.deep_check import Checked, deep_check
+from grid.directory.file_store import FileStore
+from grid.directory.node_json import describe_unit
+from grid.directory.stats import Stats
+from grid.directory.walk import walk
+from grid.errors import GridError
+from grid.gateway.http.answers import AnyAnswer, lines
+from grid.gateway.http.exchange import Exchange
+from grid.gateway.tree.check_documents import check_document, repair_document
+from grid.gateway.tree.check_options import CheckOptions
+from grid.gateway.tree.unreadable import UnreadDirectories, told
+from grid.ports import Sink
+
+STREAMS = frozenset({"stream-manifest", "stream-deep-check"})
+
+Json = dict[str, object]
+
+
+async def stream_tree(exchange: Exchange, root: DirectoryCap) -> AnyAnswer:
+    """The lines of what `t` asks for; BadRequest for its arguments."""
+    store = exchange.gateway.store
+    options = CheckOptions.of(exchange.arguments) if exchange.arguments.t == "stream-deep-check" else None
+
+    async def write(sink: Sink) -> None:
+        units = manifest_units(store, root) if options is None else check_units(store, root, options)
+        try:
+            async with aclosing(units):
+                async for unit in units:
+                    await sink.write(_line(unit))
+        except GridError as error:
+            await sink.write(error_lines(error))
+
+    return lines(write)
+
+
+async def manifest_units(store: FileStore, root: DirectoryCap) -> AsyncGenerator[Json, None]:
+    """One unit for each object, and the statistics. The root's error, after its unit, if it cannot be read."""
+    stats, unread = Stats(), UnreadDirectories()
+    held: Json | None = None  # A directory is reported before the walk says why it cannot be read.
+    failure: GridError | None = None
+    async with aclosing(walk(store, root, on_unreadable=unread.note)) as visits:
+        try:
+            async for visited in visits:
+                if held is not None:
+                    yield unread.explain(held)
+                stats.add(visited)
+                unit = describe_unit(visited.path, visited.target, visited.cap)
+                held = unit if visited.is_directory and visited.children is None else None
+                if held is None:
+                    yield unit
+        except GridError as error:
+            failure = error
+    if held is not None:
+        yield unread.explain(held)
+    if failure is not None:
+        raise failure
+    yield {"type": "stats", "stats": stats.to_json()}
+
+
+async def check_units(store: FileStore, root: DirectoryCap, options: CheckOptions) -> AsyncGenerator[Json, None]:
+    """One unit with the health of each object, and the statistics. The root's error, after its unit, if it cannot be read."""
+    stats, unread = Stats(), UnreadDirectories()
+    checks = deep_check(
+        store,
+        root,
+        verify=options.verify,
+        add_lease=options.add_lease,
+        repair=options.repair,
+        on_unreadable=unread.note,
+    )
+    async with aclosing(checks):
+        async for checked in checks:
+            stats.add(checked.visited)
+            yield unread.explain(check_unit(checked, repair=options.repair))
+    yield {"type": "stats", "stats": stats.to_json()}
+
+
+def check_unit(checked: Checked, *, repair: bool) -> Json:
+    """The line about one object's health."""
+    visited = checked.visited
+    unit = describe_unit(visited.path, visited.target, visited.cap)
+    index = str(unit["storage-index"])
+    if repair:
+        unit["check-and-repair-results"] = repair_document(checked, index, in_tree=True)
+    else:
+        unit["check-results"] = check_document(checked, index)
+    return unit
+
+
+def error_lines(error: GridError) -> bytes:
+    """What ends a stream that cannot go on: `ERROR: type(message)`, and words."""
+    kind, colon, message = str(told(error)).partition(": ")
+    if not colon or not kind.isidentifier():
+        kind, message = type(error).__name__, str(told(error))
+    shown = " ".join(message.split())
+    return f"ERROR: {kind}({shown})\nThe walk cannot go on.\n".encode()
+
+
+def _line(unit: Json) -> bytes:
+    return (json.dumps(unit, ensure_ascii=True) + "\n").encode("ascii")

@@ -1,0 +1,150 @@
+"""`/uri/$CAP[/PATH]`: what a path leads to, and which handler its method and `t` mean. [spec webapi 4, 5]
+
+Owns the order: what can be refused without looking is refused first, then the path is followed, and only then is
+anything made. Handlers of files are elsewhere, and find the last name of a path in a Place.
+"""
+
+from __future__ import annotations
+
+from grid.caps import DirectoryCap, UnknownChild
+from grid.directory.node import Directory
+from grid.gateway.faults import BadRequest, Conflict, NotFound, NotImplementedHere
+from grid.gateway.files.downloads import get_file
+from grid.gateway.files.files import delete_child, post_file, put_cap, put_file, when_done
+from grid.gateway.http.answers import AnyAnswer, cap_answer, plain_cap, redirect
+from grid.gateway.http.exchange import Exchange
+from grid.gateway.tree.checks import check_object
+from grid.gateway.tree.directories import CHANGES, MOVES, change_directory, get_directory
+from grid.gateway.tree.mkdir import MAKERS, make_at_path, make_named
+from grid.gateway.tree.operation_resource import STARTS, start_operation
+from grid.gateway.tree.path import NewBranch, Obstacle, Reached, TreePath, follow, open_directory, parse_path
+from grid.gateway.tree.place import Place
+from grid.gateway.tree.streams import STREAMS, stream_tree
+
+_ONLY_LOOKING = frozenset({"delete", "rename", "rename-form", "check"})
+"""Values of `t` with which a POST makes nothing on its way."""
+
+_PUTS = frozenset({"", "uri", "mkdir"})
+
+
+async def tree_resource(exchange: Exchange) -> AnyAnswer:
+    """A request for an object by its capability, or by a path from a directory."""
+    path = parse_path(exchange.segments[1:])
+    if exchange.method == "POST":
+        if exchange.is_form:
+            await exchange.form()
+        _require_known_charset(exchange)
+    _require_known_t(exchange)
+    try:
+        reached = await follow(exchange.gateway, path)
+    except Obstacle:
+        raise _obstacle(exchange) from None
+    if reached.missing:
+        return await _at_nothing(exchange, path, reached)
+    match exchange.method:
+        case "GET" | "HEAD":
+            return await _get(exchange, path, reached)
+        case "PUT":
+            return await _put(exchange, path, reached)
+        case "POST":
+            return await _post(exchange, path, reached)
+        case "DELETE":
+            _require_no_slash(path, reached)
+            return await delete_child(exchange, _place(reached))
+    raise NotImplementedHere("the method is not known here")
+
+
+async def _get(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
+    target = reached.child.target
+    if isinstance(target, DirectoryCap) and target.authority != "verify":
+        return await get_directory(exchange, target, by_path=reached.parent is not None)
+    _require_no_slash(path, reached)
+    return await get_file(exchange, reached.child, name=reached.name, by_path=reached.parent is not None)
+
+
+async def _put(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
+    _require_no_slash(path, reached)
+    t, target = exchange.arguments.t, reached.child.target
+    if t == "mkdir":
+        if not isinstance(target, DirectoryCap):
+            raise BadRequest("there is a file: PUT t=mkdir makes a directory, or finds one")
+        exchange.gateway.require_allowed(target)
+        return plain_cap(target)
+    return await (put_cap if t == "uri" else put_file)(exchange, _place(reached))
+
+
+async def _post(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
+    t, target = exchange.arguments.t, reached.child.target
+    if t == "check":
+        return await check_object(exchange, target)
+    if not isinstance(target, DirectoryCap):
+        _require_no_slash(path, reached)
+        if t == "upload" and not isinstance(target, UnknownChild):
+            return await post_file(exchange, _place(reached))
+        raise BadRequest(f"POST to a file: t={t!r} is not known")
+    if t in STREAMS:
+        return await stream_tree(exchange, open_directory(exchange.gateway, reached.child).cap)
+    if t in STARTS:
+        return start_operation(exchange, open_directory(exchange.gateway, reached.child).cap)
+    assert reached.trail is not None
+    return await change_directory(exchange, open_directory(exchange.gateway, reached.child), reached.trail)
+
+
+async def _at_nothing(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
+    """A path whose last names are not there: what makes them, or that they are not."""
+    method, t, missing = exchange.method, exchange.arguments.t, reached.missing
+    absent = NotFound(f"No such child: {missing[0]}", shape="page")
+    directory = open_directory(exchange.gateway, reached.child)
+    if method == "PUT" and t == "mkdir":
+        return plain_cap(await make_at_path(exchange, directory, missing))
+    if method == "PUT":
+        if path.has_slash:
+            raise BadRequest("the name behind the last slash is empty", shape="page")
+        return await (put_cap if t == "uri" else put_file)(exchange, _new_place(directory, missing))
+    if method == "POST" and t in MAKERS:
+        return await _make(exchange, directory, missing)
+    raise absent
+
+
+async def _make(exchange: Exchange, directory: Directory, missing: tuple[str, ...]) -> AnyAnswer:
+    location, name = when_done(exchange), exchange.arguments.text("name")
+    if name:
+        cap = await make_named(exchange, NewBranch(directory, missing), name)
+    else:
+        cap = await make_at_path(exchange, directory, missing)
+    return redirect(location) if location else cap_answer(cap)
+
+
+def _new_place(directory: Directory, missing: tuple[str, ...]) -> Place:
+    holder = directory if len(missing) == 1 else NewBranch(directory, missing[:-1])
+    return Place(child=None, parent=holder, name=missing[-1])
+
+
+def _place(reached: Reached) -> Place:
+    return Place(child=reached.child, parent=reached.parent, name=reached.name)
+
+
+def _require_no_slash(path: TreePath, reached: Reached) -> None:
+    if path.has_slash and not isinstance(reached.child.target, DirectoryCap):
+        raise BadRequest("there is a file, and behind its slash nothing", shape="page")
+
+
+def _require_known_t(exchange: Exchange) -> None:
+    """BadRequest for a `t` that means nothing with the method, whatever the path leads to."""
+    t = exchange.arguments.t
+    if exchange.method == "PUT" and t not in _PUTS:
+        raise BadRequest(f"PUT: t={t!r} is not known")
+    if exchange.method == "POST" and t not in (*CHANGES, *MOVES, *STREAMS, *STARTS, "check"):
+        raise BadRequest(f"POST: t={t!r} is not known")
+
+
+def _require_known_charset(exchange: Exchange) -> None:
+    charset = (exchange.arguments.text("_charset") or "utf-8").strip().lower()
+    if charset not in ("utf-8", "utf8", "us-ascii", "ascii"):
+        raise BadRequest("_charset= other than utf-8 is not supported")
+
+
+def _obstacle(exchange: Exchange) -> BadRequest | Conflict:
+    message = "the path leads through something that is not a directory"
+    makes = exchange.method == "PUT" or (exchange.method == "POST" and exchange.arguments.t not in _ONLY_LOOKING)
+    return Conflict(message, shape="page") if makes else BadRequest(message, shape="page")

@@ -1,0 +1,400 @@
+"""The plan of one read of an immutable file: which shares, which ranges, when to hedge, when to give up.
+
+Synchronous and pure; drive.py runs it. Text leaves in order, each octet proven; a late, short or false answer
+costs another share's, a silent server costs a hedge and never the read. [spec immutable 12-14; placement 7]
+
+Cost: round trips: one to find and prove the shares (one more where the layout was guessed wrong), then one
+message per server and batch, several batches in flight. Network: k blocks a segment; a spare is asked only when
+an answer is late. Memory: at most WINDOW_BYTES of blocks or text. CPU: one pool call a batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from grid.drive import Request
+from grid.engine.hedging import HedgeBudget
+from grid.errors import GridError, IntegrityError, PeerError, PeerTimeoutError
+from grid.immutable.read.block_reads import BlockReads, Part
+from grid.immutable.read.choice import choose_shares
+from grid.immutable.read.flow_window import Pace
+from grid.immutable.read.hash_rows import RowFetcher, RowWant
+from grid.immutable.read.held_share import HeldShare, ShareState
+from grid.immutable.read.peer import Peer
+from grid.immutable.read.segment_batch import Batch, BatchCutter, BatchState, BlockFetch
+from grid.immutable.read.share_finder import ShareFinder
+from grid.immutable.share.requests import Deliver, FindShares, OpenWindow, ReadShares
+from grid.immutable.share.segment_run import Window, WindowResult
+from grid.immutable.share.verify import FileVerifier
+from grid.ports import Buffer, Event, ShareNumber
+
+
+@frozen(kw_only=True)
+class GetResult:
+    """size: octets delivered. share_count: distinct shares read from. hedged_bytes: octets that came in vain."""
+
+    size: int
+    share_count: int
+    hedged_bytes: int
+
+
+class GetPlan:
+    """Reads octets offset .. offset + length of a file (at least one octet, inside the file)."""
+
+    def __init__(
+        self, finder: ShareFinder, verifier: FileVerifier, *, k: int, key: bytes | None, offset: int, length: int
+    ) -> None:
+        self._finder = finder
+        self._verifier = verifier
+        self._rows = RowFetcher(verifier)
+        self._k = k
+        self._key = key
+        self._offset = offset
+        self._end = offset + length
+        self._cutter: BatchCutter | None = None
+        self._batches: deque[Batch] = deque()
+        self._reads = BlockReads()
+        self._hedge = HedgeBudget(length)
+        self._pace = Pace(k)
+        self._opening: dict[OpenWindow, Batch] = {}
+        self._habit: set[HeldShare] = set()
+        self._deficit = 0
+        self._stale = False
+        self._delivered = 0
+        self._hedged_bytes = 0
+        self._error: GridError | None = None
+        self._withdrawn: list[Request] = []
+        self._events: list[Event] = []
+
+    @property
+    def finished(self) -> bool:
+        """All is delivered, or nothing more can be."""
+        return self._error is not None or self._delivered == self._end - self._offset
+
+    def result(self) -> GetResult:
+        """What was read; NotEnoughSharesError, NoServersError or DamagedFileError if it could not be."""
+        if self._error is not None:
+            raise self._error
+        count = len({share.number for share in self._habit})
+        return GetResult(size=self._delivered, share_count=count, hedged_bytes=self._hedged_bytes)
+
+    def take_events(self) -> Sequence[Event]:
+        """Progress since the last call."""
+        taken, self._events = self._events, []
+        return taken
+
+    def withdrawn(self) -> Sequence[Request]:
+        """Requests given up."""
+        taken, self._withdrawn = self._withdrawn, []
+        return [*taken, *self._finder.withdrawn()]
+
+    def wake_at(self) -> float | None:
+        """When the next outstanding request becomes late or hopeless."""
+        times = (self._reads.wake_at(), self._finder.wake_at())
+        return min((at for at in times if at is not None), default=None)
+
+    def advance(self, now: float) -> Sequence[Request]:
+        """What to fetch, open and deliver now."""
+        if self.finished:
+            return self._finder.take_reports()
+        for hopeless in self._reads.check(now):
+            if hopeless in self._reads:
+                self._withdrawn.append(hopeless)
+                self._fail_read(hopeless, PeerTimeoutError(f"server {hopeless.server_id} did not answer in time"))
+        requests: list[Request] = [*self._finder.examine(now)]
+        if self._verifier.geometry is not None:
+            self._cut(now)
+            requests += self._fetch_all(now)
+            for batch in self._batches:
+                if batch.state is BatchState.FETCHING:
+                    requests += self._open(batch, now)
+            requests += self._deliver()
+        requests += [*self._finder.search(now, self._wanted()), *self._finder.take_reports()]
+        self._judge()
+        return requests
+
+    def answer(self, request: Request, answer: object, now: float) -> None:
+        """Take blocks, rows, shares found, opened windows and the consumer's consent."""
+        try:
+            self._take(request, answer, now)
+        except GridError as error:
+            self._error = self._error or error
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """A server that fails is dropped; a window that cannot be opened, or a consumer's error, ends the read."""
+        if isinstance(request, OpenWindow | Deliver):
+            self._error = self._error or error
+        elif isinstance(request, FindShares):
+            self._finder.fail(request, error)
+        elif isinstance(request, ReadShares) and not self._finder.fail(request, error):
+            self._fail_read(request, error)
+
+    def _wanted(self) -> int:
+        """Distinct share numbers to know: one to spare where more than one answer of each is needed, and what batches lack."""
+        least = self._k if self._finder.is_enough else self._k + 1
+        return max(least, self._finder.known_count + self._deficit if self._deficit else 0)
+
+    def _cut(self, now: float) -> None:
+        geometry = self._verifier.geometry
+        assert geometry is not None
+        if self._cutter is None:
+            first, stop = geometry.segment_range(self._offset, self._end - self._offset)
+            self._cutter = BatchCutter(geometry, first, stop)
+        in_flight = sum(batch.text_bytes for batch in self._batches)
+        while self._cutter.may_cut(self._batches[0] if self._batches else None):
+            if self._batches and in_flight >= self._pace.window_bytes:
+                break
+            batch = self._cutter.cut()
+            batch.asked = self._pace.asked(now)
+            in_flight += batch.text_bytes
+            self._batches.append(batch)
+
+    def _fetch_all(self, now: float) -> list[ReadShares]:
+        """Ask for all that the batches lack; again where a share proved false meanwhile."""
+        requests: list[ReadShares] = []
+        if self._reads.any_late():
+            self._unsettle()
+        self._stale = True
+        while self._stale:
+            self._stale, self._deficit = False, 0
+            self._forget_dropped()
+            for batch in self._batches:
+                if batch.state is BatchState.FETCHING and not batch.settled:
+                    requests += self._fetch(batch, now)
+        return requests
+
+    def _unsettle(self) -> None:
+        """Look at every batch again: what it was promised may not come."""
+        for batch in self._batches:
+            batch.settled = False
+
+    def _fetch(self, batch: Batch, now: float) -> list[ReadShares]:
+        """Ask for the blocks and rows that a batch still lacks."""
+        parts: list[Part] = []
+        geometry = self._verifier.geometry
+        assert geometry is not None
+        at_hand = self._take_at_hand(batch)
+        secured = self._secured(batch)
+        coming = self._finder.blocks_coming(geometry.block_offset(batch.first), batch.block_bytes)
+        lacking = self._k - len(secured) - coming
+        batch.settled = lacking <= 0 and not coming and not at_hand
+        if lacking > 0:
+            chosen = choose_shares(
+                self._finder.usable(),
+                wanted=lacking,
+                k=self._k,
+                size=batch.block_bytes,
+                segments=range(batch.first, batch.first + batch.count),
+                taken=secured,
+                busy=[*batch.fetches, *(share for share, _ in batch.blocks.values())],
+                habit=self._habit,
+            )
+            self._deficit = max(self._deficit, lacking - len(chosen))
+            for share in chosen:
+                parts += self._plan_blocks(batch, share)
+        parts += self._plan_rows(batch)
+        return self._reads.send(parts, now)
+
+    def _take_at_hand(self, batch: Batch) -> bool:
+        """Use the blocks that came with the first answers, which cost nothing more; whether there may be any."""
+        geometry = self._verifier.geometry
+        assert geometry is not None
+        if not self._finder.may_hold(geometry.block_offset(batch.first), batch.block_bytes):
+            return False
+        for number, shares in self._finder.usable().items():
+            for share in shares:
+                if len(batch.blocks) >= self._k or number in batch.blocks:
+                    break
+                if share.bad_segments or share in batch.fetches or not share.at_hand or share.layout is None:
+                    continue
+                octets = share.piece(share.layout.data_offset + geometry.block_offset(batch.first), batch.block_bytes)
+                if octets is not None:
+                    self._habit.add(share)
+                    batch.blocks[number] = (share, octets)
+        return True
+
+    def _secured(self, batch: Batch) -> set[ShareNumber]:
+        """Share numbers whose blocks have come or may be waited for; what is too late is to be doubled."""
+        head = batch is self._batches[0]
+        for number in batch.blocks.keys() - batch.doubled:
+            watch = self._rows.late_watch(number, batch.chunk)
+            if watch is not None and self._hedge.permits([watch], batch.block_bytes, head=head):
+                batch.doubled.add(number)
+        for fetch in batch.fetches.values():
+            if not fetch.doubled:
+                fetch.doubled = self._hedge.permits(fetch.watches.values(), batch.block_bytes, head=head)
+        come = {n for n in batch.blocks if n not in batch.doubled or self._rows.proven(n, batch.chunk)}
+        return come | {share.number for share, fetch in batch.fetches.items() if not fetch.doubled}
+
+    def _plan_blocks(self, batch: Batch, share: HeldShare) -> list[Part]:
+        assert share.layout is not None and self._verifier.geometry is not None
+        self._habit.add(share)
+        ranges = batch.block_ranges(share.layout.data_offset, self._verifier.geometry)
+        fetch = BlockFetch(share=share, ranges=ranges)
+        batch.fetches[share] = fetch
+        return [Part(share=share, ranges=[part], purpose=fetch, batch=batch) for part in ranges]
+
+    def _plan_rows(self, batch: Batch) -> list[Part]:
+        shares = [share for share, _ in batch.blocks.values()] + list(batch.fetches)
+        wants, false = self._rows.wants(shares, batch.chunk)
+        for share, error in false:
+            self._drop(share, error)
+        return [Part(share=want.share, ranges=want.ranges, purpose=want, batch=batch) for want in wants]
+
+    def _open(self, batch: Batch, now: float) -> list[OpenWindow]:
+        if len(batch.blocks) < self._k:
+            return []
+        ready = sorted(number for number in batch.blocks if self._rows.proven(number, batch.chunk))[: self._k]
+        if len(ready) < self._k or not self._rows.proven(None, batch.chunk):
+            return []
+        assert self._verifier.geometry is not None and self._verifier.crypttext_rows is not None
+        window = Window(
+            geometry=self._verifier.geometry,
+            first_segment=batch.first,
+            segment_count=batch.count,
+            key=self._key,
+            blocks={number: batch.blocks[number][1] for number in ready},
+            leaves={number: self._verifier.block_rows(number).leaves(batch.first, batch.count) for number in ready},
+            crypttext_leaves=self._verifier.crypttext_rows.leaves(batch.first, batch.count),
+        )
+        batch.state = BatchState.OPENING
+        self._pace.came(batch.asked, batch.text_bytes, now)
+        request = OpenWindow(window=window, size=batch.text_bytes)
+        self._opening[request] = batch
+        return [request]
+
+    def _deliver(self) -> list[Deliver]:
+        if not self._batches or self._batches[0].state is not BatchState.READY or self._batches[0].delivering:
+            return []
+        batch = self._batches[0]
+        assert self._verifier.geometry is not None
+        start = batch.first * self._verifier.geometry.segment_size
+        data = memoryview(batch.text)[max(0, self._offset - start) : self._end - start]
+        batch.delivering = Deliver(data=data, size=len(data))
+        return [batch.delivering]
+
+    def _take(self, request: Request, answer: object, now: float) -> None:
+        if isinstance(request, Deliver):
+            self._delivered += request.size
+            self._batches.popleft()
+            total = self._end - self._offset
+            self._events.append(Event(at=now, what="progress", count=self._delivered, total=total))
+        elif isinstance(request, OpenWindow):
+            assert isinstance(answer, WindowResult)
+            self._opened(self._opening.pop(request), answer)
+        elif isinstance(request, FindShares | ReadShares):
+            assert isinstance(answer, Mapping)
+            if not self._finder.answer(request, answer, now):
+                assert isinstance(request, ReadShares)
+                self._take_read(request, answer, now)
+
+    def _take_read(self, request: ReadShares, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float) -> None:
+        watch, parts = self._reads.end(request)
+        watch.answered(now)
+        self._learn(watch.peer)
+        taken: dict[ShareNumber, int] = {}
+        for part in parts:
+            number = part.share.number
+            start = taken.get(number, 0)
+            taken[number] = start + len(part.ranges)
+            pieces = answer.get(number)
+            if part.share.state is ShareState.DROPPED:
+                self._forget_part(part)
+            elif pieces is None or len(pieces) < taken[number]:
+                self._forget_part(part)
+                self._drop(part.share, PeerError("the server no longer has the share"))
+            elif isinstance(part.purpose, RowWant):
+                error = self._rows.accept(part.purpose, pieces[start : taken[number]])
+                if error is not None:
+                    self._drop(part.share, error)
+            else:
+                self._take_blocks(part, request, pieces[start])
+
+    def _learn(self, peer: Peer) -> None:
+        if peer.latency.rate_known:
+            self._hedge.learn()
+            self._finder.spread_rate()
+
+    def _take_blocks(self, part: Part, request: ReadShares, octets: Buffer) -> None:
+        fetch, batch = part.purpose, part.batch
+        assert isinstance(fetch, BlockFetch)
+        offset, length = part.ranges[0]
+        if len(octets) != length:
+            self._forget_part(part)
+            self._drop(part.share, IntegrityError("the share is cut short"))
+            return
+        fetch.watches.pop(request, None)
+        fetch.parts[offset] = octets
+        whole = fetch.octets()
+        if whole is None or batch.fetches.get(part.share) is not fetch:
+            return
+        del batch.fetches[part.share]
+        if batch.state is not BatchState.FETCHING or part.share.number in batch.blocks:
+            self._hedged_bytes += len(whole)
+        else:
+            batch.blocks[part.share.number] = (part.share, whole)
+
+    def _opened(self, batch: Batch, result: WindowResult) -> None:
+        if not result.bad:
+            batch.state = BatchState.READY
+            batch.text = result.text
+            self._hedged_bytes += (len(batch.blocks) - self._k) * batch.block_bytes
+            batch.blocks.clear()
+            return
+        batch.state = BatchState.FETCHING
+        self._unsettle()
+        for number, segments in result.bad.items():
+            share, _ = batch.blocks[number]
+            share.bad_segments.update(segments)
+            batch.forget(share)
+            self._finder.report(share, f"the block of segment {segments[0]} does not match its hash")
+
+    def _fail_read(self, request: ReadShares, error: GridError) -> None:
+        """A server failed: nothing else that it was asked for is waited for."""
+        peer = self._reads.peer_of(request)
+        for lost in self._reads.of_peer(peer):
+            watch, parts = self._reads.end(lost)
+            watch.ended()
+            for part in parts:
+                self._forget_part(part)
+            if lost is not request:
+                self._withdrawn.append(lost)
+        self._finder.drop_peer(peer, error)
+
+    def _forget_part(self, part: Part) -> None:
+        self._unsettle()
+        if isinstance(part.purpose, RowWant):
+            self._rows.ended(part.purpose)
+        elif part.batch.fetches.get(part.share) is part.purpose:
+            del part.batch.fetches[part.share]
+
+    def _drop(self, share: HeldShare, error: GridError) -> None:
+        self._finder.drop(share, error)
+        self._unsettle()
+        self._stale = True
+
+    def _forget_dropped(self) -> None:
+        """Wait no more for dropped shares; blocks that have come stay where nothing else of the share is needed."""
+        for batch in self._batches:
+            for share in [share for share in batch.fetches if share.state is ShareState.DROPPED]:
+                del batch.fetches[share]
+                self._unsettle()
+            if batch.state is BatchState.FETCHING:
+                for share in [share for share, _ in batch.blocks.values() if share.state is ShareState.DROPPED]:
+                    if not (self._rows.proven(share.number, batch.chunk) and self._rows.proven(None, batch.chunk)):
+                        batch.forget(share)
+                        self._unsettle()
+
+    def _judge(self) -> None:
+        """Give up when a batch lacks shares and nothing under way could bring them."""
+        if not self._finder.exhausted:
+            return
+        stuck = self._verifier.geometry is None or any(
+            batch.state is BatchState.FETCHING and not batch.fetches and len(batch.blocks) < self._k
+            for batch in self._batches
+        )
+        if stuck and self._error is None and (self._deficit or self._verifier.geometry is None):
+            self._error = self._finder.verdict()

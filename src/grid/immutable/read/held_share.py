@@ -1,0 +1,113 @@
+"""One share on one server as a read sees it: what of it is at hand, and how far it is proven.
+
+Pure. What is at hand is unproven, and so is everything that a proof does not say. [spec immutable 12, 14]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from attrs import define, field
+
+from grid import limits
+from grid.errors import DamagedFileError, FormatError
+from grid.immutable.read.peer import Peer
+from grid.immutable.share.layout import MAX_HEADER_SIZE, ShareLayout, parse_header, parse_ueb_length
+from grid.immutable.share.verify import FileVerifier
+from grid.ports import Buffer, Range, ShareNumber
+
+
+class ShareState(Enum):
+    """How far a share has come: FOUND -> READY -> (at any time) DROPPED."""
+
+    FOUND = "found"
+    READY = "ready"
+    DROPPED = "dropped"
+
+
+@define(kw_only=True, eq=False)
+class HeldShare:
+    """One share on one server.
+
+    at_hand: (offset, octets) pieces fetched already. asked: ranges that the server was asked for by themselves.
+    bad_segments: those whose block here is known to be false.
+    """
+
+    peer: Peer
+    number: ShareNumber
+    state: ShareState = ShareState.FOUND
+    layout: ShareLayout | None = None
+    at_hand: list[tuple[int, Buffer]] = field(factory=list, repr=False)
+    asked: set[Range] = field(factory=set, repr=False)
+    bad_segments: set[int] = field(factory=set)
+
+    def piece(self, offset: int, length: int) -> Buffer | None:
+        """These octets if they are at hand."""
+        for start, octets in self.at_hand:
+            if start <= offset and offset + length <= start + len(octets):
+                return memoryview(octets)[offset - start : offset - start + length]
+        return None
+
+    def pieces(self, ranges: Iterable[Range]) -> list[Buffer] | None:
+        """All of these ranges if they are at hand."""
+        found = [self.piece(offset, length) for offset, length in ranges]
+        return None if any(piece is None for piece in found) else [piece for piece in found if piece is not None]
+
+    def take(self, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
+        """Keep what a server gave for these ranges."""
+        self.at_hand += [(offset, piece) for (offset, _), piece in zip(ranges, pieces, strict=False) if len(piece) > 0]
+
+
+def prove_share(share: HeldShare, verifier: FileVerifier) -> None:
+    """Prove as much of a share as the octets at hand allow; it is READY once the root of its blocks is proven.
+
+    IntegrityError, FormatError: the share is false or makes no sense. UnknownVersionError: it is neither.
+    DamagedFileError: what is wrong is wrong with the file, on every server.
+    """
+    if share.layout is None:
+        start = max((len(octets) for offset, octets in share.at_hand if offset == 0), default=0)
+        share.layout = parse_header(share.piece(0, min(MAX_HEADER_SIZE, start)) or b"")
+    if verifier.geometry is None:
+        _prove_ueb(share, share.layout, verifier)
+    if verifier.geometry is None:
+        return
+    if not verifier.has_root(share.number):
+        chain = share.piece(share.layout.chain_offset, share.layout.chain_size)
+        if chain is None:
+            return
+        verifier.accept_chain(share.number, chain)
+    share.state = ShareState.READY
+
+
+def _prove_ueb(share: HeldShare, layout: ShareLayout, verifier: FileVerifier) -> None:
+    field_size = layout.length_field_size
+    length_field = share.piece(layout.ueb_offset, field_size)
+    if length_field is None:
+        return
+    octets = share.piece(layout.ueb_offset + field_size, parse_ueb_length(layout, length_field))
+    if octets is None:
+        return
+    try:
+        verifier.accept_ueb(octets)
+    except FormatError as error:
+        # Proven octets that make no sense: every share says so, and no other share can mend it.
+        raise DamagedFileError(str(error)) from error
+
+
+def missing_ranges(share: HeldShare, verifier: FileVerifier, *, with_ueb: bool) -> list[Range]:
+    """What must be fetched of a share whose layout is known, for its proof to go on.
+
+    with_ueb: it is to supply the extension block, if that is not proven. FormatError: what is missing was
+    asked for before, and did not come.
+    """
+    layout = share.layout
+    assert layout is not None
+    wants: list[Range] = []
+    if not verifier.has_root(share.number) and share.piece(layout.chain_offset, layout.chain_size) is None:
+        wants.append((layout.chain_offset, layout.chain_size))
+    if verifier.geometry is None and with_ueb:
+        wants.append((layout.ueb_offset, layout.length_field_size + limits.MAX_UEB_SIZE))
+    if not share.asked.isdisjoint(wants):
+        raise FormatError("the share is cut short")
+    return wants

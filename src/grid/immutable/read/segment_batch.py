@@ -1,0 +1,118 @@
+"""A run of consecutive segments on its way from the servers to the consumer, and the plan that cuts a read into runs.
+
+Pure. A batch is what one message per server fetches and one call on the processor pool opens.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import define, field
+
+from grid.batch_sizes import PART_BYTES, full_read_bytes
+from grid.immutable.read.flow_window import NEVER, Mark
+from grid.immutable.read.held_share import HeldShare
+from grid.immutable.read.peer import Watch
+from grid.immutable.share.geometry import Geometry
+from grid.immutable.share.requests import Deliver, OpenWindow, ReadShares
+from grid.immutable.share.segment_run import window_sizes
+from grid.immutable.share.verify import CHUNK_LEAVES, KEPT_CHUNKS
+from grid.ports import Buffer, Range, ShareNumber
+
+
+class BatchState(Enum):
+    """FETCHING -> OPENING -> READY, and back to FETCHING when a block proves bad."""
+
+    FETCHING = "fetching"
+    OPENING = "opening"
+    READY = "ready"
+
+
+@define(kw_only=True, eq=False)
+class BlockFetch:
+    """One share's blocks of one batch, asked for in one or more ranges. doubled: another share is to come instead."""
+
+    share: HeldShare
+    ranges: list[Range]
+    watches: dict[ReadShares, Watch] = field(factory=dict)
+    parts: dict[int, Buffer] = field(factory=dict)
+    doubled: bool = False
+
+    def octets(self) -> Buffer | None:
+        """All the blocks in one buffer, once every range has come."""
+        if len(self.parts) < len(self.ranges):
+            return None
+        if len(self.ranges) == 1:
+            return next(iter(self.parts.values()))
+        return b"".join(self.parts[offset] for offset, _ in self.ranges)
+
+
+@define(kw_only=True, eq=False)
+class Batch:
+    """segments first .. first + count, all in one chunk of the hash trees.
+
+    blocks: share number to (where it came from, its octets). doubled: numbers of blocks whose hashes are too late.
+    settled: everything is asked for, and was in time when that was looked at last.
+    """
+
+    first: int
+    count: int
+    block_bytes: int
+    text_bytes: int
+    state: BatchState = BatchState.FETCHING
+    blocks: dict[ShareNumber, tuple[HeldShare, Buffer]] = field(factory=dict, repr=False)
+    fetches: dict[HeldShare, BlockFetch] = field(factory=dict, repr=False)
+    doubled: set[ShareNumber] = field(factory=set)
+    settled: bool = False
+    text: Buffer = field(default=b"", repr=False)
+    opening: OpenWindow | None = None
+    delivering: Deliver | None = None
+    asked: Mark = NEVER
+
+    @property
+    def chunk(self) -> int:
+        """The chunk of the hash trees that has the leaves."""
+        return self.first // CHUNK_LEAVES
+
+    def block_ranges(self, data_offset: int, geometry: Geometry) -> list[Range]:
+        """Where the blocks lie in a share whose data start at data_offset."""
+        start = data_offset + geometry.block_offset(self.first)
+        stop = start + self.block_bytes
+        return [(offset, min(PART_BYTES, stop - offset)) for offset in range(start, stop, PART_BYTES)]
+
+    def forget(self, share: HeldShare) -> None:
+        """Count no more on this share."""
+        self.fetches.pop(share, None)
+        held = self.blocks.get(share.number)
+        if held is not None and held[0] is share:
+            del self.blocks[share.number]
+
+
+class BatchCutter:
+    """Cuts the segments of a read into batches: one segment first, so that the first octet comes soon, then more."""
+
+    def __init__(self, geometry: Geometry, first: int, stop: int) -> None:
+        self._geometry = geometry
+        self._next = first
+        self._stop = stop
+        self._ramp = 1
+        self._cut_count = 0
+
+    def may_cut(self, oldest: Batch | None) -> bool:
+        """Whether there is another batch whose hashes can be kept beside those of the oldest one in flight."""
+        if self._next >= self._stop:
+            return False
+        return oldest is None or self._next // CHUNK_LEAVES - oldest.chunk < KEPT_CHUNKS
+
+    def cut(self) -> Batch:
+        """The next batch."""
+        full = max(1, round(full_read_bytes(self._geometry.k) / self._geometry.segment_size))
+        if self._cut_count >= 2:
+            self._ramp = min(full, 2 * self._ramp)
+        self._cut_count += 1
+        first = self._next
+        chunk_stop = (first // CHUNK_LEAVES + 1) * CHUNK_LEAVES
+        count = min(self._ramp, self._stop - first, chunk_stop - first)
+        self._next += count
+        block_bytes, text_bytes = window_sizes(self._geometry, first, count)
+        return Batch(first=first, count=count, block_bytes=block_bytes, text_bytes=text_bytes)

@@ -1,0 +1,375 @@
+"""Finding the shares of one file and proving what they claim to be, ready for reading blocks.
+
+Part of the get plan, and like it synchronous: it says which servers to ask next, and turns answers into
+shares whose layout is known and whose block root is proven. The first question to a server also fetches a
+guessed head and tail of every share it holds, so that a share is usually ready after one round trip.
+[spec immutable 12, 14; placement 7]
+
+Cost: one message per server asked, one more only where the guess was wrong; the first question goes to as
+many servers as shares are needed and one, at most MAX_OUTSTANDING at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from grid import limits
+from grid.engine.server_memory import ServerMemory
+from grid.errors import (
+    DamagedFileError,
+    FormatError,
+    GridError,
+    IntegrityError,
+    NoServersError,
+    NotEnoughSharesError,
+    PeerError,
+    PeerTimeoutError,
+    ShareError,
+    UnknownVersionError,
+)
+from grid.immutable.read.held_share import HeldShare, ShareState, missing_ranges, prove_share
+from grid.immutable.read.peer import Peer, Watch
+from grid.immutable.read.speculation import SPECULATED_SEGMENTS, WHOLE_SHARE_SIZE, speculate, speculate_blocks
+from grid.immutable.share.layout import Guess
+from grid.immutable.share.requests import READ_KINDS, AdviseCorrupt, FindShares, ReadShares
+from grid.immutable.share.verify import FileVerifier
+from grid.plural import counted
+from grid.ports import Buffer, Range, ServerId, ShareNumber
+
+MAX_OUTSTANDING = 10
+"""Servers asked at once for their shares, as 1.20 does, not counting those whose answer is late."""
+
+MAX_LATE = 90
+"""Late answers waited for besides: each costs a little memory, and there is hope in them yet."""
+
+UEB_SOURCES = 2
+"""Shares asked at once for the extension block where the guess missed it: one to spare."""
+
+
+class ShareFinder:
+    """The servers of one read, what they were asked, and the shares found on them."""
+
+    def __init__(
+        self,
+        server_ids: Sequence[ServerId],
+        verifier: FileVerifier,
+        guess: Guess,
+        first_segment: int,
+        segment_count: int = 0,
+        memory: ServerMemory | None = None,
+    ) -> None:
+        """memory: what is known of the servers; those in doubt are asked last. segment_count: how many segments the first read needs, from first_segment on; their blocks may come along.
+
+        is_enough: whether the first answers of k servers may bring all that this read needs.
+        """
+        self._memory = memory or ServerMemory()
+        self.peers = self._peers(server_ids)
+        self.shares: list[HeldShare] = []
+        self.errors: list[GridError] = []
+        self.answered_count = 0
+        self._k = guess.geometry.k
+        self._n = guess.geometry.n
+        self._verifier = verifier
+        self._guess = guess
+        self._speculation = speculate(guess, first_segment)
+        self._blocks = speculate_blocks(guess, first_segment, segment_count, len(self.peers))
+        whole = guess.share_size <= WHOLE_SHARE_SIZE
+        self.is_enough = whole or bool(self._blocks and 0 < segment_count <= SPECULATED_SEGMENTS)
+        self._first_wave = self._k
+        self._bearing: set[FindShares] = set()
+        self._unasked = list(self.peers)
+        self._second_chances: list[Peer] = []
+        self._finding: dict[FindShares, Watch] = {}
+        self._examining: dict[ReadShares, tuple[Watch, HeldShare, Sequence[Range]]] = {}
+        self._outbox: list[AdviseCorrupt] = []
+        self._withdrawn: list[FindShares | ReadShares] = []
+
+    def _peers(self, server_ids: Sequence[ServerId]) -> list[Peer]:
+        memory = self._memory
+        return [
+            Peer(
+                server_id=server_id,
+                order=order,
+                latency=memory.latency(server_id),
+                is_doubtful=memory.is_doubtful_for_any(server_id, READ_KINDS),
+            )
+            for order, server_id in enumerate(memory.trusted_first(server_ids, READ_KINDS))
+        ]
+
+    def usable(self) -> dict[ShareNumber, list[HeldShare]]:
+        """Shares ready to be read, by number."""
+        found: dict[ShareNumber, list[HeldShare]] = {}
+        for share in self.shares:
+            if share.state is ShareState.READY:
+                found.setdefault(share.number, []).append(share)
+        return found
+
+    @property
+    def known_count(self) -> int:
+        """Distinct share numbers found and not dropped, without those that a late answer is needed to prove."""
+        late = {share for watch, share, _ in self._examining.values() if watch.late}
+        known = {share.number for share in self.shares if share.state is not ShareState.DROPPED and share not in late}
+        return len(known)
+
+    def may_hold(self, block_offset: int, size: int) -> bool:
+        """Whether the first answers may have brought these octets of a share's blocks along."""
+        if not self._blocks:
+            return self._guess.share_size <= WHOLE_SHARE_SIZE
+        start, length = self._blocks[0]
+        offset = self._guess.layout.data_offset + block_offset
+        return start <= offset and offset + size <= start + length
+
+    def blocks_coming(self, block_offset: int, size: int) -> int:
+        """How many answers that are to bring these octets of a share's blocks may still be waited for."""
+        if not self._bearing or not self.may_hold(block_offset, size):
+            return 0
+        return sum(1 for request in self._bearing if request in self._finding and not self._finding[request].silent)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no further share can come to light."""
+        return not (self._unasked or self._finding or self._examining or self._second_chances)
+
+    def examine(self, now: float) -> list[ReadShares]:
+        """Prove what can be proven of the shares found; what to fetch so that the rest can be."""
+        self._check_watches(now)
+        requests: list[ReadShares] = []
+        busy = {share for _, share, _ in self._examining.values()}
+        sources = sum(
+            1 for watch, share, wants in self._examining.values() if not watch.late and _supplies_ueb(share, wants)
+        )
+        for share in [share for share in self.shares if share.state is ShareState.FOUND]:
+            if share in busy:
+                if share.layout is not None and self._verifier.geometry is not None:
+                    self._examine(share)  # Another share supplied what this one is still asked for.
+                continue
+            wants = self._missing(share, with_ueb=sources < UEB_SOURCES)
+            if not wants:
+                continue
+            sources += _supplies_ueb(share, wants)
+            share.asked.update(wants)
+            size = sum(length for _, length in wants)
+            request = ReadShares(
+                server_id=share.peer.server_id, wants={share.number: wants}, share_numbers=(share.number,), size=size
+            )
+            self._examining[request] = (share.peer.sent(size, now), share, wants)
+            requests.append(request)
+        return requests
+
+    def search(self, now: float, wanted: int) -> list[FindShares]:
+        """Whom to ask next, so that `wanted` distinct share numbers become known."""
+        requests: list[FindShares] = []
+        distinct = self.known_count
+        hoped = sum(1 for watch in self._finding.values() if not watch.late)
+        late = len(self._finding) - hoped
+        while distinct + hoped < wanted and hoped < MAX_OUTSTANDING and late < MAX_LATE:
+            peer = self._next_peer()
+            if peer is None:
+                break
+            # Whoever is asked later is asked because another is late: it shall answer soon, not much.
+            blocks = self._blocks if self._first_wave > 0 else []
+            self._first_wave -= 1
+            ranges = [*self._speculation, *blocks]
+            size = 4096 + sum(length for _, length in self._speculation) // 4 + sum(length for _, length in blocks)
+            request = FindShares(server_id=peer.server_id, ranges=ranges)
+            self._finding[request] = peer.sent(size, now)
+            if blocks:
+                self._bearing.add(request)
+            hoped += 1
+            requests.append(request)
+        return requests
+
+    def wake_at(self) -> float | None:
+        """When a question becomes late or hopeless."""
+        watches = [*self._finding.values(), *(watch for watch, _, _ in self._examining.values())]
+        return min((watch.wake_at for watch in watches), default=None)
+
+    def resume(self) -> None:
+        """Begin another read with what other operations have learned of the servers since the last one."""
+        for peer in self.peers:
+            peer.is_doubtful = self._memory.is_doubtful_for_any(peer.server_id, READ_KINDS)
+        self._unasked.sort(key=lambda peer: peer.is_doubtful)
+
+    def settle(self) -> None:
+        """Forget what is outstanding: the read that asked has ended, and the next one asks again where it must."""
+        in_time = [watch.peer for watch in self._finding.values() if not watch.late]
+        late = [watch.peer for watch in self._finding.values() if watch.late]
+        self._unasked = in_time + self._unasked + late
+        self._finding.clear()
+        self._bearing.clear()
+        for _, share, wants in self._examining.values():
+            share.asked.difference_update(wants)
+        self._examining.clear()
+        for peer in self.peers:
+            peer.outstanding_bytes = 0
+        self._second_chances = [peer for peer in self.peers if peer.error is not None]
+
+    def take_reports(self) -> list[AdviseCorrupt]:
+        """Corruption reports not yet sent."""
+        taken, self._outbox = self._outbox, []
+        return taken
+
+    def verdict(self) -> GridError:
+        """Why the file cannot be read, once everything was tried."""
+        if self.answered_count == 0:
+            return NoServersError(
+                f"none of {counted(len(self.peers), 'server')} could be reached"
+                if self.peers
+                else "there is no server to ask"
+            )
+        found = self.known_count
+        corrupt = sum(1 for error in self.errors if isinstance(error, ShareError))
+        failed = len({peer.server_id for peer in self.peers if peer.error is not None})
+        notes = [f"{counted(corrupt, 'share was', 'shares were')} unusable"] if corrupt else []
+        notes += [f"{failed} of {counted(len(self.peers), 'server')} failed"] if failed else []
+        if self.shares:
+            what = f"only {counted(found, 'usable share was', 'usable shares were')} found"
+        else:
+            what = f"file not found: none of {counted(len(self.peers), 'server')} has a share of it"
+        hint = ", ".join([counted(self._k, "is needed", "are needed"), *notes])
+        return NotEnoughSharesError(f"{what} ({hint})", found=found, needed=self._k, causes=self.errors)
+
+    def withdrawn(self) -> list[FindShares | ReadShares]:
+        """Questions given up since the last call."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
+    def answer(
+        self, request: FindShares | ReadShares, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float
+    ) -> bool:
+        """Take an answer to one of our questions; False if it is not ours. DamagedFileError ends the read."""
+        if isinstance(request, FindShares):
+            self._found(request, answer, now)
+            return True
+        examined = self._examining.pop(request, None)
+        if examined is None:
+            return False
+        watch, share, wants = examined
+        watch.answered(now)
+        pieces = answer.get(share.number)
+        if pieces is None:
+            self.drop(share, PeerError("the server no longer has the share"))
+        elif share.state is ShareState.FOUND:
+            share.take(wants, pieces)
+            self._examine(share)
+        return True
+
+    def fail(self, request: FindShares | ReadShares, error: GridError) -> bool:
+        """A question failed; False if it is not ours."""
+        if isinstance(request, FindShares):
+            watch = self._finding.pop(request)
+        else:
+            examined = self._examining.pop(request, None)
+            if examined is None:
+                return False
+            watch, _, _ = examined
+        watch.ended()
+        self.drop_peer(watch.peer, error)
+        return True
+
+    def drop(self, share: HeldShare, cause: GridError) -> None:
+        """Use this share no more; tell its server where the share is corrupt."""
+        if share.state is ShareState.DROPPED:
+            return
+        share.state = ShareState.DROPPED
+        share.at_hand = []
+        self.errors.append(ShareError(share.peer.server_id, share.number, cause))
+        if isinstance(cause, IntegrityError):
+            self.report(share, str(cause))
+
+    def report(self, share: HeldShare, reason: str) -> None:
+        """Advise the server that a share of its is corrupt."""
+        self._outbox.append(
+            AdviseCorrupt(
+                server_id=share.peer.server_id,
+                share_number=share.number,
+                share_numbers=(share.number,),
+                reason=reason[: limits.MAX_ADVISORY_LENGTH // 4],
+            )
+        )
+
+    def drop_peer(self, peer: Peer, error: GridError) -> None:
+        """Use none of this server's shares any more; it is asked once again before the read is given up."""
+        self.errors.append(error)
+        for share in self.shares:
+            if share.peer is peer and share.state is not ShareState.DROPPED:
+                share.state = ShareState.DROPPED
+                share.at_hand = []
+        if peer.error is None:
+            self._second_chances.append(peer)
+        peer.error = error
+
+    def spread_rate(self) -> None:
+        """Take servers that have sent no blocks yet to be as fast as the others are on average."""
+        known = [peer.latency.byte_s for peer in self.peers if peer.latency.rate_known]
+        for peer in self.peers:
+            if known and not peer.latency.rate_known:
+                peer.latency.byte_s = sum(known) / len(known)
+
+    def _next_peer(self) -> Peer | None:
+        if self._unasked:
+            return self._unasked.pop(0)
+        if self._second_chances and not any(not watch.late for watch in self._finding.values()):
+            peer = self._second_chances.pop(0)
+            for share in [share for share in self.shares if share.peer is peer]:
+                self.shares.remove(share)
+            return peer
+        return None
+
+    def _check_watches(self, now: float) -> None:
+        for request, watch in list(self._finding.items()):
+            if watch.check(now):
+                self._give_up(request, watch)
+        for examination, (watch, _, _) in list(self._examining.items()):
+            if watch.check(now):
+                self._give_up(examination, watch)
+
+    def _give_up(self, request: FindShares | ReadShares, watch: Watch) -> None:
+        self._withdrawn.append(request)
+        self.fail(request, PeerTimeoutError(f"server {watch.peer.server_id} did not answer in time"))
+
+    def _found(self, request: FindShares, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float) -> None:
+        watch = self._finding.pop(request)
+        watch.answered(now)
+        self.answered_count += 1
+        if watch.peer.latency.rate_known:
+            self.spread_rate()
+            for peer in self.peers:
+                peer.is_compared = True
+        for number in sorted(answer):
+            if not 0 <= number < self._n:
+                continue
+            share = HeldShare(peer=watch.peer, number=number)
+            share.take(request.ranges, answer[number])
+            self.shares.append(share)
+            if share.at_hand:
+                self._examine(share)
+
+    def _missing(self, share: HeldShare, *, with_ueb: bool) -> list[Range]:
+        """What to ask for; nothing if the share can be proven, or has to wait, or is dropped."""
+        if share.layout is None:
+            return self._speculation
+        try:
+            wants = missing_ranges(share, self._verifier, with_ueb=with_ueb)
+        except FormatError as error:
+            self.drop(share, IntegrityError(str(error)))
+            return []
+        if not wants and self._verifier.geometry is not None:
+            self._examine(share)
+        return wants
+
+    def _examine(self, share: HeldShare) -> None:
+        """Prove as much as the octets at hand allow; a share that is false is dropped."""
+        try:
+            prove_share(share, self._verifier)
+        except DamagedFileError:
+            raise
+        except (IntegrityError, UnknownVersionError) as error:
+            self.drop(share, error)
+        except FormatError as error:
+            self.drop(share, IntegrityError(str(error)))
+
+
+def _supplies_ueb(share: HeldShare, wants: Sequence[Range]) -> bool:
+    """Whether an examination fetches the extension block."""
+    return share.layout is None or wants[-1][0] == share.layout.ueb_offset

@@ -1,0 +1,1 @@
+"""Shares of an immutable file: sizes, layout, encoding, proofs, and the kernels that read and write them. Pure."""

@@ -1,0 +1,151 @@
+"""What the plans of an immutable file ask for: one class a kind, carried out by perform.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import define, field
+
+from grid.drive import Request
+from grid.immutable.share.encode import EncodedBatch, FinishedEncoding
+from grid.immutable.share.segment_run import Window
+from grid.ports import Buffer, Range, ServerId, ShareNumber, ShareWrite
+
+
+@define(kw_only=True, eq=False)
+class ServerRequest(Request):
+    """A request that one server answers."""
+
+    server_id: ServerId
+
+
+@define(kw_only=True, eq=False)
+class AskVersion(ServerRequest):
+    """Answer: ServerVersion."""
+
+
+@define(kw_only=True, eq=False)
+class FindShares(ServerRequest):
+    """Answer: every share held, with these ranges of each."""
+
+    ranges: Sequence[Range] = ()
+
+
+@define(kw_only=True, eq=False)
+class ReadShares(ServerRequest):
+    """Answer: ranges of the shares named."""
+
+    wants: Mapping[ShareNumber, Sequence[Range]]
+
+
+@define(kw_only=True, eq=False)
+class AddLease(ServerRequest):
+    """Answer: None."""
+
+
+@define(kw_only=True, eq=False)
+class AdviseCorrupt(ServerRequest):
+    """A parting word to a server whose share failed; its answer does not matter."""
+
+    share_number: ShareNumber
+    reason: str
+    parting: bool = True
+
+
+@define(kw_only=True, eq=False)
+class Allocate(ServerRequest):
+    """Answer: Allocation. When withdrawn, what the server still allocates is aborted."""
+
+    wanted: frozenset[ShareNumber]
+    share_size: int
+
+
+@define(kw_only=True, eq=False)
+class StoreShares(ServerRequest):
+    """Answer: StoreAnswer. When withdrawn, the server may still store the shares."""
+
+    shares: Mapping[ShareNumber, Sequence[Buffer]] = field(repr=False)
+
+
+@define(kw_only=True, eq=False)
+class WriteShares(ServerRequest):
+    """Answer: None, when the server has taken all of it."""
+
+    writes: Sequence[ShareWrite] = field(repr=False)
+
+
+@define(kw_only=True, eq=False)
+class CloseShares(ServerRequest):
+    """Answer: None, when these shares are durable."""
+
+    closing: frozenset[ShareNumber]
+
+
+@define(kw_only=True, eq=False)
+class AbortUpload(ServerRequest):
+    """Give up what one server has allocated; a parting request."""
+
+    parting: bool = True
+
+
+@define(kw_only=True, eq=False)
+class OpenWindow(Request):
+    """Answer: WindowResult, from the processor pool."""
+
+    window: Window = field(repr=False)
+
+
+@define(kw_only=True, eq=False)
+class Deliver(Request):
+    """Answer: None, when the consumer has taken the octets."""
+
+    data: Buffer = field(repr=False)
+
+
+@define(kw_only=True, eq=False)
+class ReadSource(Request):
+    """Answer: exactly these octets of what is put."""
+
+    offset: int
+    length: int
+
+
+@define(kw_only=True, eq=False)
+class EncodeSegments(Request):
+    """Answer: EncodedBatch, from the processor pool."""
+
+    first_segment: int
+    text: Buffer = field(repr=False)
+
+
+@define(kw_only=True, eq=False)
+class AbsorbBatch(Request):
+    """Answer: None; batches are absorbed one after the other, in order."""
+
+    batch: EncodedBatch = field(repr=False)
+
+
+@define(kw_only=True, eq=False)
+class FinishEncoding(Request):
+    """Answer: FinishedEncoding."""
+
+
+@define(kw_only=True, eq=False)
+class MakeTrailers(Request):
+    """Answer: share number to the octets behind its blocks, from the processor pool."""
+
+    for_server: ServerId
+    shares: frozenset[ShareNumber]
+    finished: FinishedEncoding = field(repr=False)
+
+
+ASKING_KINDS = (FindShares.__name__, AddLease.__name__)
+"""What a server is asked by a check that reads no shares, by the names that the memory of servers keeps."""
+
+READ_KINDS = (FindShares.__name__, ReadShares.__name__)
+"""What a server must answer to be read from, by the names that the memory of servers keeps."""
+
+UPLOAD_KINDS = tuple(
+    kind.__name__ for kind in (AskVersion, FindShares, Allocate, StoreShares, WriteShares, CloseShares)
+)
+"""What a server must answer to take new shares, by the names that the memory of servers keeps."""

@@ -1,0 +1,388 @@
+"""The plan that finds room for the shares of one file: who has some already, who takes the rest.
+
+Synchronous and pure; drive.py runs it. Servers that refuse count as read-only in the next round, rounds go on
+while something can improve, and a silent server is left behind once the others have answered. When fewer than N of
+the first 2N servers can be used, those behind them are asked too: announcements of servers that are dead or full, be
+they ever so many, make no put fail for which there is room. [spec placement 3, 4, 6]
+
+Cost: round trips: version and share list together, then one per round of allocation, nearly always one.
+Network: two small messages to each of 2N candidates, one to each server that is given shares.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import Enum
+
+from attrs import define, field, frozen
+
+from grid.drive import Request
+from grid.errors import GridError, NoServersError, NotHappyError, PeerTimeoutError
+from grid.immutable.share.requests import Allocate, AskVersion, FindShares, ServerRequest
+from grid.immutable.write.unhappiness import describe_unhappiness
+from grid.placement.assign import assign
+from grid.placement.happiness import happiness
+from grid.plural import counted
+from grid.ports import Allocation, Event, ServerId, ServerVersion, ShareNumber
+
+ANSWER_LIMIT_S = 15.0
+"""How long any server may take to answer a question here. [spec placement 3]"""
+
+GRACE_FLOOR_S = 0.75
+GRACE_FACTOR = 4.0
+"""A silent server is left behind when it takes longer than this and than this many times the slowest answer,
+if the others suffice."""
+
+IMPATIENCE_S = 3.0
+"""A candidate that is silent for so long is not counted on while there are others to ask."""
+
+
+class _Standing(Enum):
+    WRITABLE = "writable"
+    READ_ONLY = "read-only"
+    BAD = "bad"
+
+
+@define(kw_only=True, eq=False)
+class _Candidate:
+    """asked: it may be asked for anything; of the others is only known what they hold."""
+
+    server_id: ServerId
+    standing: _Standing = _Standing.WRITABLE
+    asked: bool = True
+    version: ServerVersion | None = None
+    existing: frozenset[ShareNumber] | None = None
+    allocated: set[ShareNumber] = field(factory=set)
+
+    @property
+    def known(self) -> bool:
+        return self.version is not None and self.existing is not None
+
+
+@frozen(kw_only=True)
+class Selection:
+    """placed: the new shares each server has allocated. existing: what servers say they hold already.
+
+    spares: servers in doubt that were not asked for anything.
+    """
+
+    placed: Mapping[ServerId, frozenset[ShareNumber]]
+    existing: Mapping[ServerId, frozenset[ShareNumber]]
+    happiness: int
+    spares: frozenset[ServerId] = frozenset()
+
+
+class _Phase(Enum):
+    ASKING = "asking"
+    ALLOCATING = "allocating"
+    DONE = "done"
+
+
+class SelectPlan:
+    """Places shares 0..n-1 of share_size octets each so that `happy` servers each hold one of their own.
+
+    existing: the shares to count on, by server, where they are known already (a repair); then servers are not
+    asked for their lists, and what else they claim to hold is not counted. Shares on servers that are no
+    candidates count too. in_doubt: servers that were silent lately; they are asked only where the others do not
+    suffice, or once is_in_doubt says that they have been heard of meanwhile.
+    """
+
+    def __init__(
+        self,
+        server_ids: Sequence[ServerId],
+        *,
+        in_doubt: Collection[ServerId] = (),
+        is_in_doubt: Callable[[ServerId], bool] = lambda _: True,
+        k: int,
+        n: int,
+        happy: int,
+        share_size: int,
+        existing: Mapping[ServerId, Collection[ShareNumber]] | None = None,
+    ) -> None:
+        self._k, self._n, self._happy, self._share_size = k, n, happy, share_size
+        self._is_in_doubt = is_in_doubt
+        trusted, self._spares = split_trusted(server_ids, in_doubt, n=n, happy=happy)
+        self._candidates = {server_id: _Candidate(server_id=server_id) for server_id in trusted[: 2 * n]}
+        self._reserve = deque(trusted[2 * n :])
+        self._given = existing is not None
+        for server_id, shares in (existing or {}).items():
+            holder = _Candidate(server_id=server_id, standing=_Standing.READ_ONLY, asked=False)
+            self._candidates.setdefault(server_id, holder).existing = frozenset(shares)
+        if self._given:
+            for candidate in self._candidates.values():
+                candidate.existing = candidate.existing or frozenset()
+        self._phase = _Phase.ASKING
+        self._outstanding: dict[ServerRequest, float] = {}
+        self._started = False
+        self._has_placed = False
+        self._looked_at = float("-inf")
+        self._slowest_s = 0.0
+        self._last_answer_at = 0.0
+        self._improvable = False
+        self._causes: list[GridError] = []
+        self._error: GridError | None = None
+        self._withdrawn: list[Request] = []
+        self._events: list[Event] = []
+
+    @property
+    def finished(self) -> bool:
+        """All placed that could be, or the placement failed."""
+        return self._phase is _Phase.DONE
+
+    def result(self) -> Selection:
+        """The placement; NoServersError or NotHappyError when it is not good enough (abort what is allocated)."""
+        if self._error is not None:
+            raise self._error
+        return Selection(
+            placed={c.server_id: frozenset(c.allocated) for c in self._counted() if c.allocated},
+            existing={c.server_id: c.existing for c in self._counted() if c.existing},
+            happiness=self._happiness(),
+            spares=frozenset(self._spares),
+        )
+
+    def take_events(self) -> Sequence[Event]:
+        """Phases begun since the last call."""
+        taken, self._events = self._events, []
+        return taken
+
+    def withdrawn(self) -> Sequence[Request]:
+        """Questions to servers left behind."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
+    def wake_at(self) -> float | None:
+        """When to look again at servers that keep silent."""
+        if not self._outstanding:
+            return None
+        times = [min(self._outstanding.values()) + ANSWER_LIMIT_S]
+        if self._enough_without_silent():
+            times.append(self._grace_ends())
+        if (self._reserve or self._spares) and self._phase is _Phase.ASKING:
+            due = (sent_at + IMPATIENCE_S for sent_at in self._outstanding.values())
+            times += [at for at in due if at > self._looked_at]
+        return min(times)
+
+    def advance(self, now: float) -> Sequence[Request]:
+        """Questions to ask now."""
+        if not self._started:
+            self._started = True
+            if not any(candidate.asked for candidate in self._candidates.values()):
+                self._fail(NoServersError("there is no server to upload to; is the introducer reachable?"))
+                return []
+            self._events.append(Event(at=now, what="phase", detail="placing"))
+            return self._ask([candidate for candidate in self._candidates.values() if candidate.asked], now)
+        self._leave_silent_behind(now)
+        self._looked_at = now
+        drawn = self._replace_unusable(now) if self._phase is _Phase.ASKING else []
+        if drawn or self._outstanding or self.finished:
+            return drawn
+        return self._next_round(now)
+
+    def answer(self, request: Request, answer: object, now: float) -> None:
+        """A version, a share list or an allocation."""
+        assert isinstance(request, ServerRequest)
+        self._slowest_s = max(self._slowest_s, now - self._outstanding.pop(request))
+        self._last_answer_at = now
+        candidate = self._candidates[request.server_id]
+        if isinstance(answer, ServerVersion):
+            candidate.version = answer
+            if answer.maximum_immutable_share_size < self._share_size:
+                self._demote(candidate, _Standing.READ_ONLY)
+        elif isinstance(answer, Allocation):
+            assert isinstance(request, Allocate)
+            self._take_allocation(candidate, request, answer)
+        elif isinstance(answer, Mapping):
+            candidate.existing = frozenset(number for number in answer if 0 <= number < self._n)
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """A server that fails a question is not used; one that fails an allocation keeps what it holds."""
+        assert isinstance(request, ServerRequest)
+        self._outstanding.pop(request)
+        self._last_answer_at = now
+        self._causes.append(error)
+        candidate = self._candidates[request.server_id]
+        self._demote(candidate, _Standing.READ_ONLY if isinstance(request, Allocate) else _Standing.BAD)
+
+    def _ask(self, candidates: Sequence[_Candidate], now: float) -> list[Request]:
+        requests: list[Request] = []
+        for candidate in candidates:
+            asked: list[ServerRequest] = [AskVersion(server_id=candidate.server_id)]
+            if not self._given:
+                asked.append(FindShares(server_id=candidate.server_id))
+            self._outstanding.update((request, now) for request in asked)
+            requests += asked
+        self._last_answer_at = now
+        return requests
+
+    def _replace_unusable(self, now: float) -> list[Request]:
+        """Ask further servers if too few of the candidates can still be expected to take a share."""
+        tardy = {request.server_id for request, sent_at in self._outstanding.items() if now >= sent_at + IMPATIENCE_S}
+        usable = sum(
+            candidate.standing is _Standing.WRITABLE and candidate.server_id not in tardy
+            for candidate in self._candidates.values()
+        )
+        if usable < self._happy:
+            self._call_on_spares(self._spares)
+        self._call_on_spares([server_id for server_id in self._spares if not self._is_in_doubt(server_id)])
+        return self._draw(2 * (self._n - usable), now)
+
+    def _call_on_spares(self, called: Collection[ServerId]) -> None:
+        """Those of the servers in doubt count as further servers from now on."""
+        self._reserve.extend(called)
+        self._spares = [server_id for server_id in self._spares if server_id not in called]
+
+    def _draw(self, count: int, now: float) -> list[Request]:
+        """Make candidates of so many further servers, and ask them."""
+        drawn: list[_Candidate] = []
+        while self._reserve and len(drawn) < count:
+            server_id = self._reserve.popleft()
+            candidate = self._candidates.setdefault(server_id, _Candidate(server_id=server_id))
+            candidate.asked, candidate.standing = True, _Standing.WRITABLE
+            if self._given:
+                candidate.existing = candidate.existing or frozenset()
+            drawn.append(candidate)
+        return self._ask(drawn, now) if drawn else []
+
+    def _next_round(self, now: float) -> list[Request]:
+        """Place the shares by what is known, and ask for what is new in that; done when nothing is."""
+        first, self._has_placed, self._phase = not self._has_placed, True, _Phase.ALLOCATING
+        if not self._counted():
+            cause = f": {self._causes[-1]}" if self._causes else ""
+            self._fail(NoServersError(f"none of {counted(len(self._candidates), 'server')} could be reached{cause}"))
+            return []
+        if not first and (self._complete() or not self._improvable):
+            return self._conclude_or_widen(now)
+        self._improvable = False
+        placement = self._place()
+        requests: list[Request] = []
+        for candidate in [candidate for candidate in self._counted() if candidate.asked]:
+            wanted = frozenset(share for share, server_id in placement.items() if server_id == candidate.server_id)
+            wanted -= candidate.allocated
+            if not first:  # What it holds it was asked to renew in the first round.
+                wanted -= candidate.existing or frozenset()
+            renew = first and candidate.standing is _Standing.READ_ONLY and candidate.existing
+            if not (wanted or renew):
+                continue
+            request = Allocate(
+                server_id=candidate.server_id,
+                wanted=wanted,
+                share_size=self._share_size,
+                share_numbers=tuple(sorted(wanted)),
+            )
+            self._outstanding[request] = now
+            requests.append(request)
+        return requests or self._conclude_or_widen(now)
+
+    def _conclude_or_widen(self, now: float) -> list[Request]:
+        """End, or go on with the servers behind the candidates if these could not take everything."""
+        if not self._complete():
+            self._call_on_spares(self._spares)
+        if self._reserve and not self._complete():
+            self._phase, self._improvable = _Phase.ASKING, True
+            return self._draw(2 * self._n, now)
+        self._conclude()
+        return []
+
+    def _place(self) -> dict[ShareNumber, ServerId]:
+        holdings = {c.server_id: (c.existing or frozenset()) | c.allocated for c in self._candidates.values()}
+        standing = {c.server_id: c.standing for c in self._candidates.values()}
+        return assign(
+            [server_id for server_id, what in standing.items() if what is _Standing.WRITABLE],
+            [server_id for server_id, what in standing.items() if what is _Standing.READ_ONLY],
+            self._n,
+            holdings,
+        )
+
+    def _take_allocation(self, candidate: _Candidate, request: Allocate, answer: Allocation) -> None:
+        allocated = answer.upload.share_numbers & request.wanted
+        for other in self._candidates.values():
+            # Taken twice: the server that has others keeps those; what is not written is aborted in the end.
+            twice = other.allocated & allocated
+            other.allocated -= twice if len(other.allocated) > len(twice) else set()
+        elsewhere = {share for other in self._candidates.values() for share in other.allocated}
+        candidate.allocated |= allocated - elsewhere
+        already = frozenset(number for number in answer.already if 0 <= number < self._n)
+        if not self._given:
+            candidate.existing = (candidate.existing or frozenset()) | already
+        if request.wanted - allocated - already:
+            self._demote(candidate, _Standing.READ_ONLY)
+        elif self._given and request.wanted & already - (candidate.existing or frozenset()):
+            # It claims a share that was found bad there: the number has to go to somebody else.
+            self._demote(candidate, _Standing.READ_ONLY)
+
+    def _demote(self, candidate: _Candidate, standing: _Standing) -> None:
+        if candidate.standing is not _Standing.BAD and candidate.standing is not standing:
+            candidate.standing = standing
+            self._improvable = True
+            if standing is _Standing.BAD:
+                candidate.allocated.clear()
+
+    def _complete(self) -> bool:
+        return len(self._sharemap()) == self._n and self._happiness() >= self._happy
+
+    def _conclude(self) -> None:
+        self._phase = _Phase.DONE
+        sharemap = self._sharemap()
+        reached = self._happiness()
+        if reached < self._happy or len(sharemap) < self._k:
+            servers = {server_id for holders in sharemap.values() for server_id in holders}
+            message = describe_unhappiness(len(servers), reached, self._k, self._happy, len(sharemap))
+            reason = f" ({self._causes[-1]})" if self._causes else ""
+            self._fail(NotHappyError(message + reason, causes=self._causes, reached=reached, happy=self._happy))
+
+    def _fail(self, error: GridError) -> None:
+        self._error = error
+        self._phase = _Phase.DONE
+
+    def _sharemap(self) -> dict[ShareNumber, set[ServerId]]:
+        sharemap: dict[ShareNumber, set[ServerId]] = {}
+        for candidate in self._counted():
+            for share in (candidate.existing or frozenset()) | candidate.allocated:
+                sharemap.setdefault(share, set()).add(candidate.server_id)
+        return sharemap
+
+    def _counted(self) -> list[_Candidate]:
+        return [candidate for candidate in self._candidates.values() if candidate.standing is not _Standing.BAD]
+
+    def _happiness(self) -> int:
+        return happiness(self._sharemap())
+
+    def _enough_without_silent(self) -> bool:
+        """Whether the servers that have answered could carry the file without those that have not."""
+        silent = {request.server_id for request in self._outstanding}
+        others = [c for c in self._candidates.values() if c.server_id not in silent]
+        if self._phase is _Phase.ASKING:
+            usable = sum(1 for c in others if c.known and c.standing is _Standing.WRITABLE)
+            return usable >= max(1, self._happy)
+        sharemap: dict[ShareNumber, set[ServerId]] = {}
+        for candidate in others:
+            for share in (candidate.existing or frozenset()) | candidate.allocated:
+                sharemap.setdefault(share, set()).add(candidate.server_id)
+        return happiness(sharemap) >= self._happy and len(sharemap) >= self._k
+
+    def _grace_ends(self) -> float:
+        return self._last_answer_at + max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s)
+
+    def _leave_silent_behind(self, now: float) -> None:
+        enough = bool(self._outstanding) and self._enough_without_silent() and now >= self._grace_ends()
+        for request, sent_at in list(self._outstanding.items()):
+            if enough or now >= sent_at + ANSWER_LIMIT_S:
+                self._withdrawn.append(request)
+                self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+                candidate = self._candidates[request.server_id]
+                self._demote(candidate, _Standing.BAD)
+
+
+def split_trusted(
+    server_ids: Sequence[ServerId], in_doubt: Collection[ServerId], *, n: int, happy: int
+) -> tuple[list[ServerId], list[ServerId]]:
+    """The servers to place n shares on, and those in doubt to do without; all of them where too few others are left.
+
+    Enough are `happy` servers, and half of as many as could have a share each.
+    """
+    trusted = [server_id for server_id in server_ids if server_id not in in_doubt]
+    spares = [server_id for server_id in server_ids if server_id in in_doubt]
+    if len(trusted) < max(happy, -(-min(n, len(server_ids)) // 2)):
+        return [*trusted, *spares], []
+    return trusted, spares

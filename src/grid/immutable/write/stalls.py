@@ -1,0 +1,69 @@
+"""Telling a slow server from a stalled one while writing: part of the put plan, pure.
+
+A slow server is waited for, since its share was asked for; one that holds everybody up is not.
+"""
+
+from __future__ import annotations
+
+from grid.immutable.share.requests import CloseShares, WriteShares
+
+STALL_FLOOR_S = 0.9
+STALL_FACTOR = 6.0
+"""A write is stalled when it takes longer than this, and this many times the slowest answered one. Only a put that waits for
+nothing else looks, so what goes on elsewhere is not in a hurry."""
+
+HOPELESS_S = 60.0
+SLOWEST_RATE = 20e3
+"""A write is hopeless when it has taken longer than a minute, plus its size at this rate in octets a second."""
+
+PEERLESS_S = 30.0
+"""A write is stalled after this long before any write was answered: there is nothing to compare it with."""
+
+RECHECK_S = 0.1
+"""How often stalled writes are looked at again while something else is still going on."""
+
+
+class StallWatch:
+    """The writes that no server has answered yet."""
+
+    def __init__(self) -> None:
+        self._sent_at: dict[WriteShares | CloseShares, float] = {}
+        self._slowest_s: float | None = None
+        self._checked_at = float("-inf")
+
+    def sent(self, request: WriteShares | CloseShares, now: float) -> None:
+        """A write or close is on its way."""
+        self._sent_at[request] = now
+
+    def ended(self, request: WriteShares | CloseShares, now: float | None) -> None:
+        """It was answered at `now`, or (None) failed."""
+        sent_at = self._sent_at.pop(request, None)
+        if sent_at is not None and now is not None:
+            self._slowest_s = max(self._slowest_s or 0.0, now - sent_at)
+
+    def stalled(self, now: float, *, blocked: bool) -> list[WriteShares | CloseShares]:
+        """Writes not worth waiting for; blocked: nothing but servers is being waited for.
+
+        While any write that is not stalled is outstanding, only hopeless ones are named.
+        """
+        self._checked_at = now
+        stalled = [request for request in self._sent_at if now >= self._stalls_at(request)]
+        if not blocked or len(stalled) < len(self._sent_at):
+            stalled = [request for request in stalled if self.hopeless(request, now)]
+        return stalled
+
+    def hopeless(self, request: WriteShares | CloseShares, now: float) -> bool:
+        """Whether it is given up even if the put then fails."""
+        return now >= self._hopeless_at(request)
+
+    def wake_at(self) -> float | None:
+        """When to ask again what is stalled."""
+        times = [self._stalls_at(request) for request in self._sent_at]
+        return max(min(times), self._checked_at + RECHECK_S) if times else None
+
+    def _stalls_at(self, request: WriteShares | CloseShares) -> float:
+        patience = PEERLESS_S if self._slowest_s is None else max(STALL_FLOOR_S, STALL_FACTOR * self._slowest_s)
+        return min(self._sent_at[request] + patience, self._hopeless_at(request))
+
+    def _hopeless_at(self, request: WriteShares | CloseShares) -> float:
+        return self._sent_at[request] + HOPELESS_S + request.size / SLOWEST_RATE

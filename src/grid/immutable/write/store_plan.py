@@ -1,0 +1,176 @@
+"""The plan that stores the whole shares of a small file with one message to each server.
+
+Synchronous and pure; drive.py runs it. It tries the plain case alone: nobody holds a share of the file, and every
+server takes what it is given. Whatever else it meets it leaves to the plans that can do it all (select_plan.py,
+put_plan.py), which then find what was stored here. A server stores only if it held no share of the file before.
+[spec placement 4, 5]
+
+Cost: round trips: one; two where the shares are too large to be sent in vain. CPU: none to speak of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from attrs import field, frozen
+
+from grid.drive import Request
+from grid.errors import GridError
+from grid.immutable.share.requests import FindShares, ServerRequest, StoreShares
+from grid.placement.happiness import happiness
+from grid.ports import Buffer, Event, ServerId, ShareNumber, StoreAnswer
+
+ANSWER_LIMIT_S = 15.0
+"""How long any server may take."""
+
+GRACE_FLOOR_S = 0.75
+GRACE_FACTOR = 8.0
+"""When half of the servers have answered, the others are given this long, and this many times the slowest answer."""
+
+Shares = Mapping[ShareNumber, Sequence[Buffer]]
+
+
+class _Phase(Enum):
+    START = "start"
+    FINDING = "finding"
+    STORING = "storing"
+    DONE = "done"
+
+
+@frozen(kw_only=True)
+class Stored:
+    """stored: what each server has stored now. sharemap: that, and what servers said they held before.
+
+    is_enough: every share is somewhere, and as many servers as wanted each hold one of their own.
+    """
+
+    stored: Mapping[ServerId, frozenset[ShareNumber]] = field(factory=dict)
+    sharemap: Mapping[ShareNumber, frozenset[ServerId]] = field(factory=dict)
+    happiness: int = 0
+    is_enough: bool = False
+
+
+class StorePlan:
+    """Stores on each server the shares placed on it; the plan never fails, but may come to not enough."""
+
+    def __init__(self, placed: Mapping[ServerId, Shares], *, n: int, happy: int, size: int, ask_first: int) -> None:
+        """size: octets of the file, for observers. ask_first: how many servers are asked before what they hold."""
+        self._placed = placed
+        self._n = n
+        self._happy = happy
+        self._size = size
+        self._ask_first = ask_first
+        self._phase = _Phase.START
+        self._outstanding: dict[ServerRequest, float] = {}
+        self._asked_count = 0
+        self._hopeless = False
+        self._slowest_s = 0.0
+        self._last_answer_at = 0.0
+        self._stored: dict[ServerId, frozenset[ShareNumber]] = {}
+        self._held: dict[ServerId, frozenset[ShareNumber]] = {}
+        self._withdrawn: list[Request] = []
+        self._events: list[Event] = []
+
+    @property
+    def finished(self) -> bool:
+        """Everybody has answered, or is not waited for any more."""
+        return self._phase is _Phase.DONE
+
+    def result(self) -> Stored:
+        """What was stored and found."""
+        sharemap: dict[ShareNumber, set[ServerId]] = {}
+        for held in (self._stored, self._held):
+            for server_id, shares in held.items():
+                for share in shares:
+                    sharemap.setdefault(share, set()).add(server_id)
+        reached = happiness(sharemap)
+        return Stored(
+            stored=self._stored,
+            sharemap={share: frozenset(holders) for share, holders in sharemap.items()},
+            happiness=reached,
+            is_enough=len(sharemap) == self._n and reached >= self._happy,
+        )
+
+    def take_events(self) -> Sequence[Event]:
+        """Phases begun since the last call."""
+        taken, self._events = self._events, []
+        return taken
+
+    def withdrawn(self) -> Sequence[Request]:
+        """Requests not waited for any more."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
+    def wake_at(self) -> float | None:
+        """When to look at the silent ones."""
+        if not self._outstanding:
+            return None
+        limit = min(self._outstanding.values()) + ANSWER_LIMIT_S
+        return min(limit, self._grace_ends()) if self._half_answered() else limit
+
+    def advance(self, now: float) -> Sequence[Request]:
+        """Questions, then shares."""
+        self._leave_silent_behind(now)
+        if self._outstanding or self.finished:
+            return []
+        match self._phase:
+            case _Phase.START if self._ask_first:
+                self._phase = _Phase.FINDING
+                self._events.append(Event(at=now, what="phase", detail="placing"))
+                asked = list(self._placed)[: self._ask_first]
+                return self._send([FindShares(server_id=server_id) for server_id in asked], now)
+            case _Phase.START | _Phase.FINDING if not self._hopeless:
+                self._phase = _Phase.STORING
+                self._events.append(Event(at=now, what="phase", detail="pushing", total=self._size))
+                return self._send([self._store(server_id) for server_id in self._placed], now)
+            case _:
+                self._phase = _Phase.DONE
+                return []
+
+    def answer(self, request: Request, answer: object, now: float) -> None:
+        """What a server holds, or what came of a store."""
+        assert isinstance(request, ServerRequest)
+        self._slowest_s = max(self._slowest_s, now - self._outstanding.pop(request))
+        self._last_answer_at = now
+        if isinstance(answer, StoreAnswer):
+            if answer.stored:
+                self._stored[request.server_id] = frozenset(self._placed[request.server_id])
+            else:
+                self._held[request.server_id] = frozenset(share for share in answer.already if share < self._n)
+            if not self._outstanding:
+                self._events.append(Event(at=now, what="progress", count=self._size, total=self._size))
+        elif answer:
+            self._hopeless = True
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """A server that fails is left to the other plans."""
+        assert isinstance(request, ServerRequest)
+        self._outstanding.pop(request)
+        self._last_answer_at = now
+        self._hopeless = True
+
+    def _store(self, server_id: ServerId) -> StoreShares:
+        shares = self._placed[server_id]
+        size = sum(len(piece) for pieces in shares.values() for piece in pieces)
+        return StoreShares(server_id=server_id, shares=shares, size=size, share_numbers=tuple(shares))
+
+    def _send(self, requests: Sequence[ServerRequest], now: float) -> Sequence[Request]:
+        self._outstanding = dict.fromkeys(requests, now)
+        self._asked_count = len(requests)
+        self._last_answer_at = now
+        return requests
+
+    def _half_answered(self) -> bool:
+        return 2 * len(self._outstanding) <= self._asked_count
+
+    def _grace_ends(self) -> float:
+        return self._last_answer_at + max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s)
+
+    def _leave_silent_behind(self, now: float) -> None:
+        over = self._half_answered() and now >= self._grace_ends()
+        for request, sent_at in list(self._outstanding.items()):
+            if over or now >= sent_at + ANSWER_LIMIT_S:
+                del self._outstanding[request]
+                self._withdrawn.append(request)
+                self._hopeless = True

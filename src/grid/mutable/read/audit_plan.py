@@ -1,0 +1,181 @@
+"""The plan of a verify: every octet of every share of a version is read and checked. [spec mutable 18]
+
+Synchronous and pure; drive.py runs it. A share is good if its header, offsets, keys, signature, chain, tree and blocks are
+exactly those of the version; a share that cannot be read is neither good nor corrupt.
+
+Cost: round trips: two a share and one per READ_BYTES of it, AUDITS shares at once. Memory: AUDITS * READ_BYTES.
+CPU: one hash pass over all shares, on the pool.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from grid.drive import Request
+from grid.errors import GridError, PeerTimeoutError
+from grid.mutable.read.latency import Paces, Watch
+from grid.mutable.share.audit import ShareAudit, Verdict
+from grid.mutable.share.keys import FileKeys
+from grid.mutable.share.prefix import Prefix
+from grid.mutable.share.requests import AdviseCorrupt, Compute, ReadBlocks, ReadFields, ReadSlot
+from grid.mutable.share.versions import Place, Sighting, VersionMap
+from grid.ports import Event
+
+AUDITS = 6
+"""Shares verified at once."""
+
+
+@frozen(kw_only=True)
+class AuditReport:
+    """corrupt: shares that are, and why. unread: shares that could not be read, or have changed since."""
+
+    good: Sequence[Sighting]
+    corrupt: Mapping[Place, str]
+    unread: frozenset[Place]
+
+
+class AuditPlan:
+    """Verifies all shares of one version in a map, copies included."""
+
+    def __init__(self, found: VersionMap, prefix: Prefix, keys: FileKeys, paces: Paces) -> None:
+        self._paces = paces
+        self._waiting = deque(
+            ShareAudit(sighting, prefix, found.public_key, keys) for sighting in found.shares_of(prefix)
+        )
+        self._total = len(self._waiting)
+        self._bytes = sum(audit.size for audit in self._waiting)
+        self._bytes_done = 0
+        self._told: dict[ShareAudit, int] = {}
+        self._active: dict[ShareAudit, Request | None] = {}
+        self._watches: dict[ReadSlot, tuple[Watch, ShareAudit]] = {}
+        self._jobs: dict[Compute, ShareAudit] = {}
+        self._done: list[ShareAudit] = []
+        self._error: GridError | None = None
+        self._reports: list[Request] = []
+        self._withdrawn: list[Request] = []
+        self._events: list[Event] = []
+
+    @property
+    def finished(self) -> bool:
+        """Every share has its verdict."""
+        return self._error is not None or not (self._waiting or self._active or self._reports)
+
+    def result(self) -> AuditReport:
+        """The verdicts. Shares that agree with the version, but not with each other, are judged by their majority."""
+        if self._error is not None:
+            raise self._error
+        for audit in self._odd_ones():
+            audit.verdict, audit.reason = Verdict.CORRUPT, "the private key differs from that of the other shares"
+        return AuditReport(
+            good=[audit.sighting for audit in self._done if audit.verdict is Verdict.GOOD],
+            corrupt={a.sighting.place: a.reason for a in self._done if a.verdict is Verdict.CORRUPT},
+            unread=frozenset(a.sighting.place for a in self._done if a.verdict is Verdict.UNREAD),
+        )
+
+    def take_events(self) -> Sequence[Event]:
+        """Progress since the last call."""
+        taken, self._events = self._events, []
+        return taken
+
+    def withdrawn(self) -> Sequence[Request]:
+        """Reads given up."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
+    def wake_at(self) -> float | None:
+        """When the next unanswered read is given up."""
+        return min((watch.hopeless_at for watch, _ in self._watches.values()), default=None)
+
+    def advance(self, now: float) -> Sequence[Request]:
+        """What to read and compute now."""
+        for request, (watch, _) in list(self._watches.items()):
+            if now >= watch.hopeless_at:
+                self._withdrawn.append(request)
+                self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+        requests, self._reports = self._reports, []
+        while self._waiting and len(self._active) < AUDITS:
+            self._active[self._waiting.popleft()] = None
+        for audit, busy in list(self._active.items()):
+            if busy is None:
+                requests.append(self._step(audit, now))
+        return requests
+
+    def answer(self, request: Request, answer: object, now: float) -> None:
+        """Octets, and what the processor says of them."""
+        if isinstance(request, ReadSlot):
+            assert isinstance(answer, Mapping)
+            watch, audit = self._watches.pop(request)
+            watch.end(now)
+            audit.take_read(answer.get(audit.sighting.number))
+            self._judge(audit, now)
+        elif isinstance(request, Compute):
+            audit = self._jobs.pop(request)
+            audit.take_computed(answer)
+            self._judge(audit, now)
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """The share of a server that fails stays unread."""
+        if isinstance(request, ReadSlot):
+            watch, audit = self._watches.pop(request)
+            watch.end(None)
+            audit.verdict = Verdict.UNREAD
+            self._judge(audit, now)
+        elif isinstance(request, Compute):
+            self._error = self._error or error
+
+    def _step(self, audit: ShareAudit, now: float) -> Request:
+        job = audit.next_job()
+        if job is not None:
+            compute = Compute(job=job)
+            self._jobs[compute] = audit
+            self._active[audit] = compute
+            return compute
+        ranges = audit.next_ranges()
+        size = sum(length for _, length in ranges)
+        sighting = audit.sighting
+        kind = ReadFields if audit.reads_fields else ReadBlocks
+        read = kind(
+            server_id=sighting.server_id,
+            shares=frozenset([sighting.number]),
+            ranges=ranges,
+            size=size,
+            share_numbers=(sighting.number,),
+        )
+        self._watches[read] = self._paces.ask(sighting.server_id, size, now, kind), audit
+        self._active[audit] = read
+        return read
+
+    def _tell_bytes(self, audit: ShareAudit, now: float) -> None:
+        """How many bytes of shares are verified, now that one has come further."""
+        self._bytes_done += audit.bytes_done() - self._told.get(audit, 0)
+        self._told[audit] = audit.bytes_done()
+        self._events.append(Event(at=now, what="verified", count=self._bytes_done, total=self._bytes))
+
+    def _judge(self, audit: ShareAudit, now: float) -> None:
+        self._active[audit] = None
+        if audit.verdict is None:
+            self._tell_bytes(audit, now)
+            return
+        del self._active[audit]
+        self._done.append(audit)
+        self._events.append(
+            Event(at=now, what="progress", detail="verifying", count=len(self._done), total=self._total)
+        )
+        self._tell_bytes(audit, now)
+        if audit.verdict is Verdict.CORRUPT:
+            server_id, number = audit.sighting.place
+            place = {"server_id": server_id, "share_numbers": (number,)}
+            self._events.append(Event(at=now, what="reject", detail=audit.reason, **place))  # type: ignore[arg-type]
+            self._reports.append(
+                AdviseCorrupt(server_id=server_id, share_number=number, share_numbers=(number,), reason=audit.reason)
+            )
+
+    def _odd_ones(self) -> list[ShareAudit]:
+        """Good shares whose private key has other octets than most: who cannot decrypt it cannot tell otherwise."""
+        good = [audit for audit in self._done if audit.verdict is Verdict.GOOD]
+        counts = Counter(audit.private_key for audit in good)
+        usual = max(counts, key=lambda octets: counts[octets], default=b"")
+        return [audit for audit in good if audit.private_key != usual]

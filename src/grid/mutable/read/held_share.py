@@ -1,0 +1,145 @@
+"""One share during a read: what is known and proven of it. Pure; part of the read plan."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from attrs import define, field
+
+from grid.mutable.share.geometry import HASH_SIZE, Geometry
+from grid.mutable.share.hash_rows import hash_ranges
+from grid.mutable.share.prefix import checkstring_size
+from grid.mutable.share.segment_run import ShareRun
+from grid.mutable.share.versions import Place, Sighting
+from grid.ports import Buffer, Range, ServerId, ShareNumber
+
+if TYPE_CHECKING:
+    from grid.mutable.read.segment_batch import Batch
+
+
+@define(kw_only=True, eq=False)
+class HeldShare:
+    """usable: not bad, not gone, not moved on. proven: the leaves of a chunk, by its first leaf.
+
+    nodes, chain: as they came, of chunks that are not proven yet. asked: chunks whose hashes are on their
+    way; overdue: those of them that are late. proving: chunks whose hashes are being proven, which is done once.
+    """
+
+    sighting: Sighting
+    geometry: Geometry
+    usable: bool = True
+    proven: dict[int, bytes] = field(factory=dict, repr=False)
+    nodes: dict[int, dict[int, bytes]] = field(factory=dict, repr=False)
+    chain: Buffer | None = field(default=None, repr=False)
+    asked: set[int] = field(factory=set)
+    overdue: set[int] = field(factory=set)
+    proving: set[int] = field(factory=set)
+    checkstring: bytes = field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Note what the share starts with as long as it is of the version."""
+        self.checkstring = self.sighting.prefix.checkstring
+        self.chain = self.sighting.at_hand(self.sighting.table.chain)
+
+    @property
+    def server_id(self) -> ServerId:
+        """Who holds it."""
+        return self.sighting.server_id
+
+    @property
+    def number(self) -> ShareNumber:
+        """Its number."""
+        return self.sighting.number
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return self.sighting.place
+
+    def is_current(self, front: Buffer) -> bool:
+        """Whether a share that starts so is still of the version."""
+        return hmac.compare_digest(bytes(front), self.checkstring)
+
+    def run_range(self, batch: Batch) -> Range:
+        """Where the batch's blocks lie."""
+        return self.sighting.table.data[0] + self.geometry.run_offset(batch.first), batch.share_bytes
+
+    def note_proving(self, batch: Batch) -> None:
+        """Note that the batch's chunk is being proven, if it is not proven yet."""
+        if batch.chunk_first not in self.proven:
+            self.proving.add(batch.chunk_first)
+
+    def note_proven(self, batch: Batch, leaves: bytes) -> None:
+        """Keep the proven leaves of the batch's chunk, and what they were proven with no longer."""
+        self.proven[batch.chunk_first] = leaves
+        self.nodes.pop(batch.chunk_first, None)
+
+    def is_overdue(self, batch: Batch) -> bool:
+        """Whether the batch's blocks cannot be proven because hashes are late."""
+        return batch.chunk_first in self.overdue and not self.hashes_at_hand(batch)
+
+    def run_at_hand(self, batch: Batch) -> Buffer | None:
+        """The batch's blocks, if they came with the map and so did what proves them."""
+        run = self.sighting.at_hand(self.run_range(batch))
+        if run is None:
+            return None
+        if not self.hashes_at_hand(batch):
+            ranges = self._hash_ranges(batch)
+            pieces = [self.sighting.at_hand(wanted) for wanted in ranges]
+            if any(piece is None for piece in pieces) or self.chain is None:
+                return None
+            self._keep_hashes(batch, ranges, [piece for piece in pieces if piece is not None])
+        return run
+
+    def hashes_at_hand(self, batch: Batch) -> bool:
+        """Whether the batch's blocks can be proven with what has come."""
+        if batch.chunk_first in self.proven:
+            return True
+        return self.chain is not None and (self.geometry.leaf_count == 1 or batch.chunk_first in self.nodes)
+
+    def ranges(self, batch: Batch, part: Range) -> list[Range]:
+        """What to ask for: the checkstring, that part of the batch's blocks, and what else is needed to prove them."""
+        wanted = [(0, checkstring_size(self.geometry.version)), part]
+        if batch.chunk_first in self.proven or batch.chunk_first in self.asked:
+            return wanted
+        if self.chain is None:
+            wanted.append(self.sighting.table.chain)
+        return [*wanted, *self._hash_ranges(batch)]
+
+    def note_asked(self, batch: Batch) -> int | None:
+        """Note that the hashes of the batch's chunk are on their way; that chunk, None if they are no part of it."""
+        if batch.chunk_first in self.proven or batch.chunk_first in self.asked:
+            return None
+        self.asked.add(batch.chunk_first)
+        return batch.chunk_first
+
+    def take_hashes(self, batch: Batch, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
+        """Keep the hashes in an answer to `ranges`."""
+        self.asked.discard(batch.chunk_first)
+        rest = list(zip(ranges[2:], pieces[2:], strict=True))
+        if rest and rest[0][0] == self.sighting.table.chain:
+            self.chain = rest.pop(0)[1]
+        self._keep_hashes(batch, [wanted for wanted, _ in rest], [piece for _, piece in rest])
+
+    def share_run(self, batch: Batch, run: Buffer) -> ShareRun:
+        """The share's part of a window over the batch."""
+        leaves = self.proven.get(batch.chunk_first)
+        if leaves is not None:
+            return ShareRun(blocks=run, leaves=leaves)
+        return ShareRun(blocks=run, nodes=self.nodes.get(batch.chunk_first, {}), chain=self.chain or b"")
+
+    def _hash_ranges(self, batch: Batch) -> Sequence[Range]:
+        return hash_ranges(self.geometry, self.sighting.table, batch.chunk_first, batch.chunk_leaves)
+
+    def _keep_hashes(self, batch: Batch, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
+        """Cut the answer into nodes; which of them are right shows when they are proven."""
+        start = self.sighting.table.block_tree[0]
+        nodes: dict[int, bytes] = {}
+        for (offset, _), piece in zip(ranges, pieces, strict=True):
+            first = (offset - start) // HASH_SIZE
+            octets = bytes(piece)
+            for index in range(len(octets) // HASH_SIZE):
+                nodes[first + index] = octets[index * HASH_SIZE : (index + 1) * HASH_SIZE]
+        self.nodes[batch.chunk_first] = nodes

@@ -1,0 +1,183 @@
+"""What a client remembers of the mutable files it has met, and what it asks for before it is told that it may.
+
+A file's sizes seldom change between two uses. Who knows them asks, in the same message as which versions there are, for
+the octets that will be wanted if they are still the same. Such octets are proven like any others, and belong to the
+version whose front came with them; where the memory is wrong they are of no use, and nothing else is lost.
+See docs/decisions/0094-questions-asked-early.md.
+
+Cost: round trips: one less where the memory is right. Network: up to MOST_MESSAGE_OCTETS for nothing where it
+is wrong, from each of at most k servers, and what every share is asked for from all; more from a server that has gained
+shares since. Memory: a few hundred octets for each of MOST_FILES files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from weakref import WeakKeyDictionary
+
+from attrs import field, frozen
+
+from grid.caps import StorageIndex
+from grid.errors import FormatError
+from grid.mutable.read.segment_batch import ranges_of_read
+from grid.mutable.share import mdmf
+from grid.mutable.share.geometry import HASH_SIZE, Geometry
+from grid.mutable.share.hash_rows import CHUNK_LEAVES, merge_ranges
+from grid.mutable.share.layout import plan_table
+from grid.mutable.share.offset_table import ShareTable
+from grid.mutable.share.versions import VersionMap
+from grid.ports import Range, Runtime, ServerId, ShareNumber
+
+FIRST_READ = 16384
+"""Octets asked for of every share: the header and the keys, and all of a directory of a hundred names."""
+
+USUAL_FRONT = mdmf.DATA_OFFSET
+"""No less is asked for, whatever an unsigned table says: a header and the usual keys end there in either format."""
+
+MOST_FILES = 512
+"""Files that are remembered, those met last."""
+
+MOST_SHARE_OCTETS = 256 * 2**10
+"""Octets of one share that are asked for early: a range of the file three times as long, and a second on a slow line."""
+
+MOST_MESSAGE_OCTETS = 2 * MOST_SHARE_OCTETS
+"""The same of all shares that one server holds."""
+
+MOST_RANGES = 24
+"""Ranges that are asked for early: 1.20's HTTP servers take one request for each."""
+
+
+@frozen(kw_only=True)
+class Foresight:
+    """What the first question asks of each share: `front` octets from its start, and the ranges given.
+
+    everywhere: of every share. of_holders: of the shares that those servers hold. Both ascend. Without arguments: what is
+    asked for of a file that is not known.
+    """
+
+    front: int = field(factory=lambda: FIRST_READ)
+    everywhere: Sequence[Range] = ()
+    of_holders: Sequence[Range] = ()
+    holders: frozenset[ServerId] = frozenset()
+
+    def ranges(self, server_id: ServerId, *, early: bool = True) -> list[Range]:
+        """What to ask that server for; its first range is the front. early: whether its blocks may be relied on."""
+        is_holder = early and server_id in self.holders
+        return [(0, self.front), *(self.of_holders if is_holder else self.everywhere)]
+
+
+@frozen(kw_only=True)
+class KnownFile:
+    """A file as it was last seen. table: that of its shares, or the one that most servers show.
+
+    holders: servers that held k distinct shares of that table between them, and how many shares each held in all. crowd:
+    the most that any server held.
+    """
+
+    geometry: Geometry
+    table: ShareTable
+    holders: Mapping[ServerId, int] = field(repr=False)
+    crowd: int
+
+    def foresee(self, everywhere: Sequence[Range], of_holders: Sequence[Range]) -> Foresight:
+        """Those ranges of every share, and those of k shares; only the front if they are many octets."""
+        front = min(FIRST_READ, max(USUAL_FRONT, self.table.data[0]))
+        ranges = [merge_ranges([wanted for wanted in some if sum(wanted) > front]) for some in (everywhere, of_holders)]
+        both = merge_ranges([*ranges[0], *ranges[1]])
+        octets = sum(size for _, size in both)
+        of_anyone = self.crowd * sum(size for _, size in ranges[0])
+        of_holder = max(self.holders.values(), default=1) * octets
+        too_much = octets > MOST_SHARE_OCTETS or max(of_anyone, of_holder) > MOST_MESSAGE_OCTETS
+        if too_much or len(both) > MOST_RANGES:
+            return Foresight(front=front)
+        return Foresight(front=front, everywhere=ranges[0], of_holders=both, holders=frozenset(self.holders))
+
+    def foresee_nothing(self) -> Foresight:
+        """What is wanted by who wants to know of the file only which versions there are."""
+        return self.foresee([], [])
+
+    def foresee_read(self, offset: int, length: int | None, *, and_key: bool = False) -> Foresight:
+        """What a read of those octets (None: all that follow) wants. and_key: the private key as well."""
+        end = self.geometry.size if length is None else min(self.geometry.size, offset + length)
+        wanted = [self.table.private_key] if and_key else []
+        if offset < end and self.is_short(*self.geometry.segment_range(offset, end - offset)):
+            wanted += ranges_of_read(self.geometry, self.table, offset, end - offset)
+        return self.foresee([], wanted)
+
+    def is_short(self, first: int, stop: int) -> bool:
+        """Whether those segments can be so few octets of a share, hashes and all, that it is worth to look closer."""
+        share_bytes, _ = self.geometry.run_sizes(first, stop - first)
+        return share_bytes + HASH_SIZE * (stop - first) <= MOST_SHARE_OCTETS and stop - first <= CHUNK_LEAVES
+
+
+Foresee = Callable[[KnownFile], Foresight]
+"""What to ask for early of a file, if it is as it is remembered."""
+
+
+class KnownFiles:
+    """The files met last."""
+
+    def __init__(self) -> None:
+        self._files: OrderedDict[StorageIndex, KnownFile] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def get(self, storage_index: StorageIndex) -> KnownFile | None:
+        """What is remembered of that file."""
+        return self._files.get(storage_index)
+
+    def note(self, storage_index: StorageIndex, found: VersionMap, is_slow: Callable[[ServerId], bool]) -> None:
+        """Remember the file as this map has it; or forget it, where there is nothing to gain or to rely on.
+
+        is_slow: whether a server's shares are rather not read.
+        """
+        known = _known(found, is_slow)
+        self._files.pop(storage_index, None)
+        if known is None:
+            return
+        self._files[storage_index] = known
+        if len(self._files) > MOST_FILES:
+            self._files.popitem(last=False)
+
+
+_known_files: WeakKeyDictionary[Runtime, KnownFiles] = WeakKeyDictionary()
+
+
+def known_files(runtime: Runtime) -> KnownFiles:
+    """What the client that has this runtime remembers, as long as it lives."""
+    return _known_files.setdefault(runtime, KnownFiles())
+
+
+def _known(found: VersionMap, is_slow: Callable[[ServerId], bool]) -> KnownFile | None:
+    best = found.best
+    if best is None:
+        return None
+    # The tables are not signed: one server that is astray, or lies, has no say, however many shares it shows.
+    said = dict.fromkeys((share.server_id, share.table) for share in found.shares_of(best))
+    servers = Counter(table for _, table in said)
+    table = max(servers, key=lambda table: (servers[table], _is_standard(table, best.geometry)))
+    if table.eof <= FIRST_READ:
+        return None  # Its front is all of it.
+    shares = [share for share in found.shares_of(best) if share.table == table]
+    shares.sort(key=lambda share: (is_slow(share.server_id), share.number))
+    held: dict[ServerId, set[ShareNumber]] = {}
+    for share in shares:
+        held.setdefault(share.server_id, set()).add(share.number)
+    # A question is of all shares that a server has, whatever version or table they are of.
+    crowds = Counter(share.server_id for share in found.sightings)
+    seen: set[ShareNumber] = set()
+    holders: dict[ServerId, int] = {}
+    for share in shares:
+        if len(seen) < best.k and share.number not in seen:
+            seen |= held[share.server_id]
+            holders[share.server_id] = crowds[share.server_id]
+    return KnownFile(geometry=best.geometry, table=table, holders=holders, crowd=max(crowds.values()))
+
+
+def _is_standard(table: ShareTable, geometry: Geometry) -> bool:
+    try:
+        return table == plan_table(geometry, table.public_key[1], table.private_key[1])
+    except FormatError:
+        return False

@@ -1,0 +1,337 @@
+"""The plan that finds out which versions of a file there are, and where their shares lie. [spec mutable 13]
+
+Synchronous and pure; drive.py runs it. Everybody who may hold shares is asked at once. A server that keeps silent is
+waited for as long as a newer version might hide there; how long that is, map_wait.py says. A signature decides what version a
+share is of; the number that a server shows it under is believed when its hash chain proves it, where that matters.
+
+Cost: round trips: one; another where keys or signatures lie beyond the first FIRST_READ bytes, or where several shares of
+a large file lie on one server and their numbers matter. Network: FIRST_READ bytes of each share, which is all of a small
+file; or what is foreseen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from enum import Enum
+
+from attrs import evolve
+
+from grid.crypto.rsa import PrivateKey, PublicKey
+from grid.drive import Request
+from grid.errors import FormatError, GridError, IntegrityError, PeerTimeoutError
+from grid.limits import MAX_MUTABLE_SHARES
+from grid.mutable.read.candidate import Candidate
+from grid.mutable.read.latency import Paces
+from grid.mutable.read.layout_cache import Foresight
+from grid.mutable.read.map_wait import Stake, Waiting
+from grid.mutable.share.geometry import Encoding
+from grid.mutable.share.hash_rows import merge_ranges
+from grid.mutable.share.keys import FileKeys
+from grid.mutable.share.layout import parse_header
+from grid.mutable.share.number_proof import NumberProof, proof_ranges, prove_number
+from grid.mutable.share.offset_table import ShareTable
+from grid.mutable.share.prefix import Prefix
+from grid.mutable.share.requests import AddLease, AdviseCorrupt, ReadFields, ReadFronts, ReadSlot
+from grid.mutable.share.versions import BadShare, Place, Sighting, VersionMap, front_of
+from grid.ports import Buffer, Event, Range, ServerId, ShareNumber
+
+
+class MapMode(Enum):
+    """READ asks those who should hold shares, and everybody where that does not settle it. The others ask everybody.
+
+    WRITE and REPAIR seek the private key too; CHECK and REPAIR wait for everybody.
+    """
+
+    READ = "read"
+    WRITE = "write"
+    CHECK = "check"
+    REPAIR = "repair"
+
+
+class MapPlan:
+    """Makes a VersionMap of the servers given, which are in the file's order."""
+
+    def __init__(
+        self,
+        servers: Sequence[ServerId],
+        keys: FileKeys,
+        encoding: Encoding,
+        mode: MapMode,
+        paces: Paces,
+        *,
+        add_lease: bool = False,
+        private_key: PrivateKey | None = None,
+        foresight: Foresight | None = None,
+        floor: int = 0,
+    ) -> None:
+        """add_lease: every server asked is told to add or renew a lease. private_key: the file's, if known.
+
+        foresight: what to ask for in the first question; the sightings will have it as their pieces. floor: the sequence
+        number of a version that is known: everybody is asked, and waited for, before an older one is taken for the newest.
+        """
+        self._servers = list(servers)
+        self._keys = keys
+        self._encoding = encoding
+        self._mode = mode
+        self._add_lease = add_lease
+        self._floor = floor
+        self._foresight = foresight or Foresight()
+        # Who may write will: a map made for reading is then good for that as well.
+        everybody = mode is not MapMode.READ or keys.write_key is not None
+        fan_out = len(servers) if everybody else encoding.n + encoding.k
+        self._to_ask = self._servers[:fan_out]
+        self._rest = self._servers[fan_out:]
+        self._waiting = Waiting(paces=paces)
+        self._answered: set[ServerId] = set()
+        self._failed: set[ServerId] = set()
+        self._silent: set[ServerId] = set()
+        self._sightings: list[Sighting] = []
+        self._bad: list[BadShare] = []
+        self._proven: dict[Prefix, bool] = {}
+        self._public_key: PublicKey | None = None
+        self._private_key = private_key
+        self._key_tried: set[Place] = set()
+        self._numbers_sought: set[Place] = set()
+        self._done = False
+        self._reports: list[Request] = []
+        self._withdrawn: list[Request] = []
+        self._events: list[Event] = []
+
+    @property
+    def finished(self) -> bool:
+        """The map is as good as it gets."""
+        return self._done
+
+    def result(self) -> VersionMap:
+        """What was found, however little."""
+        return VersionMap(
+            servers=self._servers,
+            answered=frozenset(self._answered),
+            failed=frozenset(self._failed),
+            silent=frozenset(self._silent),
+            sightings=self._sightings,
+            bad=self._bad,
+            public_key=self._public_key,
+            private_key=self._private_key,
+        )
+
+    def take_events(self) -> Sequence[Event]:
+        """Rejected shares since the last call."""
+        taken, self._events = self._events, []
+        return taken
+
+    def withdrawn(self) -> Sequence[Request]:
+        """Questions to servers left behind."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
+    def wake_at(self) -> float | None:
+        """When to look again at servers that keep silent."""
+        return self._waiting.wake_at(self._stake()) if self._waiting else None
+
+    def advance(self, now: float) -> Sequence[Request]:
+        """Questions to ask now."""
+        requests: list[Request] = []
+        if not self._done:
+            self._leave_silent_behind(now)
+            requests += self._ask(now)
+            if not self._waiting:
+                self._seek_numbers(now)
+                self._seek_key(now)
+            if not self._waiting:
+                if self._rest and not self._settled():
+                    self._to_ask, self._rest = self._rest, []
+                    requests += self._ask(now)
+                else:
+                    self._done = True
+        requests += self._reports
+        self._reports = []
+        return requests
+
+    def answer(self, request: Request, answer: object, now: float) -> None:
+        """The fronts of a server's shares, or more of some of them."""
+        if not isinstance(request, ReadSlot):
+            return
+        assert isinstance(answer, Mapping)
+        question = self._waiting.answered(request, now)
+        for candidate in question.candidates:
+            pieces = answer.get(candidate.sighting.number, ())
+            for wanted, piece in zip(request.ranges, pieces, strict=False):
+                candidate.pieces[wanted] = piece
+            self._judge(candidate, now)
+        if isinstance(request, ReadFronts):
+            self._answered.add(request.server_id)
+            for number in sorted(answer):
+                pieces = answer[number]
+                if pieces and pieces[0]:
+                    self._consider(request, number, pieces, now)
+        proof_came = {candidate.sighting.place for candidate in question.candidates} & self._numbers_sought
+        self._prove_numbers(request.server_id, proof_came, now)
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """A server that fails is noted."""
+        if isinstance(request, ReadSlot):
+            self._waiting.failed(request, now)
+            self._failed.add(request.server_id)
+
+    def _ask(self, now: float) -> list[Request]:
+        requests: list[Request] = []
+        for server_id in self._to_ask:
+            ranges = self._foresight.ranges(server_id, early=not self._waiting.is_doubtful(server_id))
+            size = sum(length for _, length in ranges)
+            read = ReadFronts(server_id=server_id, shares=frozenset(), ranges=ranges, size=size)
+            self._waiting.ask(read, (), now)
+            requests.append(read)
+            if self._add_lease:
+                requests.append(AddLease(server_id=server_id, parting=True))
+        self._to_ask = []
+        return requests
+
+    def _consider(self, read: ReadSlot, number: ShareNumber, pieces: Sequence[Buffer], now: float) -> None:
+        """Take note of one share by its first octets."""
+        server_id, head = read.server_id, pieces[0]
+        try:
+            if number >= MAX_MUTABLE_SHARES:
+                raise FormatError(f"no mutable share has number {number}")
+            prefix, table = parse_header(head)
+            if number >= prefix.n:
+                raise FormatError(f"share {number} of {prefix.n} cannot be")
+        except FormatError as error:
+            self._reject(server_id, number, head, str(error), now)
+            return
+        besides = dict(zip(read.ranges[1:], pieces[1:], strict=False))
+        sighting = Sighting(server_id=server_id, number=number, prefix=prefix, table=table, head=head, pieces=besides)
+        candidate = Candidate(sighting=sighting)
+        missing = [wanted for wanted in self._needed(candidate) if candidate.get(wanted) is None]
+        if missing and len(head) == read.ranges[0][1]:
+            self._fetch([candidate], missing, now)
+        else:
+            self._judge(candidate, now)
+
+    def _needed(self, candidate: Candidate) -> list[Range]:
+        needed: list[Range] = []
+        if self._public_key is None:
+            needed.append(candidate.sighting.table.public_key)
+        if candidate.sighting.prefix not in self._proven:
+            needed.append(candidate.sighting.table.signature)
+        return needed
+
+    def _fetch(self, candidates: Sequence[Candidate], ranges: Sequence[Range], now: float) -> None:
+        server_id = candidates[0].sighting.server_id
+        merged = merge_ranges(ranges)
+        size = sum(length for _, length in merged) * len(candidates)
+        shares = frozenset(candidate.sighting.number for candidate in candidates)
+        read = ReadFields(server_id=server_id, shares=shares, ranges=merged, size=size)
+        self._waiting.ask(read, candidates, now)
+        self._reports.append(read)
+
+    def _judge(self, candidate: Candidate, now: float) -> None:
+        """Prove the share's prefix, or reject the share."""
+        sighting = candidate.sighting
+        table, prefix = sighting.table, sighting.prefix
+        try:
+            if self._public_key is None:
+                self._public_key = self._keys.accept_public_key(candidate.require(table.public_key))
+            if prefix not in self._proven:
+                self._public_key.verify(candidate.require(table.signature), prefix.pack())
+                self._proven[prefix] = True
+        except (FormatError, IntegrityError) as error:
+            self._reject(sighting.server_id, sighting.number, sighting.head, str(error), now)
+            return
+        if candidate.pieces:
+            sighting = evolve(sighting, pieces={**sighting.pieces, **candidate.pieces})
+        self._sightings = [seen for seen in self._sightings if seen.place != sighting.place]
+        self._sightings.append(sighting)
+        self._try_key(candidate)
+
+    def _prove_numbers(self, server_id: ServerId, proof_came: Collection[Place], now: float) -> None:
+        """Where a server shows several shares of one version, see whether they are those that it says.
+
+        proof_came: those whose proof was asked for, and has come as far as it ever will.
+        """
+        shown = Counter(share.prefix for share in self._sightings if share.server_id == server_id)
+        for index, share in enumerate(self._sightings):
+            if share.server_id != server_id or share.number_proven or shown[share.prefix] < 2:
+                continue
+            proof = prove_number(share)
+            if proof is NumberProof.PROVEN:
+                self._sightings[index] = evolve(share, number_proven=True)
+            elif proof is NumberProof.FALSE or share.place in proof_came:
+                self._reject(server_id, share.number, share.head, "it is not the share of that number", now)
+        bad = {share.place for share in self._bad}
+        self._sightings = [share for share in self._sightings if share.place not in bad]
+
+    def _seek_numbers(self, now: float) -> None:
+        """Ask for what proves the numbers of shares, where that may change which versions can be read, or their health."""
+        if self._mode in {MapMode.READ, MapMode.WRITE} and self._settled():
+            return
+        shown = Counter((share.server_id, share.prefix) for share in self._sightings)
+        wanted: dict[tuple[ServerId, ShareTable], list[Candidate]] = {}
+        for share in self._sightings:
+            several = shown[share.server_id, share.prefix] > 1
+            if several and share.prefix.size and not share.number_proven and share.place not in self._numbers_sought:
+                self._numbers_sought.add(share.place)
+                wanted.setdefault((share.server_id, share.table), []).append(Candidate(sighting=share))
+        for (_, table), candidates in wanted.items():
+            self._fetch(candidates, proof_ranges(table), now)
+
+    def _reject(self, server_id: ServerId, number: ShareNumber, head: Buffer, reason: str, now: float) -> None:
+        self._bad.append(BadShare(server_id=server_id, number=number, front=front_of(head), reason=reason))
+        advice = AdviseCorrupt(server_id=server_id, share_number=number, share_numbers=(number,), reason=reason)
+        self._reports.append(advice)
+        self._events.append(Event(at=now, what="reject", detail=reason, server_id=server_id, share_numbers=(number,)))
+
+    @property
+    def _wants_key(self) -> bool:
+        return self._private_key is None and self._keys.write_key is not None
+
+    def _try_key(self, candidate: Candidate) -> None:
+        """Take the private key from a share, if it is at hand; one that has a wrong one serves readers still."""
+        encrypted = candidate.get(candidate.sighting.table.private_key) if self._wants_key else None
+        if encrypted is None:
+            return
+        self._key_tried.add(candidate.sighting.place)
+        try:
+            self._private_key = self._keys.accept_private_key(bytes(encrypted))
+        except (FormatError, IntegrityError):
+            return
+
+    def _seek_key(self, now: float) -> None:
+        """Ask for the private key by itself, of one share after the other, once everybody has been asked."""
+        if not self._wants_key or self._waiting or self._mode not in {MapMode.WRITE, MapMode.REPAIR}:
+            return
+        for sighting in self._sightings:
+            if sighting.place not in self._key_tried:
+                self._key_tried.add(sighting.place)
+                self._fetch([Candidate(sighting=sighting)], [sighting.table.private_key], now)
+                break
+
+    def _settled(self) -> bool:
+        """Whether a version can be read, and no newer one shows that others may hold more of it."""
+        found = self.result()
+        best = found.best
+        return best is not None and best.seqnum >= self._floor and not found.newer_unrecoverable
+
+    def _stake(self) -> Stake:
+        """What the silent may still change.
+
+        A version that can be read has k shares, and a server has its even part of the n: as long as fewer than k shares
+        can lie with those who have not answered, one of those who have holds a share of it.
+        """
+        found = self.result()
+        best = found.best
+        if best is None or best.seqnum < self._floor:
+            return Stake.EVERYTHING
+        if self._mode in {MapMode.CHECK, MapMode.REPAIR}:
+            return Stake.HEALTH
+        asked = len(self._servers) - len(self._rest)
+        missing = len(self._waiting.server_ids | self._failed)
+        enough = missing * -(-best.n // asked) < best.k
+        return Stake.NOTHING if enough and not found.newer_unrecoverable else Stake.NEWNESS
+
+    def _leave_silent_behind(self, now: float) -> None:
+        for request in self._waiting.overdue(self._stake(), now) if self._waiting else ():
+            self._withdrawn.append(request)
+            self._silent.add(request.server_id)
+            self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)

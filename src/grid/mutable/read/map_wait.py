@@ -1,0 +1,143 @@
+"""How long a map of versions waits for servers that keep silent; see docs/decisions/0150-newness-of-mutable-files.md.
+
+Pure; part of the map plan. It knows who was asked and when, and nothing of shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from attrs import define, field
+
+from grid.engine.server_memory import SHORT_PATIENCE_S
+from grid.mutable.read.candidate import Candidate
+from grid.mutable.read.latency import Paces, Watch
+from grid.mutable.read.layout_cache import FIRST_READ
+from grid.mutable.share.requests import ReadFronts, ReadSlot
+from grid.ports import ServerId
+
+ANSWER_LIMIT_S = 15.0
+"""How long a server may take to say what it holds, where nothing can be read without it."""
+
+HONEST_SLOW_S = 4.0
+HONEST_FACTOR = 4.0
+"""What an honest server may take that is slow or far away, and how many times what it is known to take."""
+
+GRACE_FLOOR_S = 0.5
+GRACE_FACTOR = 4.0
+"""A silent server is left behind after this, and this many times the slowest answer, where it cannot matter."""
+
+DOUBTFUL_S = 0.8 * SHORT_PATIENCE_S
+DOUBTFUL_CHECK_S = 0.9
+"""The same for a server that kept silent lately: after the last answer of another; after the question, in a check."""
+
+UNREACHED_S = 1.6
+UNREACHED_AGAIN_S = 0.1
+"""From when on, and how often, it is looked whether a silent server has been reached at all; the transports tell after 1.5 s."""
+
+FORESEEN_RATE = 64e3
+"""Bytes a second at which what is asked for early may come: as much longer is waited."""
+
+
+class Stake(Enum):
+    """What the silent may still change."""
+
+    EVERYTHING = "no version can be read yet, or one is known that is newer than all that are seen"
+    NEWNESS = "so many keep silent that a newer version may hide with them"
+    HEALTH = "what they hold is to be told"
+    NOTHING = "they cannot hide a version"
+
+
+@define(kw_only=True, eq=False)
+class Question:
+    """One message to a server. candidates: the shares of which more is asked for; none in the first question."""
+
+    server_id: ServerId
+    watch: Watch
+    foreseen_s: float = 0.0
+    candidates: Sequence[Candidate] = ()
+
+
+@define(kw_only=True, eq=False)
+class Waiting:
+    """The questions that are not answered yet."""
+
+    _paces: Paces
+    _questions: dict[ReadSlot, Question] = field(factory=dict)
+    _slowest_s: float = 0.0
+    _last_answer_at: float = 0.0
+    _looked_at: float = float("-inf")
+
+    def __bool__(self) -> bool:
+        return bool(self._questions)
+
+    @property
+    def server_ids(self) -> set[ServerId]:
+        """Who has not answered."""
+        return {question.server_id for question in self._questions.values()}
+
+    def ask(self, request: ReadSlot, candidates: Sequence[Candidate], now: float) -> None:
+        """Note a question."""
+        server_id = request.server_id
+        watch = self._paces.ask(server_id, request.size, now, type(request))
+        is_front = isinstance(request, ReadFronts)
+        early_bytes = max(0, request.size - FIRST_READ) if is_front and not watch.is_doubtful else 0
+        self._questions[request] = Question(
+            server_id=server_id,
+            watch=watch,
+            foreseen_s=early_bytes / FORESEEN_RATE,
+            candidates=candidates,
+        )
+        if is_front:
+            self._last_answer_at = now
+
+    def is_doubtful(self, server_id: ServerId) -> bool:
+        """Whether the server kept silent lately when it was asked what it holds."""
+        return self._paces.is_doubtful(server_id, ReadFronts)
+
+    def answered(self, request: ReadSlot, now: float) -> Question:
+        """The question that has been answered."""
+        question = self._questions.pop(request)
+        self._slowest_s = max(self._slowest_s, now - question.watch.sent_at)
+        self._last_answer_at = now
+        question.watch.end(now)
+        return question
+
+    def failed(self, request: ReadSlot, now: float) -> None:
+        """Nothing more is expected of this question."""
+        self._questions.pop(request).watch.end(None)
+        self._last_answer_at = now
+
+    def wake_at(self, stake: Stake) -> float | None:
+        """When somebody is to be left behind next, if nothing changes."""
+        times = [self._limit(question, stake) for question in self._questions.values()]
+        if stake in {Stake.NEWNESS, Stake.HEALTH}:
+            first = min((question.watch.sent_at for question in self._questions.values()), default=0.0)
+            times.append(max(first + UNREACHED_S, self._looked_at + UNREACHED_AGAIN_S))
+        return min(times) if self._questions else None
+
+    def overdue(self, stake: Stake, now: float) -> list[ReadSlot]:
+        """The questions that are waited for no longer."""
+        self._looked_at = now
+        return [request for request, question in self._questions.items() if now >= self._limit(question, stake)]
+
+    def _limit(self, question: Question, stake: Stake) -> float:
+        """When the question is waited for no longer."""
+        sent_at, doubtful = question.watch.sent_at, question.watch.is_doubtful
+        latency = question.watch.pace.latency
+        known_s = latency.latency_s if latency.latency_known else 0.0
+        # All are asked side by side.
+        foreseen_s = max(other.foreseen_s for other in self._questions.values())
+        grace_s = max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s) + foreseen_s
+        honest_s = min(ANSWER_LIMIT_S, max(HONEST_SLOW_S, HONEST_FACTOR * known_s, grace_s))
+        newness_s = UNREACHED_S if self._paces.memory.is_unreached(question.server_id) else honest_s
+        match stake:
+            case Stake.EVERYTHING:
+                return sent_at + (honest_s if doubtful else ANSWER_LIMIT_S + foreseen_s)
+            case Stake.HEALTH:
+                return sent_at + (DOUBTFUL_CHECK_S if doubtful else newness_s)
+            case Stake.NEWNESS:
+                return self._last_answer_at + DOUBTFUL_S if doubtful else sent_at + newness_s
+            case Stake.NOTHING:
+                return self._last_answer_at + (DOUBTFUL_S if doubtful else grace_s)

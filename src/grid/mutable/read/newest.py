@@ -1,0 +1,101 @@
+"""The newest version of each file that this client has written, or whose signature it has seen.
+
+Who serves an old version cannot take this memory back: before an older one is believed again, everybody is asked and waited
+for, and the user is told. See docs/decisions/0150-newness-of-mutable-files.md.
+
+Pure: time enters as `now`. Cost: memory: a hundred bytes for each of MOST_FILES files.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from weakref import WeakKeyDictionary
+
+from attrs import define
+
+from grid.caps import StorageIndex
+from grid.mutable.share.prefix import Prefix
+from grid.mutable.share.versions import VersionMap, version_name
+from grid.ports import Runtime
+
+MOST_FILES = 4096
+"""Files that are remembered, those met last."""
+
+ACCEPTED_S = 60.0
+"""How long an older version, once everybody was asked for a newer one, is taken without waiting for all again."""
+
+
+@define(kw_only=True)
+class _Newest:
+    seqnum: int
+    accepted: Prefix | None = None
+    accepted_at: float = 0.0
+
+
+class NewestSeen:
+    """The newest versions of the files met last."""
+
+    def __init__(self) -> None:
+        self._files: OrderedDict[StorageIndex, _Newest] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def seqnum(self, storage_index: StorageIndex) -> int:
+        """The highest sequence number known of that file, 0 if none."""
+        known = self._files.get(storage_index)
+        return known.seqnum if known is not None else 0
+
+    def floor(self, storage_index: StorageIndex, now: float) -> int:
+        """The sequence number below which no version is taken before everybody was asked; 0 if that was done lately."""
+        known = self._files.get(storage_index)
+        if known is None:
+            return 0
+        is_accepted = known.accepted is not None and now - known.accepted_at < ACCEPTED_S
+        return 0 if is_accepted else known.seqnum
+
+    def learn(self, storage_index: StorageIndex, seqnum: int) -> None:
+        """A version with that sequence number was proven to exist, outside of a map."""
+        known = self._of(storage_index)
+        if seqnum > known.seqnum:
+            known.seqnum, known.accepted = seqnum, None
+
+    def note(self, storage_index: StorageIndex, found: VersionMap, floor: int, now: float) -> VersionMap:
+        """Remember what a map shows, which was made with that floor; the map with what is known besides."""
+        known = self._of(storage_index)
+        highest = max((share.prefix.seqnum for share in found.sightings), default=0)
+        if highest > known.seqnum:
+            known.seqnum, known.accepted = highest, None
+        found = found.knowing(known.seqnum)
+        best = found.best
+        if not found.is_outdated:
+            known.accepted = None
+        elif floor and best != known.accepted:
+            known.accepted, known.accepted_at = best, now
+        elif floor:
+            known.accepted_at = now
+        return found
+
+    def _of(self, storage_index: StorageIndex) -> _Newest:
+        """What is known of the file, which is the one met last from now on."""
+        known = self._files.pop(storage_index, None) or _Newest(seqnum=0)
+        self._files[storage_index] = known
+        if len(self._files) > MOST_FILES:
+            self._files.popitem(last=False)
+        return known
+
+
+_newest: WeakKeyDictionary[Runtime, NewestSeen] = WeakKeyDictionary()
+
+
+def newest_seen(runtime: Runtime) -> NewestSeen:
+    """What the client that has this runtime remembers, as long as it lives."""
+    return _newest.setdefault(runtime, NewestSeen())
+
+
+def outdated_text(found: VersionMap, prefix: Prefix) -> str:
+    """What to tell who is given this version although a newer one is known."""
+    return (
+        f"a newer version of the file is known (seq{found.highest_seqnum}), of which too few shares can be read now; "
+        f"this is {version_name(prefix)}. Try again when all servers can be reached"
+    )

@@ -1,0 +1,395 @@
+"""The plan of one read of one version: which shares, which ranges, when to ask another server. [spec mutable 14]
+
+Synchronous and pure; drive.py runs it. Text leaves in order, each octet proven, all of it of one version: every
+answer carries the share's checkstring, and a share that has moved on is left, not blamed. A bad share costs that share.
+
+Cost: round trips: one message per server and batch, several batches in flight; none for what came with the map.
+Network: k blocks a segment, and each chunk's hashes once a share. Memory: WINDOW_BYTES and a batch, of blocks and of text.
+CPU: one pool call a batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from grid.batch_sizes import PART_BYTES
+from grid.drive import Request
+from grid.engine.hedging import HedgeBudget
+from grid.errors import ConflictError, GridError, NotEnoughSharesError, PeerTimeoutError
+from grid.mutable.read.held_share import HeldShare
+from grid.mutable.read.latency import Paces, Watch
+from grid.mutable.read.segment_batch import Batch, BatchCutter, BatchState, Fetch
+from grid.mutable.share.hash_rows import split_range
+from grid.mutable.share.keys import FileKeys
+from grid.mutable.share.prefix import Prefix
+from grid.mutable.share.requests import AdviseCorrupt, Deliver, OpenWindow, ReadBlocks, ReadSlot
+from grid.mutable.share.segment_run import Window, WindowResult
+from grid.mutable.share.versions import Place, Sighting
+from grid.ports import Buffer, Event, Range, ServerId, ShareNumber
+
+WINDOW_BYTES = 16 * 2**20
+"""Octets of text asked for, being opened, or not yet taken by the consumer; two batches, where that is more."""
+
+PARITY_COST = 1.25
+SLOW_COST = 20.0
+"""How much dearer a share is that must be decoded, or whose server is late, in doubt, or has shown a false share."""
+
+
+@frozen(kw_only=True)
+class ReadResult:
+    """size: octets delivered. bad: shares that proved bad, and why."""
+
+    size: int
+    bad: Mapping[Place, str]
+
+
+class ReadPlan:
+    """Reads octets offset .. offset + length of a version (at least one octet, inside it).
+
+    keys None: ciphertext of whole segments is wanted, each with its salt before it (MDMF).
+    """
+
+    def __init__(
+        self,
+        prefix: Prefix,
+        sightings: Sequence[Sighting],
+        paces: Paces,
+        keys: FileKeys | None,
+        offset: int,
+        length: int,
+    ) -> None:
+        self._prefix = prefix
+        self._geometry = prefix.geometry
+        self._paces = paces
+        self._read_key = keys.require_read_key() if keys is not None else None
+        self._offset, self._end = offset, offset + length
+        self._held = [HeldShare(sighting=sighting, geometry=self._geometry) for sighting in sightings]
+        self._cutter = BatchCutter(self._geometry, offset, length)
+        self._batches: deque[Batch] = deque()
+        self._fetches: dict[ReadSlot, tuple[Batch, list[Fetch], Watch]] = {}
+        self._opening: dict[OpenWindow, Batch] = {}
+        self._hedge = HedgeBudget(length)
+        self._suspects: set[ServerId] = set()
+        self._moved = False
+        self._delivered = 0
+        self._bad: dict[Place, str] = {}
+        self._causes: list[GridError] = []
+        self._error: GridError | None = None
+        self._reports: list[Request] = []
+        self._withdrawn: list[Request] = []
+        self._events: list[Event] = []
+
+    @property
+    def finished(self) -> bool:
+        """All is delivered, or nothing more can be."""
+        return self._error is not None or (self._cutter.at_end and not self._batches)
+
+    def result(self) -> ReadResult:
+        """What was read; NotEnoughSharesError, or ConflictError if the file has changed meanwhile."""
+        if self._error is not None:
+            raise self._error
+        return ReadResult(size=self._delivered, bad=self._bad)
+
+    @property
+    def refuted(self) -> Mapping[Place, str]:
+        """Shares that proved false, and why."""
+        return self._bad
+
+    @property
+    def lost(self) -> frozenset[Place]:
+        """Shares that could not be had: their servers failed, or they have moved on."""
+        return frozenset(share.place for share in self._held if not share.usable) - self._bad.keys()
+
+    def take_events(self) -> Sequence[Event]:
+        """Progress and rejected shares since the last call."""
+        taken, self._events = self._events, []
+        return taken
+
+    def withdrawn(self) -> Sequence[Request]:
+        """Reads given up."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
+    def wake_at(self) -> float | None:
+        """When the next outstanding answer is late or hopeless."""
+        return min((watch.wake_at for _, _, watch in self._fetches.values()), default=None)
+
+    def advance(self, now: float) -> Sequence[Request]:
+        """What to fetch, open and deliver now."""
+        requests, self._reports = self._reports, []
+        if self.finished:
+            return requests
+        self._check_watches(now)
+        self._cut()
+        for batch in self._batches:
+            if batch.state is BatchState.FETCHING:
+                if not batch.settled:
+                    requests += self._fetch(batch, now)
+                requests += self._open(batch)
+        requests += self._deliver()
+        self._judge()
+        return requests
+
+    def answer(self, request: Request, answer: object, now: float) -> None:
+        """Blocks and hashes, opened windows, and the consumer's consent."""
+        match request:
+            case Deliver():
+                self._delivered += request.size
+                self._batches.popleft()
+                total = self._end - self._offset
+                self._events.append(Event(at=now, what="progress", count=self._delivered, total=total))
+            case OpenWindow():
+                assert isinstance(answer, WindowResult)
+                self._opened(self._opening.pop(request), answer, now)
+            case ReadSlot():
+                assert isinstance(answer, Mapping)
+                self._take(request, answer, now)
+            case _:
+                pass
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """A server that fails is dropped; the consumer or the processor failing ends the read."""
+        if isinstance(request, OpenWindow | Deliver):
+            self._error = self._error or error
+        elif isinstance(request, ReadSlot):
+            self._lose(request, error)
+
+    def _check_watches(self, now: float) -> None:
+        """Give up what is hopeless; have other shares come, within the budget, for what is late."""
+        for request, (batch, fetches, watch) in list(self._fetches.items()):
+            if request not in self._fetches:
+                continue
+            if now >= watch.given_up_at:
+                self._withdrawn.append(request)
+                self._lose(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"))
+                continue
+            watch.check(now)
+            waiting = [fetch for fetch in fetches if not fetch.doubled]
+            if batch.state is not BatchState.FETCHING or not waiting:
+                continue
+            head = batch is self._batches[0]
+            if self._hedge.permits([watch], batch.share_bytes * len(waiting), head=head):
+                for fetch in waiting:
+                    fetch.doubled = True
+                    if fetch.hashes is not None:
+                        fetch.share.overdue.add(fetch.hashes)
+                self._unsettle()
+
+    def _unsettle(self) -> None:
+        """Look at every batch again: what it was promised, or what proves it, may not come."""
+        for batch in self._batches:
+            batch.settled = False
+
+    def _cut(self) -> None:
+        in_flight = sum(batch.text_bytes for batch in self._batches)
+        while not self._cutter.at_end and (len(self._batches) < 2 or in_flight < WINDOW_BYTES):
+            batch = self._cutter.cut()
+            in_flight += batch.text_bytes
+            self._batches.append(batch)
+
+    def _fetch(self, batch: Batch, now: float) -> list[Request]:
+        """Ask for the shares that a batch still lacks."""
+        k = self._geometry.k
+        secured = {number for number, (share, _) in batch.runs.items() if not share.is_overdue(batch)}
+        secured |= {fetch.share.number for fetch in batch.fetches if fetch.share.usable and not fetch.doubled}
+        chosen = self._choose(batch, secured, k - len(secured))
+        batch.settled = len(secured) + len(chosen) >= k
+        by_message: dict[tuple[ServerId, tuple[Range, ...]], list[Fetch]] = {}
+        for share in chosen:
+            run = share.run_at_hand(batch)
+            if run is not None:
+                batch.runs[share.number] = (share, run)
+                continue
+            parts = split_range(share.run_range(batch), PART_BYTES)
+            come: dict[int, Buffer] = {}
+            for part in parts:
+                ranges = tuple(share.ranges(batch, part))
+                hashes = share.note_asked(batch)
+                fetch = Fetch(share=share, hashes=hashes, parts=come, part_count=len(parts))
+                by_message.setdefault((share.server_id, ranges), []).append(fetch)
+        return [self._ask(batch, key[0], key[1], fetches, now) for key, fetches in by_message.items()]
+
+    def _ask(
+        self, batch: Batch, server_id: ServerId, ranges: Sequence[Range], fetches: list[Fetch], now: float
+    ) -> Request:
+        size = sum(length for _, length in ranges) * len(fetches)
+        numbers = frozenset(fetch.share.number for fetch in fetches)
+        request = ReadBlocks(
+            server_id=server_id,
+            shares=numbers,
+            ranges=ranges,
+            size=size,
+            share_numbers=tuple(sorted(numbers)),
+        )
+        batch.fetches += fetches
+        self._fetches[request] = batch, fetches, self._paces.ask(server_id, size, now, ReadBlocks)
+        return request
+
+    def _choose(self, batch: Batch, secured: set[ShareNumber], wanted: int) -> list[HeldShare]:
+        """Shares of other numbers, the ones expected soonest."""
+        if wanted <= 0:
+            return []
+        busy = {id(fetch.share) for fetch in batch.fetches} | {id(share) for share, _ in batch.runs.values()}
+        queued: dict[ServerId, int] = {}
+        priced: list[tuple[float, int, HeldShare]] = []
+        for order, share in enumerate(sorted(self._held, key=lambda share: share.number)):
+            if not share.usable or id(share) in busy or share.number in secured:
+                continue
+            pace = self._paces.of(share.server_id)
+            ahead = queued.get(share.server_id, 0)
+            queued[share.server_id] = ahead + batch.share_bytes
+            cost = pace.expected_s(ahead + batch.share_bytes)
+            if pace.slow or share.server_id in self._suspects or self._paces.is_doubtful(share.server_id, ReadBlocks):
+                cost *= SLOW_COST
+            if share.run_at_hand(batch) is not None:
+                cost = 0.0
+            priced.append((cost * (PARITY_COST if share.number >= self._geometry.k else 1.0), order, share))
+        chosen: dict[ShareNumber, HeldShare] = {}
+        for _, _, share in sorted(priced, key=lambda item: item[:2]):
+            if len(chosen) == wanted:
+                break
+            chosen.setdefault(share.number, share)
+        return list(chosen.values())
+
+    def _take(self, request: ReadSlot, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float) -> None:
+        batch, fetches, watch = self._fetches.pop(request)
+        watch.end(now)
+        self._hedge.learn()
+        for fetch in fetches:
+            batch.fetches.remove(fetch)
+            share = fetch.share
+            pieces = answer.get(share.number)
+            if not share.usable:
+                continue
+            if pieces is None or len(pieces) != len(request.ranges):
+                self._leave(share)
+            elif not share.is_current(pieces[0]):
+                self._leave(share)
+                self._moved = True
+            else:
+                if fetch.hashes is not None:
+                    share.take_hashes(batch, request.ranges, pieces)
+                run = fetch.take(request.ranges[1][0], pieces[1])
+                held = batch.runs.get(share.number)
+                if run is not None and (held is None or held[0].is_overdue(batch)):
+                    batch.runs[share.number] = (share, run)
+
+    def _leave(self, share: HeldShare) -> None:
+        """Expect nothing more of a share; what has come of it stays of use only where its proof has come too."""
+        share.usable = False
+        for batch in self._batches:
+            if batch.state is BatchState.FETCHING and not share.hashes_at_hand(batch):
+                self._forget_run(batch, share)
+        self._unsettle()
+
+    def _forget_run(self, batch: Batch, share: HeldShare) -> None:
+        held = batch.runs.get(share.number)
+        if held is not None and held[0] is share:
+            del batch.runs[share.number]
+
+    def _lose(self, request: ReadSlot, error: GridError) -> None:
+        """A server failed: nothing else that it was asked for is waited for."""
+        self._causes.append(error)
+        self._paces.of(request.server_id).slow = True
+        for share in self._held:
+            if share.server_id == request.server_id:
+                self._leave(share)
+        for other, (batch, fetches, watch) in list(self._fetches.items()):
+            if other.server_id == request.server_id:
+                del self._fetches[other]
+                watch.end(None)
+                if other is not request:
+                    self._withdrawn.append(other)
+                for fetch in fetches:
+                    batch.fetches.remove(fetch)
+
+    def _open(self, batch: Batch) -> list[Request]:
+        k = self._geometry.k
+        if len(batch.runs) < k:
+            return []
+        ready = sorted(number for number, (share, _) in batch.runs.items() if share.hashes_at_hand(batch))[:k]
+        if len(ready) < k or any(batch.chunk_first in batch.runs[number][0].proving for number in ready):
+            return []
+        for number in ready:
+            batch.runs[number][0].note_proving(batch)
+        window = Window(
+            prefix=self._prefix,
+            geometry=self._geometry,
+            first_segment=batch.first,
+            segment_count=batch.count,
+            chunk_first=batch.chunk_first,
+            chunk_leaves=batch.chunk_leaves,
+            read_key=self._read_key,
+            shares={number: batch.runs[number][0].share_run(batch, batch.runs[number][1]) for number in ready},
+        )
+        batch.state = BatchState.OPENING
+        request = OpenWindow(window=window, size=batch.text_bytes)
+        self._opening[request] = batch
+        return [request]
+
+    def _opened(self, batch: Batch, result: WindowResult, now: float) -> None:
+        for share, _ in batch.runs.values():
+            share.proving.discard(batch.chunk_first)
+        for number, leaves in result.proven.items():
+            batch.runs[number][0].note_proven(batch, leaves)
+        if result.bad:
+            batch.state = BatchState.FETCHING
+            for number, reason in result.bad.items():
+                self._reject(batch.runs[number][0], reason, now)
+            return
+        batch.state = BatchState.READY
+        batch.text = result.text
+        batch.runs.clear()
+
+    def _reject(self, share: HeldShare, reason: str, now: float) -> None:
+        """Drop a bad share, and only it, from everything."""
+        self._leave(share)
+        for batch in self._batches:
+            if batch.state is BatchState.FETCHING:
+                self._forget_run(batch, share)
+        if share.place in self._bad:
+            return
+        self._bad[share.place] = reason
+        self._suspects.add(share.server_id)
+        place = {"server_id": share.server_id, "share_numbers": (share.number,)}
+        self._events.append(Event(at=now, what="reject", detail=reason, **place))  # type: ignore[arg-type]
+        self._reports.append(AdviseCorrupt(share_number=share.number, reason=reason, **place))  # type: ignore[arg-type]
+
+    def _deliver(self) -> list[Request]:
+        if not self._batches or self._batches[0].state is not BatchState.READY or self._batches[0].delivering:
+            return []
+        batch = self._batches[0]
+        data = memoryview(batch.text)
+        if self._read_key is not None:
+            start = batch.first * self._geometry.segment_size
+            data = data[max(0, self._offset - start) : self._end - start]
+        batch.delivering = True
+        return [Deliver(data=data, size=len(data))]
+
+    def _judge(self) -> None:
+        """End the read when a batch lacks shares, and nothing is on its way that could help."""
+        k = self._geometry.k
+        for batch in self._batches:
+            if batch.state is not BatchState.FETCHING or batch.settled:
+                continue
+            numbers = {fetch.share.number for fetch in batch.fetches} | set(batch.runs)
+            if len(numbers) >= k or self._error is not None:
+                continue
+            self._error = self._verdict()
+
+    def _verdict(self) -> GridError:
+        """Why the version cannot be read."""
+        if self._moved:
+            return ConflictError("the file was changed while it was read; read it again")
+        k = self._geometry.k
+        usable = len({share.number for share in self._held if share.usable})
+        return NotEnoughSharesError(
+            f"{usable} usable shares were found of the {k} that the file needs"
+            + (f"; {len(self._bad)} are bad" if self._bad else ""),
+            found=usable,
+            needed=k,
+            causes=self._causes,
+        )

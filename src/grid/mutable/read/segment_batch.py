@@ -1,0 +1,116 @@
+"""A run of consecutive segments on its way to the consumer, and the cutting of a read into such runs.
+
+Pure; part of the read plan. A batch is what one message per server fetches and one pool call opens.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import define, field
+
+from grid.batch_sizes import full_read_bytes
+from grid.mutable.read.held_share import HeldShare
+from grid.mutable.share.geometry import Geometry
+from grid.mutable.share.hash_rows import chunk_leaves, hash_ranges
+from grid.mutable.share.offset_table import ShareTable
+from grid.ports import Buffer, Range, ShareNumber
+
+FIRST_BYTES = 512 * 2**10
+"""Octets of text in the first batch, so that the first octets come soon; each further one has twice as many."""
+
+
+class BatchState(Enum):
+    """FETCHING -> OPENING -> READY, and back to FETCHING when a share proves bad."""
+
+    FETCHING = "fetching"
+    OPENING = "opening"
+    READY = "ready"
+
+
+@define(kw_only=True, eq=False)
+class Fetch:
+    """A share's run on its way, or a part of it. hashes: the chunk whose hashes come with it.
+
+    doubled: another share may come instead. parts: those that have come, by where they start, of all fetches of the run.
+    """
+
+    share: HeldShare
+    hashes: int | None
+    parts: dict[int, Buffer]
+    part_count: int = 1
+    doubled: bool = False
+
+    def take(self, offset: int, octets: Buffer) -> Buffer | None:
+        """The whole run, once its last part has come."""
+        self.parts[offset] = octets
+        if len(self.parts) < self.part_count:
+            return None
+        return octets if self.part_count == 1 else b"".join(self.parts[start] for start in sorted(self.parts))
+
+
+@define(kw_only=True, eq=False)
+class Batch:
+    """Segments first .. first + count, all in one chunk of leaves. share_bytes: of one share; text_bytes: of all.
+
+    runs: share number to (where it came from, its octets). settled: k of them are here or on their way, so that there
+    is nothing to ask for until a share of the file is late or lost.
+    """
+
+    first: int
+    count: int
+    share_bytes: int
+    text_bytes: int
+    chunk_first: int
+    chunk_leaves: int
+    state: BatchState = BatchState.FETCHING
+    runs: dict[ShareNumber, tuple[HeldShare, Buffer]] = field(factory=dict, repr=False)
+    fetches: list[Fetch] = field(factory=list, repr=False)
+    text: Buffer = field(default=b"", repr=False)
+    delivering: bool = False
+    settled: bool = False
+
+
+class BatchCutter:
+    """Cuts the segments that hold a range of the file into batches."""
+
+    def __init__(self, geometry: Geometry, offset: int, length: int) -> None:
+        self._geometry = geometry
+        self._next, self._stop = geometry.segment_range(offset, length)
+        self._chunk = chunk_leaves(self._stop - self._next)
+        self._bytes = FIRST_BYTES
+        self._full_bytes = full_read_bytes(geometry.k)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all is cut."""
+        return self._next >= self._stop
+
+    def cut(self) -> Batch:
+        """The next batch."""
+        first = self._next
+        chunk_first = first // self._chunk * self._chunk
+        full = max(1, self._bytes // self._geometry.segment_size)
+        self._bytes = min(self._full_bytes, 2 * self._bytes)
+        self._next = min(first + full, self._stop, chunk_first + self._chunk)
+        count = self._next - first
+        share_bytes, text_bytes = self._geometry.run_sizes(first, count)
+        return Batch(
+            first=first,
+            count=count,
+            share_bytes=share_bytes,
+            text_bytes=text_bytes,
+            chunk_first=chunk_first,
+            chunk_leaves=self._chunk,
+        )
+
+
+def ranges_of_read(geometry: Geometry, table: ShareTable, offset: int, length: int) -> list[Range]:
+    """What a read of those octets of the file will want of a share, if it is one of those chosen, besides its chain."""
+    cutter = BatchCutter(geometry, offset, length)
+    ranges: list[Range] = []
+    while not cutter.at_end:
+        batch = cutter.cut()
+        ranges.append((table.data[0] + geometry.run_offset(batch.first), batch.share_bytes))
+        ranges += hash_ranges(geometry, table, batch.chunk_first, batch.chunk_leaves)
+    return ranges

@@ -1,0 +1,180 @@
+"""The verification of one share, octet by octet: part of the audit plan, with its kernels. [spec mutable 18]
+
+Pure; the jobs are safe on pool threads and touch nothing but what they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from functools import partial
+
+from grid.codec.merkle import build_tree, prove_leaf, sibling_chain
+from grid.crypto.hashing import BLOCK_TAG, LeafHasher
+from grid.crypto.rsa import PublicKey
+from grid.errors import FormatError, IntegrityError
+from grid.mutable.share.geometry import HASH_SIZE, Geometry
+from grid.mutable.share.hash_rows import split_range
+from grid.mutable.share.keys import FileKeys
+from grid.mutable.share.layout import pack_header, plan_table
+from grid.mutable.share.offset_table import ShareTable, parse_chain
+from grid.mutable.share.prefix import Prefix
+from grid.mutable.share.segment_run import block_spans
+from grid.mutable.share.versions import Sighting
+from grid.ports import Buffer, Range
+
+READ_BYTES = 4 * 2**20
+"""Octets read of a share at once."""
+
+_block_hasher = LeafHasher(BLOCK_TAG)
+
+
+class Verdict(Enum):
+    """What became of a share."""
+
+    GOOD = "good"
+    CORRUPT = "corrupt"
+    UNREAD = "unread"
+
+
+class ShareAudit:
+    """Reads a share's fields, then its blocks, then its hash tree, and compares.
+
+    Used in turns: next_job, or if there is none next_ranges; then the answer; until there is a verdict.
+    """
+
+    def __init__(self, sighting: Sighting, prefix: Prefix, public_key: PublicKey | None, keys: FileKeys) -> None:
+        self.sighting = sighting
+        self.verdict: Verdict | None = None
+        self.reason = ""
+        self.private_key = b""
+        self._chain = b""
+        self._prefix = prefix
+        self._geometry = prefix.geometry
+        self._public_key = public_key
+        self._keys = keys
+        self._job: Callable[[], object] | None = None
+        self._steps = self._plan_steps(sighting.table)
+        self.size = self._bytes_left()
+        self._leaves: list[bytes] = []
+        self._tree: list[bytes] = []
+        self._parts: list[Buffer] = []
+
+    def bytes_done(self) -> int:
+        """Bytes of the share that need no more reading: all of them once there is a verdict."""
+        return self.size if self.verdict is not None else self.size - self._bytes_left()
+
+    def _bytes_left(self) -> int:
+        return sum(length for _, ranges, _ in self._steps for _, length in ranges)
+
+    def next_job(self) -> Callable[[], object] | None:
+        """What the processor is to do next; its result goes to take_computed."""
+        job, self._job = self._job, None
+        return job
+
+    def next_ranges(self) -> Sequence[Range]:
+        """What to read next; the pieces go to take_read."""
+        return self._steps[0][1]
+
+    @property
+    def reads_fields(self) -> bool:
+        """Whether the next ranges are the share's fields, and not its blocks or hashes."""
+        return self._steps[0][0] == "fields"
+
+    def take_read(self, pieces: Sequence[Buffer] | None) -> None:
+        """The pieces read, None if the share is gone."""
+        kind, ranges, run = self._steps.pop(0)
+        if pieces is None or len(pieces) != len(ranges):
+            self.verdict = Verdict.UNREAD
+            return
+        if any(len(piece) != length for piece, (_, length) in zip(pieces, ranges, strict=True)):
+            self._condemn("the share is cut short")
+        elif kind == "fields":
+            self._take_fields([bytes(piece) for piece in pieces])
+        elif kind == "part":
+            self._parts.append(pieces[0])
+        elif kind == "blocks":
+            octets = b"".join([*self._parts, pieces[0]]) if self._parts else pieces[0]
+            self._parts.clear()
+            self._job = partial(hash_blocks, self._geometry, *run, octets)
+        else:
+            self._tree.append(bytes(pieces[0]))
+            if not self._steps:
+                self._job = self._final_job()
+
+    def take_computed(self, result: object) -> None:
+        """A row of leaves, or what is wrong (nothing: an empty text)."""
+        if isinstance(result, bytes):
+            self._leaves.append(result)
+        elif result:
+            self._condemn(str(result))
+        else:
+            self.verdict = Verdict.GOOD
+
+    def _plan_steps(self, table: ShareTable) -> list[tuple[str, list[Range], tuple[int, int]]]:
+        geometry = self._geometry
+        header = len(pack_header(self._prefix, table))
+        fields = [(0, header), table.public_key, table.signature, table.chain, table.private_key]
+        steps: list[tuple[str, list[Range], tuple[int, int]]] = [("fields", fields, (0, 0))]
+        per_read = max(1, READ_BYTES // max(1, geometry.stride))
+        for first in range(0, geometry.segment_count, per_read):
+            count = min(per_read, geometry.segment_count - first)
+            size, _ = geometry.run_sizes(first, count)
+            *parts, last = split_range((table.data[0] + geometry.run_offset(first), size), READ_BYTES)
+            steps += [("part", [part], (first, count)) for part in parts]
+            steps.append(("blocks", [last], (first, count)))
+        return steps + [("tree", [part], (0, 0)) for part in split_range(table.block_tree, READ_BYTES)]
+
+    def _take_fields(self, pieces: Sequence[bytes]) -> None:
+        header, public_key, signature, chain, private_key = pieces
+        if header[: len(self._prefix.checkstring)] != self._prefix.checkstring:
+            self.verdict = Verdict.UNREAD  # Another version by now.
+            return
+        self._chain, self.private_key = chain, private_key
+        expected = plan_table(self._geometry, len(public_key), len(private_key))
+        if header != pack_header(self._prefix, expected):
+            self._condemn("the offsets are not those of the version")
+            return
+        assert self._public_key is not None
+        try:
+            if public_key != self._public_key.der:
+                raise IntegrityError("the public key is not that of the file")
+            self._public_key.verify(signature, self._prefix.pack())
+            if self._keys.write_key is not None:
+                self._keys.accept_private_key(private_key)
+        except (FormatError, IntegrityError) as error:
+            self._condemn(str(error))
+
+    def _final_job(self) -> Callable[[], object]:
+        return partial(
+            judge_hashes,
+            self._prefix,
+            self.sighting.number,
+            self._chain,
+            b"".join(self._leaves),
+            b"".join(self._tree),
+        )
+
+    def _condemn(self, reason: str) -> None:
+        self.verdict, self.reason = Verdict.CORRUPT, reason
+
+
+def hash_blocks(geometry: Geometry, first: int, count: int, run: Buffer) -> bytes:
+    """The leaves of a run of a share's segments."""
+    view = memoryview(run)
+    return _block_hasher.hash_row([view[start:stop] for start, stop in block_spans(geometry, first, count)])
+
+
+def judge_hashes(prefix: Prefix, share_number: int, chain: bytes, leaves: bytes, tree: bytes) -> str:
+    """What is wrong with a share that has these leaves, or nothing: its chain and tree must be exactly theirs."""
+    made = build_tree(leaves)
+    try:
+        nodes: Mapping[int, bytes] = parse_chain(chain)
+        prove_leaf(prefix.root_hash, prefix.n, share_number, made[:HASH_SIZE], nodes)
+    except (FormatError, IntegrityError):
+        return "a block, or the share hash chain, does not match the root hash"
+    if sorted(nodes) != sorted(sibling_chain(share_number, prefix.n)):
+        return "the share hash chain has other nodes than it should"
+    if made != tree:
+        return "the block hash tree is not that of the blocks"
+    return ""

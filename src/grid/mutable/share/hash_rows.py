@@ -1,0 +1,88 @@
+"""Rows of a share's block hash tree: which nodes prove a run of segments, and their proof. [spec mutable 8, 14]
+
+Pure. Leaves are fetched and proven in aligned chunks, up to the root hash that the signed prefix has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from grid.codec.merkle import padded_leaf_count, prove_leaf, prove_row, row_path
+from grid.errors import IntegrityError
+from grid.mutable.share.geometry import HASH_SIZE, Geometry
+from grid.mutable.share.offset_table import ShareTable
+from grid.ports import Buffer, Range
+
+CHUNK_LEAVES = 1024
+"""Leaves proven at once in a long read: 32 KiB a share for 128 MiB of the file."""
+
+GAP_BYTES = 1024
+"""Octets between two ranges that are cheaper to read along than to leave out."""
+
+
+def chunk_leaves(segment_count: int) -> int:
+    """Leaves in a chunk of a read of so many segments."""
+    return min(CHUNK_LEAVES, padded_leaf_count(segment_count))
+
+
+def nodes_of_chunk(geometry: Geometry, first_leaf: int, leaves: int) -> list[int]:
+    """The nodes that prove an aligned chunk of leaves: the root, its siblings on the way, and the leaves themselves."""
+    base = padded_leaf_count(geometry.leaf_count) - 1
+    stop = min(first_leaf + leaves, geometry.leaf_count)
+    return sorted({0, *row_path(geometry.leaf_count, first_leaf, leaves), *range(base + first_leaf, base + stop)})
+
+
+@lru_cache(maxsize=64)
+def chunk_ranges(geometry: Geometry, first_leaf: int, leaves: int, tree_offset: int) -> tuple[Range, ...]:
+    """Few ranges of a share that hold the nodes of nodes_of_chunk, ascending; close ones are read as one.
+
+    Remembered, because the shares of a version have them in common.
+    """
+    nodes = nodes_of_chunk(geometry, first_leaf, leaves)
+    return tuple(merge_ranges([(tree_offset + HASH_SIZE * node, HASH_SIZE) for node in nodes]))
+
+
+def hash_ranges(geometry: Geometry, table: ShareTable, first_leaf: int, leaves: int) -> Sequence[Range]:
+    """What proves those blocks of a share besides its chain; nothing where there is one block."""
+    return () if geometry.leaf_count == 1 else chunk_ranges(geometry, first_leaf, leaves, table.block_tree[0])
+
+
+def merge_ranges(ranges: Sequence[Range], gap: int = GAP_BYTES) -> list[Range]:
+    """Ranges that hold the given ones, ascending, with gaps of at most so many octets read along."""
+    merged: list[Range] = []
+    for offset, size in sorted(ranges):
+        if merged and offset <= sum(merged[-1]) + gap:
+            start = merged[-1][0]
+            merged[-1] = start, max(sum(merged[-1]), offset + size) - start
+        else:
+            merged.append((offset, size))
+    return merged
+
+
+def split_range(whole: Range, size: int) -> list[Range]:
+    """Consecutive ranges of at most `size` octets; at least one, even of nothing."""
+    offset, length = whole
+    starts = range(offset, offset + max(1, length), size)
+    return [(start, min(size, offset + length - start)) for start in starts]
+
+
+def prove_chunk(
+    root_hash: bytes,
+    geometry: Geometry,
+    share_number: int,
+    first_leaf: int,
+    row: Buffer,
+    nodes: Mapping[int, bytes],
+    chain: Mapping[int, bytes],
+) -> None:
+    """Return if the row of leaves chains to the root hash of the version; IntegrityError if not.
+
+    nodes: of the block tree, those of nodes_of_chunk. chain: of the share tree.
+    """
+    # A tree of one leaf is that leaf: what is stored of it proves nothing more.
+    root = bytes(row) if geometry.leaf_count == 1 else nodes.get(0)
+    if root is None:
+        raise IntegrityError("the root of the block hash tree is missing")
+    prove_row(root, geometry.leaf_count, first_leaf, row, nodes)
+    prove_leaf(root_hash, geometry.n, share_number, root, chain)

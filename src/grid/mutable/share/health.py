@@ -1,0 +1,137 @@
+"""The health of a mutable file, as users and programs see it. [spec mutable 18; placement 9.2, 10]
+
+Pure values, made from a map of versions and what a verify has found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import field, frozen
+
+from grid.codec.base32 import encode
+from grid.mutable.share.versions import Place, Sighting, VersionMap, distinct_hosts, version_name
+from grid.placement import health
+from grid.placement.happiness import happiness
+from grid.plural import counted
+from grid.ports import ServerId
+
+UNKNOWN_ENCODING = (3, 10)
+"""k and N that are told of a file of which nothing is found."""
+
+
+@frozen(kw_only=True)
+class CheckResult:
+    """What a check found. storage_index: base32. found: every share that counts as good, and every one that is bad.
+
+    corrupt: shares that failed verification, with reasons. verified: whether all shares were read. happy: how many servers
+    with a share of their own make a write safe.
+    """
+
+    storage_index: str
+    found: VersionMap = field(repr=False)
+    corrupt: Mapping[Place, str] = {}
+    verified: bool = False
+    happy: int = 0
+
+    @property
+    def recoverable(self) -> bool:
+        """Whether some version can be read."""
+        return bool(self.found.recoverable())
+
+    @property
+    def healthy(self) -> bool:
+        """Whether there is one version, which can be read, and a good share of every number."""
+        one = len(self.found.recoverable()) == 1 and not self.found.unrecoverable()
+        return one and self.good_count == self.expected
+
+    @property
+    def needed(self) -> int:
+        """Shares needed of the version that counts."""
+        return self._encoding[0]
+
+    @property
+    def expected(self) -> int:
+        """Shares made of the version that counts."""
+        return self._encoding[1]
+
+    @property
+    def good_count(self) -> int:
+        """Distinct share numbers of the version that counts."""
+        return len(distinct_hosts(self._counted))
+
+    @property
+    def sharemap(self) -> Mapping[str, Sequence[ServerId]]:
+        """The name of a share, as `seq3-abcd-sh0`, to the servers that hold it."""
+        holders: dict[str, list[ServerId]] = {}
+        for share in sorted(self.found.sightings, key=lambda share: (share.prefix.order, share.number)):
+            holders.setdefault(f"{version_name(share.prefix)}-sh{share.number}", []).append(share.server_id)
+        return {name: sorted(servers) for name, servers in holders.items()}
+
+    @property
+    def summary(self) -> str:
+        """One line of words."""
+        if self.healthy and not self.corrupt:
+            return "Healthy" + health.crowding(happiness(distinct_hosts(self._counted)), min(self.happy, self.expected))
+        reasons = []
+        if self.found.unrecoverable():
+            reasons.append("some versions are unrecoverable")
+        recoverable = len(self.found.recoverable())
+        if recoverable != 1:
+            reasons.append("multiple versions are recoverable" if recoverable else "no versions are recoverable")
+        if self.good_count < self.expected:
+            reasons.append(f"{self.good_count} shares (enc {self.needed}-of-{self.expected})")
+        if self.corrupt:
+            names = [f"{server_id.removeprefix('v0-')[:8]}-sh{number}" for server_id, number in sorted(self.corrupt)]
+            reasons += ["Corrupt Shares:", *names]
+        silent = len(self.found.silent)
+        if silent and not self.healthy:
+            reasons.append(f"({counted(silent, 'server')} did not answer)")
+        return ("Healthy: " if self.healthy else "Unhealthy: ") + " ".join(reasons)
+
+    def to_json(self) -> dict[str, object]:
+        """The shape that 1.20's web API gives. [spec placement 9.2]"""
+        counted = self._counted
+        everything = distinct_hosts(self.found.sightings)
+        silent = {"servers-silent": sorted(self.found.silent)} if self.found.silent else {}
+        return {
+            "storage-index": self.storage_index,
+            "summary": self.summary,
+            "results": {
+                "healthy": self.healthy,
+                "recoverable": self.recoverable,
+                "count-shares-good": self.good_count,
+                "count-shares-needed": self.needed,
+                "count-shares-expected": self.expected,
+                "count-good-share-hosts": len({share.server_id for share in counted}),
+                "count-happiness": happiness(everything),
+                "count-recoverable-versions": len(self.found.recoverable()),
+                "count-unrecoverable-versions": len(self.found.unrecoverable()),
+                "count-wrong-shares": len(self.found.sightings) - len(counted),
+                "count-corrupt-shares": len(self.corrupt),
+                "list-corrupt-shares": [[server, self.storage_index, share] for server, share in sorted(self.corrupt)],
+                "servers-responding": sorted(self.found.answered),
+                "sharemap": {name: list(servers) for name, servers in self.sharemap.items()},
+                **silent,
+            },
+        }
+
+    @property
+    def _counted(self) -> Sequence[Sighting]:
+        """The shares of the best version, or of the newest if none can be read."""
+        versions = [*self.found.recoverable(), *self.found.unrecoverable()]
+        return self.found.shares_of(versions[0]) if versions else ()
+
+    @property
+    def _encoding(self) -> tuple[int, int]:
+        counted = self._counted
+        return (counted[0].prefix.k, counted[0].prefix.n) if counted else UNKNOWN_ENCODING
+
+
+RepairResult = health.RepairResult[CheckResult]
+"""What a repair did."""
+
+
+def storage_index_text(octets: bytes) -> str:
+    """A storage index as results name it."""
+    return encode(octets)

@@ -1,0 +1,105 @@
+"""The keys of a mutable file: what a cap gives, and what is derived of it. [spec mutable 3]
+
+Pure. Holds secrets: no repr shows them. The stored octets of a private key are never made anew.
+"""
+
+from __future__ import annotations
+
+import hmac
+
+from attrs import field, frozen
+
+from grid.caps import (
+    DirectoryCap,
+    KnownCap,
+    MdmfReadCap,
+    MdmfVerifyCap,
+    MdmfWriteCap,
+    SdmfReadCap,
+    SdmfVerifyCap,
+    SdmfWriteCap,
+    StorageIndex,
+)
+from grid.crypto.aes import crypt_once
+from grid.crypto.hashing import tagged_hash, tagged_pair_hash
+from grid.crypto.rsa import PrivateKey, PublicKey, parse_private_key, parse_public_key
+from grid.errors import AuthorityError, CapError, IntegrityError
+from grid.mutable.share.geometry import MDMF_VERSION, SDMF_VERSION
+
+WriteCap = SdmfWriteCap | MdmfWriteCap
+ReadCap = SdmfReadCap | MdmfReadCap
+VerifyCap = SdmfVerifyCap | MdmfVerifyCap
+MutableCap = WriteCap | ReadCap | VerifyCap
+
+_DATA_KEY_TAG = b"allmydata_mutable_readkey_to_datakey_v1"
+_WRITE_KEY_TAG = b"allmydata_mutable_privkey_to_writekey_v1"
+
+
+@frozen(kw_only=True)
+class FileKeys:
+    """What one cap lets its holder do. version: the kind of share that a writer with this cap writes."""
+
+    version: int
+    storage_index: StorageIndex
+    fingerprint: bytes
+    read_key: bytes | None = field(repr=False)
+    write_key: bytes | None = field(repr=False)
+
+    @classmethod
+    def of_cap(cls, cap: KnownCap) -> FileKeys:
+        """The keys in a cap of a mutable file or of a directory in one; CapError for any other cap."""
+        body = cap.body if isinstance(cap, DirectoryCap) else cap
+        if not isinstance(body, MutableCap):
+            raise CapError("this capability is not that of a mutable file")
+        mdmf = isinstance(body, MdmfWriteCap | MdmfReadCap | MdmfVerifyCap)
+        return cls(
+            version=MDMF_VERSION if mdmf else SDMF_VERSION,
+            storage_index=body.storage_index,
+            fingerprint=body.fingerprint,
+            read_key=None if isinstance(body, VerifyCap) else body.read_key,
+            write_key=body.write_key if isinstance(body, WriteCap) else None,
+        )
+
+    def require_read_key(self) -> bytes:
+        """The read key; AuthorityError if the cap has none."""
+        if self.read_key is None:
+            raise AuthorityError("this is a verify cap: reading the file needs its read cap or its write cap")
+        return self.read_key
+
+    def require_write_key(self) -> bytes:
+        """The write key; AuthorityError if the cap has none."""
+        if self.write_key is None:
+            raise AuthorityError("this cap cannot change the file: that needs the write cap")
+        return self.write_key
+
+    def accept_public_key(self, der: bytes) -> PublicKey:
+        """The file's public key; IntegrityError or FormatError if these are not its octets."""
+        # Hashed before it is parsed: only the file's own key ever reaches the parser.
+        expected = tagged_hash(b"allmydata_mutable_pubkey_to_fingerprint_v1", der)
+        if not hmac.compare_digest(expected, self.fingerprint):
+            raise IntegrityError("the public key is not that of the file")
+        return parse_public_key(der)
+
+    def accept_private_key(self, encrypted: bytes) -> PrivateKey:
+        """The file's private key; IntegrityError if the octets are not it, AuthorityError without the write key."""
+        write_key = self.require_write_key()
+        der = crypt_once(write_key, encrypted)
+        if not hmac.compare_digest(tagged_hash(_WRITE_KEY_TAG, der, 16), write_key):
+            raise IntegrityError("the encrypted private key is not that of the file")
+        return parse_private_key(der)
+
+
+def encrypt_private_key(key: PrivateKey) -> bytes:
+    """What every share holds of the private key; the same octets for the whole life of the file."""
+    return crypt_once(key.write_key, key.der)
+
+
+def data_key(read_key: bytes, salt: bytes) -> bytes:
+    """The 16 octets that encrypt the one segment with this salt."""
+    return tagged_pair_hash(_DATA_KEY_TAG, salt, read_key, 16)
+
+
+def write_cap(key: PrivateKey, version: int) -> WriteCap:
+    """The cap to everything about the file of this key."""
+    kind = MdmfWriteCap if version == MDMF_VERSION else SdmfWriteCap
+    return kind(write_key=key.write_key, fingerprint=key.public_key.fingerprint)

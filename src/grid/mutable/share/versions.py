@@ -1,0 +1,217 @@
+"""What was seen where: the versions of a mutable file, as one value. [spec mutable 10, 13]
+
+Pure. A share is of the version that its signed prefix names; its number is its server's claim until its hash chain has
+proven it. How many numbers of a version count is decided here (decision 0150). Nothing here knows of blocks: whether a
+share is whole shows when it is read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from attrs import evolve, field, frozen
+
+from grid.codec import base32
+from grid.crypto.rsa import PrivateKey, PublicKey
+from grid.mutable.share.offset_table import ShareTable
+from grid.mutable.share.prefix import LONGEST_PREFIX, Prefix
+from grid.placement.happiness import happiness
+from grid.ports import Buffer, Range, ServerId, ShareNumber
+
+Place = tuple[ServerId, ShareNumber]
+
+
+@frozen(kw_only=True, eq=False)
+class Sighting:
+    """A share whose signed prefix is proven. table: where its fields lie. head: its first octets, as they came.
+
+    pieces: more of its bytes that have come, by where they lie; nothing of them is proven. number_proven: whether its hash
+    chain leads from its number to the root hash, or this process has written it.
+    """
+
+    server_id: ServerId
+    number: ShareNumber
+    prefix: Prefix
+    table: ShareTable
+    head: Buffer = field(repr=False)
+    pieces: Mapping[Range, Buffer] = field(factory=dict, repr=False)
+    number_proven: bool = False
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return self.server_id, self.number
+
+    def at_hand(self, wanted: Range) -> Buffer | None:
+        """Those octets of the share, if they came with its head, or in a piece."""
+        return cut_out(self.head, self.pieces, wanted)
+
+
+@frozen(kw_only=True, eq=False)
+class BadShare:
+    """A share that cannot be used. front: its first octets, up to LONGEST_PREFIX, which a write tests."""
+
+    server_id: ServerId
+    number: ShareNumber
+    front: bytes = field(repr=False)
+    reason: str
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return self.server_id, self.number
+
+
+@frozen(kw_only=True, eq=False)
+class VersionMap:
+    """servers: all that there are, in the file's order. answered, failed: what came of asking; others were not asked.
+
+    silent: those that failed by not answering in time. sightings, bad: every share found. private_key: None if it was not
+    sought or not found. known_seqnum: the highest that this process has seen signed at any time, 0 if it has not looked.
+    given_way: versions of this writer's own, by their order, that gave way to another writer's: whatever shares of them are
+    left, any other version that can be read is preferred.
+    """
+
+    servers: Sequence[ServerId]
+    answered: frozenset[ServerId] = frozenset()
+    failed: frozenset[ServerId] = frozenset()
+    silent: frozenset[ServerId] = frozenset()
+    sightings: Sequence[Sighting] = ()
+    bad: Sequence[BadShare] = ()
+    public_key: PublicKey | None = field(default=None, repr=False)
+    private_key: PrivateKey | None = field(default=None, repr=False)
+    known_seqnum: int = 0
+    given_way: frozenset[tuple[int, bytes]] = frozenset()
+
+    def versions(self) -> dict[Prefix, list[Sighting]]:
+        """Every version seen, and its shares."""
+        found: dict[Prefix, list[Sighting]] = {}
+        for sighting in self.sightings:
+            found.setdefault(sighting.prefix, []).append(sighting)
+        return found
+
+    def recoverable(self) -> list[Prefix]:
+        """The versions of which k share numbers or more count, the newest first."""
+        return self._sorted(True)
+
+    def unrecoverable(self) -> list[Prefix]:
+        """The versions of which fewer count, the newest first."""
+        return self._sorted(False)
+
+    def count_numbers(self, prefix: Prefix) -> int:
+        """How many share numbers of a version count.
+
+        Those that are proven do, and one for each server that has proven none: a server may show one share under many
+        numbers. Of an empty version nothing can be proven, because all its shares are alike: there a server
+        counts for its even part of the file, unless nobody shows anything else.
+        """
+        shares = self.shares_of(prefix)
+        proven = {share.number for share in shares if share.number_proven}
+        holders = {share.server_id for share in shares if share.number_proven}
+        most = 1
+        if not prefix.size:
+            if len(shares) == len(self.sightings):
+                return len({share.number for share in shares})
+            most = -(-prefix.n // max(1, len(self.servers)))
+        claims = [share for share in shares if share.number not in proven and share.server_id not in holders]
+        if max(Counter(share.server_id for share in claims).values(), default=0) <= most:
+            return len(proven) + len({share.number for share in claims})
+        hosts: dict[ShareNumber, list[ServerId]] = {}
+        for share in claims:
+            turns = [ServerId(f"{share.server_id} {turn}") for turn in range(most)]
+            hosts.setdefault(share.number, []).extend(turns)
+        return len(proven) + happiness(hosts)
+
+    @property
+    def best(self) -> Prefix | None:
+        """The newest version that can be read."""
+        return next(iter(self.recoverable()), None)
+
+    @property
+    def highest_seqnum(self) -> int:
+        """Of all versions seen now or earlier, recoverable or not; 0 if none."""
+        return max([self.known_seqnum, *(sighting.prefix.seqnum for sighting in self.sightings)])
+
+    @property
+    def newer_unrecoverable(self) -> list[Prefix]:
+        """Versions that cannot be read though they are newer than every one that can."""
+        best = self.best
+        return [prefix for prefix in self.unrecoverable() if best is None or prefix.seqnum > best.seqnum]
+
+    @property
+    def needs_merge(self) -> bool:
+        """Whether two recoverable versions have one sequence number."""
+        seqnums = [prefix.seqnum for prefix in self.recoverable()]
+        return len(seqnums) != len(set(seqnums))
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a newer version than the best is known to have been signed."""
+        best = self.best
+        return best is not None and best.seqnum < self.highest_seqnum
+
+    def shares_of(self, prefix: Prefix) -> list[Sighting]:
+        """The shares of one version."""
+        return [sighting for sighting in self.sightings if sighting.prefix == prefix]
+
+    def knowing(self, seqnum: int) -> VersionMap:
+        """The same map, with the highest sequence number that is known of the file besides."""
+        return evolve(self, known_seqnum=max(self.known_seqnum, seqnum))
+
+    def without_pieces(self) -> VersionMap:
+        """The same map, to be kept: of each share no more than its head."""
+        # A head may be a view of the whole message, and would keep it.
+        lean = [evolve(s, head=bytes(s.head), pieces={}) if s.pieces else s for s in self.sightings]
+        return evolve(self, sightings=lean)
+
+    def without(self, refuted: Mapping[Place, str], lost: Collection[Place] = ()) -> VersionMap:
+        """The map where shares that were read count as bad, for these reasons, and lost ones as not seen."""
+        gone = {share.place: share for share in self.sightings if share.place in refuted or share.place in lost}
+        bad = [
+            BadShare(
+                server_id=share.server_id, number=share.number, front=front_of(share.head), reason=refuted[share.place]
+            )
+            for share in gone.values()
+            if share.place in refuted
+        ]
+        kept = [share for share in self.sightings if share.place not in gone]
+        return evolve(self, sightings=kept, bad=[*self.bad, *bad])
+
+    def places(self) -> dict[Place, Sighting | BadShare]:
+        """Everything found, by place."""
+        found: dict[Place, Sighting | BadShare] = {share.place: share for share in self.bad}
+        found.update({share.place: share for share in self.sightings})
+        return found
+
+    def _sorted(self, recoverable: bool) -> list[Prefix]:
+        versions = dict.fromkeys(sighting.prefix for sighting in self.sightings)
+        wanted = [prefix for prefix in versions if (self.count_numbers(prefix) >= prefix.k) is recoverable]
+        return sorted(wanted, key=lambda prefix: (prefix.order not in self.given_way, prefix.order), reverse=True)
+
+
+def version_name(prefix: Prefix) -> str:
+    """How people and reports name a version. [spec mutable 18]"""
+    return f"seq{prefix.seqnum}-{base32.encode(prefix.root_hash)[:4]}"
+
+
+def front_of(head: Buffer) -> bytes:
+    """What a write tests of a share that is bad: all that was seen of its first octets."""
+    return bytes(head[:LONGEST_PREFIX])
+
+
+def cut_out(head: Buffer, pieces: Mapping[Range, Buffer], wanted: Range) -> Buffer | None:
+    """Those octets of a share, of whose front and pieces (by where they lie) these have come; None if they have not."""
+    offset, size = wanted
+    for start, piece in ((0, head), *((start, piece) for (start, _), piece in pieces.items())):
+        if start <= offset and offset + size <= start + len(piece):
+            return memoryview(piece)[offset - start : offset - start + size]
+    return None
+
+
+def distinct_hosts(sightings: Sequence[Sighting]) -> Mapping[ShareNumber, set[ServerId]]:
+    """Share number to the servers that hold it."""
+    hosts: dict[ShareNumber, set[ServerId]] = {}
+    for sighting in sightings:
+        hosts.setdefault(sighting.number, set()).add(sighting.server_id)
+    return hosts

@@ -1,0 +1,122 @@
+"""Where the shares of a new version go: every place where the file has any, and homes for the rest. [spec mutable 12, 15]
+
+Pure. A place's tests say what must be there still when it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from grid.mutable.share.prefix import LONGEST_PREFIX, Prefix
+from grid.mutable.share.versions import BadShare, Place, Sighting, VersionMap
+from grid.placement.happiness import match_servers
+from grid.ports import ServerId, ShareNumber
+
+Tests = tuple[tuple[int, int, bytes], ...]
+"""(offset, length, specimen): all must hold."""
+
+ABSENT: Tests = ((0, 1, b""),)
+"""There is no such share, or it is empty."""
+
+Goal = dict[Place, Tests]
+
+
+def tests_of(share: Sighting | BadShare) -> Tests:
+    """That the share is still the one that was seen."""
+    if isinstance(share, BadShare):
+        return tests_of_front(share.front)
+    return tests_of_version(share.prefix)
+
+
+def tests_of_version(prefix: Prefix) -> Tests:
+    """That a share is of this version."""
+    checkstring = prefix.checkstring
+    return ((0, len(checkstring), checkstring),)
+
+
+def tests_of_front(front: bytes) -> Tests:
+    """That a share starts so, of which at most LONGEST_PREFIX octets were read."""
+    return ((0, LONGEST_PREFIX, front),) if front else ABSENT
+
+
+def choose_goal(
+    found: VersionMap,
+    n: int,
+    permitted: Sequence[ServerId],
+    doubtful: Collection[ServerId] = frozenset(),
+    happy: int = 0,
+) -> Goal:
+    """Every place of a share below n in the map, a place for each number that has none, and more to reach `happy` servers.
+
+    permitted: servers that may be given new shares, in the file's order; those that failed are not. doubtful: servers that
+    may keep silent: what only they would hold gets a second place.
+    """
+    goal = {place: tests_of(share) for place, share in found.places().items() if place[1] < n}
+    usable = [server_id for server_id in permitted if server_id not in found.failed]
+    for place in assign_homeless(_homeless(goal, n), goal, usable):
+        goal[place] = ABSENT
+    for place in spread(goal, n, happy, usable):
+        goal[place] = ABSENT
+    sure = [place for place in goal if place[0] not in doubtful]
+    trusted = [server_id for server_id in usable if server_id not in doubtful]
+    for place in assign_homeless(_homeless(sure, n), goal, trusted, avoid=goal.keys()):
+        goal[place] = ABSENT
+    return goal
+
+
+def _homeless(places: Iterable[Place], n: int) -> list[ShareNumber]:
+    """The numbers that have none of these places."""
+    have = {number for _, number in places}
+    return [ShareNumber(number) for number in range(n) if number not in have]
+
+
+def assign_homeless(
+    homeless: Iterable[ShareNumber], goal: Collection[Place], usable: Sequence[ServerId], avoid: Collection[Place] = ()
+) -> list[Place]:
+    """A place for each of these share numbers, on the servers with the fewest shares first. [spec mutable 15]
+
+    avoid: places that are not to be used; a number that has no other gets none.
+    """
+    load = dict.fromkeys(usable, 0)
+    for server_id, _ in goal:
+        if server_id in load:
+            load[server_id] += 1
+    order = sorted(usable, key=lambda server_id: load[server_id])
+    places: list[Place] = []
+    for index, number in enumerate(sorted(homeless)):
+        turn = [order[(index + step) % len(order)] for step in range(len(order))]
+        places += [(server_id, number) for server_id in turn if (server_id, number) not in avoid][:1]
+    return places
+
+
+def spread(
+    places: Iterable[Place], n: int, happy: int, usable: Sequence[ServerId], avoid: Collection[Place] = ()
+) -> list[Place]:
+    """Second places for shares that crowd on few servers, until `happy` servers have a share of their own.
+
+    Without them a file could not be written any more once its shares crowd, as after a repair while servers were away, or
+    on a grid that has grown. avoid: places that are not to be used.
+    """
+    held: dict[ServerId, int] = {}
+    for server_id, number in places:
+        held[server_id] = held.get(server_id, 0) | 1 << number
+    servers, matched = list(held), match_servers(list(held.values()))
+    counted = {servers[index] for index in matched}
+    # A server that is left out of a largest matching holds none of the numbers that are left out.
+    free = [ShareNumber(number) for number in range(n) if number not in matched.values()]
+    idle = [server_id for server_id in usable if server_id not in counted]
+    chosen: list[Place] = []
+    for server_id in sorted(idle, key=lambda server_id: held.get(server_id, 0).bit_count()):
+        open_numbers = [number for number in free if (server_id, number) not in avoid]
+        if open_numbers and len(counted) + len(chosen) < happy:
+            free.remove(open_numbers[0])
+            chosen.append((server_id, open_numbers[0]))
+    return chosen
+
+
+def hosts_of(places: Iterable[Place]) -> Mapping[ShareNumber, set[ServerId]]:
+    """Share number to the servers that have it."""
+    hosts: dict[ShareNumber, set[ServerId]] = {}
+    for server_id, number in places:
+        hosts.setdefault(number, set()).add(server_id)
+    return hosts

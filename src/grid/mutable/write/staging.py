@@ -1,0 +1,109 @@
+"""Where a new version goes first when writing over the old one could leave neither whole. [spec mutable 15]
+
+A share is overwritten where it lies, one server after the other, in any order. With k of n and m numbers of the old version in
+reach, some order leaves fewer than k of both if m < 2k - 1: a client that dies then has lost the file. There the new version's
+shares are first placed beside the old ones, under other numbers or on other servers, and the old ones go when it is safe.
+
+Pure. See docs/decisions/0146-one-version-at-every-instant.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from grid.mutable.share.prefix import Prefix
+from grid.mutable.share.versions import Place, VersionMap
+from grid.mutable.write.goal import ABSENT, Goal, hosts_of, spread, tests_of
+from grid.placement.happiness import happiness
+from grid.ports import ServerId, ShareNumber
+
+
+@frozen(kw_only=True)
+class Stage:
+    """goal: the places of the first wave. old: those of the version that is written over, which no wave before may touch."""
+
+    goal: Goal
+    old: Goal
+
+    def happy(self, wanted: int) -> int:
+        """How many servers with a share of their own the first wave is to reach, if so many are wanted in the end."""
+        return min(wanted, happiness(hosts_of(self.goal)))
+
+
+def is_risky(k: int, n: int) -> bool:
+    """Whether a writer that knows nothing of waves can lose a file of this encoding, all of whose shares are there."""
+    return n < 2 * k - 1
+
+
+def encoding_notice(k: int, n: int) -> str | None:
+    """What to tell who configures or uses this encoding for files that can change; None if there is nothing to tell."""
+    if not is_risky(k, n):
+        return None
+    return (
+        f"with {k} of {n} shares needed, a Tahoe-LAFS client that dies while it overwrites a mutable file or a directory can "
+        f"lose it; Grid takes an extra step to prevent that. Up to {(n + 1) // 2} of {n} needs no such step"
+    )
+
+
+def needs_stage(found: VersionMap, prefix: Prefix) -> bool:
+    """Whether some order of writes over this version could leave fewer than k shares of it and of the new one."""
+    held: dict[ServerId, set[ShareNumber]] = {}
+    for share in found.shares_of(prefix):
+        held.setdefault(share.server_id, set()).add(share.number)
+    numbers = set().union(*held.values())
+    # What one server holds changes in one message, whole or not at all.
+    return len(numbers) < 2 * prefix.k - 1 and any(len(group) < prefix.k for group in held.values())
+
+
+def plan_stage(found: VersionMap, prefix: Prefix, usable: Sequence[ServerId], happy: int = 0) -> Stage | None:
+    """A place for every number where no share of this version is lost; None if fewer than k numbers have one.
+
+    usable: servers that may be given new shares, in the file's order, those in doubt last. The places follow from the map
+    alone, so that two writers meet at them. More are on servers that have none, until `happy` have a share of their own.
+    """
+    shares = [share for share in found.shares_of(prefix) if share.number < prefix.n]
+    order = {server_id: index for index, server_id in enumerate(found.servers)}
+    shares.sort(key=lambda share: (order.get(share.server_id, len(order)), share.number))
+    primary: dict[ShareNumber, ServerId] = {}
+    for share in shares:
+        primary.setdefault(share.number, share.server_id)
+    known = found.places()
+    old: Goal = {share.place: tests_of(share) for share in shares}
+    needed = {(server_id, number) for number, server_id in primary.items()}
+    goal: Goal = {p: tests_of(share) for p, share in known.items() if p not in old and p[1] < prefix.n}
+    staged = _places(prefix.n, primary, needed, usable)
+    if len(staged) < prefix.k:
+        return None
+    for place in staged:
+        goal[place] = tests_of(known[place]) if place in known else ABSENT
+    goal.update(dict.fromkeys(spread(goal, prefix.n, happy, usable, avoid=known.keys()), ABSENT))
+    return Stage(goal=goal, old={place: tests for place, tests in old.items() if place not in goal})
+
+
+def _places(
+    n: int, primary: Mapping[ShareNumber, ServerId], needed: set[Place], usable: Sequence[ServerId]
+) -> list[Place]:
+    """One place for each number that can have one: each server gets as many as it holds, where that is possible."""
+    held = list(primary.items())
+    sizes = [sum(server_id == other for _, other in held) for server_id in set(primary.values())]
+    shift = max(sizes, default=0)
+    load = dict.fromkeys(usable, 0)
+    places: list[Place] = []
+    rest: list[ShareNumber] = [ShareNumber(number) for number in range(n) if number not in primary]
+    for index, (number, _) in enumerate(held):
+        # Shifted by the largest server's count, no number comes to the server that holds it, unless that holds most.
+        server_id = held[(index + shift) % len(held)][1]
+        if server_id in load and (server_id, number) not in needed:
+            load[server_id] += 1
+            places.append((server_id, number))
+        else:
+            rest.append(number)
+    for number in sorted(rest):
+        free = [server_id for server_id in usable if (server_id, number) not in needed]
+        if free:
+            server_id = min(free, key=lambda server_id: load[server_id])
+            load[server_id] += 1
+            places.append((server_id, number))
+    return places

@@ -1,0 +1,400 @@
+"""The plan that brings the blocks of a large version to its places, piece by piece. [spec mutable 4, 5]
+
+Synchronous and pure; drive.py runs it. It writes nothing that a reader looks at: what it leaves behind becomes a version
+when somebody writes the headers. The first piece claims a place by a token that every later piece, and the header,
+must find there still; so two writers never mix their blocks. See docs/decisions/0030-large-mutable-files.md.
+
+Cost: round trips: per server one message per batch, IN_FLIGHT at a time. Memory: LIVE_BYTES of shares. CPU: one pool
+call a batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from attrs import define, field, frozen
+
+from grid.drive import Request
+from grid.engine.server_memory import ServerMemory
+from grid.errors import ConflictError, FormatError, GridError, PeerTimeoutError
+from grid.mutable.share.blocks import EncodedRun, SegmentRun, VersionHashes, split_salted
+from grid.mutable.share.geometry import HASH_SIZE, SALT_SIZE, Geometry
+from grid.mutable.share.requests import EncodeRun, ReadSource, WriteSlot
+from grid.mutable.write.goal import ABSENT, Goal, Tests, hosts_of
+from grid.mutable.write.lateness import WriteHedge
+from grid.mutable.write.unhappy import AS_IT_WAS, too_few
+from grid.placement.happiness import happiness
+from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
+
+WRITE_BYTES = 32 * 2**20
+"""Octets of all shares in a batch: more than an immutable file has, since a piece of a slot costs a server more than its octets do."""
+
+LIVE_BYTES = 2 * WRITE_BYTES
+"""Octets of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
+
+FIRST_PART = 6
+"""The first batch is so many times smaller than the others: it claims the places while the next one is encoded."""
+
+IN_FLIGHT = 2
+"""Messages on their way to a server that has shown that the place is ours: while it waits for its disk, the next one comes."""
+
+STREAM_HEDGE_S = 0.5
+"""A server that takes longer for a piece than this, and several times as long as the others, is left behind where they suffice."""
+
+UNFINISHED = b"\xff"
+"""The first octet of a share whose header is yet to come: a version that no reader knows."""
+
+TOKEN_SIZE = 41
+"""Octets of a token: as many as a checkstring of MDMF has."""
+
+
+class ClaimKind(Enum):
+    """FRONT: the token stands where the header will be, and there is no version to be read there meanwhile.
+    BEHIND: it stands behind the old version, before the new blocks. NONE: the tests given hold all the time.
+    """
+
+    FRONT = "front"
+    BEHIND = "behind"
+    NONE = "none"
+
+
+@frozen(kw_only=True)
+class StreamJob:
+    """What to encode, and how its places are claimed.
+
+    data_offset: where blocks start in a share. salts: 16 octets a segment and the source is plaintext, or None: the
+    source has each segment's salt and ciphertext. token: TOKEN_SIZE octets, the first of them UNFINISHED.
+    claim_offset: where the token is written (ignored for NONE). needed, happy: distinct shares, and servers with one of
+    their own, without which it is given up.
+    """
+
+    geometry: Geometry
+    data_offset: int
+    salts: bytes | None = field(repr=False)
+    read_key: bytes | None = field(repr=False)
+    claim: ClaimKind
+    claim_offset: int
+    token: bytes
+    needed: int
+    happy: int
+
+    def tests_after_claim(self, before: Tests) -> Tests:
+        """What holds at a place from its first piece on."""
+        if self.claim is ClaimKind.NONE:
+            return before
+        token = (self.claim_offset, len(self.token), self.token)
+        if self.claim is ClaimKind.FRONT:
+            return (token,)
+        # A share that was not there is now, and starts with the zeros that a server fills holes with.
+        front = ((0, TOKEN_SIZE, bytes(TOKEN_SIZE)),) if before == ABSENT else before
+        return (*front, token)
+
+    def bar(self, before: Tests, token: bytes) -> TestWrite | None:
+        """What takes a place from another writer whose token stands there, and spoils nothing else; None without tokens."""
+        match self.claim:
+            case ClaimKind.NONE:
+                return None
+            case ClaimKind.FRONT:
+                return TestWrite(tests=((0, 1, UNFINISHED),), writes=[(0, token)])
+            case ClaimKind.BEHIND:
+                front = ((0, TOKEN_SIZE, bytes(TOKEN_SIZE)),) if before == ABSENT else before
+                return TestWrite(tests=front, writes=[(self.claim_offset, token)])
+
+
+@frozen(kw_only=True)
+class Streamed:
+    """hashes: of all shares. goal: the places that have all blocks but the last, and what holds there until then.
+
+    last_offset, last: the octets that are missing from each share, and where they go: they come with its header.
+    denied: places whose servers say that they are not as they were any more, and what was tested there at first.
+    """
+
+    hashes: VersionHashes
+    goal: Goal
+    denied: Goal
+    last_offset: int
+    last: Mapping[ShareNumber, Buffer] = field(repr=False)
+
+
+@define(kw_only=True, eq=False)
+class _Batch:
+    first: int
+    count: int
+    share_bytes: int
+    waiting_for: set[ServerId] = field(factory=set)
+    encoded: EncodedRun | None = None
+    queued: bool = False
+
+
+@define(kw_only=True, eq=False)
+class _Server:
+    shares: dict[ShareNumber, Tests]
+    claimed: bool = False
+    queue: deque[_Batch] = field(factory=deque)
+    writing: dict[WriteSlot, tuple[_Batch, float]] = field(factory=dict)
+
+
+class StreamPlan:
+    """Brings the blocks of the job to the places of the goal, or of as many of them as are needed.
+
+    Those of the last batch are encoded and left to who writes the header: one message and its syncs fewer.
+    """
+
+    def __init__(self, job: StreamJob, goal: Goal, memory: ServerMemory) -> None:
+        self._job = job
+        self._hedge = WriteHedge(memory=memory, floor_s=STREAM_HEDGE_S)
+        self._denied: Goal = {}
+        self._geometry = job.geometry
+        self._hashes = VersionHashes(job.geometry)
+        self._servers: dict[ServerId, _Server] = {}
+        for (server_id, number), tests in goal.items():
+            self._servers.setdefault(server_id, _Server(shares={})).shares[number] = tests
+        self._wanted = frozenset(number for _, number in goal)
+        stripe = job.geometry.n * job.geometry.stride
+        self._first_count = max(1, WRITE_BYTES // FIRST_PART // stripe)
+        self._count = max(1, WRITE_BYTES // stripe)
+        self._next = 0
+        self._reading: _Batch | None = None
+        self._read: tuple[_Batch, Buffer] | None = None
+        self._encoding: dict[EncodeRun, _Batch] = {}
+        self._batches: deque[_Batch] = deque()
+        self._dispensable: dict[ServerId, bool] = {}
+        self._failures: dict[ServerId, GridError] = {}
+        self._error: GridError | None = None
+        self._withdrawn: list[Request] = []
+        self._events: list[Event] = []
+
+    @property
+    def finished(self) -> bool:
+        """Every server that is left has all blocks but those of the last batch, or it has failed."""
+        if self._error is not None:
+            return True
+        waiting = [batch for batch in self._batches if batch.encoded is None or not self._is_last(batch)]
+        return self._next >= self._geometry.segment_count and not waiting
+
+    def result(self) -> Streamed:
+        """What is to be signed now; ConflictError if somebody else wrote, NotHappyError if too few servers are left."""
+        if self._error is not None:
+            raise self._error
+        goal = {
+            (server_id, number): self._job.tests_after_claim(tests) if server.claimed else tests
+            for server_id, server in self._servers.items()
+            for number, tests in server.shares.items()
+        }
+        last = self._batches[-1] if self._batches else None
+        return Streamed(
+            hashes=self._hashes,
+            goal=goal,
+            denied=self._denied,
+            last_offset=0 if last is None else self._offset_of(last),
+            last={} if last is None or last.encoded is None else last.encoded.data,
+        )
+
+    def take_events(self) -> Sequence[Event]:
+        """Progress since the last call."""
+        taken, self._events = self._events, []
+        return taken
+
+    def withdrawn(self) -> Sequence[Request]:
+        """Writes to servers left behind."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
+    def wake_at(self) -> float | None:
+        """When an unanswered write counts as a stall."""
+        limits = (self._limit(w, at) for s in self._servers.values() for w, (_, at) in s.writing.items())
+        return min(limits, default=None)
+
+    def advance(self, now: float) -> Sequence[Request]:
+        """What to read, encode and write now."""
+        if self.finished:
+            return []
+        self._leave_stalled_behind(now)
+        self._retire(now)
+        requests = [*self._encode(), *self._read_on()]
+        for server_id, server in self._servers.items():
+            requests += self._send(server_id, server, now)
+        return [] if self._error is not None else requests
+
+    def answer(self, request: Request, answer: object, now: float) -> None:
+        """Octets of the source, encoded runs, and the consent of servers."""
+        match request:
+            case ReadSource():
+                assert self._reading is not None and isinstance(answer, bytes | bytearray | memoryview)
+                self._read, self._reading = (self._reading, answer), None
+            case EncodeRun():
+                assert isinstance(answer, EncodedRun)
+                batch = self._encoding.pop(request)
+                batch.encoded = answer
+                self._hashes.absorb(answer)
+                batch.waiting_for = set(self._servers)
+            case WriteSlot():
+                assert isinstance(answer, SlotAnswer)
+                self._written(request, answer, now)
+            case _:
+                pass
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """A server that fails is left behind; the source or the processor failing ends it all."""
+        if isinstance(request, WriteSlot):
+            self._lose(request.server_id, error)
+        else:
+            self._error = self._error or error
+
+    def _encode(self) -> list[Request]:
+        """Have encoded what was read."""
+        if self._read is None:
+            return []
+        (batch, text), self._read = self._read, None
+        job, salts = self._job, self._job.salts
+        try:
+            if salts is None:
+                kept, text = split_salted(self._geometry, batch.first, batch.count, text)
+            else:
+                stop = batch.first + batch.count
+                kept = [salts[SALT_SIZE * s : SALT_SIZE * (s + 1)] for s in range(batch.first, stop)]
+        except GridError as error:
+            self._error = error
+            return []
+        run = SegmentRun(
+            geometry=self._geometry,
+            first_segment=batch.first,
+            segment_count=batch.count,
+            text=text,
+            salts=kept,
+            read_key=job.read_key if salts is not None else None,
+            wanted=self._wanted,
+        )
+        request = EncodeRun(run=run, size=len(text))
+        self._encoding[request] = batch
+        return [request]
+
+    def _read_on(self) -> list[Request]:
+        geometry = self._geometry
+        if self._reading is not None or self._read is not None or self._next >= geometry.segment_count:
+            return []
+        first = self._next
+        count = min(self._count if first else self._first_count, geometry.segment_count - first)
+        share_bytes, text_bytes = geometry.run_sizes(first, count)
+        live = sum(batch.share_bytes for batch in self._batches)
+        if live and live + share_bytes * geometry.n > LIVE_BYTES:
+            return []
+        self._next += count
+        self._reading = _Batch(first=first, count=count, share_bytes=share_bytes * geometry.n)
+        self._batches.append(self._reading)
+        offset = first * geometry.segment_size
+        if self._job.salts is None:
+            offset, text_bytes = offset + first * SALT_SIZE, text_bytes + count * SALT_SIZE
+        return [ReadSource(offset=offset, length=text_bytes, size=text_bytes)]
+
+    def _retire(self, now: float) -> None:
+        """Queue what is encoded, in order, and forget what everybody has."""
+        for batch in self._batches:
+            if batch.encoded is None or self._is_last(batch):
+                break
+            if not batch.queued:
+                batch.queued = True
+                for server in self._servers.values():
+                    server.queue.append(batch)
+        while self._batches and self._batches[0].queued and not self._batches[0].waiting_for:
+            batch = self._batches.popleft()
+            done = min(self._geometry.size, (batch.first + batch.count) * self._geometry.segment_size)
+            self._events.append(Event(at=now, what="progress", count=done, total=self._geometry.size))
+
+    def _is_last(self, batch: _Batch) -> bool:
+        return batch.first + batch.count >= self._geometry.segment_count
+
+    def _offset_of(self, batch: _Batch) -> int:
+        return self._job.data_offset + self._geometry.run_offset(batch.first)
+
+    def _send(self, server_id: ServerId, server: _Server, now: float) -> list[Request]:
+        requests: list[Request] = []
+        # Until the token stands, a second piece could overtake the first, and not find it.
+        most = IN_FLIGHT if server.claimed or self._job.claim is ClaimKind.NONE else 1
+        while server.queue and len(server.writing) < most:
+            batch = server.queue.popleft()
+            assert batch.encoded is not None
+            offset = self._offset_of(batch)
+            data = batch.encoded.data
+            writes = {n: self._piece(server, tests, offset, data[n]) for n, tests in server.shares.items()}
+            request = WriteSlot(
+                server_id=server_id,
+                writes=writes,
+                ranges=(),
+                size=sum(len(data[number]) for number in writes),
+                share_numbers=tuple(sorted(writes)),
+            )
+            server.writing[request] = batch, now
+            requests.append(request)
+        return requests
+
+    def _piece(self, server: _Server, tests: Tests, offset: int, data: Buffer) -> TestWrite:
+        if server.claimed or self._job.claim is ClaimKind.NONE:
+            return TestWrite(tests=self._job.tests_after_claim(tests), writes=[(offset, data)])
+        return TestWrite(tests=tests, writes=[(self._job.claim_offset, self._job.token), (offset, data)])
+
+    def _written(self, request: WriteSlot, answer: SlotAnswer, now: float) -> None:
+        server = self._servers[request.server_id]
+        batch, at = server.writing.pop(request)
+        self._hedge.learn(request.size, now - at)
+        if not answer.passed:
+            # That somebody else was here is only said. Who writes the headers has it proven.
+            self._denied |= {(request.server_id, number): tests for number, tests in server.shares.items()}
+            self._lose(
+                request.server_id,
+                ConflictError("somebody else changed the file at the same time; read it again and retry"),
+            )
+            return
+        server.claimed = True
+        batch.waiting_for.discard(request.server_id)
+
+    def _lose(self, server_id: ServerId, error: GridError) -> None:
+        server = self._servers.pop(server_id)
+        self._dispensable.clear()
+        self._failures[server_id] = error
+        self._withdrawn += server.writing
+        for batch in self._batches:
+            batch.waiting_for.discard(server_id)
+        places = self._places()
+        if not self._is_enough(places):
+            reached = happiness(hosts_of(places))
+            conflicts = [cause for cause in self._failures.values() if isinstance(cause, ConflictError)]
+            counts = reached, self._job.happy, len(hosts_of(places)), self._job.needed
+            self._error = next(iter(conflicts), None) or too_few(
+                *counts, verb="took the new version", failures=self._failures, state=AS_IT_WAS
+            )
+
+    def _places(self) -> list[tuple[ServerId, ShareNumber]]:
+        return [(server_id, number) for server_id, server in self._servers.items() for number in server.shares]
+
+    def _is_enough(self, places: Sequence[tuple[ServerId, ShareNumber]]) -> bool:
+        hosts: Mapping[ShareNumber, set[ServerId]] = hosts_of(places)
+        return len(hosts) >= self._job.needed and happiness(hosts) >= self._job.happy
+
+    def _is_dispensable(self, server_id: ServerId) -> bool:
+        """Whether the other servers are enough; worked out once for as long as they are the same."""
+        if server_id not in self._dispensable:
+            others = [place for place in self._places() if place[0] != server_id]
+            self._dispensable[server_id] = self._is_enough(others)
+        return self._dispensable[server_id]
+
+    def _limit(self, request: WriteSlot, at: float) -> float:
+        """When a write is given up: early if others have shown to be quicker, and are enough."""
+        hopeless_at = self._hedge.hopeless_at(request.size, at)
+        if not self._hedge.heard or not self._is_dispensable(request.server_id):
+            return hopeless_at
+        return min(hopeless_at, self._hedge.late_at(request.server_id, WriteSlot.__name__, request.size, at))
+
+    def _leave_stalled_behind(self, now: float) -> None:
+        for server_id, server in list(self._servers.items()):
+            if any(now >= self._limit(request, at) for request, (_, at) in server.writing.items()):
+                self._lose(server_id, PeerTimeoutError(f"server {server_id} did not answer in time"))
+
+
+def make_token(octets: bytes) -> bytes:
+    """A token of TOKEN_SIZE octets out of 32 unpredictable ones; FormatError if these are fewer."""
+    if len(octets) < HASH_SIZE:
+        raise FormatError("a token takes 32 bytes")
+    return (UNFINISHED + octets).ljust(TOKEN_SIZE, b"\0")

@@ -1,0 +1,371 @@
+"""The plan that puts a version in its places, by test-and-set. [spec mutable 12, 15]
+
+Synchronous and pure; drive.py runs it. A place that is no longer as it was seen may have been written by somebody else, or
+its server lies: the signature of what stands there is demanded before anything follows from it. Who cannot show it has failed
+like one that refused. Of two writers at once the one that others may already count on wins, and where neither's version is, the
+one of the higher root hash: so that one version is always left to be read. Numbers whose server fails or keeps silent
+go to another one. Success is `happy` servers with a share of their own, and k shares; then nobody is waited for any longer than
+lateness.py says.
+
+Cost: round trips: one; another for each round of places that had changed or servers that failed, and two to demand proofs.
+Memory: the shares, which are the caller's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from grid.drive import Request
+from grid.engine.server_memory import ServerMemory
+from grid.errors import BadWriteEnablerError, ConflictError, GridError, IntegrityError, PeerTimeoutError
+from grid.mutable.share.keys import FileKeys
+from grid.mutable.share.prefix import parse_identity
+from grid.mutable.share.requests import AdviseCorrupt, ReadSlot, WriteSlot
+from grid.mutable.share.versions import Place
+from grid.mutable.write.claims import Claims, Proof
+from grid.mutable.write.goal import ABSENT, Goal, Tests, assign_homeless, hosts_of, spread, tests_of_front
+from grid.mutable.write.lateness import WriteHedge
+from grid.mutable.write.rivals import Rivals
+from grid.mutable.write.unhappy import too_few
+from grid.mutable.write.write_job import WriteJob, Written
+from grid.mutable.write.write_queue import Sent, WriteQueue
+from grid.placement.happiness import happiness
+from grid.ports import Event, ServerId, ShareNumber, SlotAnswer
+
+MAX_DENIALS = 3
+"""How often a server may say in one publish that a place has changed: an honest one does so where others write as well."""
+
+WRITE_KIND = WriteSlot.__name__
+
+
+class WritePlan:
+    """Writes the job's version to every place of the goal."""
+
+    def __init__(self, job: WriteJob, goal: Goal, keys: FileKeys, memory: ServerMemory) -> None:
+        self._job = job
+        self._goal = dict(goal)
+        self._due = dict(goal)
+        self._queue = WriteQueue(job)
+        self._queue.add_bars({place: bar for place, bar in job.bars.items() if place not in goal})
+        self._placed: set[Place] = set()
+        self._removed: set[Place] = set()
+        self._tried: set[Place] = {*goal, *job.bars, *job.suspects, *job.avoid}
+        self._shown: set[Place] = set()
+        self._claims = Claims(keys)
+        for server_id, number in sorted(job.suspects):
+            self._claims.demand(server_id, [number])
+        self._rivals = Rivals(prefix=job.prefix, base=job.base, known=job.rivals)
+        self._denials: Counter[ServerId] = Counter()
+        self._broken: dict[ServerId, GridError] = {}
+        self._hedge = WriteHedge(memory=memory, floor_s=job.hedge_s)
+        self._yielded: set[Place] = set()
+        self._begun = False
+        self._done = False
+        self._error: GridError | None = None
+        self._withdrawn: list[Request] = []
+        self._reports: list[Request] = []
+        self._events: list[Event] = []
+
+    @property
+    def finished(self) -> bool:
+        """The version is where it can be, or the write has failed."""
+        return self._done
+
+    def result(self) -> Written:
+        """Where the version is; ConflictError if somebody else wrote, NotHappyError if too few servers have it."""
+        if self._error is not None:
+            raise self._error
+        lost = self._goal.keys() - self._placed - self._removed
+        return Written(places=frozenset(self._placed), removed=frozenset(self._removed), lost=frozenset(lost))
+
+    def take_events(self) -> Sequence[Event]:
+        """Progress since the last call."""
+        taken, self._events = self._events, []
+        return taken
+
+    def withdrawn(self) -> Sequence[Request]:
+        """Requests to servers left behind."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
+    def wake_at(self) -> float | None:
+        """When an unanswered request is to be looked at."""
+        limits = [self._hopeless_at(request, sent) for request, sent in self._queue.sent.items()]
+        limits += [self._late_at(request, sent) for request, sent in self._queue.sent.items() if not sent.late]
+        claims = (self._claims.limit(server_id, self._hedge.slowest_s) for server_id in self._claims.servers)
+        return min([*limits, *(limit for limit in claims if limit is not None)], default=None)
+
+    def advance(self, now: float) -> Sequence[Request]:
+        """What to write and what to ask now."""
+        self._look_at_the_clock(now)
+        if self._rivals.seen and not self._may_go_on():
+            self._queue.clear()
+        if not self._done and not self._is_busy():
+            self._next_round()
+        requests = [] if self._done else [*self._claims.requests(now), *self._queue.send(self._broken.keys(), now)]
+        requests += self._reports
+        self._reports = []
+        return requests
+
+    def answer(self, request: Request, answer: object, now: float) -> None:
+        """What a server had before, and whether it has taken the shares; or what it can prove."""
+        match request:
+            case ReadSlot():
+                assert isinstance(answer, Mapping)
+                proof = self._claims.answer(request, answer)
+                if proof is not None:
+                    self._weigh(proof, now)
+            case WriteSlot():
+                assert isinstance(answer, SlotAnswer)
+                sent = self._queue.sent.pop(request)
+                self._hedge.learn(request.size, now - sent.at)
+                if request.server_id not in self._broken:
+                    self._written(request, sent, answer, now)
+            case _:
+                pass
+
+    def fail(self, request: Request, error: GridError, now: float) -> None:
+        """A server that fails is written to no more."""
+        if isinstance(request, WriteSlot):
+            self._queue.sent.pop(request)
+            self._broken.setdefault(request.server_id, error)
+        elif isinstance(request, ReadSlot):
+            self._cannot_prove(request.server_id, {}, error, now)
+
+    def _is_busy(self) -> bool:
+        """Whether there are answers to wait for before it is decided what is next."""
+        return self._queue.is_busy or self._claims.pending
+
+    def _next_round(self) -> None:
+        """Send what is due; conclude once nothing is, unless late servers are needed."""
+        if self._begun:
+            self._find_homes()
+        if self._begun and not self._due and self._queue.sent and not self._is_decided():
+            return
+        if not self._begun or (self._due and not self._is_lost()):
+            due, self._due, self._begun = self._due, {}, True
+            self._queue.add(due)
+        if not self._queue.is_waiting:
+            self._conclude()
+
+    def _is_decided(self) -> bool:
+        """Whether late answers can change nothing that matters."""
+        return self._is_safe() or self._is_lost()
+
+    def _is_lost(self) -> bool:
+        """Whether this version must give way."""
+        return self._rivals.seen and not self._may_go_on()
+
+    def _written(self, request: WriteSlot, sent: Sent, answer: SlotAnswer, now: float) -> None:
+        """Take note of a server's consent, or of what it says is in the way."""
+        if sent.is_bar:
+            self._barred(request, answer, now)
+            return
+        if answer.passed:
+            done = {(request.server_id, number) for number in request.writes}
+            self._removed |= done & self._job.removes
+            self._placed |= done - self._job.removes
+        else:
+            self._denials[request.server_id] += 1
+        self._compare(request.server_id, sent, answer, now)
+        if answer.passed:
+            count = len({number for _, number in self._placed})
+            total = self._job.prefix.n
+            self._events.append(Event(at=now, what="progress", detail="shares", count=count, total=total))
+        elif self._denials[request.server_id] > MAX_DENIALS:
+            self._distrust(request.server_id, request.share_numbers[0], "the share is never as it was shown", now)
+
+    def _compare(self, server_id: ServerId, sent: Sent, answer: SlotAnswer, now: float) -> None:
+        """Find places that had changed, and shares that were not known; they are due, claimed, or given up."""
+        fronts = {number: bytes(pieces[0]) if pieces else b"" for number, pieces in answer.data.items()}
+        changed = False
+        for number, tests in sent.tests.items():
+            front = fronts.pop(number, b"")
+            if answer.passed:
+                continue
+            if front.startswith(self._job.prefix.checkstring):
+                self._placed.add((server_id, number))  # An answer was lost; the write was not.
+                changed = True
+            elif not front and (server_id, number) in self._job.removes:
+                self._removed.add((server_id, number))
+                changed = True
+            elif _differs(front, tests):
+                changed = True
+                self._in_the_way(server_id, number, front, now)
+            else:
+                self._due[server_id, number] = tests
+        if not answer.passed and not changed:
+            self._distrust(server_id, min(sent.tests), "the server refuses a write whose tests hold", now)
+            return
+        for number, front in fronts.items():
+            place = (server_id, number)
+            known = place in self._safe_places() or place in self._goal or number >= self._job.prefix.n
+            # What has no version at all is left to the next map: nothing hangs on it.
+            if not known and parse_identity(front) and not front.startswith(self._job.prefix.checkstring):
+                self._in_the_way(server_id, number, front, now)
+
+    def _barred(self, request: WriteSlot, answer: SlotAnswer, now: float) -> None:
+        """Another writer can end there no more; or it has ended already, or the server lies."""
+        fronts = {number: bytes(pieces[0]) for number, pieces in answer.data.items() if pieces and pieces[0]}
+        newer = [number for number, front in fronts.items() if self._rivals.is_newer(parse_identity(front))]
+        if not answer.passed and newer:
+            self._shown |= {(request.server_id, number) for number in newer}
+            self._claims.demand(request.server_id, newer)
+        elif not answer.passed:
+            self._distrust(
+                request.server_id, request.share_numbers[0], "the server refuses a write whose tests hold", now
+            )
+
+    def _in_the_way(self, server_id: ServerId, number: ShareNumber, front: bytes, now: float) -> None:
+        """A place has this front. An older version is written over; a newer one, or none, is to be proven."""
+        place = (server_id, number)
+        if front and self._rivals.is_newer(parse_identity(front)):
+            self._shown.add(place)
+            self._claims.demand(server_id, [number])
+        elif self._job.spared and front.startswith(self._job.spared):
+            return
+        elif self._job.settle:
+            self._due[place] = tests_of_front(front) if front else ABSENT
+            self._goal.setdefault(place, self._due[place])
+        elif place in self._goal:
+            self._yielded.add(place)
+            if not front or self._rivals.is_older(parse_identity(front)):
+                self._report(server_id, number, "the share is not what the server has shown before", now)
+            if place in self._job.bars:
+                self._queue.add_bars({place: self._job.bars[place]})
+
+    def _weigh(self, proof: Proof, now: float) -> None:
+        """Take proven versions for what they are; who cannot prove what it has shown has failed."""
+        server_id = proof.server_id
+        unproven = dict(proof.unproven)
+        for number, (order, front) in proof.fronts.items():
+            if not self._rivals.is_newer(order):
+                if (server_id, number) in self._shown:
+                    unproven[number] = "the share is another one than the server has shown"
+            elif self._job.settle and server_id not in self._broken:
+                self._due[server_id, number] = tests_of_front(front)
+                self._goal.setdefault((server_id, number), self._due[server_id, number])
+        self._rivals.note(server_id, proof.versions)
+        if unproven:
+            self._cannot_prove(server_id, unproven, None, now)
+
+    def _cannot_prove(
+        self, server_id: ServerId, unproven: Mapping[ShareNumber, str], error: GridError | None, now: float
+    ) -> None:
+        """A server has shown something in the way, and has not proven it."""
+        self._withdrawn += self._claims.drop(server_id)
+        for number, reason in sorted(unproven.items())[:1]:
+            self._distrust(server_id, number, reason, now)
+        if error is not None:
+            self._give_up(server_id, error)
+
+    def _distrust(self, server_id: ServerId, number: int, reason: str, now: float) -> None:
+        """Count the server as one that refuses, and report the share."""
+        self._report(server_id, number, reason, now)
+        self._give_up(
+            server_id,
+            IntegrityError(f"server {server_id} shows a share that it cannot prove, and does not take another"),
+        )
+
+    def _report(self, server_id: ServerId, number: int, reason: str, now: float) -> None:
+        """Tell the server and observers of a share that cannot be what it seems."""
+        numbers = (number,)
+        self._reports.append(
+            AdviseCorrupt(server_id=server_id, share_number=ShareNumber(number), share_numbers=numbers, reason=reason)
+        )
+        self._events.append(Event(at=now, what="reject", detail=reason, server_id=server_id, share_numbers=numbers))
+
+    def _give_up(self, server_id: ServerId, error: GridError) -> None:
+        """What the server has said of this write counts for nothing."""
+        self._broken.setdefault(server_id, error)
+        self._placed = {place for place in self._placed if place[0] != server_id}
+
+    def _find_homes(self) -> None:
+        """Have the numbers of servers that failed, or keep silent though they are needed, written elsewhere."""
+        for place in [place for place in self._due if place[0] in self._broken]:
+            del self._due[place]
+        late = {request.server_id for request in self._queue.sent}
+        taken = [*self._safe_places(), *self._due]
+        if self._is_safe() and self._job.base is not None:
+            # Other writers count what they meet: a version must not lie where they do not look, unless it needs to.
+            taken += [(request.server_id, number) for request in self._queue.late() for number in request.writes]
+        have = {number for _, number in taken}
+        homeless = [ShareNumber(number) for number in range(self._job.prefix.n) if number not in have]
+        usable = [server_id for server_id in self._job.spares if server_id not in self._broken.keys() | late]
+        places = assign_homeless(homeless, taken, usable, avoid=self._tried)
+        if not self._is_safe():
+            avoid = {*self._tried, *places}
+            places += spread([*taken, *places], self._job.prefix.n, self._job.happy, usable, avoid)
+        for place in places:
+            self._tried.add(place)
+            self._goal[place] = self._due[place] = ABSENT
+
+    def _may_go_on(self) -> bool:
+        """Whether no other writer can have been told that its version is safe, and ours is the one to prevail."""
+        places = self._goal.keys() | self._job.bars.keys() | self._job.suspects
+        away = {number for server_id, number in places if server_id in self._broken}
+        away |= {number for request in self._queue.late() for number in request.writes}
+        return self._rivals.may_go_on(len(hosts_of(self._safe_places())), away, self._job.hidden)
+
+    def _conclude(self) -> None:
+        self._done = True
+        self._withdrawn += self._queue.sent
+        if self._is_lost():
+            self._error = ConflictError(
+                "somebody else changed the file at the same time; read it again and retry",
+                shown={str(server): version for server, version in self._rivals.shown.items()},
+                ours=self._job.prefix.order,
+            )
+        elif not self._is_safe():
+            self._error = self._unhappy()
+
+    def _unhappy(self) -> GridError:
+        """Why too few servers have the version."""
+        reached = happiness(hosts_of(self._safe_places()))
+        causes = list(self._broken.values())
+        if causes and all(isinstance(error, BadWriteEnablerError) for error in causes) and not self._placed:
+            return causes[0]
+        if self._would_do(self._safe_places() | self._yielded):
+            return ConflictError("the file keeps changing; read it again and retry")
+        numbers = len(hosts_of(self._safe_places()))
+        job = self._job
+        return too_few(reached, job.happy, numbers, job.prefix.k, verb="took the new version", failures=self._broken)
+
+    def _is_safe(self) -> bool:
+        return self._would_do(self._safe_places())
+
+    def _would_do(self, places: Collection[Place]) -> bool:
+        """Whether shares in these places make the version safe."""
+        hosts = hosts_of(places)
+        return len(hosts) >= self._job.prefix.k and happiness(hosts) >= self._job.happy
+
+    def _safe_places(self) -> set[Place]:
+        """Where the version is."""
+        return self._placed | self._job.held
+
+    def _late_at(self, request: WriteSlot, sent: Sent) -> float:
+        late_at = self._hedge.late_at(request.server_id, WRITE_KIND, request.size, sent.at)
+        # Another writer is at work: what the silent ones have decides who gives way.
+        return late_at + (late_at - sent.at) * 4 if self._rivals.seen else late_at
+
+    def _hopeless_at(self, request: WriteSlot, sent: Sent) -> float:
+        return self._hedge.hopeless_at(request.size, sent.at)
+
+    def _look_at_the_clock(self, now: float) -> None:
+        """Note who is late, and give up who is hopeless."""
+        for request, sent in list(self._queue.sent.items()):
+            sent.late = sent.late or now >= self._late_at(request, sent)
+            if now >= self._hopeless_at(request, sent):
+                self._withdrawn.append(request)
+                self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+        for server_id in self._claims.servers:
+            limit = self._claims.limit(server_id, self._hedge.slowest_s)
+            if limit is not None and now >= limit:
+                error = PeerTimeoutError(f"server {server_id} did not prove in time what it has shown")
+                self._cannot_prove(server_id, {}, error, now)
+
+
+def _differs(front: bytes, tests: Tests) -> bool:
+    """Whether a share with this front fails one of the tests of it."""
+    return any(front[offset : offset + length] != specimen for offset, length, specimen in tests)

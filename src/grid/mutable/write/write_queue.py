@@ -1,0 +1,121 @@
+"""The messages of one publish: which wait, which are on their way, and which of those are late. Pure; part of the write plan.
+
+It decides only what goes into one message, and how much is on its way at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Set
+
+from attrs import define
+
+from grid.drive import Request
+from grid.mutable.share.prefix import LONGEST_PREFIX
+from grid.mutable.share.requests import WriteSlot
+from grid.mutable.share.versions import Place
+from grid.mutable.write.goal import Goal, Tests
+from grid.mutable.write.write_job import WriteJob
+from grid.ports import ServerId, ShareNumber, TestWrite
+
+LIVE_BYTES = 32 * 2**20
+"""Bytes on their way at once; more than one message only within that."""
+
+MESSAGE_BYTES = 64 * 2**20
+"""Bytes in one message to a server that gets several shares; one share alone may be larger."""
+
+READ_BACK = [(0, LONGEST_PREFIX)]
+
+
+@define(kw_only=True, eq=False)
+class Sent:
+    """A message on its way. tests: of each share in it. is_bar: it stores nothing, see WriteJob."""
+
+    at: float
+    tests: Mapping[ShareNumber, Tests]
+    late: bool = False
+    is_bar: bool = False
+
+
+class WriteQueue:
+    """Makes messages of places, and keeps count of them."""
+
+    def __init__(self, job: WriteJob) -> None:
+        self._job = job
+        self._waiting: deque[tuple[ServerId, dict[ShareNumber, Tests]]] = deque()
+        self._bars: dict[Place, TestWrite] = {}
+        self.sent: dict[WriteSlot, Sent] = {}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether anything is still to be sent."""
+        return bool(self._waiting or self._bars)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is to be sent, or is on its way and not late."""
+        return self.is_waiting or any(not sent.late for sent in self.sent.values())
+
+    def late(self) -> Iterator[WriteSlot]:
+        """The messages that are late."""
+        return (request for request, sent in self.sent.items() if sent.late)
+
+    def add(self, due: Goal) -> None:
+        """Have shares written to these places."""
+        by_server: dict[ServerId, dict[ShareNumber, Tests]] = {}
+        for (server_id, number), tests in due.items():
+            by_server.setdefault(server_id, {})[number] = tests
+        per_message = max(1, MESSAGE_BYTES // max(1, self._job.share_bytes))
+        for server_id, shares in by_server.items():
+            numbers = list(shares)
+            for start in range(0, len(numbers), per_message):
+                part = {number: shares[number] for number in numbers[start : start + per_message]}
+                self._waiting.append((server_id, part))
+
+    def add_bars(self, bars: Mapping[Place, TestWrite]) -> None:
+        """Have other writers kept from these places."""
+        self._bars |= bars
+
+    def clear(self) -> None:
+        """Send nothing more of what waits."""
+        self._waiting.clear()
+
+    def send(self, broken: Set[ServerId], now: float) -> list[Request]:
+        """The messages to send now, none to servers that are broken."""
+        requests: list[Request] = list(self._send_bars(now))
+        live = sum(request.size for request, sent in self.sent.items() if not sent.late)
+        while self._waiting and (live < LIVE_BYTES or not live):
+            server_id, shares = self._waiting.popleft()
+            if server_id in broken:
+                continue
+            request = self._message(
+                server_id, {number: self._write(server_id, number, tests) for number, tests in shares.items()}
+            )
+            live += request.size
+            self.sent[request] = Sent(at=now, tests=shares)
+            requests.append(request)
+        return requests
+
+    def _send_bars(self, now: float) -> Iterator[WriteSlot]:
+        by_server: dict[ServerId, dict[ShareNumber, TestWrite]] = {}
+        for (server_id, number), bar in self._bars.items():
+            by_server.setdefault(server_id, {})[number] = bar
+        self._bars = {}
+        for server_id, writes in by_server.items():
+            request = self._message(server_id, writes)
+            self.sent[request] = Sent(at=now, tests={}, is_bar=True)
+            yield request
+
+    def _write(self, server_id: ServerId, number: ShareNumber, tests: Tests) -> TestWrite:
+        if (server_id, number) in self._job.removes:
+            return TestWrite(tests=tests, writes=[], new_length=0)
+        return TestWrite(tests=tests, writes=self._job.payload(number), new_length=self._job.new_length)
+
+    def _message(self, server_id: ServerId, writes: Mapping[ShareNumber, TestWrite]) -> WriteSlot:
+        return WriteSlot(
+            server_id=server_id,
+            writes=writes,
+            ranges=READ_BACK,
+            share_numbers=tuple(sorted(writes)),
+            size=sum(len(data) for write in writes.values() for _, data in write.writes),
+        )

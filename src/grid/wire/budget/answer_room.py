@@ -1,0 +1,58 @@
+"""How the memory of answers is divided: small ones have room that large ones never take. Pure.
+
+It counts; who waits, and for how long, is grid.wire.budget.answer_budget's. [decision 0130]
+"""
+
+from __future__ import annotations
+
+
+class AnswerRoom:
+    """So many bytes, some of which only small answers may hold."""
+
+    def __init__(self, total: int, *, small: int, kept: int) -> None:
+        """small: up to this many bytes an answer is small. kept: bytes of the total for small ones alone."""
+        self._total = total
+        self._small = small
+        self._kept = kept
+        self._held_small = 0
+        self._held_large = 0
+
+    @property
+    def held_size(self) -> int:
+        """Bytes taken now."""
+        return self._held_small + self._held_large
+
+    @property
+    def free_size(self) -> int:
+        """Bytes that nobody has taken."""
+        return self._total - self.held_size
+
+    def is_small(self, size: int) -> bool:
+        """Whether an answer of that size has room kept for it."""
+        return size <= self._small
+
+    def most(self, size: int) -> int:
+        """Bytes that an answer like one of that size can ever hold."""
+        return self._total if self.is_small(size) else self._total - self._kept
+
+    def fits(self, held: int, size: int, *, large_waits: bool) -> bool:
+        """Whether an answer that holds so much may hold that size: small ones all that no large one waits for."""
+        if size - held > self.free_size:
+            return False
+        if self.is_small(size):
+            return not large_waits or self._held_small - self._held_by_small(held) + size <= self._kept
+        return self._held_large - (held - self._held_by_small(held)) + size <= self._total - self._kept
+
+    def move(self, held: int, size: int) -> None:
+        """An answer that held so much holds that size now."""
+        self._add(held, -1)
+        self._add(size, 1)
+
+    def _held_by_small(self, held: int) -> int:
+        return held if self.is_small(held) else 0
+
+    def _add(self, size: int, sign: int) -> None:
+        if self.is_small(size):
+            self._held_small += sign * size
+        else:
+            self._held_large += sign * size

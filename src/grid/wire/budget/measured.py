@@ -1,0 +1,158 @@
+"""A storage server's reads, each within a reservation: it waits for room for what it will answer before anything is read.
+
+A server that measures its answers takes the room itself, share by share. Of another one the answer is measured once it
+is there, and dropped if it has to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Literal, Protocol, runtime_checkable
+
+from grid.errors import NoRoomError
+from grid.limits import ANSWER_RANGE_BYTES
+from grid.ports import (
+    Buffer,
+    Find,
+    Range,
+    Room,
+    ShareNumber,
+    SlotAnswer,
+    SlotSecrets,
+    StorageIndex,
+    StorageServer,
+    TestWrite,
+)
+from grid.wire.budget.answer_budget import Reservation
+from grid.wire.packed.finds import finder_of
+
+Shares = Mapping[ShareNumber, Sequence[Buffer]]
+
+
+@runtime_checkable
+class MeasuringServer(Protocol):
+    """A server that takes room for what a read will answer, measured share by share, before it reads it.
+
+    NoRoomError where it does not fit: nothing has happened, and the call can be made again once there is room.
+    """
+
+    measures_answers: Literal[True]
+
+    async def find_shares(
+        self, storage_index: StorageIndex, ranges: Sequence[Range] = (), *, room: Room | None = None
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        """Every immutable share held, with those ranges of each."""
+
+    async def find_each(
+        self, finds: Sequence[Find], *, room: Room | None = None
+    ) -> Sequence[Mapping[ShareNumber, Sequence[Buffer]] | None]:
+        """As find_shares for each."""
+
+    async def read_shares(
+        self,
+        storage_index: StorageIndex,
+        wants: Mapping[ShareNumber, Sequence[Range]],
+        *,
+        room: Room | None = None,
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        """Ranges of immutable shares."""
+
+    async def read_slot(
+        self,
+        storage_index: StorageIndex,
+        share_numbers: frozenset[ShareNumber],
+        ranges: Sequence[Range],
+        *,
+        room: Room | None = None,
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        """Ranges of mutable shares."""
+
+    async def test_and_write(
+        self,
+        storage_index: StorageIndex,
+        secrets: SlotSecrets,
+        writes: Mapping[ShareNumber, TestWrite],
+        ranges: Sequence[Range] = (),
+        *,
+        room: Room | None = None,
+    ) -> SlotAnswer:
+        """Test, and write if every test holds; where there is no room, nothing is written."""
+
+
+class MeasuredReads:
+    """The calls of a storage server that answer with what is in shares.
+
+    DataTooLargeError for an answer that never fits, PeerRefusedError for one that does not for too long.
+    """
+
+    def __init__(self, server: StorageServer) -> None:
+        self._server = server
+        self._measuring = server if isinstance(server, MeasuringServer) else None
+        self._find = finder_of(server)
+
+    async def find_shares(self, room: Reservation, index: StorageIndex, ranges: Sequence[Range]) -> Shares:
+        """Every immutable share with those ranges."""
+        server = self._measuring
+        if server is None:
+            return await _measured_later(room, lambda: self._server.find_shares(index, ranges))
+        return await room.read(lambda: server.find_shares(index, ranges, room=room))
+
+    async def find_each(self, room: Reservation, finds: Sequence[Find]) -> Sequence[Shares | None]:
+        """As find_shares for several files."""
+        server = self._measuring
+        if server is not None:
+            return await room.read(lambda: server.find_each(finds, room=room))
+
+        async def work() -> Sequence[Shares | None]:
+            answers = await self._find(finds)
+            _take(room, [found for found in answers if found])
+            return answers
+
+        return await room.read(work)
+
+    async def read_shares(
+        self, room: Reservation, index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
+    ) -> Shares:
+        """Ranges of immutable shares."""
+        server = self._measuring
+        if server is None:
+            return await _measured_later(room, lambda: self._server.read_shares(index, wants))
+        return await room.read(lambda: server.read_shares(index, wants, room=room))
+
+    async def read_slot(
+        self, room: Reservation, index: StorageIndex, numbers: frozenset[ShareNumber], ranges: Sequence[Range]
+    ) -> Shares:
+        """Ranges of mutable shares."""
+        server = self._measuring
+        if server is None:
+            return await _measured_later(room, lambda: self._server.read_slot(index, numbers, ranges))
+        return await room.read(lambda: server.read_slot(index, numbers, ranges, room=room))
+
+    async def test_and_write(
+        self,
+        room: Reservation,
+        index: StorageIndex,
+        secrets: SlotSecrets,
+        writes: Mapping[ShareNumber, TestWrite],
+        ranges: Sequence[Range],
+    ) -> SlotAnswer:
+        """Test, and write if every test holds: once, and only when there is room for what is read."""
+        server = self._measuring
+        if server is None:
+            return await self._server.test_and_write(index, secrets, writes, ranges)
+        return await room.read(lambda: server.test_and_write(index, secrets, writes, ranges, room=room))
+
+
+async def _measured_later(room: Reservation, ask: Callable[[], Awaitable[Shares]]) -> Shares:
+    async def work() -> Shares:
+        found = await ask()
+        _take(room, [found])
+        return found
+
+    return await room.read(work)
+
+
+def _take(room: Reservation, answers: Sequence[Shares]) -> None:
+    size = sum(ANSWER_RANGE_BYTES + len(piece) for found in answers for pieces in found.values() for piece in pieces)
+    if not room.take(size):
+        raise NoRoomError(size)

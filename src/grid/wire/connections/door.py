@@ -1,0 +1,55 @@
+"""The door of a listening port: every connection gets a place, or is closed at once."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from twisted.internet.protocol import Factory, Protocol
+
+from grid.wire.connections.places import Place, Places
+
+BACKLOG = 1024
+"""Connections that the system accepts ahead of us. Past the 50 that are usual it drops new ones, whoever they are of, and their
+clients try again after a second."""
+
+T = TypeVar("T")
+
+
+def deepen_backlog(port: T) -> T:
+    """The port that listens, with room for a burst of connections."""
+    handle = getattr(port, "socket", None)
+    if handle is not None and getattr(port, "backlog", BACKLOG) < BACKLOG:
+        handle.listen(BACKLOG)
+    return port
+
+
+class Door(Factory):
+    """A factory whose protocols hold places. Whoever gets one says in `hold` how it ends, and leaves it when it has."""
+
+    noisy = False
+
+    def __init__(self, places: Places, inner: Any = None) -> None:
+        """inner: a factory that starts and stops with this one."""
+        self._places = places
+        self._inner = inner
+
+    def doStart(self) -> None:
+        """Start both."""
+        super().doStart()  # type: ignore[no-untyped-call]
+        if self._inner is not None:
+            self._inner.doStart()
+
+    def doStop(self) -> None:
+        """Stop both."""
+        if self._inner is not None:
+            self._inner.doStop()
+        super().doStop()  # type: ignore[no-untyped-call]
+
+    def buildProtocol(self, addr: Any) -> Protocol | None:
+        """A connection's protocol; None closes it."""
+        place = self._places.enter(getattr(addr, "host", None))
+        return None if place is None else self.open(addr, place)
+
+    def open(self, addr: Any, place: Place) -> Protocol | None:
+        """The protocol of a connection that has its place."""
+        raise NotImplementedError

@@ -1,0 +1,199 @@
+"""What the calls of one Foolscap connection hold, from the first byte of a message until its answer is made.
+
+A connection that has too many calls under way, or whose message finds no room among those of all connections, is not
+listened to for a while: what it sends waits in the kernel, and nothing is refused. A message that does not come on is
+given up, so that its room comes back. [decision 0130]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.defer import Deferred, succeed
+
+from grid.limits import (
+    MAX_CALLS_EACH,
+    MESSAGE_PACE,
+    MESSAGE_PRESSED_PACE,
+    MESSAGE_PRESSED_S,
+    MESSAGE_REVIEW_S,
+    SMALL_REQUEST,
+)
+from grid.ports import Timer
+from grid.wire.budget.server_memory import ServerMemory
+
+_CLAIM_STEP = 2**16
+"""Claims are rounded up to this, so that a message of several short strings seldom needs a second one."""
+
+_JUDGED_SIZE = 2**20
+"""Half as much again must be due before a message is judged, and a third of it have come: what comes is seen half a
+megabyte at a time, or at the end of a string."""
+
+_CALLS = "calls"
+_ROOM = "room"
+
+
+class CallLoad:
+    """The load of one connection."""
+
+    def __init__(self, memory: ServerMemory | None, listen: Callable[[bool], None], drop: Callable[[], None]) -> None:
+        """memory: what is shared with others; None: nothing is. listen: told whether to take more from the socket.
+        drop: ends the connection.
+        """
+        self._memory = memory
+        self._listen = listen
+        self._drop = drop
+        self._reasons: set[str] = set()
+        self._claims: dict[Any, int] = {}
+        self._queue_count = 0
+        self._message_claim = 0
+        self._expands = False
+        self._received = 0
+        self._timer: Timer | None = None
+        self._mark = 0, 0.0
+        self._is_over = False
+        self._waiting: Deferred[None] = succeed(None)
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether more may be taken from the socket."""
+        return not self._reasons
+
+    @property
+    def call_count(self) -> int:
+        """Calls under way, those that wait for their turn among them."""
+        return len(self._claims)
+
+    def call_came(self, delivery: Any) -> None:
+        """A call has been received whole; what its message claimed is its own now."""
+        self._claims[delivery] = self._message_claim
+        self._message_claim = 0
+        if self._memory is not None:
+            self._memory.calls.enter()
+        self._set(_CALLS, self._has_too_many())
+
+    def call_ended(self, delivery: Any) -> None:
+        """The call's arguments are gone."""
+        claim = self._claims.pop(delivery, None)
+        if claim is None:
+            return
+        self._give_back(claim)
+        if self._memory is not None:
+            self._memory.calls.leave()
+        if _CALLS in self._reasons and not self._has_too_many():
+            self._set(_CALLS, False)
+
+    def message_holds(self, size: int, received: int) -> None:
+        """The message in progress takes at least that many bytes; so many have come of all messages."""
+        self._received = received
+        memory = self._memory
+        if memory is None or size <= max(SMALL_REQUEST, self._message_claim) or _ROOM in self._reasons:
+            return
+        missing = -(-size // _CLAIM_STEP) * _CLAIM_STEP - self._message_claim
+        if memory.requests.try_acquire(missing):
+            self._claimed(missing)
+        elif self._expands:
+            memory.requests.overdraw(missing)
+            self._claimed(missing)
+        else:
+            self._set(_ROOM, True)
+            self._waiting = Deferred.fromCoroutine(self._wait_for_room(memory, missing))
+            self._waiting.addErrback(lambda _: None if self._is_over else self._drop())
+
+    def message_ended(self) -> None:
+        """The message is over; what is left of its claim belonged to no call."""
+        claim, self._message_claim = self._message_claim, 0
+        self._give_back(claim)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._forget_coming()
+        if self._expands and self._memory is not None:
+            self._expands = False
+            self._memory.expansions.release(1)
+
+    def hurry(self, now: float) -> None:
+        """Others wait for room: end the connection if its message does not come on."""
+        received, since = self._mark
+        due = (now - since) * max(MESSAGE_PRESSED_PACE, self._message_claim / MESSAGE_PRESSED_S)
+        if not self.is_listening:
+            self._mark = self._received, now
+        elif due >= 1.5 * min(_JUDGED_SIZE, self._message_claim):
+            self._mark = self._received, now
+            if self._received - received < due / 3:
+                self._forget_coming()
+                self._drop()
+
+    def close(self) -> None:
+        """The connection is gone. Calls that run on give back what they hold when they end."""
+        self._is_over = True
+        self._waiting.cancel()
+        self.message_ended()
+
+    def _has_too_many(self) -> bool:
+        memory = self._memory
+        if len(self._claims) >= MAX_CALLS_EACH:
+            return True
+        if memory is None or memory.calls.has_room or not self._claims:
+            return False
+        memory.calls.wait(self._calls_have_room)
+        return True
+
+    def _calls_have_room(self) -> None:
+        if _CALLS in self._reasons:
+            self._set(_CALLS, self._has_too_many())
+
+    async def _wait_for_room(self, memory: ServerMemory, missing: int) -> None:
+        if not self._message_claim:
+            size = await memory.requests.acquire(missing)
+        else:
+            # Those who hold room and wait for more could wait for each other: one at a time gets it at once.
+            await memory.expansions.acquire(1)
+            if self._is_over:
+                memory.expansions.release(1)
+                return
+            self._expands, size = True, missing
+            memory.requests.overdraw(missing)
+        if self._is_over:
+            memory.requests.release(size)
+            return
+        self._claimed(size)
+        self._set(_ROOM, False)
+
+    def _claimed(self, size: int) -> None:
+        self._message_claim += size
+        if self._timer is None and self._memory is not None:
+            self._mark = self._received, self._memory.clock.now()
+            self._memory.coming[self] = None
+            self._watch(self._received)
+
+    def _forget_coming(self) -> None:
+        if self._memory is not None:
+            self._memory.coming.pop(self, None)
+
+    def _watch(self, received: int) -> None:
+        memory = self._memory
+        assert memory is not None
+
+        def look() -> None:
+            self._timer = None
+            if self.is_listening and self._received - received < MESSAGE_PACE * MESSAGE_REVIEW_S:
+                self._drop()
+            else:
+                self._watch(self._received)
+
+        self._timer = memory.clock.call_later(MESSAGE_REVIEW_S, look)
+
+    def _give_back(self, claim: int) -> None:
+        if claim and self._memory is not None:
+            self._memory.requests.release(claim)
+
+    def _set(self, reason: str, is_on: bool) -> None:
+        was_listening = self.is_listening
+        if is_on:
+            self._reasons.add(reason)
+        else:
+            self._reasons.discard(reason)
+        if was_listening != self.is_listening and not self._is_over:
+            self._listen(self.is_listening)

@@ -1,0 +1,1 @@
+"""A Foolscap storage server as a StorageServer."""

@@ -1,0 +1,231 @@
+"""A storage server behind a FURL as a StorageServer: 1.20's, or ours with its batched calls.
+
+Cost: connecting takes the TLS and Foolscap negotiation and two round trips. After that find_shares, read_shares
+and Upload.write take one round trip and one message where the server offers batches. Where it does not, reads
+first need the share's remote reader (one round trip, kept for the connection), then go out as one message per
+range, none waiting for another. Data is copied once per message on the way out, never on the way in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from foolscap.api import Referenceable
+
+from grid.errors import FormatError
+from grid.limits import CONNECT_DEADLINE_S, MAX_ADVISORY_LENGTH
+from grid.ports import (
+    Allocation,
+    Buffer,
+    Clock,
+    Find,
+    LeaseSecrets,
+    NewShares,
+    Range,
+    ServerIdentity,
+    ServerVersion,
+    ShareKind,
+    ShareNumber,
+    SlotAnswer,
+    SlotSecrets,
+    StorageIndex,
+    StoreAnswer,
+    TestWrite,
+)
+from grid.wire.connections.connect_watch import OnQuiet, ignore_quiet
+from grid.wire.foolscap.client import batched_calls, single_calls
+from grid.wire.foolscap.client.calls import call, checked_shares, misbehaved
+from grid.wire.foolscap.client.link import Link
+from grid.wire.foolscap.schema import RIStorageServer
+from grid.wire.foolscap.values import parse_version
+from grid.wire.locators import Furl
+from grid.wire.packed.finds import Found
+from grid.wire.packed.slots import pack_slot_write
+from grid.wire.queues.find_queue import ask_together, find_queue
+from grid.wire.queues.store_queue import store_by_steps, store_queue
+from grid.wire.status import ConnectionStatus
+
+
+class FoolscapServer:
+    """The StorageServer that a storage FURL names, reached through a Tub that the caller keeps running."""
+
+    def __init__(
+        self,
+        identity: ServerIdentity,
+        furl: Furl,
+        tub: Any,
+        clock: Clock,
+        deadline_s: float = CONNECT_DEADLINE_S,
+        on_quiet: OnQuiet = ignore_quiet,
+    ) -> None:
+        """on_quiet: told when nothing comes of connecting."""
+        self._identity = identity
+        self._where = f"server {identity.nickname or identity.server_id}"
+        self._link = Link(tub, furl, clock, self._ask_version, self._where, deadline_s, on_quiet)
+        self._stores = store_queue(self._send_stores, clock)
+        self._finds = find_queue(self._send_finds, clock)
+
+    def __repr__(self) -> str:
+        return f"<FoolscapServer {self._identity.server_id}>"
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """Who it is; constant."""
+        return self._identity
+
+    @property
+    def status(self) -> ConnectionStatus:
+        """How the connection stands."""
+        return self._link.status
+
+    async def connect(self) -> None:
+        """Return when connected; PeerError if that fails. Any other method would connect as well."""
+        await self._link.session()
+
+    def forget_failures(self) -> None:
+        """It has been announced again: the next call connects without waiting for the backoff."""
+        self._link.forget_failures()
+
+    def close(self) -> None:
+        """Give up the connection; what waits on it fails with PeerGoneError."""
+        self._link.close()
+
+    @property
+    def known_version(self) -> ServerVersion | None:
+        """What the server said last over the present connection; None without one, or when stores get no answer."""
+        session = self._link.current
+        return None if session is None or self._stores.is_doubtful else session.version
+
+    async def get_version(self) -> ServerVersion:
+        """What the server is and has now; asked as part of connecting, or else anew."""
+        present = self._link.current
+        session = await self._link.session()
+        if session is not present:
+            return session.version
+        version = await self._ask_version(session.reference)
+        self._link.learned(version)
+        return version
+
+    async def find_shares(
+        self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        """Every immutable share held, with those ranges of each; small questions share messages."""
+        session = await self._link.session()
+        if session.version.batched_finds:
+            found = await ask_together(Find(storage_index, ranges), self._finds)
+            if found is not None:
+                return found
+        if session.version.batched_reads:
+            return await batched_calls.find_shares(session, self._where, storage_index, ranges)
+        return await single_calls.find_shares(session, self._where, storage_index, ranges)
+
+    async def _send_finds(self, finds: Sequence[Find]) -> Sequence[Found | None]:
+        return await batched_calls.find_each(await self._link.session(), self._where, finds)
+
+    async def read_shares(
+        self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        """Ranges of immutable shares; shares not held are left out."""
+        session = await self._link.session()
+        if session.version.batched_reads:
+            return await batched_calls.read_shares(session, self._where, storage_index, wants)
+        return await single_calls.read_shares(session, self._where, storage_index, wants)
+
+    async def allocate(
+        self,
+        storage_index: StorageIndex,
+        secrets: LeaseSecrets,
+        share_numbers: frozenset[ShareNumber],
+        share_size: int,
+    ) -> Allocation:
+        """Room for new shares; the upload lives as long as the present connection."""
+        session = await self._link.session()
+        canary = Referenceable()
+        arguments = (storage_index, secrets.renew, secrets.cancel, set(share_numbers), share_size, canary)
+        if session.version.batched_writes:
+            return await batched_calls.allocate(session, self._where, *arguments)
+        return await single_calls.allocate(session, self._where, *arguments)
+
+    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        """Store whole new shares; what is asked for while a message is on its way goes out in the next one."""
+        session = await self._link.session()
+        if session.version.batched_stores:
+            return await self._stores.ask(stores)
+        return [await store_by_steps(self, each) for each in stores]
+
+    async def _send_stores(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        return await batched_calls.store_shares(await self._link.session(), self._where, stores)
+
+    async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
+        """Add or renew the lease on every share held."""
+        await self._call("add_lease", storage_index, secrets.renew, secrets.cancel)
+
+    async def advise_corrupt(
+        self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
+    ) -> None:
+        """Tell the server that a share of its is bad."""
+        text = reason.encode()[:MAX_ADVISORY_LENGTH].decode("utf-8", "ignore").encode()
+        await self._call("advise_corrupt_share", kind.encode(), storage_index, share_number, text)
+
+    async def read_slot(
+        self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        """Ranges of mutable shares; none named: all."""
+        session = await self._link.session()
+        if session.version.packed_slots:
+            found = await batched_calls.read_slot(session, self._where, storage_index, share_numbers, ranges)
+            if found is not None:
+                return found
+        shares = await self._call("slot_readv", storage_index, sorted(share_numbers), _tuples(ranges))
+        return checked_shares(shares, ranges, self._where)
+
+    async def test_and_write(
+        self,
+        storage_index: StorageIndex,
+        secrets: SlotSecrets,
+        writes: Mapping[ShareNumber, TestWrite],
+        ranges: Sequence[Range] = (),
+    ) -> SlotAnswer:
+        """Test, and if every test holds write, as one step."""
+        session = await self._link.session()
+        packed = pack_slot_write(secrets, writes, ranges) if session.version.packed_slots else None
+        if packed is not None:
+            del writes
+            sent = batched_calls.write_slot(session, self._where, storage_index, packed, ranges)
+            del packed
+            return await sent
+        passed, data = await self._call(
+            "slot_testv_and_readv_and_writev",
+            storage_index,
+            (secrets.write_enabler, secrets.lease.renew, secrets.lease.cancel),
+            {number: _pack_test_write(write) for number, write in writes.items()},
+            _tuples(ranges),
+        )
+        return SlotAnswer(passed=passed, data=checked_shares(data, ranges, self._where))
+
+    async def _call(self, method: str, *arguments: Any) -> Any:
+        session = await self._link.session()
+        answer = call(session.reference, RIStorageServer, self._where, method, *arguments)
+        del arguments  # As in `call`: only what waits to be sent keeps them.
+        return await answer
+
+    async def _ask_version(self, reference: Any) -> ServerVersion:
+        answer = await call(reference, RIStorageServer, self._where, "get_version")
+        try:
+            return parse_version(answer)
+        except FormatError as error:
+            raise misbehaved(error, self._where) from error
+
+
+def _tuples(ranges: Sequence[Range]) -> list[Range]:
+    return [(offset, length) for offset, length in ranges]
+
+
+def _pack_test_write(write: TestWrite) -> tuple[Any, Any, Any]:
+    """One share's vector in the exact types of the wire. [spec wire 4]"""
+    return (
+        [(offset, length, b"eq", bytes(specimen)) for offset, length, specimen in write.tests],
+        [(offset, bytes(data)) for offset, data in write.writes],
+        write.new_length,
+    )

@@ -1,0 +1,1 @@
+"""A StorageServer offered to Foolscap clients."""

@@ -1,0 +1,117 @@
+"""Reads of single shares over Foolscap, as 1.20 makes them: answered at once, or streamed where they are too long to hold.
+
+What is streamed is not of one moment: a mutable share that is written to meanwhile is read partly old and partly new,
+as it is over HTTP, and its reader's proofs say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+from foolscap.api import Referenceable
+from twisted.internet.defer import Deferred
+from zope.interface import implementer
+
+from grid.errors import DataTooLargeError, FormatError
+from grid.limits import MAX_FILE_SIZE, MAX_SEGMENT_SIZE, READ_CALL_BYTES
+from grid.ports import Buffer, Range, ShareNumber, StorageIndex, StorageServer
+from grid.wire.budget.answer_budget import AnswerBudget, Outgoing, Reservation
+from grid.wire.budget.clipping import clipped_length
+from grid.wire.budget.measured import MeasuredReads
+from grid.wire.foolscap.outgoing import StreamedBytes, held_answer
+from grid.wire.foolscap.remote_errors import answer
+from grid.wire.foolscap.schema import RIBucketReader
+from grid.wire.foolscap.values import as_bytes, natural
+
+MAX_STREAMS = 64
+"""Ranges of one answer that are streamed: each is looked for first."""
+
+ReadWithin = Callable[[Reservation, Sequence[Range]], Awaitable[Sequence[Buffer]]]
+"""Those ranges of one share."""
+
+
+async def streamed_slot(
+    server: StorageServer,
+    answers: AnswerBudget,
+    outgoing: Outgoing | None,
+    storage_index: StorageIndex,
+    numbers: frozenset[ShareNumber],
+    ranges: Sequence[Range],
+) -> dict[int, list[Any]]:
+    """What slot_readv answers where that is too long to be held; DataTooLargeError if it is too many ranges as well."""
+    reads = MeasuredReads(server)
+    held = await server.read_slot(storage_index, numbers, ())
+    if len(held) * len(ranges) > MAX_STREAMS:
+        raise DataTooLargeError(
+            "an answer too long to be held, of too many ranges to be streamed: ask for less at once"
+        )
+
+    async def read(number: ShareNumber, room: Reservation, wanted: Sequence[Range]) -> Sequence[Buffer]:
+        return _there(await reads.read_slot(room, storage_index, frozenset((number,)), wanted), number)
+
+    return {
+        number: [await _streamed(answers, outgoing, partial(read, number), offset, length) for offset, length in ranges]
+        for number in held
+    }
+
+
+async def _streamed(
+    answers: AnswerBudget, outgoing: Outgoing | None, read: ReadWithin, offset: int, length: int
+) -> Any:
+    """The range for Foolscap to send, not read yet."""
+    with answers.reserve(outgoing) as room:
+        length = max(0, min(length, MAX_FILE_SIZE - offset))
+        length = await clipped_length(partial(read, room), offset, length) if length else 0
+
+    async def read_part(room: Reservation, position: int, size: int) -> Buffer:
+        (part,) = await read(room, [(offset + position, size)])
+        return part
+
+    return StreamedBytes(length, answers.reserve(outgoing), read_part)
+
+
+def _there(found: Any, number: ShareNumber) -> Sequence[Buffer]:
+    if number not in found:
+        raise FormatError("this share is not here any more")
+    pieces: Sequence[Buffer] = found[number]
+    return pieces
+
+
+@implementer(RIBucketReader)  # type: ignore[misc]
+class RemoteReader(Referenceable):
+    """One finished immutable share."""
+
+    def __init__(
+        self, server: StorageServer, answers: AnswerBudget, storage_index: StorageIndex, number: ShareNumber
+    ) -> None:
+        self._server = server
+        self._answers = answers
+        self._reads = MeasuredReads(server)
+        self._storage_index = storage_index
+        self._number = number
+
+    def remote_read(self, offset: int, length: int) -> Deferred[Any]:
+        """That range, cut short at the end of the share."""
+        return held_answer(self._answers, lambda room: self._read(room, offset, length))
+
+    async def _read(self, room: Reservation, offset: int, length: int) -> Any:
+        offset, length = natural(offset), natural(length)
+        if length <= READ_CALL_BYTES:
+            return as_bytes(await self._read_ranges(room, [(offset, length)]))
+        streamed = await _streamed(self._answers, room.outgoing, self._read_ranges, offset, length)
+        if streamed.size > MAX_SEGMENT_SIZE:
+            raise FormatError(f"a read of more than {MAX_SEGMENT_SIZE} bytes at once")
+        if streamed.size <= READ_CALL_BYTES:
+            return as_bytes(await self._read_ranges(room, [(offset, streamed.size)]))
+        return streamed
+
+    async def _read_ranges(self, room: Reservation, ranges: Sequence[Range]) -> Sequence[Buffer]:
+        found = await self._reads.read_shares(room, self._storage_index, {self._number: ranges})
+        return _there(found, self._number)
+
+    def remote_advise_corrupt_share(self, reason: bytes) -> Deferred[None]:
+        """A client's word that this share is bad."""
+        text = reason.decode("utf-8", "backslashreplace")
+        return answer(self._server.advise_corrupt("immutable", self._storage_index, self._number, text))

@@ -1,0 +1,135 @@
+"""Uploads in progress as remote objects: a writer per share for 1.20 clients, one object for all shares for ours.
+
+A session joins the objects of one allocation to the client's canary: if the connection goes before every
+share is closed or given up, the rest is given up. [spec storage-server 8.2]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from foolscap.api import Referenceable
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from grid.errors import FormatError
+from grid.ports import ShareNumber, ShareWrite, Upload
+from grid.wire.foolscap.remote_errors import answer
+from grid.wire.foolscap.schema import RIBucketWriter, RIShareUpload
+from grid.wire.foolscap.values import natural, share_number
+from grid.wire.packed import share_ranges
+
+log = Logger()
+
+
+class UploadSession:
+    """One allocation's upload, given up when its client's connection is lost."""
+
+    def __init__(self, upload: Upload, canary: Any) -> None:
+        self._upload = upload
+        self._canary = canary
+        self._open = set(upload.share_numbers)
+        self.share_numbers = frozenset(upload.share_numbers)
+        self._marker = canary.notifyOnDisconnect(self._lost) if self._open else None
+
+    def require_open(self, share_numbers: Iterable[ShareNumber]) -> None:
+        """FormatError if one of these is not being uploaded here any more."""
+        if not self._open.issuperset(share_numbers):
+            raise FormatError("this share was never allocated here, or was closed or given up already")
+
+    async def write(self, writes: list[ShareWrite]) -> None:
+        """Store the writes, all to open shares."""
+        self.require_open([write.share_number for write in writes])
+        await self._upload.write(writes)
+
+    async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
+        """Finish these shares."""
+        numbers = frozenset(share_numbers)
+        self.require_open(numbers)
+        await self._upload.close(numbers)
+        self._settle(numbers)
+
+    async def abort(self, share_numbers: Iterable[ShareNumber]) -> None:
+        """Give these shares up as far as they are open."""
+        numbers = frozenset(share_numbers) & self._open
+        if numbers:
+            await self._upload.abort(numbers)
+            self._settle(numbers)
+
+    def _settle(self, share_numbers: frozenset[ShareNumber]) -> None:
+        self._open -= share_numbers
+        if not self._open and self._marker is not None:
+            self._canary.dontNotifyOnDisconnect(self._marker)
+            self._marker = None
+
+    def _lost(self) -> None:
+        self._marker = None
+        if self._open:
+            log.info("an upload of {count} shares ended with its connection", count=len(self._open))
+            remaining, self._open = frozenset(self._open), set()
+            task = Deferred.fromCoroutine(_abort(self._upload, remaining))
+            task.addErrback(lambda failure: log.failure("an upload could not be given up", failure=failure))
+
+
+async def _abort(upload: Upload, share_numbers: frozenset[ShareNumber]) -> None:
+    await upload.abort(share_numbers)
+
+
+def share_writers(session: UploadSession) -> dict[int, Referenceable]:
+    """One writer for each share of the session."""
+    return {number: RemoteWriter(session, number) for number in session.share_numbers}
+
+
+@implementer(RIBucketWriter)  # type: ignore[misc]
+class RemoteWriter(Referenceable):
+    """One immutable share being written."""
+
+    def __init__(self, session: UploadSession, number: ShareNumber) -> None:
+        self._session = session
+        self._number = number
+
+    def remote_write(self, offset: int, data: bytes) -> Deferred[None]:
+        """Store the octets there."""
+        return answer(self._write(offset, data))
+
+    async def _write(self, offset: int, data: bytes) -> None:
+        await self._session.write([ShareWrite(self._number, natural(offset), [data])])
+
+    def remote_close(self) -> Deferred[None]:
+        """The share is complete."""
+        return answer(self._session.close([self._number]))
+
+    def remote_abort(self) -> Deferred[None]:
+        """The share is given up."""
+        return answer(self._session.abort([self._number]))
+
+
+@implementer(RIShareUpload)  # type: ignore[misc]
+class RemoteUpload(Referenceable):
+    """All shares of one allocation, written in batches."""
+
+    def __init__(self, session: UploadSession) -> None:
+        self._session = session
+
+    def remote_write(self, records: bytes, data: bytes) -> Deferred[None]:
+        """Store all the octets, of as many shares as the records name."""
+        return answer(self._write(records, data))
+
+    async def _write(self, records: bytes, data: bytes) -> None:
+        await self._session.write(share_ranges.parse_writes(records, data))
+
+    def remote_close(self, sharenums: set[int]) -> Deferred[None]:
+        """These shares are complete."""
+        return answer(self._close(sharenums))
+
+    async def _close(self, sharenums: set[int]) -> None:
+        await self._session.close([share_number(number) for number in sharenums])
+
+    def remote_abort(self, sharenums: set[int]) -> Deferred[None]:
+        """These shares are given up."""
+        return answer(self._abort(sharenums))
+
+    async def _abort(self, sharenums: set[int]) -> None:
+        await self._session.abort([share_number(number) for number in sharenums])

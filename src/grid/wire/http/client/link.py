@@ -1,0 +1,101 @@
+"""What a client knows of one server: which of its addresses answers, what it offers, and how it stands.
+
+The first call asks all addresses for their version, and the first to answer is used from then on [spec wire 18].
+When a connection cannot be made any more, the next call asks anew, and no sooner than the backoff allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import define
+
+from grid.errors import FormatError
+from grid.limits import CONNECT_DEADLINE_S
+from grid.ports import Clock, ServerVersion
+from grid.wire.http.client.requester import Asker, Entrance, Question, first_of
+from grid.wire.http.format.answers import EXTENSIONS_HEADER, parse_version
+from grid.wire.reasons import unreachable
+from grid.wire.session import Connector, SessionKeeper
+from grid.wire.status import ConnectionStatus
+
+_VERSION = Question(method=b"GET", path=b"/storage/v1/version")
+
+
+@define(eq=False)
+class Session:
+    """Where the server answers, and what it is. plain: where it may be read from in the clear, if at all."""
+
+    entrance: Entrance
+    version: ServerVersion
+    plain: Entrance | None = None
+
+    @property
+    def reading(self) -> Entrance:
+        """Where to read shares from."""
+        return self.plain or self.entrance
+
+
+class Link:
+    """One server's session."""
+
+    def __init__(self, asker: Asker, entrances: Sequence[Entrance], plain: Entrance | None, clock: Clock) -> None:
+        self._asker = asker
+        self._entrances = tuple(entrances)
+        self._plain = plain
+        connector = Connector(transport="http", connect=self._connect, place=_place)
+        self._keeper: SessionKeeper[Session] = SessionKeeper(connector, clock, asker.where, CONNECT_DEADLINE_S)
+
+    @property
+    def status(self) -> ConnectionStatus:
+        """How the connection stands."""
+        return self._keeper.status
+
+    @property
+    def current(self) -> Session | None:
+        """The session, if there is one."""
+        return self._keeper.current
+
+    async def session(self) -> Session:
+        """The present session, or the next one; PeerGoneError, PeerTimeoutError or another PeerError if none comes."""
+        return await self._keeper.session()
+
+    async def ask_version(self, session: Session) -> ServerVersion:
+        """What the server says now."""
+        version = await self._greet(session.entrance)
+        self._keeper.learned(session, version)
+        return version
+
+    def lost(self, session: Session, why: str) -> None:
+        """The server could not be reached: the next call begins anew."""
+        self._keeper.lost(session, why)
+
+    def forget_failures(self) -> None:
+        """The server is said to be back."""
+        self._keeper.forget_failures()
+
+    def close(self) -> None:
+        """Give up the attempt and the connections; the next session() would connect again."""
+        self._keeper.close()
+        for entrance in (*self._entrances, *([self._plain] if self._plain else ())):
+            self._asker.pool.close(entrance.address)
+
+    async def _greet(self, entrance: Entrance) -> ServerVersion:
+        reply = await self._asker.require(entrance, _VERSION)
+        offers = reply.head.headers.get(EXTENSIONS_HEADER.lower(), ())
+        try:
+            return parse_version(reply.body, offers)
+        except FormatError as error:
+            raise self._asker.misbehaved(error) from error
+
+    async def _connect(self) -> Session:
+        async def attempt(entrance: Entrance) -> Session:
+            return Session(entrance, await self._greet(entrance), self._plain)
+
+        if not self._entrances:
+            raise unreachable(self._asker.where, "no HTTP address that can be reached from here")
+        return await first_of(attempt(entrance) for entrance in self._entrances)
+
+
+def _place(session: Session) -> str:
+    return f"tcp:{session.entrance.host.decode('ascii')}"

@@ -1,0 +1,227 @@
+"""All HTTP connections of one process, kept for the next request; at most so many to each server.
+
+A connection is trusted for one reason only: the hash of the server's key is the one that its NURL names.
+Cost: a new connection takes the TCP and TLS handshakes; an idle one nothing but its timer.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import deque
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint, TCP6ClientEndpoint
+from twisted.internet.protocol import Factory
+
+from grid.errors import FormatError, GridError, PeerTimeoutError, PeerUnreachableError
+from grid.limits import CONNECT_DEADLINE_S
+from grid.ports import Clock
+from grid.runtime import with_deadline
+from grid.wire.connections.connect_watch import ConnectWatch, OnQuiet, ignore_quiet
+from grid.wire.http.client.connection import ClientConnection
+from grid.wire.http.format.tls import TlsLayer, client_context, spki_hash
+from grid.wire.reasons import not_connected
+
+CONNECTIONS_PER_SERVER = 8
+"""At most; 1.20's own clients use 10. Some of them may be taken by streams for a while."""
+
+FRESH_S = 5.0
+"""A connection idle for less than this is not closed by its server just when a request is on its way."""
+
+
+@frozen
+class Address:
+    """Where a server is, and the hash of its key; None: in the clear, where it may be anybody."""
+
+    host: str
+    port: int
+    spki_hash: str | None
+
+
+@define(eq=False)
+class _Place:
+    """The connections to one address."""
+
+    idle: list[ClientConnection] = field(factory=list)
+    busy: set[ClientConnection] = field(factory=set)
+    connecting: int = 0
+    waiters: deque[Deferred[None]] = field(factory=deque)
+
+    @property
+    def count(self) -> int:
+        return len(self.idle) + len(self.busy) + self.connecting
+
+
+class Pool:
+    """The connections of one process."""
+
+    def __init__(self, reactor: Any, clock: Clock, per_server: int = CONNECTIONS_PER_SERVER) -> None:
+        self._reactor = reactor
+        self._clock = clock
+        self._per_server = per_server
+        self._places: dict[Address, _Place] = {}
+        self._context = client_context()
+
+    async def acquire(
+        self, address: Address, where: str, *, fresh: bool = False, on_quiet: OnQuiet = ignore_quiet
+    ) -> tuple[ClientConnection, bool]:
+        """A connection for one request, and whether it was used before; PeerUnreachableError, PeerTimeoutError.
+
+        Fresh: the request must not be sent where it might have to be sent again. on_quiet: told when nothing comes of
+        connecting.
+        """
+        place = self._places.setdefault(address, _Place())
+        while True:
+            connection = self._take_idle(place, fresh)
+            if connection is not None:
+                place.busy.add(connection)
+                return connection, True
+            if place.count < self._per_server:
+                break
+            turn: Deferred[None] = Deferred(lambda turn: _forget(place.waiters, turn))
+            place.waiters.append(turn)
+            await turn
+        place.connecting += 1
+        try:
+            connection = await self._connect(address, where, place, on_quiet)
+        except BaseException:
+            place.connecting -= 1
+            _wake_one(place)
+            raise
+        place.connecting -= 1
+        place.busy.add(connection)
+        return connection, False
+
+    def release(self, address: Address, connection: ClientConnection) -> None:
+        """The request is done."""
+        place = self._places.setdefault(address, _Place())
+        place.busy.discard(connection)
+        if connection.is_reusable and not connection.is_lost:
+            place.idle.append(connection)
+        _wake_one(place)
+
+    def close(self, address: Address | None = None) -> None:
+        """Close the connections to that address, or all."""
+        places = list(self._places.values()) if address is None else [self._places.get(address, _Place())]
+        for place in places:
+            for connection in [*place.idle, *place.busy]:
+                connection.abort()
+
+    def _take_idle(self, place: _Place, fresh: bool) -> ClientConnection | None:
+        while place.idle:
+            connection = place.idle.pop()
+            if connection.is_lost or not connection.is_reusable:
+                continue
+            if fresh and self._clock.now() - connection.idle_since > FRESH_S:
+                connection.abort()
+                continue
+            return connection
+        return None
+
+    async def _connect(self, address: Address, where: str, place: _Place, on_quiet: OnQuiet) -> ClientConnection:
+        watch = ConnectWatch(self._clock, on_quiet)
+        opening = _Opening(address.spki_hash, where)
+
+        def lost(connection: ClientConnection) -> None:
+            if connection in place.idle:
+                place.idle.remove(connection)
+            opening.fail("closed the connection at once")
+
+        connection = ClientConnection(self._clock, where, lost)
+        protocol: Any = connection
+        if address.spki_hash is not None:
+            protocol = TlsLayer(
+                self._context, connection, server_side=False, accept_peer=opening.accept, on_open=opening.succeed
+            )
+
+        async def body() -> None:
+            await self._endpoint(address).connect(_OneProtocol(protocol))
+            watch.accepted()
+            if address.spki_hash is None:
+                opening.succeed()
+            await opening.outcome
+
+        try:
+            await with_deadline(self._clock, body(), CONNECT_DEADLINE_S, lambda: _too_late(where))
+        except (GridError, CancelledError):
+            connection.abort()
+            raise
+        except Exception as error:
+            # Twisted has errors of its own, the system's, and ValueError for names that no host can have.
+            connection.abort()
+            raise not_connected(where, error) from error
+        except BaseException:
+            connection.abort()
+            raise
+        finally:
+            watch.end()
+            opening.outcome.addErrback(lambda _: None)  # Whoever waited has heard of it; nobody else needs to.
+        return connection
+
+    def _endpoint(self, address: Address) -> Any:
+        try:
+            version = ipaddress.ip_address(address.host).version
+        except ValueError:
+            return HostnameEndpoint(self._reactor, address.host, address.port)
+        kind = TCP4ClientEndpoint if version == 4 else TCP6ClientEndpoint
+        return kind(self._reactor, address.host, address.port)
+
+
+class _Opening:
+    """Whether a new connection is one to the server that it should be to; the first word stands."""
+
+    def __init__(self, spki_hash: str | None, where: str) -> None:
+        self.outcome: Deferred[None] = Deferred()
+        self._spki_hash = spki_hash
+        self._where = where
+
+    def accept(self, certificate: bytes | None) -> bool:
+        """Whether the certificate has the key."""
+        accepted = _has_key(certificate, self._spki_hash)
+        if not accepted:
+            self.fail("is not who answers there: the key is another")
+        return accepted
+
+    def succeed(self) -> None:
+        """The connection can be used."""
+        if not self.outcome.called:
+            self.outcome.callback(None)
+
+    def fail(self, why: str) -> None:
+        """It cannot, or not any more."""
+        if not self.outcome.called:
+            self.outcome.errback(PeerUnreachableError(f"{self._where} {why}", reason=why))
+
+
+def _too_late(where: str) -> PeerTimeoutError:
+    reason = "did not finish connecting"
+    return PeerTimeoutError(f"{where} {reason}", reason=reason)
+
+
+class _OneProtocol(Factory):
+    noisy = False
+
+    def __init__(self, protocol: Any) -> None:
+        self._protocol = protocol
+
+    def buildProtocol(self, addr: Any) -> Any:
+        return self._protocol
+
+
+def _has_key(certificate: bytes | None, expected: str | None) -> bool:
+    try:
+        return certificate is not None and expected is not None and spki_hash(certificate) == expected
+    except FormatError:
+        return False
+
+
+def _wake_one(place: _Place) -> None:
+    if place.waiters:
+        place.waiters.popleft().callback(None)
+
+
+def _forget(waiters: deque[Deferred[None]], turn: Deferred[None]) -> None:
+    if turn in waiters:
+        waiters.remove(turn)

@@ -1,0 +1,299 @@
+"""A storage server behind NURLs as a StorageServer: 1.20's, or ours with its batched requests.
+
+Cost: the first call takes a TLS handshake and a round trip for the version. After that find_shares, read_shares,
+read_slot and Upload.write take one request where the server offers batches; elsewhere one per share and run of
+neighbouring ranges, side by side over a few connections, and one more to list shares where that is asked for.
+Octets are copied once on the way in (a range's pieces joined) and once on the way out (by the cipher).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
+
+from grid.errors import BadWriteEnablerError, DataTooLargeError, FormatError, PeerError, PeerGoneError, PeerRefusedError
+from grid.ports import (
+    Allocation,
+    Buffer,
+    Find,
+    LeaseSecrets,
+    NewShares,
+    Range,
+    Runtime,
+    ServerIdentity,
+    ServerVersion,
+    ShareKind,
+    ShareNumber,
+    SlotAnswer,
+    SlotSecrets,
+    StorageIndex,
+    StoreAnswer,
+    TestWrite,
+)
+from grid.wire.connections.connect_watch import OnQuiet, ignore_quiet
+from grid.wire.http.client import batched_requests, single_requests
+from grid.wire.http.client.link import Link, Session
+from grid.wire.http.client.pool import Address, Pool
+from grid.wire.http.client.requester import Asker, Entrance, Question, Reply
+from grid.wire.http.client.streams import ReadAhead
+from grid.wire.http.client.upload import HttpUpload
+from grid.wire.http.format.answers import parse_allocation, parse_slot_answer
+from grid.wire.http.format.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER, authorization, plain_authorization
+from grid.wire.http.format.bodies import pack_allocation_request, pack_reason, pack_slot_request
+from grid.wire.http.format.routes import pack_path
+from grid.wire.locators import Nurl
+from grid.wire.packed.finds import Found
+from grid.wire.queues.find_queue import ask_together, find_queue
+from grid.wire.queues.store_queue import store_by_steps, store_queue
+from grid.wire.status import ConnectionStatus, brief
+
+T = TypeVar("T")
+
+UPLOAD_SECRET_SIZE = 20
+_CBOR = ((b"Content-Type", b"application/cbor"),)
+_SLOT_ERRORS = {401: BadWriteEnablerError, 413: DataTooLargeError}
+
+
+class HttpServer:
+    """The StorageServer that NURLs name, reached through a pool that the caller closes."""
+
+    def __init__(
+        self,
+        identity: ServerIdentity,
+        nurls: Sequence[Nurl],
+        pool: Pool,
+        runtime: Runtime,
+        plain: tuple[str, int] | None = None,
+        on_quiet: OnQuiet = ignore_quiet,
+    ) -> None:
+        """plain: host and port to read shares from in the clear, which the user must have asked for.
+
+        on_quiet: told when nothing comes of connecting.
+        """
+        self._identity = identity
+        self._runtime = runtime
+        self._asker = Asker(pool, f"server {identity.nickname or identity.server_id}", on_quiet)
+        entrances = [
+            Entrance(Address(nurl.host.strip("[]"), nurl.port, nurl.spki_hash), authorization(nurl.swissnum))
+            for nurl in nurls
+            if not nurl.over_tor
+        ]
+        in_the_clear = None
+        if plain is not None and nurls:
+            in_the_clear = Entrance(
+                Address(plain[0].strip("[]"), plain[1], None), plain_authorization(nurls[0].swissnum)
+            )
+        self._link = Link(self._asker, entrances, in_the_clear, runtime.clock)
+        self._ahead = ReadAhead(self._asker, runtime.clock)
+        self._stores = store_queue(self._send_stores, runtime.clock)
+        self._finds = find_queue(self._send_finds, runtime.clock)
+
+    def __repr__(self) -> str:
+        return f"<HttpServer {self._identity.server_id}>"
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """Who it is; constant."""
+        return self._identity
+
+    @property
+    def status(self) -> ConnectionStatus:
+        """How the connection stands."""
+        return self._link.status
+
+    async def connect(self) -> None:
+        """Return when the server has answered; PeerError if it does not. Any other method would connect as well."""
+        await self._link.session()
+
+    def forget_failures(self) -> None:
+        """It has been announced again: the next call connects without waiting for the backoff."""
+        self._link.forget_failures()
+
+    def close(self) -> None:
+        """Give up the connections; what waits on them fails with PeerGoneError."""
+        self._ahead.close()
+        self._link.close()
+
+    @property
+    def known_version(self) -> ServerVersion | None:
+        """What the server said last; None when it could not be reached since, or when stores get no answer."""
+        session = self._link.current
+        return None if session is None or self._stores.is_doubtful else session.version
+
+    async def get_version(self) -> ServerVersion:
+        """What the server is and has now; asked as part of connecting, or else anew."""
+        present = self._link.current
+        session = await self._link.session()
+        if session is not present:
+            return session.version
+        return await self._watched(session, self._link.ask_version(session))
+
+    async def find_shares(
+        self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        """Every immutable share held, with those ranges of each; small questions share requests."""
+        session = await self._link.session()
+        if session.version.batched_finds:
+            found = await ask_together(Find(storage_index, ranges), self._finds)
+            if found is not None:
+                return found
+
+        async def ask(session: Session, entrance: Entrance) -> Mapping[ShareNumber, Sequence[Buffer]]:
+            if session.version.batched_reads:
+                return await batched_requests.find_shares(self._asker, entrance, storage_index, ranges)
+            held = await single_requests.list_shares(self._asker, entrance, "immutable", storage_index)
+            wants = dict.fromkeys(held, ranges)
+            if not ranges:
+                return {number: [] for number in held}
+            return await single_requests.read_ranges(self._asker, entrance, "immutable", storage_index, wants)
+
+        return await self._read(ask)
+
+    async def _send_finds(self, finds: Sequence[Find]) -> Sequence[Found | None]:
+        async def ask(session: Session, entrance: Entrance) -> Sequence[Found | None]:
+            return await batched_requests.find_each(self._asker, entrance, finds)
+
+        return await self._read(ask)
+
+    async def read_shares(
+        self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        """Ranges of immutable shares; shares not held are left out."""
+
+        async def ask(session: Session, entrance: Entrance) -> Mapping[ShareNumber, Sequence[Buffer]]:
+            if session.version.batched_reads:
+                return await batched_requests.read_shares(self._asker, entrance, storage_index, wants)
+            return await single_requests.read_ranges(
+                self._asker, entrance, "immutable", storage_index, wants, self._ahead.fetch
+            )
+
+        return await self._read(ask)
+
+    async def allocate(
+        self,
+        storage_index: StorageIndex,
+        secrets: LeaseSecrets,
+        share_numbers: frozenset[ShareNumber],
+        share_size: int,
+    ) -> Allocation:
+        """Room for new shares."""
+        secret = self._runtime.entropy.octets(UPLOAD_SECRET_SIZE)
+        question = Question(
+            method=b"POST",
+            path=pack_path(storage_index, "immutable"),
+            secrets={**_lease(secrets), UPLOAD: secret},
+            headers=_CBOR,
+            body=(pack_allocation_request(share_numbers, share_size),),
+            repeatable=False,
+        )
+        session, reply = await self._ask(question)
+        if reply.status != 200:
+            raise self._asker.refusal(reply)
+        try:
+            already, allocated = parse_allocation(reply.body)
+        except FormatError as error:
+            raise self._asker.misbehaved(error) from error
+        if not allocated <= share_numbers:
+            raise PeerError(f"{self._asker.where} allocated shares that it was not asked for")
+        upload = HttpUpload(self._asker, session, storage_index, secret, allocated, share_size)
+        return Allocation(already=already, upload=upload)
+
+    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        """Store whole new shares; what is asked for while a message is on its way goes out in the next one."""
+        session = await self._link.session()
+        if session.version.batched_stores:
+            return await self._stores.ask(stores)
+        return [await store_by_steps(self, each) for each in stores]
+
+    async def _send_stores(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        session = await self._link.session()
+        return await self._watched(session, batched_requests.store_shares(self._asker, session.entrance, stores))
+
+    async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
+        """Add or renew the lease on every share held."""
+        path = pack_path(storage_index, "lease")
+        _, reply = await self._ask(Question(method=b"PUT", path=path, secrets=_lease(secrets), body=()))
+        self._require(reply, 404)
+
+    async def advise_corrupt(
+        self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
+    ) -> None:
+        """Tell the server that a share of its is bad."""
+        path = pack_path(storage_index, kind, share_number, "corrupt")
+        _, reply = await self._ask(Question(method=b"POST", path=path, headers=_CBOR, body=(pack_reason(reason),)))
+        self._require(reply, 404)
+
+    async def read_slot(
+        self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        """Ranges of mutable shares; none named: all. With 1.20 servers the ranges are not of one moment."""
+
+        async def ask(session: Session, entrance: Entrance) -> Mapping[ShareNumber, Sequence[Buffer]]:
+            if session.version.batched_reads:
+                return await batched_requests.read_slot(self._asker, entrance, storage_index, share_numbers, ranges)
+            numbers = share_numbers
+            if not numbers:
+                numbers = await single_requests.list_shares(self._asker, entrance, "mutable", storage_index)
+            wants = dict.fromkeys(numbers, ranges)
+            return await single_requests.read_ranges(self._asker, entrance, "mutable", storage_index, wants)
+
+        return await self._read(ask)
+
+    async def test_and_write(
+        self,
+        storage_index: StorageIndex,
+        secrets: SlotSecrets,
+        writes: Mapping[ShareNumber, TestWrite],
+        ranges: Sequence[Range] = (),
+    ) -> SlotAnswer:
+        """Test, and if every test holds write, as one step."""
+        question = Question(
+            method=b"POST",
+            path=pack_path(storage_index, "mutable", "read-test-write"),
+            secrets={**_lease(secrets.lease), WRITE_ENABLER: secrets.write_enabler},
+            headers=_CBOR,
+            body=pack_slot_request(writes, ranges),
+            repeatable=False,
+        )
+        _, reply = await self._ask(question)
+        if reply.status != 200:
+            raise self._asker.refusal(reply, _SLOT_ERRORS)
+        try:
+            answer = parse_slot_answer(reply.body)
+        except FormatError as error:
+            raise self._asker.misbehaved(error) from error
+        for pieces in answer.data.values():
+            if len(pieces) != len(ranges) or any(
+                len(piece) > length for piece, (_, length) in zip(pieces, ranges, strict=True)
+            ):
+                raise self._asker.misbehaved("other ranges than were asked for")
+        return answer
+
+    async def _ask(self, question: Question) -> tuple[Session, Reply]:
+        session = await self._link.session()
+        return session, await self._watched(session, self._asker.ask(session.entrance, question))
+
+    async def _read(self, ask: Callable[[Session, Entrance], Awaitable[T]]) -> T:
+        """The answer, asked for in the clear where that is wanted and possible."""
+        session = await self._link.session()
+        if session.plain is not None:
+            try:
+                return await ask(session, session.plain)
+            except (PeerGoneError, PeerRefusedError):
+                session.plain = None  # Whatever is wrong there, the encrypted way is the one that counts.
+        return await self._watched(session, ask(session, session.entrance))
+
+    async def _watched(self, session: Session, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except PeerGoneError as error:
+            self._link.lost(session, brief(error))
+            raise
+
+    def _require(self, reply: Reply, *harmless: int) -> None:
+        if reply.status >= 300 and reply.status not in harmless:
+            raise self._asker.refusal(reply)
+
+
+def _lease(secrets: LeaseSecrets) -> dict[str, bytes]:
+    return {RENEW: secrets.renew, CANCEL: secrets.cancel}

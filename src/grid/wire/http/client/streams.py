@@ -1,0 +1,225 @@
+"""Reading ahead from servers without batches: one long request in place of many, for who reads a share in order.
+
+When a share's ranges have followed one another for a while, the rest of the share is asked for by one request, and
+the following ranges are cut from its answer as they arrive. Its connection is left alone while more than
+AHEAD_BYTES wait to be asked for, and given up when nobody asks for IDLE_S seconds or when the reader goes elsewhere.
+What goes wrong with a stream only sends its readers back to single requests.
+
+Cost against 1.20, measured: some 2.5 ms of a server's time per MiB in place of 3.5 with ranges of 1 MiB, and of 6 to
+8 with 256 KiB. Memory: AHEAD_BYTES for each stream, of which a server has at most STREAMS_PER_SERVER.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+
+from attrs import define
+from twisted.internet.defer import Deferred
+
+from grid.errors import FormatError, GridError, PeerError
+from grid.limits import MAX_FILE_SIZE
+from grid.ports import Buffer, Clock, Timer
+from grid.runtime import Tasks
+from grid.wire.http.client import single_requests
+from grid.wire.http.client.connection import ClientConnection, Receiver
+from grid.wire.http.client.requester import Asker, Entrance, Question
+from grid.wire.http.format.messages import ResponseHead, first_value
+from grid.wire.http.format.ranges import pack_range, parse_content_range
+
+AHEAD_BYTES = 1024 * 1024
+IDLE_S = 5.0
+STREAMS_PER_SERVER = 4
+STREAK_BYTES = 512 * 1024
+"""Octets read in order before it is believed that this will go on."""
+REMEMBERED = 256
+
+
+@define
+class _Progress:
+    """How far a share was read in order: the next offset, and for how many octets that has gone on."""
+
+    next_offset: int
+    streak: int = 0
+
+
+class ShareStream:
+    """The rest of one share, from an offset on, as one answer that is still coming."""
+
+    def __init__(self, asker: Asker, entrance: Entrance, path: bytes, offset: int, clock: Clock) -> None:
+        self.next_offset = offset
+        self.is_over = False
+        self._asker = asker
+        self._clock = clock
+        self._start = offset
+        self._promised = 0
+        self._received = 0
+        self._pieces: deque[Buffer] = deque()
+        self._held = 0
+        self._waiting: deque[tuple[int, Deferred[Buffer]]] = deque()
+        self._connection: ClientConnection | None = None
+        self._is_paused = False
+        self._timer: Timer | None = None
+        self._tasks = Tasks()
+        headers = ((b"Range", pack_range(offset, MAX_FILE_SIZE - offset)),)
+        question = Question(method=b"GET", path=path, headers=headers)
+        self._tasks.start(self._run(entrance, question), lambda _: self._ended(None), self._ended)
+
+    async def read(self, length: int) -> Buffer:
+        """The next octets, fewer only at the end of the share; PeerError if the stream breaks before."""
+        self._stop_timer()
+        self._timer = self._clock.call_later(IDLE_S, self.close)
+        self.next_offset += length
+        answer: Deferred[Buffer] = Deferred(lambda _: self.close())
+        self._waiting.append((length, answer))
+        self._serve()
+        return await answer
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether there is nothing to be had from it any more."""
+        return self.is_over and not self._held
+
+    def close(self) -> None:
+        """Give it up; who still waits hears of it."""
+        self._stop_timer()
+        self._ended(PeerError("a stream of bytes was given up"))
+        self._tasks.cancel()
+        self._pieces.clear()
+        self._held = 0
+
+    def feed(self, data: Buffer) -> None:
+        """Take octets of the answer."""
+        self._received += len(data)
+        if self._received > self._promised:
+            raise PeerError(f"{self._asker.where} answered with more bytes than it said")
+        self._pieces.append(data)
+        self._held += len(data)
+        self._serve()
+
+    async def _run(self, entrance: Entrance, question: Question) -> None:
+        pool = self._asker.pool
+        connection, _ = await pool.acquire(entrance.address, self._asker.where, on_quiet=self._asker.on_quiet)
+        self._connection = connection
+        try:
+            await connection.ask(question.pack(entrance), self._begin)
+        finally:
+            self._connection = None
+            pool.release(entrance.address, connection)
+        if self._received != self._promised:
+            raise PeerError(f"{self._asker.where} answered with fewer bytes than it said")
+
+    def _begin(self, head: ResponseHead) -> Receiver:
+        if head.status == 204:
+            return self
+        if head.status != 206:
+            raise PeerError(f"{self._asker.where} answered with status {head.status} for a range")
+        try:
+            start, self._promised = parse_content_range(first_value(head.headers, b"content-range") or b"")
+        except FormatError as error:
+            raise self._asker.misbehaved(error) from error
+        if start != self._start:
+            raise self._asker.misbehaved("another range than was asked for")
+        return self
+
+    def _serve(self) -> None:
+        """Give those who wait what has come, and read on or not."""
+        while self._waiting and (self.is_over or self._held >= self._waiting[0][0]):
+            length, answer = self._waiting.popleft()
+            answer.callback(self._cut(min(length, self._held)))
+        wanted = self._waiting[0][0] if self._waiting else 0
+        self._pause(self._held >= wanted + AHEAD_BYTES)
+
+    def _cut(self, length: int) -> Buffer:
+        taken: list[Buffer] = []
+        self._held -= length
+        while length:
+            piece = self._pieces.popleft()
+            if len(piece) > length:
+                view = memoryview(piece)
+                self._pieces.appendleft(view[length:])
+                piece = view[:length]
+            taken.append(piece)
+            length -= len(piece)
+        return taken[0] if len(taken) == 1 else b"".join(taken)
+
+    def _pause(self, paused: bool) -> None:
+        if self._connection is not None and paused != self._is_paused:
+            self._is_paused = paused
+            if paused:
+                self._connection.pause()
+            else:
+                self._connection.resume()
+
+    def _ended(self, error: BaseException | None) -> None:
+        if self.is_over:
+            return
+        self.is_over = True
+        if error is None:
+            self._serve()
+            return
+        self._pieces.clear()
+        self._held = 0
+        waiting, self._waiting = self._waiting, deque()
+        for _, answer in waiting:
+            if not answer.called:  # One that was cancelled has heard already.
+                answer.errback(error if isinstance(error, GridError) else PeerError("a stream of bytes broke off"))
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class ReadAhead:
+    """The streams from one server."""
+
+    def __init__(self, asker: Asker, clock: Clock) -> None:
+        self._asker = asker
+        self._clock = clock
+        self._progress: OrderedDict[bytes, _Progress] = OrderedDict()
+        self._streams: dict[bytes, ShareStream] = {}
+
+    async def fetch(self, entrance: Entrance, path: bytes, offset: int, length: int) -> Buffer | None:
+        """Those octets of the share with that path, cut short at its end; None if it is not there."""
+        stream = self._stream_for(entrance, path, offset, length)
+        if stream is not None:
+            try:
+                return await stream.read(length)
+            except PeerError:
+                stream.close()
+            finally:
+                if stream.is_spent:
+                    self._drop(path, stream)
+        return await single_requests.fetch_range(self._asker, entrance, path, offset, length)
+
+    def close(self) -> None:
+        """Give all streams up."""
+        for path, stream in list(self._streams.items()):
+            self._drop(path, stream)
+
+    def _stream_for(self, entrance: Entrance, path: bytes, offset: int, length: int) -> ShareStream | None:
+        streak = self._streak(path, offset, length)
+        stream = self._streams.get(path)
+        if stream is not None and not stream.is_spent and stream.next_offset == offset:
+            return stream
+        if stream is not None and (stream.is_spent or streak >= STREAK_BYTES):
+            self._drop(path, stream)
+        if streak < STREAK_BYTES or len(self._streams) >= STREAMS_PER_SERVER:
+            return None
+        self._streams[path] = stream = ShareStream(self._asker, entrance, path, offset, self._clock)
+        return stream
+
+    def _streak(self, path: bytes, offset: int, length: int) -> int:
+        """For how many octets, these included, the share has been read in order; 0 where something else begins."""
+        progress = self._progress.setdefault(path, _Progress(-1))
+        self._progress.move_to_end(path)
+        if len(self._progress) > REMEMBERED:
+            self._progress.popitem(last=False)
+        progress.streak = progress.streak + length if progress.next_offset == offset else 0
+        progress.next_offset = offset + length
+        return progress.streak
+
+    def _drop(self, path: bytes, stream: ShareStream) -> None:
+        stream.close()
+        if self._streams.get(path) is stream:
+            del self._streams[path]

@@ -1,0 +1,184 @@
+"""An upload to one server over HTTP. [spec wire 17, 18]
+
+A share closes itself on the server with its last octet. So that nothing is finished before `close`, the last
+TAIL_SIZE octets of each share are kept here until then: closing sends them, together with zeros for what was
+never written. A small share thus takes one request in all, and an upload given up leaves nothing behind.
+It does not end with a connection. Memory: TAIL_SIZE octets for each share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from grid.errors import ConflictingWriteError, DataTooLargeError, PeerError, PeerGoneError
+from grid.limits import WRITE_CALL_BYTES
+from grid.ports import Buffer, ShareNumber, ShareWrite, StorageIndex
+from grid.wire.http.client import batched_requests, single_requests
+from grid.wire.http.client.link import Session
+from grid.wire.http.client.requester import Asker, all_of
+from grid.wire.http.format.ranges import Coverage
+
+TAIL_SIZE = 64 * 1024
+_ZEROS = bytes(256 * 1024)
+
+
+class _OpenShare:
+    """What is known of one share: octets before `tail_start` are the server's, the others are here."""
+
+    def __init__(self, size: int) -> None:
+        self.tail_start = max(0, size - TAIL_SIZE)
+        self.sent = Coverage(self.tail_start)
+        self.tail = bytearray(size - self.tail_start)
+        self._kept = Coverage(len(self.tail))
+
+    def keep(self, offset: int, data: memoryview) -> None:
+        """Keep octets of the tail, offset counted within it; ConflictingWriteError if they were others before."""
+        end = offset + len(data)
+        for begin, stop in self._kept.overlap(offset, end):
+            if self.tail[begin:stop] != data[begin - offset : stop - offset]:
+                raise ConflictingWriteError("these bytes were written before, and were others")
+        self.tail[offset:end] = data
+        self._kept.add(offset, end)
+
+
+class HttpUpload:
+    """The new shares that a server has agreed to take, each of `size` octets."""
+
+    def __init__(
+        self,
+        asker: Asker,
+        session: Session,
+        index: StorageIndex,
+        secret: bytes,
+        share_numbers: frozenset[ShareNumber],
+        size: int,
+    ) -> None:
+        self._asker = asker
+        self._session = session
+        self._index = index
+        self._secret = secret
+        self._size = size
+        self._share_numbers = share_numbers
+        self._open = {number: _OpenShare(size) for number in share_numbers}
+
+    @property
+    def share_numbers(self) -> frozenset[ShareNumber]:
+        """The shares allocated."""
+        return self._share_numbers
+
+    async def write(self, writes: Sequence[ShareWrite]) -> None:
+        """Store all of the writes, but for the shares' tails: one request, or with 1.20 one per run of octets."""
+        self._require_open(write.share_number for write in writes)
+        if any(write.offset + write.size > self._size for write in writes):
+            raise DataTooLargeError(f"a write past the end of a share of {self._size} bytes")
+        now = [front for write in writes if (front := self._split(write)) is not None]
+        await self._send(now)
+        for write in now:
+            share = self._open.get(write.share_number)
+            if share is not None:
+                share.sent.add(write.offset, write.offset + write.size)
+
+    def _split(self, write: ShareWrite) -> ShareWrite | None:
+        """The part of the write that goes out now, if any; the tail's part is kept."""
+        share = self._open[write.share_number]
+        offset = write.offset
+        front: list[Buffer] = []
+        for piece in write.pieces:
+            view = memoryview(piece)
+            before = max(0, min(len(view), share.tail_start - offset))
+            if before:
+                front.append(view[:before])
+            if before < len(view):
+                share.keep(offset + before - share.tail_start, view[before:])
+            offset += len(view)
+        return ShareWrite(write.share_number, write.offset, front) if front else None
+
+    async def _send(self, writes: Sequence[ShareWrite]) -> frozenset[ShareNumber]:
+        """Which shares are complete with those writes."""
+        if not writes:
+            return frozenset()
+        session = self._session
+        if session.version.batched_writes:
+            return await batched_requests.write_shares(self._asker, session.entrance, self._index, self._secret, writes)
+        runs = _runs([write for write in writes if write.size])
+
+        async def write_runs(number: ShareNumber) -> bool:
+            complete = False
+            for offset, pieces in runs[number]:
+                complete = await single_requests.write_share(
+                    self._asker, session.entrance, self._index, self._secret, ShareWrite(number, offset, pieces)
+                )
+            return complete
+
+        numbers = list(runs)
+        outcomes = await all_of(write_runs(number) for number in numbers)
+        return frozenset(number for number, complete in zip(numbers, outcomes, strict=True) if complete)
+
+    async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
+        """Send the tails, and return when these shares are finished; PeerError if the server does not say so."""
+        numbers = frozenset(share_numbers)
+        self._require_open(numbers)
+        for number in sorted(numbers):
+            for begin, end in self._open[number].sent.missing():
+                await self._fill(number, begin, end)
+        tails = [ShareWrite(number, share.tail_start, [share.tail]) for number, share in self._named(numbers)]
+        complete: set[ShareNumber] = set()
+        for batch in _batches(tails):
+            complete |= await self._send(batch)
+        unfinished = sorted(numbers - complete)
+        if unfinished:
+            raise PeerError(f"{self._asker.where} does not say that shares {unfinished} are complete")
+        for number in numbers:
+            self._open.pop(number, None)
+
+    def _named(self, numbers: frozenset[ShareNumber]) -> list[tuple[ShareNumber, _OpenShare]]:
+        return [(number, self._open[number]) for number in sorted(numbers)]
+
+    async def _fill(self, number: ShareNumber, begin: int, end: int) -> None:
+        while begin < end:
+            size = min(end - begin, len(_ZEROS))
+            await self.write([ShareWrite(number, begin, [memoryview(_ZEROS)[:size]])])
+            begin += size
+
+    async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
+        """Give up what is open of these; a server that cannot be reached does so by itself in half an hour."""
+        numbers = self._open.keys() & set(self._open if share_numbers is None else share_numbers)
+        for number in numbers:
+            del self._open[number]
+        try:
+            await single_requests.abort_shares(self._asker, self._session.entrance, self._index, self._secret, numbers)
+        except PeerGoneError:
+            return
+
+    def _require_open(self, share_numbers: Iterable[ShareNumber]) -> None:
+        closed = set(share_numbers) - self._open.keys()
+        if closed:
+            raise PeerError(f"shares {sorted(closed)} are not being uploaded to {self._asker.where}")
+
+
+def _batches(writes: Sequence[ShareWrite]) -> Iterator[list[ShareWrite]]:
+    """The writes in groups of at most WRITE_CALL_BYTES octets."""
+    batch: list[ShareWrite] = []
+    size = 0
+    for write in writes:
+        if batch and size + write.size > WRITE_CALL_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(write)
+        size += write.size
+    if batch:
+        yield batch
+
+
+def _runs(writes: Sequence[ShareWrite]) -> Mapping[ShareNumber, list[tuple[int, list[Buffer]]]]:
+    """(offset, pieces) of each run of consecutive octets, per share in the order given."""
+    runs: dict[ShareNumber, list[tuple[int, list[Buffer]]]] = {}
+    ends: dict[ShareNumber, int] = {}
+    for write in writes:
+        of_share = runs.setdefault(write.share_number, [])
+        if ends.get(write.share_number) == write.offset:
+            of_share[-1][1].extend(write.pieces)
+        else:
+            of_share.append((write.offset, list(write.pieces)))
+        ends[write.share_number] = write.offset + write.size
+    return runs

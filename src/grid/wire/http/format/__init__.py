@@ -1,0 +1,1 @@
+"""The messages of the HTTP storage protocol, packed and parsed by both ends."""

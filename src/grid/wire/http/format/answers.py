@@ -1,0 +1,111 @@
+"""The CBOR bodies of answers: packed by servers, parsed and checked by clients. [spec wire 15] Pure.
+
+All maps are closed, all numbers bounded; byte strings stay views into the message. FormatError for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from grid.errors import FormatError
+from grid.limits import MAX_SHARES, MAX_VERSION_TEXT
+from grid.ports import Buffer, ServerVersion, ShareNumber, SlotAnswer
+from grid.wire.http.format.bodies import array, closed_map, make_share_set, octets, parse_share_set, share_number, uint
+from grid.wire.http.format.cbor import pack_cbor, pack_cbor_bytes, parse_cbor
+
+STORAGE_KEY = b"http://allmydata.org/tahoe/protocols/storage/v1"
+APPLICATION_KEY = b"application-version"
+MAX_IMMUTABLE = b"maximum-immutable-share-size"
+MAX_MUTABLE = b"maximum-mutable-share-size"
+AVAILABLE = b"available-space"
+
+EXTENSIONS_HEADER = b"Grid-Extensions"
+"""Header of the answer to a version request that offers our endpoints, one line for each set; 1.20 ignores it."""
+EXTENSIONS_VALUE = b"batch-1"
+STORE_EXTENSION = b"store-1"
+FIND_EXTENSION = b"find-1"
+
+_CBOR_SIZE_LIMIT = 2**64 - 1
+
+
+def pack_version(version: ServerVersion) -> bytes:
+    """V: exactly its keys, since a 1.20 client refuses others."""
+    return pack_cbor_bytes(
+        {
+            STORAGE_KEY: {
+                MAX_IMMUTABLE: min(version.maximum_immutable_share_size, _CBOR_SIZE_LIMIT),
+                MAX_MUTABLE: min(version.maximum_mutable_share_size, _CBOR_SIZE_LIMIT),
+                AVAILABLE: min(version.available_space, _CBOR_SIZE_LIMIT),
+            },
+            APPLICATION_KEY: version.application.encode(),
+        }
+    )
+
+
+def parse_version(body: Buffer, offers: Collection[bytes] = ()) -> ServerVersion:
+    """V; offers: the extensions that the answer's head named."""
+    batched = EXTENSIONS_VALUE in offers
+    fields = closed_map(parse_cbor(body), (STORAGE_KEY, APPLICATION_KEY))
+    storage = closed_map(fields[STORAGE_KEY], (MAX_IMMUTABLE, MAX_MUTABLE, AVAILABLE))
+    application = bytes(octets(fields[APPLICATION_KEY])[:MAX_VERSION_TEXT])
+    return ServerVersion(
+        application=application.decode("utf-8", "replace"),
+        maximum_immutable_share_size=uint(storage[MAX_IMMUTABLE]),
+        maximum_mutable_share_size=uint(storage[MAX_MUTABLE]),
+        available_space=uint(storage[AVAILABLE]),
+        batched_reads=batched,
+        batched_writes=batched,
+        batched_stores=STORE_EXTENSION in offers,
+        batched_finds=FIND_EXTENSION in offers,
+    )
+
+
+def pack_allocation(already: Collection[int], allocated: Collection[int]) -> bytes:
+    """AR: the shares held before, and those taken."""
+    return pack_cbor_bytes({"already-have": make_share_set(already), "allocated": make_share_set(allocated)})
+
+
+def parse_allocation(body: Buffer) -> tuple[frozenset[ShareNumber], frozenset[ShareNumber]]:
+    """AR: the shares held before, and those taken."""
+    fields = closed_map(parse_cbor(body), ("already-have", "allocated"))
+    return parse_share_set(fields["already-have"]), parse_share_set(fields["allocated"])
+
+
+def pack_required(gaps: Iterable[tuple[int, int]]) -> bytes:
+    """W: (begin, end) of what is missing."""
+    return pack_cbor_bytes({"required": [{"begin": begin, "end": end} for begin, end in gaps]})
+
+
+def parse_required(body: Buffer) -> list[tuple[int, int]]:
+    """W: (begin, end) of what is missing."""
+    items = array(closed_map(parse_cbor(body), ("required",))["required"])
+    gaps = [closed_map(item, ("begin", "end")) for item in items]
+    return [(uint(gap["begin"]), uint(gap["end"])) for gap in gaps]
+
+
+def pack_numbers(numbers: Collection[int]) -> bytes:
+    """A set of share numbers."""
+    return pack_cbor_bytes(make_share_set(numbers))
+
+
+def parse_numbers(body: Buffer) -> frozenset[ShareNumber]:
+    """A set of share numbers."""
+    return parse_share_set(parse_cbor(body))
+
+
+def pack_slot_answer(answer: SlotAnswer) -> list[Buffer]:
+    """MR in pieces, the data among them uncopied."""
+    data: Mapping[int, Sequence[Buffer]] = {int(number): list(pieces) for number, pieces in answer.data.items()}
+    return pack_cbor({"success": answer.passed, "data": data})
+
+
+def parse_slot_answer(body: Buffer) -> SlotAnswer:
+    """MR; the data are views into the body."""
+    fields = closed_map(parse_cbor(body), ("success", "data"))
+    passed, data = fields["success"], fields["data"]
+    if not isinstance(passed, bool) or not isinstance(data, dict) or len(data) > MAX_SHARES:
+        raise FormatError("an answer to a mutable write that does not say how it went")
+    return SlotAnswer(
+        passed=passed,
+        data={share_number(number): [octets(piece) for piece in array(pieces)] for number, pieces in data.items()},
+    )

@@ -1,0 +1,162 @@
+"""The bodies of the batched endpoints, an extension among this project's programs. Pure.
+
+Requests are the records of grid.wire.packed.share_ranges. An answer is a stream of frames, so that neither side needs to know
+the length of what follows later: a frame is a kind (u8), a share number (u8) and a number (u32), big-endian.
+
+    SHARE   begins a share's data; number: how many ranges follow, 0 if they were left out
+    DATA    number octets follow, and then more of the same range
+    LAST    number octets follow, the end of the range
+    END     the answer is whole
+
+A share that is not held has no frames. Ranges come in the order of the request.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+
+from grid.errors import FormatError
+from grid.limits import READ_CALL_RANGES
+from grid.ports import Buffer, Range, ShareNumber, ShareWrite
+from grid.wire.packed.share_ranges import RECORD_SIZE
+
+FRAME = struct.Struct(">BBL")
+RECORD = struct.Struct(">BQL")
+COUNT = struct.Struct(">H")
+
+MAX_READ_BODY = READ_CALL_RANGES * RECORD_SIZE
+MAX_WRITE_RECORDS = READ_CALL_RANGES
+
+
+class Frame(IntEnum):
+    """Kinds of frames."""
+
+    SHARE = 1
+    DATA = 2
+    LAST = 3
+    END = 4
+
+
+END_FRAME = FRAME.pack(Frame.END, 0, 0)
+
+
+def pack_answer(answer: Mapping[ShareNumber, Sequence[Buffer]]) -> list[Buffer]:
+    """A whole answer in pieces, the data among them uncopied."""
+    pieces: list[Buffer] = []
+    for number, data in answer.items():
+        pieces.append(FRAME.pack(Frame.SHARE, number, len(data)))
+        for piece in data:
+            pieces += (FRAME.pack(Frame.LAST, number, len(piece)), piece)
+    pieces.append(END_FRAME)
+    return pieces
+
+
+class AnswerParser:
+    """Takes an answer as it comes; ranges: what was asked, per share or (find) of every share."""
+
+    def __init__(self, wants: Mapping[ShareNumber, Sequence[Range]] | None, ranges: Sequence[Range] = ()) -> None:
+        """Any share may come if `wants` is None, each with `ranges` or with its data left out."""
+        self._wants = wants
+        self._ranges = ranges
+        self._found: dict[ShareNumber, list[Buffer]] = {}
+        self._head = b""
+        self._kind = Frame.LAST
+        self._remaining = 0
+        self._range_room = 0
+        self._open: list[Buffer] = []
+        self._share = ShareNumber(0)
+        self._expected: Sequence[Range] = ()
+        self._done = False
+
+    def feed(self, data: Buffer) -> None:
+        """Take what has come; the buffer is kept until its range is whole. FormatError."""
+        view = memoryview(data)
+        position, size = 0, len(view)
+        while position < size:
+            if self._done:
+                raise FormatError("a batched answer with bytes after its end")
+            if self._remaining:
+                end = min(size, position + self._remaining)
+                self._open.append(view[position:end])
+                self._remaining -= end - position
+                position = end
+                if not self._remaining and self._kind is Frame.LAST:
+                    self._close_range()
+                continue
+            needed = FRAME.size - len(self._head)
+            self._head += view[position : position + needed]
+            position = min(size, position + needed)
+            if len(self._head) == FRAME.size:
+                self._take_head()
+
+    def finish(self) -> dict[ShareNumber, list[Buffer]]:
+        """The answer; FormatError if it is not whole."""
+        if not self._done:
+            raise FormatError("a batched answer that ends too early")
+        return self._found
+
+    def _take_head(self) -> None:
+        kind, share, number = FRAME.unpack(self._head)
+        self._head = b""
+        match kind:
+            case Frame.SHARE:
+                self._begin_share(ShareNumber(share), number)
+            case Frame.DATA | Frame.LAST:
+                self._begin_data(Frame(kind), share, number)
+            case Frame.END:
+                self._require_share_ended()
+                self._done = True
+            case _:
+                raise FormatError("a batched answer with a frame of an unknown kind")
+
+    def _begin_share(self, share: ShareNumber, count: int) -> None:
+        self._require_share_ended()
+        asked = self._ranges if self._wants is None else self._wants.get(share)
+        if asked is None or share in self._found:
+            raise FormatError("a batched answer about a share that was not asked for, or twice")
+        if count != len(asked) and (count or self._wants is not None):
+            raise FormatError("a batched answer with more or fewer ranges than were asked for")
+        self._share, self._found[share] = share, []
+        self._expected = asked if count else ()
+        self._range_room = self._expected[0][1] if count else 0
+
+    def _begin_data(self, kind: Frame, share: int, size: int) -> None:
+        if not self._found or share != self._share or len(self._found[self._share]) == len(self._expected):
+            raise FormatError("a batched answer with data that belongs to no range")
+        if size > self._range_room:
+            raise FormatError("a batched answer with more bytes than were asked for")
+        if not size and kind is Frame.DATA:
+            raise FormatError("a batched answer with a frame of no use")
+        self._range_room -= size
+        self._kind, self._remaining = kind, size
+        if not size:
+            self._close_range()
+
+    def _close_range(self) -> None:
+        pieces, self._open = self._open, []
+        data = self._found[self._share]
+        data.append(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        if len(data) < len(self._expected):
+            self._range_room = self._expected[len(data)][1]
+
+    def _require_share_ended(self) -> None:
+        if self._open or (self._found and len(self._found[self._share]) != len(self._expected)):
+            raise FormatError("a batched answer that ends within a share")
+
+
+def pack_write(writes: Sequence[ShareWrite]) -> tuple[list[Buffer], int]:
+    """The request in pieces, the data among them uncopied, and its length."""
+    head = COUNT.pack(len(writes)) + b"".join(
+        RECORD.pack(write.share_number, write.offset, write.size) for write in writes
+    )
+    pieces: list[Buffer] = [head, *(piece for write in writes for piece in write.pieces)]
+    return pieces, len(head) + sum(write.size for write in writes)
+
+
+def parse_write_records(data: bytes) -> list[tuple[ShareNumber, int, int]]:
+    """(share, offset, length) of each write whose data follows, in that order; FormatError."""
+    if len(data) % RECORD.size:
+        raise FormatError("a batched write that ends within its head")
+    return [(ShareNumber(share), offset, length) for share, offset, length in RECORD.iter_unpack(data)]

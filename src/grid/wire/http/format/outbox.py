@@ -1,0 +1,78 @@
+"""What waits to be sent over one connection: given to the socket as it takes it, in strokes.
+
+A stroke is encrypted, and its cipher text held, only when the socket has room: so a long answer is on its way to its
+reader while the rest is still to be encrypted, and a reader that stops costs one stroke of cipher text.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from grid.ports import Buffer
+from grid.wire.http.format.tls import send_pieces
+
+STROKE_SIZE = 256 * 1024
+
+
+class Outbox:
+    """The pieces not sent yet, in order. They are borrowed until they are sent."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self._unsent: deque[Buffer] = deque()
+        self._has_room = True
+        self._is_sending = False
+        self.given_size = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the socket has taken everything, and has room."""
+        return self._has_room and not self._unsent
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether something has not been given to the socket at all."""
+        return bool(self._unsent)
+
+    def push(self, pieces: Sequence[Buffer]) -> None:
+        """Send these pieces after all others."""
+        self._unsent.extend(pieces)
+        self._send()
+
+    def pause(self) -> None:
+        """The socket is full."""
+        self._has_room = False
+
+    def resume(self) -> None:
+        """The socket has room."""
+        self._has_room = True
+        self._send()
+
+    def clear(self) -> None:
+        """Nothing will be sent any more."""
+        self._unsent.clear()
+
+    def _send(self) -> None:
+        if self._is_sending:
+            return  # The socket had room at once: the loop below goes on.
+        self._is_sending = True
+        while self._unsent and self._has_room:
+            send_pieces(self._transport, self._take_stroke())
+        self._is_sending = False
+
+    def _take_stroke(self) -> list[Buffer]:
+        stroke: list[Buffer] = []
+        size = 0
+        while self._unsent and size < STROKE_SIZE:
+            piece = self._unsent.popleft()
+            room = STROKE_SIZE - size
+            if len(piece) > room:
+                view = memoryview(piece)
+                self._unsent.appendleft(view[room:])
+                piece = view[:room]
+            stroke.append(piece)
+            size += len(piece)
+        self.given_size += size
+        return stroke

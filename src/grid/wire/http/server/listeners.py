@@ -1,0 +1,199 @@
+"""Where the server's connections come from: the port shared with Foolscap, and the plain one for reads.
+
+The first 8 octets of a connection to the shared port say which protocol it speaks. [spec wire 13]
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IStreamServerEndpoint
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from grid.limits import MAX_HTTP_CONNECTIONS, SNIFF_DEADLINE_S
+from grid.ports import Clock, StorageServer, Timer
+from grid.wire.budget.server_memory import ServerMemory
+from grid.wire.connections.door import Door, deepen_backlog
+from grid.wire.connections.places import Place, Places
+from grid.wire.foolscap.negotiation import with_place
+from grid.wire.http.format.authority import Gatekeeper, authorization, plain_authorization
+from grid.wire.http.format.routes import EXTENSIONS, READS, Endpoint
+from grid.wire.http.format.tls import TlsLayer
+from grid.wire.http.server.channel import Handler, ServerChannel
+from grid.wire.http.server.reads import ReadAnswers
+from grid.wire.http.server.service import Answerer, Bounds, HttpService
+from grid.wire.http.server.slots import SlotAnswers
+from grid.wire.http.server.uploads import UploadAnswers
+
+FOOLSCAP_START = b"GET /id/"
+
+
+class HttpOffer:
+    """One StorageServer offered over HTTP: to those who know its swissnum, and in the clear to read only."""
+
+    def __init__(self, server: StorageServer, memory: ServerMemory, *, extensions: bool = True) -> None:
+        """Nobody is let in before `open_to`. Without extensions there are exactly the endpoints of 1.20.
+
+        memory: what its requests share with those of the other protocol.
+        """
+        bounds, clock = Bounds(memory), memory.clock
+        answerers: Mapping[Endpoint, Answerer] = {
+            **ReadAnswers(server, bounds, extensions=extensions).answerers(),
+            **UploadAnswers(server, clock, bounds).answerers(),
+            **SlotAnswers(server, bounds).answerers(),
+        }
+        if not extensions:
+            answerers = {endpoint: answerer for endpoint, answerer in answerers.items() if endpoint not in EXTENSIONS}
+        in_the_clear = {endpoint: answerer for endpoint, answerer in answerers.items() if endpoint in READS}
+        self._gatekeeper = Gatekeeper()
+        self._plain_gatekeeper = Gatekeeper()
+        self.connections = Connections(HttpService(self._gatekeeper, answerers, bounds).serve, clock)
+        self.plain_connections = Connections(HttpService(self._plain_gatekeeper, in_the_clear, bounds).serve, clock)
+
+    def open_to(self, swissnum: str) -> None:
+        """Let those in who know the swissnum, and those to read in the clear who know the token made of it."""
+        self._gatekeeper.expect(authorization(swissnum))
+        self._plain_gatekeeper.expect(plain_authorization(swissnum))
+
+    def close(self) -> None:
+        """Close all connections now."""
+        self.connections.close()
+        self.plain_connections.close()
+
+
+class Connections:
+    """The connections of one listener: no more than a number of them at once."""
+
+    def __init__(self, handler: Handler, clock: Clock, limit: int = MAX_HTTP_CONNECTIONS) -> None:
+        self._handler = handler
+        self._clock = clock
+        self._places = Places(limit)
+        self._open: dict[ServerChannel, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def new_channel(self, place: Place) -> ServerChannel | None:
+        """The protocol of a connection that holds that place; None if there are too many, all of them well used."""
+        if not self._places.admit(place):
+            return None
+        channel = ServerChannel(self._handler, self._clock, place, self._lost)
+        self._open[channel] = None
+        return channel
+
+    def close(self) -> None:
+        """Close them all now."""
+        for channel in list(self._open):
+            channel.abort()
+
+    def _lost(self, channel: ServerChannel) -> None:
+        self._open.pop(channel, None)
+
+
+class PlainFactory(Door):
+    """HTTP without TLS: to be listened with for `plaintext_reads`, and nothing else."""
+
+    def __init__(self, connections: Connections, places: Places) -> None:
+        super().__init__(places)
+        self._connections = connections
+
+    def open(self, addr: Any, place: Place) -> Protocol | None:
+        """A connection's protocol."""
+        channel = self._connections.new_channel(place)
+        if channel is None:
+            place.leave()
+        return channel
+
+
+class SharedPortFactory(Door):
+    """Tells Foolscap's connections from HTTPS ones."""
+
+    def __init__(
+        self, foolscap: Any, context: ssl.SSLContext, connections: Connections, clock: Clock, places: Places
+    ) -> None:
+        """foolscap: the factory of its connections; context: TLS with the Tub's certificate."""
+        super().__init__(places, foolscap)
+        self._foolscap = foolscap
+        self._context = context
+        self._connections = connections
+        self._clock = clock
+
+    def open(self, addr: Any, place: Place) -> Protocol:
+        """A protocol that waits for the first bytes."""
+        return _Sniffer(lambda start: self._choose(start, addr, place), place, self._clock)
+
+    def _choose(self, start: bytes, addr: Any, place: Place) -> Protocol | None:
+        if start == FOOLSCAP_START:
+            negotiation: Protocol | None = with_place(self._foolscap.buildProtocol(addr), place)
+            return negotiation
+        channel = self._connections.new_channel(place)
+        return None if channel is None else TlsLayer(self._context, channel, server_side=True)
+
+
+class _Sniffer(Protocol):
+    """Holds a connection until its first 8 octets are here, and hands it over with them."""
+
+    transport: Any
+
+    def __init__(self, choose: Callable[[bytes], Protocol | None], place: Place, clock: Clock) -> None:
+        self._choose = choose
+        self._place = place
+        self._clock = clock
+        self._start = b""
+        self._timer: Timer | None = None
+
+    def connectionMade(self) -> None:
+        self._place.hold(self.transport.abortConnection)
+        self._timer = self._clock.call_later(SNIFF_DEADLINE_S, self._too_late)
+
+    def dataReceived(self, data: bytes) -> None:
+        self._start += data
+        if len(self._start) < len(FOOLSCAP_START):
+            return
+        self._stop_timer()
+        protocol = self._choose(self._start[: len(FOOLSCAP_START)])
+        transport = self.transport
+        if protocol is None:
+            transport.abortConnection()
+            return
+        transport.protocol = protocol
+        protocol.makeConnection(transport)
+        protocol.dataReceived(self._start)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self._stop_timer()
+        self._place.leave()
+
+    def _too_late(self) -> None:
+        self._timer = None
+        self.transport.abortConnection()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+@implementer(IStreamServerEndpoint)
+class SharedEndpoint:
+    """An endpoint to give to Foolscap in place of its own: it listens there for both protocols."""
+
+    def __init__(
+        self, endpoint: Any, context: ssl.SSLContext, connections: Connections, clock: Clock, places: Places
+    ) -> None:
+        self._places = places
+        self._endpoint = endpoint
+        self._context = context
+        self._connections = connections
+        self._clock = clock
+
+    def listen(self, factory: Any) -> Deferred[Any]:
+        """Listen; the factory is Foolscap's."""
+        shared = SharedPortFactory(factory, self._context, self._connections, self._clock, self._places)
+        listening: Deferred[Any] = self._endpoint.listen(shared)
+        return listening.addCallback(deepen_backlog)

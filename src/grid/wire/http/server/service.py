@@ -1,0 +1,201 @@
+"""Any StorageServer offered over HTTP: routing, authority and limits. [spec wire 14, 16]
+
+Checks go in the order path, Authorization, secrets, the rest; nothing has an effect before all of them passed.
+Nothing of a body is read, and nothing is allocated for one, before the request has shown that it may be made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+
+from attrs import frozen
+
+from grid.errors import GridError, PeerGoneError
+from grid.limits import HTTP_BODIES_BYTES, HTTP_PIECES_BYTES, MAX_HTTP_ERROR_BODY, SMALL_REQUEST
+from grid.ports import Buffer
+from grid.wire.budget.server_memory import ServerMemory
+from grid.wire.http.format.authority import Gatekeeper, parse_secrets
+from grid.wire.http.format.messages import Headers, first_value
+from grid.wire.http.format.refusals import RefusedError, status_of
+from grid.wire.http.format.routes import (
+    REQUIRED_SECRETS,
+    Endpoint,
+    Route,
+    UnknownPathError,
+    WrongMethodError,
+    find_route,
+)
+from grid.wire.http.server.body_room import BodyClaim, BodyRoom
+from grid.wire.http.server.exchange import Exchange
+from grid.wire.http.server.piece_size import PieceSizer
+
+CBOR = b"application/cbor"
+OCTETS = b"application/octet-stream"
+CBOR_HEADERS = ((b"Content-Type", CBOR),)
+TEXT_HEADERS = ((b"Content-Type", b"text/plain; charset=utf-8"),)
+OCTETS_HEADERS = ((b"Content-Type", OCTETS),)
+
+SMALL_BODY = 64 * 1024
+"""Bodies up to this need not wait for room."""
+
+NO_SECRETS: frozenset[str] = frozenset()
+
+
+@frozen(kw_only=True)
+class Request:
+    """A request that may be made: where to, with which secrets, and the exchange to answer it by."""
+
+    route: Route
+    secrets: Mapping[str, bytes]
+    exchange: Exchange
+
+    @property
+    def headers(self) -> Headers:
+        """Of the request."""
+        return self.exchange.head.headers
+
+    def send_cbor(self, status: int, body: bytes) -> None:
+        """Answer with a CBOR value."""
+        self.exchange.send(status, CBOR_HEADERS, [body])
+
+    def require_cbor_wanted(self) -> None:
+        """RefusedError (406) unless the client takes CBOR."""
+        if not wants_cbor(self.headers):
+            raise RefusedError(406)
+
+    def require_cbor_sent(self) -> None:
+        """RefusedError (415) if the body is said to be something else than CBOR."""
+        values = self.headers.get(b"content-type", ())
+        if any(value.partition(b";")[0].strip().lower() != CBOR for value in values):
+            raise RefusedError(415)
+
+
+Answerer = Callable[[Request], Awaitable[None]]
+
+
+class Bounds:
+    """What one server's requests may hold together, whichever listeners they come from."""
+
+    def __init__(self, memory: ServerMemory) -> None:
+        self.pieces = PieceSizer(HTTP_PIECES_BYTES)
+        self.bodies = BodyRoom(HTTP_BODIES_BYTES, memory.clock, memory.returned)
+        self.answers = memory.answers
+        self._requests = memory.requests
+
+    @asynccontextmanager
+    async def body(self, exchange: Exchange, limit: int, weight: int = 1) -> AsyncIterator[Buffer]:
+        """The whole body, held until this is left; RefusedError (413) past the limit.
+
+        weight: bytes that it takes once it is parsed, for each of its own.
+        """
+        length = exchange.body_length
+        if length is not None and length > limit:
+            raise RefusedError(413)
+        with self.bodies.claim(exchange) as claim:
+            is_small = (limit if length is None else length) <= SMALL_BODY
+            body = await _collect(exchange, limit, None if is_small else claim)
+            held = claim.keep()
+        try:
+            async with self._parsed(exchange, len(body) * (weight - 1)):
+                yield body
+        finally:
+            self.bodies.release(held)
+
+    @asynccontextmanager
+    async def _parsed(self, exchange: Exchange, size: int) -> AsyncIterator[None]:
+        reserved = await self._requests.acquire(size, lambda: exchange.is_broken) if size > SMALL_REQUEST else 0
+        try:
+            yield
+        finally:
+            self._requests.release(reserved)
+
+
+async def _collect(exchange: Exchange, limit: int, claim: BodyClaim | None) -> Buffer:
+    # It grows with what comes: one that was made as long as the head says would take that memory before the first byte.
+    body = bytearray()
+    while pieces := await exchange.read_piece(1):
+        size = sum(map(len, pieces))
+        if len(body) + size > limit:
+            raise RefusedError(413)
+        if claim is not None:
+            await claim.take(size)
+        for piece in pieces:
+            body += piece
+    return memoryview(body)
+
+
+class HttpService:
+    """The handler of requests: finds out whether a request may be made, and lets its answerer answer it."""
+
+    def __init__(self, gatekeeper: Gatekeeper, answerers: Mapping[Endpoint, Answerer], bounds: Bounds) -> None:
+        """answerers: of the endpoints offered here; the others' paths are unknown."""
+        self._gatekeeper = gatekeeper
+        self._answerers = answerers
+        self._bounds = bounds
+
+    async def serve(self, exchange: Exchange) -> None:
+        """Answer one request; PeerGoneError if the client has gone."""
+        try:
+            request, answerer = self._admit(exchange)
+            with self._bounds.pieces:
+                await answerer(request)
+        except PeerGoneError:
+            exchange.abort()
+            raise
+        except GridError as error:
+            if exchange.answered:
+                exchange.abort()
+            else:
+                self._refuse(exchange, error)
+
+    @staticmethod
+    def _refuse(exchange: Exchange, error: GridError) -> None:
+        """Answer with the error's status, and its text, which never holds a secret, unless the status says it all."""
+        if isinstance(error, RefusedError):
+            exchange.send(error.status)
+        else:
+            exchange.send(status_of(error), TEXT_HEADERS, [str(error).encode("utf-8", "replace")[:MAX_HTTP_ERROR_BODY]])
+
+    def _admit(self, exchange: Exchange) -> tuple[Request, Answerer]:
+        head = exchange.head
+        try:
+            route = find_route(head.method, head.target)
+            answerer = self._answerers.get(route.endpoint)
+        except UnknownPathError:
+            raise RefusedError(404) from None
+        except WrongMethodError:
+            raise RefusedError(405) from None
+        if answerer is None:
+            raise RefusedError(404)
+        if not self._gatekeeper.admits(head.headers):
+            raise RefusedError(401)
+        exchange.admit()
+        required: Collection[str] = REQUIRED_SECRETS.get(route.endpoint, NO_SECRETS)
+        return Request(route=route, secrets=parse_secrets(head.headers, required), exchange=exchange), answerer
+
+
+def wants_cbor(headers: Headers) -> bool:
+    """Whether the Accept header is absent, or likes exactly application/cbor best. [spec wire 14]"""
+    if b"accept" not in headers:
+        return True
+    value = first_value(headers, b"accept")
+    if value is None:
+        return False
+    best, best_quality = b"", 0.0
+    for item in value.split(b","):
+        kind, *parameters = (part.strip().lower() for part in item.split(b";"))
+        quality = _quality(parameters)
+        if quality > best_quality:
+            best, best_quality = kind, quality
+    return best == CBOR
+
+
+def _quality(parameters: list[bytes]) -> float:
+    for parameter in parameters:
+        if parameter.startswith(b"q="):
+            try:
+                return min(1.0, max(0.0, float(parameter[2:])))
+            except ValueError:
+                return 0.0
+    return 1.0

@@ -1,0 +1,42 @@
+"""Stores of whole shares that share messages, and what is done where a server does not take them whole.
+
+The fewer messages, the less each share costs, and the fewer times the server waits for its disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from twisted.internet.defer import ensureDeferred
+
+from grid.limits import STORE_CALL_BYTES, STORE_CALL_SHARES
+from grid.ports import Clock, NewShares, ShareWrite, StorageServer, StoreAnswer
+from grid.wire.queues.message_queue import MessageQueue
+
+SendStores = Callable[[Sequence[NewShares]], Awaitable[Sequence[StoreAnswer]]]
+"""Sends one message, and returns an answer for each store in it, in order."""
+
+StoreQueue = MessageQueue[NewShares, StoreAnswer]
+
+
+def store_queue(send: SendStores, clock: Clock) -> StoreQueue:
+    """The stores that go to one server."""
+    return MessageQueue(send, lambda new: (new.size, len(new.shares)), (STORE_CALL_BYTES, STORE_CALL_SHARES), clock)
+
+
+async def store_by_steps(server: StorageServer, new: NewShares) -> StoreAnswer:
+    """Store whole shares on a server that wants them allocated, written and closed one after the other."""
+    numbers = frozenset(new.shares)
+    allocation = await server.allocate(new.storage_index, new.secrets, numbers, new.share_size)
+    upload = allocation.upload
+    if allocation.already or upload.share_numbers != numbers:
+        await upload.abort()
+        return StoreAnswer(already=allocation.already, stored=False)
+    try:
+        await upload.write([ShareWrite(number, 0, pieces) for number, pieces in new.shares.items()])
+        await upload.close(numbers)
+    except BaseException:
+        # Not awaited: whoever gave this up does not want to wait, and a server that failed may not answer.
+        ensureDeferred(upload.abort()).addErrback(lambda _: None)
+        raise
+    return StoreAnswer(already=frozenset(), stored=True)

@@ -1,0 +1,1 @@
+"""One server that can be reached over two protocols, seen as one StorageServer."""

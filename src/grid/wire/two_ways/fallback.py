@@ -1,0 +1,368 @@
+"""A storage server that can be reached in two ways as one StorageServer: by the better one, or else by the other.
+
+Both ways prove the server's identity on their own, so that falling back gives up no part of that. The other way is tried as
+soon as the preferred one fails, or has not connected within HEAD_START_S; while it serves, the preferred one is tried again
+in the background. A call that may have been carried out is repeated only if it has the same effect twice.
+[docs/decisions/0093-falling-back.md]
+
+Cost: nothing but a look at a connection's state while the preferred way works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
+
+from attrs import evolve, frozen
+from twisted.internet.defer import CancelledError
+from twisted.logger import Logger
+
+from grid.errors import (
+    GridError,
+    NobodyListensError,
+    PeerError,
+    PeerGoneError,
+    PeerRefusedError,
+    PeerTimeoutError,
+    PeerUnreachableError,
+)
+from grid.limits import CONNECT_DEADLINE_S
+from grid.ports import (
+    Allocation,
+    Buffer,
+    Clock,
+    LeaseSecrets,
+    NewShares,
+    Range,
+    ServerIdentity,
+    ServerVersion,
+    ShareKind,
+    ShareNumber,
+    SlotAnswer,
+    SlotSecrets,
+    StorageIndex,
+    StoreAnswer,
+    TestWrite,
+)
+from grid.runtime import Tasks, with_deadline
+from grid.wire.queues.store_queue import store_by_steps
+from grid.wire.single_flight import SingleFlight
+from grid.wire.status import ConnectionState, ConnectionStatus, RemoteServer, brief
+from grid.wire.two_ways.headstart import HEAD_START_S, Connect, race
+from grid.wire.two_ways.preference import OTHER, PREFERRED, Preference
+from grid.wire.two_ways.silence import Silence
+from grid.wire.two_ways.watched_upload import WatchedUpload
+
+T = TypeVar("T")
+
+log = Logger()
+
+RACE_S = CONNECT_DEADLINE_S + 2 * HEAD_START_S
+"""How long both ways together may take to connect: longer than either takes by itself. Whatever hangs ends here."""
+
+MOST_TRIES = 3
+"""Of one call: on a connection, on a new one, and the other way."""
+
+
+@frozen(kw_only=True)
+class Way:
+    """A transport: its name for users, and what makes the client that speaks it, when that is needed first.
+
+    places: the hosts and ports that it leads to; none if that is not known.
+    """
+
+    name: str
+    make: Callable[[], RemoteServer]
+    places: frozenset[tuple[str, int]] = frozenset()
+
+
+class FallbackServer:
+    """The StorageServer that two ways lead to."""
+
+    def __init__(self, identity: ServerIdentity, preferred: Way, other: Way, clock: Clock) -> None:
+        """Opens nothing."""
+        self._identity = identity
+        self._where = f"server {identity.nickname or identity.server_id}"
+        self._ways = (preferred, other)
+        self._servers: dict[int, RemoteServer] = {}
+        self._clock = clock
+        self._preference = Preference()
+        self._silence = Silence()
+        self._race = SingleFlight(
+            self._choose, clock, RACE_S, self._where, arrived=lambda _: None, failed=lambda _: None
+        )
+        self._trials = Tasks()
+        self._since = clock.unix_time()
+
+    def __repr__(self) -> str:
+        preferred, other = self._ways
+        return f"<FallbackServer {self._identity.server_id}: {preferred.name}, else {other.name}>"
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """Who it is; constant."""
+        return self._identity
+
+    @property
+    def status(self) -> ConnectionStatus:
+        """How the connection stands that is in use; without one, what went wrong both ways."""
+        server = self._servers.get(self._preference.chosen)
+        if server is None:
+            return ConnectionStatus(state=ConnectionState.IDLE, since=self._since)
+        status = server.status
+        if status.state is not ConnectionState.CONNECTED:
+            details = {way: each.status.detail for way, each in self._servers.items() if each.status.detail}
+            return evolve(status, detail=self._both(details))
+        if self._preference.chosen == OTHER:
+            return evolve(status, fallback=f"{self._ways[PREFERRED].name} does not work: {self._preference.reason}")
+        return status
+
+    @property
+    def known_version(self) -> ServerVersion | None:
+        """What the server said last, if it can be expected to answer at once."""
+        server = self._servers.get(self._preference.chosen)
+        return None if server is None or self._preference.doubt else server.known_version
+
+    async def connect(self) -> None:
+        """Return when connected one way or the other; PeerError if neither leads there."""
+        await self._reach()
+
+    def forget_failures(self) -> None:
+        """It has been announced again: the next call connects without waiting, and tries the preferred way again."""
+        self._preference.forget()
+        for server in self._servers.values():
+            server.forget_failures()
+
+    def close(self) -> None:
+        """Give up all connections and attempts."""
+        self._race.cancel()
+        self._trials.cancel()
+        for server in self._servers.values():
+            server.close()
+
+    # Calls that may be repeated: they change nothing, or the same twice.
+
+    async def get_version(self) -> ServerVersion:
+        """What the server is and has now."""
+        return await self._ask(lambda server: server.get_version())
+
+    async def find_shares(
+        self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        """Every immutable share held, with those ranges of each."""
+        return await self._ask(lambda server: server.find_shares(storage_index, ranges), _length(ranges))
+
+    async def read_shares(
+        self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        """Ranges of immutable shares; shares not held are left out."""
+        size = sum(map(_length, wants.values()))
+        return await self._ask(lambda server: server.read_shares(storage_index, wants), size)
+
+    async def read_slot(
+        self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
+    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        """Ranges of mutable shares; none named: all."""
+        size = _length(ranges) * max(1, len(share_numbers))
+        return await self._ask(lambda server: server.read_slot(storage_index, share_numbers, ranges), size)
+
+    async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
+        """Add or renew the lease on every share held."""
+        await self._ask(lambda server: server.add_lease(storage_index, secrets))
+
+    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+        """Store whole new shares; those that were stored by a message without an answer are held already for the next."""
+        version = self._server(await self._connected()).known_version
+        size = sum(store.size for store in stores)
+        if version is None:
+            return (await self._ask_once(lambda server: server.store_shares(stores), size))[1]
+        if version.batched_stores:
+            return await self._ask(lambda server: server.store_shares(stores), size)
+        return [await store_by_steps(self, each) for each in stores]
+
+    # Calls that are made once, unless it is certain that the server did not hear of them.
+
+    async def allocate(
+        self,
+        storage_index: StorageIndex,
+        secrets: LeaseSecrets,
+        share_numbers: frozenset[ShareNumber],
+        share_size: int,
+    ) -> Allocation:
+        """Room for new shares, which come the way that the answer came."""
+        way, allocation = await self._ask_once(
+            lambda server: server.allocate(storage_index, secrets, share_numbers, share_size)
+        )
+        return evolve(
+            allocation, upload=WatchedUpload(allocation.upload, lambda make, size: self._watch(way, make, size))
+        )
+
+    async def advise_corrupt(
+        self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
+    ) -> None:
+        """Tell the server that a share of its is bad."""
+        await self._ask_once(lambda server: server.advise_corrupt(kind, storage_index, share_number, reason))
+
+    async def test_and_write(
+        self,
+        storage_index: StorageIndex,
+        secrets: SlotSecrets,
+        writes: Mapping[ShareNumber, TestWrite],
+        ranges: Sequence[Range] = (),
+    ) -> SlotAnswer:
+        """Test, and if every test holds write, as one step."""
+        size = sum(len(data) for write in writes.values() for _, data in write.writes)
+        _, answer = await self._ask_once(
+            lambda server: server.test_and_write(storage_index, secrets, writes, ranges), size
+        )
+        return answer
+
+    async def _ask(self, make: Callable[[RemoteServer], Awaitable[T]], size: int = 0) -> T:
+        for _ in range(MOST_TRIES - 1):
+            way = await self._reach()
+            try:
+                return await self._watch(way, lambda: make(self._server(way)), size)  # noqa: B023 - called before the next turn
+            except PeerRefusedError:
+                raise
+            except PeerError:
+                continue
+        way = await self._reach()
+        return await self._watch(way, lambda: make(self._server(way)), size)
+
+    async def _ask_once(self, make: Callable[[RemoteServer], Awaitable[T]], size: int = 0) -> tuple[int, T]:
+        for _ in range(MOST_TRIES - 1):
+            way = await self._connected()
+            try:
+                return way, await self._watch(way, lambda: make(self._server(way)), size)  # noqa: B023 - as above
+            except PeerUnreachableError:
+                continue
+        way = await self._connected()
+        return way, await self._watch(way, lambda: make(self._server(way)), size)
+
+    async def _connected(self) -> int:
+        """As _reach, but where the connection has just been lost it is made again before anything is sent."""
+        way = await self._reach()
+        try:
+            await self._server(way).connect()
+        except PeerError:
+            return await self._reach()
+        return way
+
+    async def _watch(self, way: int, make: Callable[[], Awaitable[T]], size: int = 0) -> T:
+        """The answer; a failure that may be the way's is held against it. size: bytes that the call moves."""
+        began_at, faults = self._clock.now(), self._preference.faults
+        try:
+            answer = await make()
+        except PeerRefusedError:
+            self._heard(way)
+            raise  # The server has heard and does not want to: no other way would change its mind.
+        except PeerError as error:
+            self._preference.fault(way, error, faults, self._clock.now())
+            raise
+        except CancelledError:
+            silent_s = self._silence.gave_up(way, began_at, self._clock.now(), size)
+            if silent_s:
+                self._preference.silent(way, f"it did not answer for {silent_s:.1f} s", faults)
+            raise
+        self._heard(way)
+        return answer
+
+    def _heard(self, way: int) -> None:
+        self._silence.heard(way, self._clock.now())
+        self._preference.heard(way)
+
+    # Which way.
+
+    def _server(self, way: int) -> RemoteServer:
+        if way not in self._servers:
+            self._servers[way] = self._ways[way].make()
+        return self._servers[way]
+
+    async def _reach(self) -> int:
+        """The way to use now; PeerError if neither leads to the server."""
+        preference = self._preference
+        if not preference.doubt and self._server(preference.chosen).status.state is ConnectionState.CONNECTED:
+            if preference.chosen == OTHER and not preference.retry_in(self._clock.now()) and not self._trials.count:
+                self._trials.start(self._try_preferred())
+            return preference.chosen
+        return await self._race.join()
+
+    async def _choose(self) -> int:
+        """The way that connects, the first one if it does so soon."""
+        preference = self._preference
+        first, second = ways = preference.order(self._clock.now())
+        connect: Connect = self._server(first).connect
+        head_start_s = HEAD_START_S
+        if preference.is_silent:
+            # It may be the server that is slow: then its answer on the connection that there is comes first.
+            connect, head_start_s = self._server(first).get_version, 0.0
+        refusal: list[NobodyListensError] = []
+
+        async def connect_first() -> None:
+            try:
+                await connect()
+            except NobodyListensError as error:
+                refusal[:] = [error]
+                raise
+
+        async def connect_second() -> None:
+            if refusal and self._is_same_place(first, second):
+                raise refusal[0]  # To speak another protocol to nobody would not help, and costs the import of one.
+            await self._server(second).connect()
+
+        arrival = await race(connect_first, connect_second, self._clock, head_start_s)
+        if arrival.winner is None:
+            self._preference.nowhere()
+            raise self._away({ways[index]: error for index, error in arrival.errors.items()})
+        loser = arrival.errors.get(1 - arrival.winner)
+        late = f"it did not connect within {HEAD_START_S:g} s" if arrival.winner else ""
+        self._judge(ways[arrival.winner], brief(loser) if loser else self._preference.doubt or late)
+        return ways[arrival.winner]
+
+    def _is_same_place(self, one: int, other: int) -> bool:
+        """Whether the other way leads nowhere but where this one does."""
+        places = self._ways[other].places
+        return bool(places) and places <= self._ways[one].places
+
+    def _judge(self, way: int, failure: str) -> None:
+        """Note which way connected, and say so where it is news."""
+        preference, (preferred, other) = self._preference, self._ways
+        if not preference.reached(way, self._clock.now(), failure):
+            return
+        if way == PREFERRED:
+            log.info("{where} is reached over {name} again", where=self._where, name=preferred.name)
+            return
+        log.warn(
+            "{where} is reached over {other}, as {name} does not work: {why}; it is tried again later",
+            where=self._where,
+            other=other.name,
+            name=preferred.name,
+            why=preference.reason,
+        )
+
+    def _away(self, errors: Mapping[int, GridError]) -> PeerError:
+        reason = self._both({way: brief(error) for way, error in errors.items()})
+        return PeerGoneError(f"{self._where} cannot be reached: {reason}", reason=reason)
+
+    def _both(self, reasons: Mapping[int, str]) -> str:
+        """What is wrong with the ways, said once if it is the same."""
+        if len(set(reasons.values())) < 2:
+            return next(iter(reasons.values()), "")
+        return "; ".join(f"{self._ways[way].name}: {reasons[way]}" for way in sorted(reasons))
+
+    async def _try_preferred(self) -> None:
+        """See whether the preferred way leads to the server again, while the other one serves."""
+        try:
+            await with_deadline(self._clock, self._server(PREFERRED).connect(), RACE_S, self._too_late)
+        except GridError as error:
+            self._preference.failed_again(self._clock.now(), brief(error))
+        else:
+            self._judge(PREFERRED, "")
+
+    def _too_late(self) -> PeerTimeoutError:
+        reason = f"did not finish connecting within {RACE_S:g} s"
+        return PeerTimeoutError(f"{self._where} {reason}", reason=reason)
+
+
+def _length(ranges: Sequence[Range]) -> int:
+    return sum(length for _, length in ranges)

@@ -1,0 +1,74 @@
+"""Running one coroutine on the reactor, in processes of their own: it can be done once in each."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.command import environment
+
+PROGRAM = """
+import os, signal, sys
+from grid.cli.terminal.runner import InterruptedBySignal, run_task
+
+NUMBER = signal.Signals(int(sys.argv[1]))
+
+async def wait(reactor):
+    from twisted.internet.task import deferLater
+    try:
+        await deferLater(reactor, 6000)
+    finally:
+        print("cleaned up")
+
+{body}
+
+try:
+    print(run_task(task))
+except InterruptedBySignal as stopped:
+    print("stopped by", stopped.number)
+"""
+
+AT_ONCE = """
+async def task(reactor):
+    print("running")
+    os.kill(os.getpid(), NUMBER)
+    await wait(reactor)
+"""
+
+AND_DONE = """
+async def task(reactor):
+    os.kill(os.getpid(), NUMBER)
+    return "done"
+"""
+
+BEFORE = """
+from twisted.internet import reactor
+reactor.callWhenRunning(os.kill, os.getpid(), signal.SIGTERM)
+
+async def task(reactor):
+    await wait(reactor)
+"""
+
+
+def run(body: str, number: int = 15) -> list[str]:
+    """The lines that the program prints; it must end by itself, and well."""
+    command = [sys.executable, "-c", PROGRAM.replace("{body}", body), str(number)]
+    done = subprocess.run(command, capture_output=True, env=environment(), check=False, timeout=120, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("number", [2, 15])
+def test_task_when_a_signal_comes_before_it_first_waits_is_cancelled(number: int) -> None:
+    assert run(AT_ONCE, number) == ["running", "cleaned up", f"stopped by {number}"]
+
+
+def test_task_when_it_ends_in_spite_of_a_signal_gives_its_result() -> None:
+    assert run(AND_DONE) == ["done"]
+
+
+def test_task_when_a_signal_comes_while_the_reactor_starts_is_interrupted() -> None:
+    lines = run(BEFORE)
+    assert lines[-1:] == ["stopped by 15"]

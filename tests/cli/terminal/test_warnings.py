@@ -1,0 +1,34 @@
+"""Warnings of the engines and of gateways, as a command tells them."""
+
+from __future__ import annotations
+
+import pytest
+
+from grid.cli.terminal.warnings import Warnings
+from grid.cli.webapi.http import GatewayClient
+from grid.ports import Event
+from tests.cli.webapi.scripted import reactor, reply, scripted
+
+
+def test_warning_when_heard_again_and_again_then_is_told_once_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    warnings, passed = Warnings(), list[Event]()
+    observe = warnings.heard_by(passed.append)
+    for text in ("a newer\nversion", "a newer\nversion", "another", ""):
+        observe(Event(at=0.0, what="warning", detail=text))
+    observe(Event(at=0.0, what="reject", detail="no warning"))
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.count("\n") == 2
+    assert told.err.splitlines()[1] == "grid: warning: another" and len(passed) == 5
+
+
+async def test_answer_when_a_gateway_warns_then_the_command_is_told() -> None:
+    told: list[str] = []
+    async with scripted([reply("URI:", X_Grid_Warning="an older version"), reply("URI:")]) as (_, store):
+        given = store.client
+        client = GatewayClient(given.address, given.runtime, reactor, told.append)
+        try:
+            for _ in range(2):
+                assert await client.text("GET", ["uri"]) == "URI:"
+        finally:
+            await client.close()
+    assert [text for text in told if text] == ["an older version"]

@@ -1,0 +1,198 @@
+"""Deep checks and repairs: what is counted, what is mended, and that one bad object does not end them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
+from grid.directory.deep_check import CheckCounters, Checked, deep_check
+from grid.directory.pack import Child
+from grid.errors import CapError, NotEnoughSharesError
+from grid.mutable.sources import MemorySource
+from grid.storage.paths import SHARES, index_name
+from tests.support.tree_grid import TreeGrid
+
+
+@pytest.fixture
+def grid() -> TreeGrid:
+    """Ten servers whose shares a test may take away."""
+    return TreeGrid()
+
+
+def tree(grid: TreeGrid) -> dict[str, KnownCap]:
+    """A tree of every kind, by name; the root is ""."""
+    chk = grid.run(grid.store.put_immutable(MemorySource(random.Random(1).randbytes(5000))))
+    ssk = grid.run(grid.store.put_mutable(b"a mutable file"))
+    held = grid.run(grid.store.put_mutable(b"one that others may write", format="mdmf"))
+    inner = grid.run(grid.store.create_immutable_directory({"chk": Child(target=chk), "lit": Child(target=LIT)}))
+    made: dict[str, KnownCap] = {"chk": chk, "ssk": ssk, "read": held.read_cap(), "inner": inner}
+    children = {name: Child(target=cap) for name, cap in made.items()}
+    children |= {"lit": Child(target=LIT), "new": Child(target=UnknownChild(read=b"ro.x-new"))}
+    return made | {"": grid.make(children=children).cap}
+
+
+LIT = LitCap(data=b"small")
+
+
+def lose(grid: TreeGrid, cap: KnownCap, count: int) -> None:
+    """Let that many servers lose their shares of a file."""
+    assert cap.storage_index is not None
+    name = index_name(cap.storage_index)
+    folder = f"{SHARES}/{name[:2]}/{name}"
+    holders = [disk for disk in grid.disks if disk.exists(folder)]
+    for disk in holders[:count]:
+        for number, _ in disk.list_directory(folder):
+            disk.unlink(f"{folder}/{number}")
+    assert len(holders) >= count
+
+
+def check(
+    grid: TreeGrid, cap: KnownCap, *, verify: bool = False, add_lease: bool = False, repair: bool = False
+) -> tuple[list[Checked], CheckCounters]:
+    """All results, and what they add up to."""
+    counters = CheckCounters()
+    results = grid.gather(
+        deep_check(grid.client(), as_directory(cap), verify=verify, add_lease=add_lease, repair=repair)
+    )
+    for checked in results:
+        counters.add(checked)
+    return results, counters
+
+
+def of(results: list[Checked], *path: str) -> Checked:
+    """The result of one object."""
+    [found] = [checked for checked in results if checked.visited.path == path]
+    return found
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_check_when_all_is_well_then_counts_what_has_shares_in_the_order_of_the_walk(
+    grid: TreeGrid, verify: bool
+) -> None:
+    results, counters = check(grid, tree(grid)[""], verify=verify, add_lease=True)
+    paths = [(), ("new",), ("chk",), ("lit",), ("read",), ("ssk",), ("inner",), ("inner", "lit")]
+    assert [checked.visited.path for checked in results] == paths
+    assert counters.to_json(repair=False) == {
+        "count-objects-checked": 5,
+        "count-objects-healthy": 5,
+        "count-objects-unhealthy": 0,
+        "count-objects-unrecoverable": 0,
+        "count-corrupt-shares": 0,
+    }
+    literal, unknown = of(results, "lit"), of(results, "new")
+    assert literal.health is not None and literal.health.healthy and not literal.counts
+    assert unknown.health is None and unknown.error is None and not unknown.counts
+
+
+def test_check_when_shares_are_lost_then_says_which_objects_and_goes_on(grid: TreeGrid) -> None:
+    caps = tree(grid)
+    lose(grid, caps["chk"], 2)
+    lose(grid, caps["ssk"], 8)
+    results, counters = check(grid, caps[""])
+    health = of(results, "chk").health
+    assert health is not None and health.recoverable and not health.healthy
+    assert counters.to_json(repair=False) == {
+        "count-objects-checked": 5,
+        "count-objects-healthy": 3,
+        "count-objects-unhealthy": 2,
+        "count-objects-unrecoverable": 1,
+        "count-corrupt-shares": 0,
+    }
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_repair_when_some_can_be_mended_then_they_are_and_the_rest_is_told(grid: TreeGrid, verify: bool) -> None:
+    caps = tree(grid)
+    lose(grid, caps["chk"], 2)
+    lose(grid, caps[""], 3)
+    lose(grid, caps["ssk"], 9)
+    lose(grid, caps["read"], 1)
+    results, counters = check(grid, caps[""], repair=True, verify=verify)
+    read_only = of(results, "read")
+    assert read_only.health is not None and read_only.health.recoverable and not read_only.health.healthy
+    assert read_only.repair is not None and not read_only.repair.attempted
+    assert counters.to_json(repair=True) == {
+        "count-objects-checked": 5,
+        "count-objects-healthy-pre-repair": 1,
+        "count-objects-unhealthy-pre-repair": 4,
+        "count-objects-unrecoverable-pre-repair": 1,
+        "count-corrupt-shares-pre-repair": 0,
+        "count-objects-healthy-post-repair": 3,
+        "count-objects-unhealthy-post-repair": 2,
+        "count-objects-unrecoverable-post-repair": 1,
+        "count-corrupt-shares-post-repair": 0,
+        "count-repairs-attempted": 3,
+        "count-repairs-successful": 2,
+        "count-repairs-unsuccessful": 1,
+    }
+    again, after = check(grid, caps[""], verify=True)
+    assert (after.before.healthy, after.before.unhealthy) == (3, 2)
+    assert len(again) == len(results)
+
+
+def test_repair_when_the_cap_only_reads_and_all_is_well_then_is_not_unrecoverable(grid: TreeGrid) -> None:
+    root = tree(grid)[""].read_cap()
+    _, counters = check(grid, root, repair=True, verify=True)
+    assert counters.before.healthy == counters.after.healthy == counters.objects_checked == 5
+    assert counters.before.unrecoverable == counters.repairs_attempted == 0
+
+
+def test_check_when_a_directory_cannot_be_read_then_it_is_counted_before_the_check_ends_or_goes_on(
+    grid: TreeGrid,
+) -> None:
+    caps = tree(grid)
+    lose(grid, caps["inner"], 10)
+    seen: list[Checked] = []
+
+    async def strict() -> None:
+        async for checked in deep_check(grid.client(), as_directory(caps[""])):
+            assert checked not in seen
+            seen.append(checked)
+
+    with pytest.raises(NotEnoughSharesError):
+        grid.run(strict())
+    last = of(seen, "inner").health
+    assert last is not None and not last.recoverable and len(seen) == 7
+    unreadable: list[tuple[str, ...]] = []
+    results = grid.gather(
+        deep_check(
+            grid.client(), as_directory(caps[""]), on_unreadable=lambda visited, error: unreadable.append(visited.path)
+        )
+    )
+    assert unreadable == [("inner",)] and len(results) == 7
+
+
+def as_directory(cap: KnownCap) -> DirectoryCap:
+    assert isinstance(cap, DirectoryCap)
+    return cap
+
+
+def test_check_when_a_cap_cannot_be_one_of_a_file_then_its_error_is_counted_and_the_rest_goes_on(
+    grid: TreeGrid,
+) -> None:
+    bad = ChkCap(key=bytes(16), ueb_hash=bytes(32), needed=9, total=3, size=1000)
+    root = grid.make(children={"bad": Child(target=bad), "lit": Child(target=LIT)})
+    for repair in (False, True):
+        results, counters = check(grid, root.cap, repair=repair)
+        assert isinstance(of(results, "bad").error, CapError)
+        assert (counters.objects_checked, counters.failed_checks) == (2, 1)
+        assert (counters.before.healthy, counters.before.unhealthy) == (1, 1)
+        assert counters.repairs_attempted == 0
+
+
+def test_check_when_its_consumer_stops_then_nothing_goes_on(grid: TreeGrid) -> None:
+    caps = tree(grid)
+
+    async def stop_early() -> None:
+        results = deep_check(grid.client(), as_directory(caps[""]), verify=True)
+        async for _ in results:
+            break
+        await results.aclose()
+
+    grid.run(stop_early())
+    grid.runtime.settle()
+    grid.sent()
+    grid.runtime.settle()
+    assert grid.sent() == {}

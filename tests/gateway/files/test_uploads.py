@@ -1,0 +1,146 @@
+"""Uploads on their way: what streams and what waits, clients who go away, and what is too large."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from grid.errors import GridError
+from grid.gateway.files.uploads import LARGE_STORES, PASSING_STORES, PassingSource
+from grid.limits import MAX_SDMF_BODY
+from tests.gateway.one_level import gateway_of_files
+from tests.support.web_gateway import WebGateway
+
+DATA = random.Random(3).randbytes(12_000_000)
+
+
+async def pieces(data: bytes, step: int) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), step):
+        yield data[start : start + step]
+
+
+def is_idle(web: WebGateway) -> bool:
+    """Whether all turns are free."""
+    return web.gateway.stores.large.is_free and web.gateway.stores.passing.is_free
+
+
+async def idle(web: WebGateway) -> None:
+    """Return when no request is under way."""
+    while web.factory.requests:
+        await web.gateway.store.runtime.clock.sleep(0.01)
+
+
+@pytest.mark.parametrize("step", [1, 7, 100, 1000])
+async def test_passing_body_when_read_in_order_then_gives_its_octets_once(step: int) -> None:
+    data = DATA[:100]
+    source = PassingSource(100, pieces(data, step))
+    assert bytes(await source.read_at(0, 0)) == b""
+    assert bytes(await source.read_at(0, 30)) == data[:30]
+    assert bytes(await source.read_at(30, 1)) == data[30:31]
+    with pytest.raises(GridError, match="second time"):
+        await source.read_at(0, 30)
+    assert bytes(await source.read_at(31, 69)) == data[31:]
+    with pytest.raises(GridError, match="ended"):
+        await source.read_at(100, 1)
+
+
+@pytest.mark.parametrize("format", ["chk", "mdmf", "sdmf"])
+async def test_client_when_it_goes_away_in_the_middle_then_nothing_is_stored_or_kept(
+    tmp_path: Path, format: str
+) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        descriptors = len(list(Path("/proc/self/fd").iterdir()))
+        room = [service.store.available_space() for service in web.services]
+        connection = await web.connect()
+        connection.send(web.head("PUT", f"/uri?format={format}", len(DATA)) + DATA[: len(DATA) // 2])
+        while not any(request.body and request.body.received > 5_000_000 for request in web.factory.requests):
+            await web.gateway.store.runtime.clock.sleep(0.01)
+        await connection.close()
+        await idle(web)
+        assert is_idle(web)
+        if format == "chk":
+            assert [service.store.available_space() for service in web.services] == room
+        await web.gateway.store.runtime.cpu.run(len, b"")
+        assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
+
+
+async def test_files_when_many_come_at_once_then_all_are_stored(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        connections = []
+        for index in range(3 * LARGE_STORES):
+            body = bytes([index]) + DATA[:1_500_000]
+            connections.append(await web.connect())
+            connections[-1].send(web.head("PUT", f"/uri?format={'mdmf' if index % 3 else 'chk'}", len(body)) + body)
+        for index, connection in enumerate(connections):
+            reply = await connection.reply()
+            assert reply.status == 200
+            assert (await web.get(f"/uri/{reply.text}")).body == bytes([index]) + DATA[:1_500_000]
+        assert is_idle(web)
+
+
+async def test_clients_when_they_are_slow_then_hold_up_nobody(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        slow = []
+        for index in range(LARGE_STORES + PASSING_STORES + 1):
+            slow.append(await web.connect())
+            slow[-1].send(
+                web.head("PUT", f"/uri?format={'chk' if index % 2 else 'mdmf'}", len(DATA)) + DATA[:1_500_000]
+            )
+        for format in ("chk", "mdmf", "sdmf"):
+            reply = await web.put(f"/uri?format={format}", DATA[:1_500_000])
+            assert reply.status == 200
+        for connection in slow:
+            connection.send(DATA[1_500_000:])
+        for connection in slow:
+            assert (await connection.reply()).status == 200
+        assert is_idle(web)
+
+
+@pytest.mark.parametrize("size", [100, 200_000, 1_500_000])
+async def test_equal_files_when_they_come_at_once_then_are_stored_one_after_the_other(
+    tmp_path: Path, size: int
+) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        connections = [await web.connect() for _ in range(6)]
+        for connection in connections:
+            connection.send(web.head("PUT", "/uri", size) + DATA[:size])
+        replies = [await connection.reply() for connection in connections]
+        replies.append(await web.post_form("/uri?t=upload&when_done=/%25(uri)s", {"file": ("x", DATA[:size])}))
+        assert [reply.status for reply in replies] == 6 * [200] + [302]
+        assert len({reply.text for reply in replies[:6]}) == 1
+        assert not web.gateway.stores._alone
+
+
+async def test_sdmf_when_it_is_too_large_then_is_refused_before_it_comes(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        connection = await web.connect()
+        connection.send(web.head("PUT", "/uri?format=sdmf", MAX_SDMF_BODY + 1))
+        await connection.at_least(20)
+        assert connection.received.startswith(b"HTTP/1.1 413 ")
+        await connection.close()
+        await idle(web)
+
+
+async def test_body_when_the_disk_has_no_room_for_it_then_is_refused_before_it_comes(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        connection = await web.connect()
+        connection.send(web.head("PUT", "/uri", 2**62))
+        await connection.at_least(20)
+        assert connection.received.startswith(b"HTTP/1.1 507 ")
+        await connection.close()
+        await idle(web)
+
+
+async def test_body_when_it_is_said_to_come_after_a_question_then_is_asked_for(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        connection = await web.connect()
+        connection.send(web.head("PUT", "/uri", 10, {"Expect": "100-continue"}))
+        await connection.at_least(12)
+        assert connection.received.startswith(b"HTTP/1.1 100 ")
+        del connection.received[:]
+        connection.send(b"0123456789")
+        await connection.ended()
+        assert b"URI:LIT:" in connection.received

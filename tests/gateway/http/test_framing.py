@@ -1,0 +1,101 @@
+"""Heads and bodies by which two programs could disagree on where a request ends, as octets on a real socket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
+
+from grid.gateway.http.answers import Answer, AnyAnswer
+from grid.gateway.http.exchange import Exchange
+from grid.limits import GATEWAY_DISCARDED, GATEWAY_HEADERS_SIZE
+from tests.gateway.rig import Reply, Rig, running_gateway
+
+_seen: list[bytes] = []
+
+
+async def _echo(exchange: Exchange) -> AnyAnswer:
+    _seen.append(await exchange.body.read_all(2**20))
+    return Answer(200, "text/plain", _seen[-1])
+
+
+async def _send(rig: Rig, octets: bytes) -> Reply:
+    """The answer to a connection's octets, behind which it has to be closed with nothing more said."""
+    wire = await rig.connect()
+    wire.send(octets)
+    reply = await wire.reply()
+    assert reply.headers["connection"] == "close"
+    assert int(reply.headers["content-length"]) == len(reply.body)
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    wire.transport.loseConnection()  # type: ignore[union-attr]
+    return reply
+
+
+def _head(rig: Rig, *fields: str, version: str = "1.1") -> bytes:
+    return "\r\n".join((f"PUT /echo HTTP/{version}", f"Host: {rig.host}", *fields, "", "")).encode("latin-1")
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        (["Content-Length: 5", "Content-Length: 5"], 400),
+        (["Content-Length: 5, 5"], 400),
+        (["Content-Length: +5"], 400),
+        (["Content-Length: 5_0"], 400),
+        (["Content-Length: " + "9" * 5000], 413),
+        (["Content-Length: 5", "Transfer-Encoding: chunked"], 400),
+        (["Transfer-Encoding: chunked", "Content-Length: 5"], 400),
+        (["Transfer-Encoding: identity"], 501),
+        (["Transfer-Encoding: identity", "Content-Length: 5"], 501),
+        (["Transfer-Encoding: chunked", "Transfer-Encoding: identity"], 501),
+        (["Transfer-Encoding: gzip, chunked"], 501),
+        (["Transfer-Encoding: \x0bchunked"], 501),
+        (["Transfer-Encoding : chunked"], 400),
+        (["no colon"], 400),
+        (["no colon", "Content-Length: 5"], 400),
+        (["A: b"] * 300, 431),
+        ([f"A{number}: {'b' * 9000}" for number in range(GATEWAY_HEADERS_SIZE // 9000 + 1)], 431),
+        (["A: " + "b" * 60000], 431),
+    ],
+)
+async def test_head_when_its_length_is_in_doubt_is_refused_and_nothing_of_it_runs(
+    tmp_path: Path, fields: list[str], status: int
+) -> None:
+    _seen.clear()
+    events: list[LogEvent] = []
+    observer: ILogObserver = events.append  # type: ignore[assignment]
+    globalLogPublisher.addObserver(observer)
+    try:
+        async with running_gateway(tmp_path, {"echo": _echo}) as rig:
+            reply = await _send(rig, _head(rig, *fields) + b"hello" + _head(rig, "Content-Length: 5") + b"later")
+            assert reply.status == status
+            assert not _seen
+    finally:
+        globalLogPublisher.removeObserver(observer)
+    assert not [event for event in events if event.get("log_failure") is not None]
+
+
+async def test_head_when_of_http_1_0_and_chunked_is_refused(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path, {"echo": _echo}) as rig:
+        octets = _head(rig, "Transfer-Encoding: chunked", version="1.0") + b"0\r\n\r\n"
+        assert (await _send(rig, octets)).status == 400
+
+
+async def test_address_when_too_long_is_refused_and_the_answer_can_be_read(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path) as rig:
+        assert (await _send(rig, b"GET /" + b"a" * 500_000 + b" HTTP/1.1\r\n\r\n")).status == 414
+
+
+async def test_chunk_when_it_has_no_length_is_refused(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path, {"echo": _echo}) as rig:
+        for chunk in (b"-1\r\nhello\r\n0\r\n\r\n", b"0x5\r\nhello\r\n0\r\n\r\n", b"5\r\nhelloXX0\r\n\r\n", b"\r\n"):
+            assert (await _send(rig, _head(rig, "Transfer-Encoding: chunked") + chunk)).status == 400
+
+
+async def test_client_when_refused_and_still_sending_is_cut_off(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path) as rig:
+        wire = await rig.connect()
+        wire.send(b"nonsense\r\n\r\n" + b"x" * (GATEWAY_DISCARDED + 2**20))
+        while not wire.is_closed:
+            await wire.more()

@@ -1,0 +1,117 @@
+"""Requests that are refused: people get a page with what they typed, programs the line that they know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from grid.gateway.pages.mistakes import render_mistake, sentence
+from grid.gateway.pages.server_view import ServerView
+from tests.gateway.pages.hostile import HOSTILE, Document, require_harmless
+from tests.gateway.rig import running_gateway
+from tests.gateway.trees import gateway_of_trees, lose
+from tests.support.web_gateway import WebGateway, form
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
+def typed_into(page: Document) -> dict[str, str | None]:
+    """The fields that a person sees, with what is in them."""
+    return {each["name"] or "": each.get("value") for each in page.all("input") if each.get("type") == "text"}
+
+
+async def post(web: WebGateway, path: str, **fields: str) -> tuple[int, Document, str]:
+    kind, body = form(fields)
+    reply = await web.request("POST", path, body, {"Content-Type": kind, **BROWSER})
+    return reply.status, require_harmless(reply.text), reply.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "kept"),
+    [
+        ({"t": "uri", "name": "x", "uri": "URI:CHK:half"}, 400, {"name": "x", "uri": "URI:CHK:half"}),
+        ({"t": "rename", "from_name": "a", "to_name": "b/c"}, 400, {"to_name": "b/c"}),
+        ({"t": "relink", "from_name": "a", "to_dir": "no capability"}, 400, {"to_dir": "no capability"}),
+        ({"t": "mkdir", "name": "a", "replace": "false"}, 409, {"name": "a"}),
+    ],
+)
+async def test_form_is_refused_then_the_page_has_what_was_typed_and_a_way_back(
+    tmp_path: Path, fields: dict[str, str], status: int, kept: dict[str, str]
+) -> None:
+    async with gateway_of_trees(tmp_path) as web:
+        directory = (await web.request("POST", "/uri?t=mkdir")).text
+        await web.put(f"/uri/{directory}/a", b"a file")
+        back = f"/uri/{quote(directory, safe='')}/"
+
+        found, page, html = await post(web, back, **fields, when_done=back)
+
+        assert found == status
+        assert typed_into(page).items() >= kept.items()
+        assert back in [link["href"] for link in page.all("a")]
+        assert "/servers" in [link["href"] for link in page.all("a")]
+        assert "Error" not in page.text and html.startswith("<!DOCTYPE html>")
+
+
+async def test_capability_is_mistyped_on_the_first_page_then_is_kept_in_the_form(tmp_path: Path) -> None:
+    async with gateway_of_trees(tmp_path) as web:
+        reply = await web.request("GET", "/uri?uri=URX%3Afoo", headers=BROWSER)
+        page = require_harmless(reply.text)
+        assert reply.status == 400
+        assert typed_into(page) == {"uri": "URX:foo"}
+        saved = await web.request("GET", "/uri?uri=URX%3Afoo&filename=a.pdf&save=true", headers=BROWSER)
+        assert typed_into(require_harmless(saved.text)) == {"uri": "URX:foo", "filename": "a.pdf"}
+
+
+async def test_file_that_is_lost_is_told_in_a_page_without_names_of_classes(tmp_path: Path) -> None:
+    async with gateway_of_trees(tmp_path) as web:
+        cap = (await web.put("/uri", bytes(50_000))).text
+        lose(web, cap, 3)
+        program = await web.get(f"/uri/{cap}")
+        person = await web.request("GET", f"/uri/{cap}", headers=BROWSER)
+        assert program.status == person.status == 410
+        assert program.text.startswith("NoSharesError: ")
+        assert program.headers["content-type"].startswith("text/plain")
+        assert "Error" not in require_harmless(person.text).text
+
+
+async def test_directory_that_is_lost_is_told_without_a_guess_about_servers_that_answered(tmp_path: Path) -> None:
+    async with gateway_of_trees(tmp_path) as web:
+        cap = (await web.request("POST", "/uri?t=mkdir")).text
+        lose(web, cap, 3)
+        reply = await web.request("GET", f"/uri/{cap}/", headers=BROWSER)
+        page = require_harmless(reply.text)
+        assert "This directory cannot be read." in page.text
+        assert "Error" not in page.text and "may be away" not in page.text
+
+
+async def test_page_that_is_not_there_says_so_in_its_title_and_heading(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path) as rig:
+        person = await rig.ask("GET", "/nothing", headers=BROWSER)
+        program = await rig.ask("GET", "/nothing")
+    assert (person.status, program.status) == (404, 404)
+    assert b"<title>Not found" in person.body and b"<h1>Not found</h1>" in person.body
+    assert b"<title>404 - Error" in program.body and b"<h1>Error</h1>" in program.body
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_message_becomes_markup(text: str) -> None:
+    require_harmless(render_mistake(409, text, servers=()))
+
+
+def test_state_of_the_servers_is_told_as_it_is() -> None:
+    def server(name: str, connected: bool) -> ServerView:
+        return ServerView(server_id=name, nickname=name, is_connected=connected, status="")
+
+    some = render_mistake(410, "gone", servers=[server("a", True), server("b", False)])
+    every = render_mistake(410, "gone", servers=[server("a", True), server("b", True)])
+    assert "1 of 2 servers cannot be reached" in some
+    assert "All 2 known servers are connected" in every and "back" not in every
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"), [("no such child", "No such child."), ("Is it whole?", "Is it whole?"), ("a= is", "a= is.")]
+)
+def test_message_is_shown_as_a_sentence(message: str, shown: str) -> None:
+    assert sentence(message) == shown

@@ -1,0 +1,60 @@
+"""Answers into sockets: copied in pieces that are small where there are many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from grid.gateway.http.writer import LEAST_PIECE, TOGETHER, Writer, piece_size
+from tests.support.virtual_time import VirtualClock
+
+
+class Socket:
+    """An outlet that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.clock: Any = VirtualClock()
+        self.pieces: list[bytes] = []
+        self.heads = 0
+
+    def begin_answer(self) -> None:
+        """A head."""
+        self.heads += 1
+
+    def write(self, data: bytes) -> None:
+        """Octets."""
+        self.pieces.append(data)
+
+    def abort(self) -> None:
+        """Nothing here aborts."""
+        raise AssertionError
+
+
+@pytest.mark.parametrize(("answers", "size"), [(0, TOGETHER), (1, TOGETHER), (4, TOGETHER // 4), (10**6, LEAST_PIECE)])
+def test_piece_when_there_are_so_many_answers_is_so_large(answers: int, size: int) -> None:
+    assert piece_size(answers) == size
+
+
+def test_octets_when_the_client_stops_wait_in_one_place_and_go_on_in_order() -> None:
+    socket = Socket()
+    writer = Writer(socket, lambda: 10)
+    data = bytes(range(25))
+    task = Deferred.fromCoroutine(writer.write(memoryview(data)))
+    assert task.called and [len(piece) for piece in socket.pieces] == [10, 10, 5]
+    writer.pauseProducing()
+    task = Deferred.fromCoroutine(writer.write(data))
+    assert not task.called and len(socket.pieces) == 3
+    writer.resumeProducing()
+    assert task.called and b"".join(socket.pieces) == data * 2 and writer.written == 50
+
+
+def test_nothing_when_written_begins_no_answer_but_waits_for_room() -> None:
+    socket = Socket()
+    writer = Writer(socket, lambda: 10)
+    writer.pauseProducing()
+    task = Deferred.fromCoroutine(writer.write(b""))
+    assert not task.called
+    writer.resumeProducing()
+    assert task.called and socket.heads == 0

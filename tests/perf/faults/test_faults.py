@@ -1,0 +1,65 @@
+"""The cases of the faults campaign and how they are judged."""
+
+from __future__ import annotations
+
+import pytest
+
+from perf.faults.faults import KINDS, OPERATIONS, Case, Fault, Outcome, bound_s, judge, plan_cases, table
+
+
+def outcome(operation: str, fault: Fault, *seconds: float, errors: tuple[str, ...] = (), cold: bool = False) -> Outcome:
+    case = Case(operation=operation, fault=fault, transport="http", cold=cold)
+    return Outcome(case=case, seconds=seconds, errors=errors)
+
+
+def test_plan_when_made_begins_with_the_healthy_cases_of_each_transport_and_stalls_every_kind() -> None:
+    cases = plan_cases(["http", "foolscap"], kinds=True, cold=True)
+    assert len(set(cases)) == len(cases)
+    for transport in ("http", "foolscap"):
+        own = [case for case in cases if case.transport == transport]
+        assert [case.operation for case in own[: len(OPERATIONS)]] == list(OPERATIONS)
+        assert not any(case.fault.count for case in own[: len(OPERATIONS)])
+        for name, kinds in KINDS.items():
+            stalled = {case.fault.kind for case in own if case.operation == name and case.fault.count == 3}
+            assert stalled >= {*kinds, "*"}
+
+
+@pytest.mark.parametrize(
+    ("operation", "fault", "bound"),
+    [
+        ("mkdir", Fault(count=1), 1.2),
+        ("mkdir", Fault(count=3, kind="test_and_write"), 1.4),
+        ("mkdir", Fault(count=7, kind="gone"), 1.0),
+        ("get 8 MB", Fault(count=3), 1.5),
+        ("get 8 MB", Fault(count=7, kind="gone"), 2.0),
+        ("list", Fault(count=1), 1.1),
+        ("range", Fault(count=7, kind="gone"), 1.3),
+        ("check", Fault(count=3), 2.0),
+        ("verify", Fault(count=1), 3.5),
+    ],
+)
+def test_bound_when_an_operation_takes_a_second_is_that_of_the_table(
+    operation: str, fault: Fault, bound: float
+) -> None:
+    assert bound_s(Case(operation=operation, fault=fault, transport="http"), 1.0) == pytest.approx(bound)
+
+
+def test_verdict_when_the_first_repetition_pays_looks_at_those_after_it() -> None:
+    healthy = outcome("list", Fault(), 0.1, 0.1, 0.1)
+    learned, never = outcome("list", Fault(count=1), 5.0, 0.15, 0.15), outcome("list", Fault(count=1), 0.1, 0.5, 0.5)
+    assert [verdict.holds for verdict in judge([healthy, learned, never])] == [True, True, False]
+    assert "1 of 2 cases" in table(judge([healthy, learned, never]))
+
+
+def test_verdict_when_an_operation_fails_holds_only_where_it_must_fail() -> None:
+    gone = Fault(count=7, kind="gone")
+    healthy = [outcome(name, Fault(), 0.1, 0.1) for name in ("mkdir", "list")]
+    failed = outcome("mkdir", gone, 0.5, 0.5, errors=("no", "no"))
+    claimed = outcome("mkdir", gone, 0.5, 0.5)
+    broken = outcome("list", gone, 0.1, 0.1, errors=("no",))
+    assert [verdict.holds for verdict in judge([*healthy, failed, claimed, broken])][2:] == [True, False, False]
+
+
+def test_command_when_it_is_judged_has_no_first_repetition_to_learn_from() -> None:
+    healthy = outcome("list", Fault(), 0.5, 0.5, cold=True)
+    assert not judge([healthy, outcome("list", Fault(count=1), 3.0, 3.0, 0.5, cold=True)])[1].holds

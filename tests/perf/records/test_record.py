@@ -1,0 +1,101 @@
+"""Records come back from the disk as they were written, and nothing else passes for one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from perf.records.record import Header, RecordError, RecordWriter, Sample, Timeline, read_record
+from tests.perf.samples import HEADER, sample
+
+
+def write(path: Path, *samples: Sample, header: Header = HEADER) -> None:
+    with RecordWriter(path, header) as writer:
+        for one in samples:
+            writer.write(one)
+
+
+def test_record_when_read_back_is_what_was_written(tmp_path: Path) -> None:
+    samples = (sample(), evolve(sample(), seconds=None, error="it broke\nbadly", server_peak_rss=None))
+    write(tmp_path / "new" / "a.jsonl", *samples)
+    record = read_record(tmp_path / "new" / "a.jsonl")
+    assert record.header == HEADER
+    assert record.samples == samples
+
+
+def test_record_that_exists_is_never_written_over(tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", sample())
+    with pytest.raises(FileExistsError):
+        write(tmp_path / "a.jsonl")
+    assert len(read_record(tmp_path / "a.jsonl").samples) == 1
+
+
+def test_sample_is_in_the_file_before_the_next_is_taken(tmp_path: Path) -> None:
+    with RecordWriter(tmp_path / "a.jsonl", HEADER) as writer:
+        writer.write(sample())
+        assert read_record(tmp_path / "a.jsonl").samples == (sample(),)
+
+
+def test_record_cut_inside_its_last_line_loses_only_that(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, sample(), evolve(sample(), order=1))
+    path.write_text(path.read_text()[:-20])
+    assert read_record(path).samples == (sample(),)
+
+
+def test_record_with_fields_of_a_later_harness_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, sample())
+    head, line, _ = path.read_text().split("\n")
+    path.write_text(f"{head}\n{json.dumps({**json.loads(line), 'messages': 7})}\n")
+    assert read_record(path).samples == (sample(),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "\n", "no JSON\n", "[]\n", '{"record": 2}\n', '{"record": 1, "campaign": "x"}\n'],
+    ids=["empty", "blank", "text", "list", "later version", "header cut"],
+)
+def test_file_that_is_no_record_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises(RecordError, match="line 1"):
+        read_record(tmp_path / "a.jsonl")
+
+
+def test_record_with_a_bad_line_is_refused_by_number(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, sample())
+    path.write_text(path.read_text() + '{"run": 1}\n')
+    with pytest.raises(RecordError, match="line 3"):
+        read_record(path)
+
+
+def test_measured_leaves_out_warmups_and_failures(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, sample(), evolve(sample(), warmup=True), evolve(sample(), seconds=None, error="x"))
+    record = read_record(path)
+    assert list(record.measured()) == [sample()]
+    assert [one.error for one in record.failures()] == ["x"]
+
+
+def test_timelines_are_read_back_beside_their_samples_which_have_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    kept = Timeline(run=0, order=3, median=0.5, left_out=2, events=[[0.0, "send", "Read", 0, [1], 10, 0]])
+    with RecordWriter(path, HEADER) as writer:
+        writer.write(evolve(sample(), timeline="{}"))
+        writer.write_timeline(kept)
+        writer.write(sample())
+    record = read_record(path)
+    assert record.timelines == (kept,)
+    assert record.samples == (sample(), sample())
+
+
+def test_timeline_with_parts_missing_is_refused_by_number(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, sample())
+    path.write_text(path.read_text() + '{"timeline": {"run": 1}}\n')
+    with pytest.raises(RecordError, match="line 3"):
+        read_record(path)

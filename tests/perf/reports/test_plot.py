@@ -1,0 +1,47 @@
+"""What goes on which axes; drawing itself needs matplotlib and is left to it."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from perf.campaigns.work import works_of
+from perf.records.record import Sample, Timeline
+from perf.reports.plot import axis_of, panels_of, spans_of
+from tests.perf.samples import many_sample, range_sample, sample
+
+
+def encoded(needed: int, total: int) -> Sample:
+    """A put at another encoding."""
+    return evolve(sample(), factors={"k": needed, "n": total, "size": 10**8})
+
+
+def test_panels_keep_units_and_scenarios_apart() -> None:
+    samples = [sample(), sample(scenario="get"), range_sample(1), range_sample(65536), many_sample(200, 1024, 16)]
+    panels = panels_of(works_of(samples))
+    assert {title: len(works) for title, works in panels.items()} == {
+        "get, warm, MB/s": 1,
+        "put, warm, MB/s": 1,
+        "put, warm, 200 files, files/s": 1,
+        "range, warm, ms": 2,
+    }
+
+
+def test_axis_is_the_factor_that_varies() -> None:
+    assert axis_of(works_of([range_sample(1), range_sample(65536)]))[0] == "length"
+    assert axis_of(works_of([encoded(3, 10), encoded(60, 120)]))[0] == "k"
+    assert axis_of(works_of([sample()]))[0] == "size"
+
+
+def test_spans_join_each_request_with_its_answer_and_leave_none_out() -> None:
+    events = [
+        [0.0, "phase", "placing", -1, [], 0, -1],
+        [1.0, "send", "Read", 0, [1], 9, 0],
+        [1.5, "send", "Close", 0, [1], 9, 0],
+        [2.0, "send", "Read", 1, [2], 9, 1],
+        [3.0, "answer", "Close", 0, [1], 9, 0],
+        [4.0, "fail", "PeerGoneError", 1, [2], 9, 1],
+        [5.0, "progress", "", -1, [], 9, -1],
+    ]
+    spans, marks = spans_of(Timeline(run=0, order=0, median=1.0, left_out=0, events=events))
+    assert spans == [(0, 1.5, 3.0, "Close", "answer"), (1, 2.0, 4.0, "Read", "fail"), (0, 1.0, 5.0, "Read", "open")]
+    assert marks == [(0.0, "phase placing")]

@@ -1,0 +1,97 @@
+"""What a report says of samples whose answer is known."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+
+from perf.records.record import Record
+from perf.reports.report import compare, report, same, speedups, verdict
+from perf.sampling.statistics import Interval
+from tests.perf.samples import HEADER, many_sample, range_sample, record, sample
+
+TWICE = {"grid": [[1.0, 1.1, 0.9], [4.0, 4.4, 3.6], [2.0]], "tahoe": [[2.0, 2.2, 1.8], [8.0, 8.8, 7.2], [4.0]]}
+
+
+def row(text: str, start: str) -> list[str]:
+    """The cells of the one row that starts so."""
+    (found,) = [line for line in text.splitlines() if line.startswith(start)]
+    return [cell.strip() for cell in found.strip("|").split("|")]
+
+
+def test_report_of_a_system_twice_as_fast_says_two() -> None:
+    cells = row(report(record(TWICE)), "| put 100 MB, 3-of-10, warm | 5")
+    assert cells[1].endswith(", 7")
+    assert cells[3] == "2.00 [2, 2] (2.00-2.00), 3 runs"
+
+
+def test_report_of_a_single_run_claims_no_interval_of_its_ratio() -> None:
+    cells = row(report(record({"grid": [[1.0, 1.1]], "tahoe": [[2.0, 2.2]]})), "| put 100 MB, 3-of-10, warm | 9")
+    assert cells[3] == "2.00, 1 run"
+
+
+def test_report_gives_cost_and_memory_above_idle() -> None:
+    cells = row(report(record(TWICE)), "| put 100 MB, 3-of-10, warm | tahoe")
+    assert cells[2:] == ["10.0", "0.25", "0.12", "80 (30)", "60", "334.000, 1.000", "40", "-, -"]
+
+
+def test_report_keeps_failures_as_null() -> None:
+    good = record({"grid": [[1.0]], "tahoe": []})
+    failed = evolve(sample("tahoe"), seconds=None, error="RuntimeError: no")
+    text = report(Record(good.header, (*good.samples, failed)))
+    assert row(text, "| put 100 MB, 3-of-10, warm | 100 MB/s")[2:] == ["null", "null"]
+    assert "Failed operations: 1 of 2." in text
+    assert "- tahoe, put 100 MB, 3-of-10, warm: RuntimeError: no" in text
+
+
+def test_report_ignores_warmups() -> None:
+    plain = record(TWICE)
+    warm = Record(plain.header, (*plain.samples, evolve(sample(seconds=1e-6), warmup=True)))
+    assert speedups(warm, "grid", "tahoe") == speedups(plain, "grid", "tahoe")
+
+
+def test_same_when_equals_differ_by_noise_is_true() -> None:
+    noisy = {"grid": [[1.0], [1.1], [0.9], [1.0]] * 2, "grid#2": [[1.05], [1.0], [0.95], [1.02]] * 2}
+    assert same(record(noisy)) is True
+
+
+def test_same_when_one_is_always_slower_is_false() -> None:
+    assert same(record({"grid": [[1.0], [1.1]] * 4, "grid#2": [[1.3], [1.4]] * 4})) is False
+
+
+def test_same_of_a_few_runs_does_not_tell() -> None:
+    assert same(record({"grid": [[1.0], [1.1], [0.9]], "grid#2": [[1.3], [1.4], [1.2]]})) is None
+    assert same(record({"grid": [], "grid#2": []})) is None
+
+
+def test_compare_of_a_halved_time_says_faster() -> None:
+    before = record({"grid": [[2.0, 2.1], [2.0, 1.9]], "tahoe": [[3.0, 3.1], [3.0, 2.9]]})
+    after = record({"grid": [[1.0, 1.05], [1.0, 0.95]], "tahoe": [[3.0, 3.1], [3.0, 2.9]]})
+    text = compare(before, after)
+    assert row(text, "| put 100 MB, 3-of-10, warm | grid")[4].startswith("2.00 [")
+    assert row(text, "| put 100 MB, 3-of-10, warm | grid")[5] == "faster"
+    assert row(text, "| put 100 MB, 3-of-10, warm | tahoe")[5] == "no difference"
+
+
+def test_report_of_another_subject_compares_with_that() -> None:
+    text = report(record(TWICE), "tahoe")
+    assert "tahoe / grid" in text
+    assert row(text, "| put 100 MB, 3-of-10, warm | 5")[3] == "0.50 [0.5, 0.5] (0.50-0.50), 3 runs"
+    with pytest.raises(ValueError, match="no system 'ftp'"):
+        report(record(TWICE), "ftp")
+
+
+def test_report_with_a_floor_sets_it_beside_whole_files_only() -> None:
+    plain = record({"grid": [[1.0]]})
+    text = report(Record(HEADER, (*plain.samples, range_sample(65536), many_sample(200, 1024, 16))))
+    assert row(text, "| put 100 MB, 3-of-10, warm | 100 MB/s")[-1] == "126 MB/s"
+    assert row(text, "| range 64 KiB of 100 MB, 3-of-10, warm | 500 ms")[-1] == "-"
+    assert row(text, "| put 200 x 1 KiB at 16, 3-of-10, warm | 400 files/s")[-1] == "-"
+    assert "tls 1000" in text
+    assert "floor" not in report(plain)
+
+
+def test_verdict_follows_the_interval() -> None:
+    assert verdict(Interval(1.2, 1.5)) == "faster"
+    assert verdict(Interval(0.5, 0.9)) == "slower"
+    assert verdict(Interval(0.9, 1.1)) == "no difference"

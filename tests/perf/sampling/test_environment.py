@@ -1,0 +1,52 @@
+"""Whose code a campaign would measure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perf.__main__ import main
+from perf.sampling.environment import ROOT, expect_own_tree
+from tests.support.grid_process import child_environment
+
+
+@pytest.fixture
+def other_tree(tmp_path: Path) -> Path:
+    """A place with another `grid` than ours."""
+    (tmp_path / "grid").mkdir()
+    (tmp_path / "grid" / "__init__.py").touch()
+    return tmp_path
+
+
+def test_own_tree_when_children_import_what_we_import_is_measured() -> None:
+    expect_own_tree()
+
+
+def test_own_tree_when_children_import_another_is_refused_and_both_are_named(other_tree: Path) -> None:
+    with pytest.raises(
+        ValueError, match=f"nodes would run {other_tree / 'grid'}, but this is .*grid: .*pip install -e"
+    ):
+        expect_own_tree(children={**child_environment(), "PYTHONPATH": str(other_tree)})
+
+
+def test_own_tree_when_we_import_another_is_refused_and_both_are_named(other_tree: Path) -> None:
+    (other_tree / "setup.cfg").touch()
+    with pytest.raises(ValueError, match=f"this would measure {other_tree}, and the record would name .* of {ROOT}:"):
+        expect_own_tree(other_tree / "src" / "grid" / "__init__.py")
+
+
+@pytest.mark.parametrize("arguments", [["run", "smoke"], ["soak", "--batches", "1"]])
+def test_campaign_when_children_would_import_another_tree_never_starts(
+    arguments: list[str],
+    other_tree: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    children = {**child_environment(), "PYTHONPATH": str(other_tree)}
+    monkeypatch.setattr("perf.sampling.environment.child_environment", lambda: children)
+    record = tmp_path / "record"
+    assert main([*arguments, "--output", str(record)]) == 1
+    assert capsys.readouterr().err.startswith("perf: nodes would run ")
+    assert not record.exists()

@@ -1,0 +1,45 @@
+"""What a command and a process cost, as far as it can be known without looking at a clock."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from perf.sampling.usage import CommandFailedError, cpu_seconds, peak_resident, reset_peaks, resident, run_measured
+
+MIB = 2**20
+
+
+def test_command_that_holds_memory_reports_it_at_its_peak(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "x = bytearray(b'x' * (300 << 20)); print('done')"]
+    usage = run_measured(command, tmp_path / "out", dict(os.environ))
+    assert (tmp_path / "out").read_text() == "done\n"
+    assert usage.client_peak_rss > 300 * MIB
+    assert usage.seconds > 0
+    assert usage.client_cpu_s > 0
+
+
+def test_command_that_fails_is_an_error_with_its_words(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import sys; sys.exit('went wrong')"]
+    with pytest.raises(CommandFailedError, match="status 1: went wrong"):
+        run_measured(command, tmp_path / "out", dict(os.environ))
+
+
+def test_peak_when_reset_starts_from_what_is_held() -> None:
+    pid = os.getpid()
+    block = bytearray(b"x" * (200 * MIB))
+    assert peak_resident(pid) >= 200 * MIB
+    high = peak_resident(pid)
+    del block
+    reset_peaks([pid])
+    assert peak_resident(pid) < high - 150 * MIB
+    assert resident([pid]) <= peak_resident(pid) + 10 * MIB
+
+
+def test_processor_seconds_only_grow() -> None:
+    before = cpu_seconds([os.getpid()])
+    sum(number * number for number in range(2_000_000))
+    assert cpu_seconds([os.getpid()]) > before

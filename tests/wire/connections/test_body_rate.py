@@ -1,0 +1,50 @@
+"""How long a client has been waited for."""
+
+from __future__ import annotations
+
+from grid.wire.connections.body_rate import Pace
+from tests.support.virtual_time import VirtualClock
+
+
+def after(clock: VirtualClock, seconds: float) -> None:
+    clock.task_clock.advance(seconds)
+
+
+def test_trickle_when_it_goes_on_does_not_renew_the_time() -> None:
+    clock = VirtualClock()
+    pace = Pace(clock, 100)
+    for _ in range(10):
+        pace.wait()
+        after(clock, 20.0)
+        pace.move(1)
+        pace.rest()
+    assert pace.waited_s == 200.0
+
+
+def test_time_when_the_client_is_not_waited_for_does_not_count() -> None:
+    clock = VirtualClock()
+    pace = Pace(clock, 100)
+    pace.wait()
+    after(clock, 1.0)
+    pace.rest()
+    after(clock, 1000.0)
+    pace.wait()
+    pace.wait()
+    after(clock, 2.0)
+    assert pace.waited_s == 3.0
+
+
+def test_steps_when_they_are_made_start_the_time_anew() -> None:
+    clock = VirtualClock()
+    pace = Pace(clock, 100)
+    pace.wait()
+    after(clock, 5.0)
+    pace.move(99)
+    assert pace.waited_s == 5.0
+    pace.move(1)
+    assert pace.waited_s == 0.0
+    after(clock, 4.0)
+    assert pace.waited_s == 4.0
+    pace.begin()
+    after(clock, 4.0)
+    assert pace.waited_s == 0.0
