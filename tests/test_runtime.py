@@ -161,10 +161,10 @@ def test_pool_when_no_width_is_given_has_at_least_two_threads() -> None:
     assert ThreadCpuPool(the_reactor()).width >= 2
 
 
-def test_entropy_when_asked_gives_that_many_octets_and_others_each_time() -> None:
+def test_entropy_when_asked_gives_that_many_bytes_and_others_each_time() -> None:
     entropy = SystemEntropy()
-    assert len(entropy.octets(16)) == 16
-    assert entropy.octets(16) != entropy.octets(16)
+    assert len(entropy.random_bytes(16)) == 16
+    assert entropy.random_bytes(16) != entropy.random_bytes(16)
 
 
 def test_runtime_when_made_ends_its_pool_with_the_reactor() -> None:

@@ -17,7 +17,7 @@ Format = Literal["chk", "sdmf", "mdmf"]
 
 @frozen(kw_only=True)
 class Encoding:
-    """How files are encoded. segment_size: octets of the largest segment, None for the usual 1 MiB."""
+    """How files are encoded. segment_size: bytes of the largest segment, None for the usual 1 MiB."""
 
     needed: int = 3
     happy: int = 7
@@ -30,10 +30,10 @@ class Load:
     """What is asked of a client at once.
 
     scenario: `put-get` puts new files and gets them back; `range` reads at a random place of a file that this client
-    put earlier in the run; `alacrity` the same of a file that nobody has read yet; `overwrite` changes octets in place.
+    put earlier in the run; `alacrity` the same of a file that nobody has read yet; `overwrite` changes bytes in place.
     `mkdir` makes `count` empty directories one after the other; `add-each` and `add-batch` link `count` children to a
     new directory, each by itself or all at once; `list` lists one of `count` children. `idle` asks nothing for
-    `seconds`. size: octets of each file. length: octets of a range. count: files, children or directories;
+    `seconds`. size: bytes of each file. length: bytes of a range. count: files, children or directories;
     concurrency: how many files at a time. sparse: files of holes behind a random beginning, where the disk is slow.
     """
 

@@ -30,7 +30,7 @@ _PUT_GET = Campaign(
 
 _RANGES = Campaign(
     name="ranges",
-    purpose="1 B, 64 KiB, 1 MB and 10 MB of 100 MB, and one random octet of a file never read before",
+    purpose="1 B, 64 KiB, 1 MB and 10 MB of 100 MB, and one random byte of a file never read before",
     duration="4 min",
     systems=SIDE_BY_SIDE,
     loads=(
@@ -120,7 +120,7 @@ _DIRECTORIES = Campaign(
 _OTHERS = (
     Campaign(
         name="put-get-cli",
-        purpose="CHK put and get of 1 KiB, 1, 10, 100 MB from the command line, from nothing running to the last octet",
+        purpose="CHK put and get of 1 KiB, 1, 10, 100 MB from the command line, from nothing running to the last byte",
         duration="6 min",
         systems=("grid", "tahoe"),
         clients=("cli",),

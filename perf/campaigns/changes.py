@@ -12,7 +12,7 @@ from attrs import evolve
 
 from perf.campaigns.campaign import Cell
 from perf.records.record import Sample
-from perf.sampling.sample import WrongOctetsError, blank, failed_before, filled, take
+from perf.sampling.sample import WrongBytesError, blank, failed_before, filled, take
 from perf.sampling.usage import Usage
 from perf.systems.contract import System
 
@@ -25,7 +25,7 @@ def make_directories(system: System, cell: Cell) -> Sample:
     def make() -> Usage:
         caps, usage = system.ask(cell.encoding, lambda warm: warm.make_directories(cell.load.count))
         if len(set(caps)) != cell.load.count:
-            raise WrongOctetsError("not so many directories as were asked for")
+            raise WrongBytesError("not so many directories as were asked for")
         _expect(system, cell, caps[-1], [])
         return usage
 
@@ -108,5 +108,5 @@ def _link(system: System, cell: Cell, directory: str, cap: str, *, at_once: bool
 def _expect(system: System, cell: Cell, directory: str, names: list[str]) -> Usage:
     found, usage = system.ask(cell.encoding, lambda warm: warm.list_children(directory))
     if sorted(found) != names:
-        raise WrongOctetsError(f"{len(found)} children are there, where {len(names)} were linked")
+        raise WrongBytesError(f"{len(found)} children are there, where {len(names)} were linked")
     return usage

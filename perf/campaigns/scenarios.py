@@ -1,6 +1,6 @@
 """What is asked of the systems of one run: files put, got, read in parts; the rest is in perf.campaigns.changes. All checked.
 
-Every octet that comes back is compared. Not timed: the put of a file that ranges are read from.
+Every byte that comes back is compared. Not timed: the put of a file that ranges are read from.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from perf.campaigns.campaign import Cell, Encoding, Format
 from perf.campaigns.changes import add_children, idle, list_children, make_directories
 from perf.records.record import Sample
-from perf.sampling.sample import WrongOctetsError, blank, digest_file, empty, failed_before, make_file, take
+from perf.sampling.sample import WrongBytesError, blank, digest_file, empty, failed_before, make_file, take
 from perf.sampling.usage import Usage
 from perf.systems.contract import Fetch, System
 
@@ -75,8 +75,8 @@ class Stage:
         def read() -> Usage:
             fetch = Fetch(cap=cap, target=target, offset=offset, length=load.length)
             usage = system.get(cell.client, cell.encoding, [fetch], 1)
-            if target.read_bytes() != _octets(source, offset, load.length):
-                raise WrongOctetsError("what came back is not what was put")
+            if target.read_bytes() != _bytes(source, offset, load.length):
+                raise WrongBytesError("what came back is not what was put")
             return usage
 
         return take(system, nothing, read)
@@ -101,8 +101,8 @@ class Stage:
             start = max(0, offset - load.length)
             length = min(load.size, offset + 2 * load.length) - start
             system.get("warm", cell.encoding, [Fetch(cap=cap, target=target, offset=start, length=length)], 1)
-            if target.read_bytes() != _octets(source, start, length):
-                raise WrongOctetsError("what came back is not what was written")
+            if target.read_bytes() != _bytes(source, start, length):
+                raise WrongBytesError("what came back is not what was written")
             return usage
 
         sample = take(system, nothing, overwrite)
@@ -143,7 +143,7 @@ def _put_then_get(system: System, cell: Cell, files: Path) -> Iterator[Sample]:
         fetches = [Fetch(cap=cap, target=target) for cap, target in zip(caps, targets, strict=True)]
         usage = system.get(cell.client, cell.encoding, fetches, load.concurrency)
         if [digest_file(target) for target in targets] != digests:
-            raise WrongOctetsError("what came back is not what was put")
+            raise WrongBytesError("what came back is not what was put")
         return usage
 
     yield take(system, blank(cell, "put"), put)
@@ -161,7 +161,7 @@ def _key(cell: Cell) -> tuple[str, Encoding, int, Format]:
     return cell.system, cell.encoding, cell.load.size, cell.load.format
 
 
-def _octets(path: Path, offset: int, length: int) -> bytes:
+def _bytes(path: Path, offset: int, length: int) -> bytes:
     with path.open("rb") as file:
         file.seek(offset)
         return file.read(length)

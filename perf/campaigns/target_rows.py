@@ -58,7 +58,7 @@ TARGETS = (
     _row(FILES, "CHK get, 100 MB, 60-of-120", GET_60, 15, against="tahoe@foolscap"),
     _row(FILES, "CHK get, 100 MB, 60-of-120", GET_60, 100, against="tahoe@http"),
     _row(FILES, "CHK put, 100 MB, 60-of-120 / 3-of-6", PUT_60, 0.8, against="ours", basis=PUT_3_OF_6),
-    _row(FILES, "alacrity: 1 random octet of 100 MB", Wanted(scenario="alacrity", size=BIG), 5, 8, against=BEST),
+    _row(FILES, "alacrity: 1 random byte of 100 MB", Wanted(scenario="alacrity", size=BIG), 5, 8, against=BEST),
     _row(FILES, "range of 1 MB of 100 MB", Wanted(scenario="range", size=BIG, length=MB), 4, against=BEST),
     _row(FILES, "200 files of 1 KiB, put, 16 at a time", _small("put"), 6, 10, against=BEST),
     _row(FILES, "200 files of 1 KiB, get, 16 at a time", _small("get"), 6, 10, against=BEST),

@@ -24,7 +24,7 @@ Against = Literal["tahoe@foolscap", "tahoe@http", "tahoe's best", "ours"]
 
 @frozen(kw_only=True)
 class Wanted:
-    """Which works a row is about; None where any will do. at_least: octets in all."""
+    """Which works a row is about; None where any will do. at_least: bytes in all."""
 
     scenario: str | None = None
     size: int | None = None

@@ -10,12 +10,12 @@ from perf.records.record import Sample
 
 MB = 1e6
 SMALL = 100_000
-"""Octets of a file below which files a second say more than MB a second."""
+"""Bytes of a file below which files a second say more than MB a second."""
 
 
 @frozen(order=True)
 class Work:
-    """The key of a row. factors: names and values; size: octets of payload in count files."""
+    """The key of a row. factors: names and values; size: bytes of payload in count files."""
 
     scenario: str
     client: str
@@ -29,7 +29,7 @@ class Work:
         if "format" in factors:
             what.insert(1, str(factors["format"]).upper())
         if "segment" in factors:
-            what.append(f"segments of {_octets(factors['segment'])}")
+            what.append(f"segments of {_bytes(factors['segment'])}")
         return ", ".join([*what, self.client])
 
     @property
@@ -58,11 +58,11 @@ class Work:
     def _amount(self) -> str:
         factors = dict(self.factors)
         if self.is_range:
-            return f"{_octets(factors['length'])} of {_octets(factors['size'])}"
+            return f"{_bytes(factors['length'])} of {_bytes(factors['size'])}"
         if self.scenario in _NAMES:
             return _NAMES[self.scenario].format(self.count)
         if self.count > 1:
-            return f"{self.count} x {_octets(self.size // self.count)} at {factors.get('concurrency')}"
+            return f"{self.count} x {_bytes(self.size // self.count)} at {factors.get('concurrency')}"
         return f"{self.size / MB:g} MB"
 
 
@@ -78,7 +78,7 @@ _NAMES = {
 def bound(floor: Mapping[str, float], work: Work) -> float | None:
     """MB/s of a client that did what a put or get cannot do without, one thing after the other; None if not known.
 
-    Every octet got goes through TLS, is decrypted and hashed in its block; of an immutable file also in its segment.
+    Every byte got goes through TLS, is decrypted and hashed in its block; of an immutable file also in its segment.
     One that is put is encrypted, coded, hashed N / k times in blocks and sent N / k times; of an immutable file hashed
     for its key, in its segment and in the whole besides. A client that does several things at once on several cores
     can be faster.
@@ -112,10 +112,10 @@ def _plain(value: float | str) -> float | str:
     return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _octets(value: float | str) -> str:
-    octets = int(value)
-    if octets and octets % 2**20 == 0:
-        return f"{octets // 2**20} MiB"
-    if octets and octets % 2**10 == 0 and octets < MB:
-        return f"{octets // 2**10} KiB"
-    return f"{octets} B" if octets < 1000 else f"{octets / MB:g} MB"
+def _bytes(value: float | str) -> str:
+    data = int(value)
+    if data and data % 2**20 == 0:
+        return f"{data // 2**20} MiB"
+    if data and data % 2**10 == 0 and data < MB:
+        return f"{data // 2**10} KiB"
+    return f"{data} B" if data < 1000 else f"{data / MB:g} MB"

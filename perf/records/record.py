@@ -54,10 +54,10 @@ class Sample:
 
     run, order: which run, and when within it (from 0). system: its label. client: `warm`, `gateway` or `cli`. scenario: what was
     done. factors: what it was done with. seconds: wall time, None if it failed (then error says how). first_byte_s:
-    until the first octet of a file was there, the median of several files. size: octets of payload, count: in how many
-    files. *_cpu_s: processor seconds of the client's, the servers' processes. *_peak_rss: octets, the most that
+    until the first byte of a file was there, the median of several files. size: bytes of payload, count: in how many
+    files. *_cpu_s: processor seconds of the client's, the servers' processes. *_peak_rss: bytes, the most that
     the client held during the operation, and any one server at any time in the run. client_idle_rss: what it held
-    before it was ever asked. server_*s: of each server. octets_*, segments_*: what the client's connections carried, as
+    before it was ever asked. server_*s: of each server. bytes_*, segments_*: what the client's connections carried, as
     perf.sampling.traffic sees it. requests: that the client's engine sent. timeline: as perf.sampling.timeline writes it, not in records:
     those of outliers have lines of their own. load: the machine's load average when it began. None where not measured.
     """
@@ -81,8 +81,8 @@ class Sample:
     server_peak_rss: int | None = None
     server_cpus_s: tuple[float, ...] = field(default=(), converter=_floats)
     server_peaks_rss: tuple[int, ...] = field(default=(), converter=_integers)
-    octets_out: int | None = None
-    octets_in: int | None = None
+    bytes_out: int | None = None
+    bytes_in: int | None = None
     segments_out: int | None = None
     segments_in: int | None = None
     requests: int | None = None

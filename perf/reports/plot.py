@@ -12,7 +12,7 @@ from perf.reports.report import floor_of, works
 from perf.sampling.statistics import estimate
 
 AXES = (
-    ("length", "octets read", 1.0),
+    ("length", "bytes read", 1.0),
     ("k", "shares needed", 1.0),
     ("count", "children", 1.0),
     ("segment", "segment, MB", MB),
@@ -74,7 +74,7 @@ def spans_of(kept: Timeline) -> tuple[list[Span], list[tuple[float, str]]]:
     marks: list[tuple[float, str]] = []
     waiting: dict[tuple[int, int], list[tuple[float, str]]] = {}
     last = max((float(event[0]) for event in kept.events), default=0.0)
-    for at, what, detail, server, _shares, _octets, request in kept.events:
+    for at, what, detail, server, _shares, _bytes, request in kept.events:
         sent = waiting.setdefault((server, request), [])
         if what == "send":
             sent.append((at, detail))

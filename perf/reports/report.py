@@ -200,7 +200,7 @@ def _cost_cells(samples: Sequence[Sample]) -> list[str]:
         cell(lambda sample: sample.server_cpu_s, 1, 2),
         f"{peak} ({above})",
         cell(lambda sample: sample.server_peak_rss, MIB, 0, max),
-        f"{cell(lambda sample: sample.octets_out, MB, 3)}, {cell(lambda sample: sample.octets_in, MB, 3)}",
+        f"{cell(lambda sample: sample.bytes_out, MB, 3)}, {cell(lambda sample: sample.bytes_in, MB, 3)}",
         cell(lambda sample: sample.requests, 1, 0),
         f"{cell(lambda sample: sample.segments_out, 1, 0)}, {cell(lambda sample: sample.segments_in, 1, 0)}",
     ]

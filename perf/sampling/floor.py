@@ -41,7 +41,7 @@ def measure_floor(
 ) -> dict[str, float]:
     """MB/s of each primitive on one thread; `tcp` and `tls` from one thread to another over loopback.
 
-    codings: needed and total of each. moment_s: for each primitive that computes. transfer: octets sent by the others.
+    codings: needed and total of each. moment_s: for each primitive that computes. transfer: bytes sent by the others.
     """
     data = os.urandom(PIECE)
     target = bytearray(PIECE)
@@ -73,7 +73,7 @@ def _coding(needed: int, total: int, moment_s: float) -> dict[str, float]:
     return {f"encode {needed}-of-{total}": encode, f"decode {needed}-of-{total}": decode}
 
 
-def _rate(once: Callable[[], object], octets: int, moment_s: float) -> float:
+def _rate(once: Callable[[], object], size: int, moment_s: float) -> float:
     once()
     count = 0
     started = time.perf_counter()
@@ -82,10 +82,10 @@ def _rate(once: Callable[[], object], octets: int, moment_s: float) -> float:
         count += 1
         seconds = time.perf_counter() - started
         if seconds >= moment_s:
-            return octets * count / MB / seconds
+            return size * count / MB / seconds
 
 
-def _transfer(octets: int, contexts: tuple[ssl.SSLContext, ssl.SSLContext] | None) -> float:
+def _transfer(size: int, contexts: tuple[ssl.SSLContext, ssl.SSLContext] | None) -> float:
     """MB/s from one thread to another over loopback."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -94,7 +94,7 @@ def _transfer(octets: int, contexts: tuple[ssl.SSLContext, ssl.SSLContext] | Non
             with raw if contexts is None else contexts[0].wrap_socket(raw, server_side=True) as connection:
                 connection.recv(1)
                 data = bytes(PIECE)
-                for _ in range(octets // PIECE):
+                for _ in range(size // PIECE):
                     connection.sendall(data)
                 connection.recv(1)
 
@@ -105,7 +105,7 @@ def _transfer(octets: int, contexts: tuple[ssl.SSLContext, ssl.SSLContext] | Non
             buffer = bytearray(PIECE)
             connection.sendall(b"!")
             started = time.perf_counter()
-            missing = octets // PIECE * PIECE
+            missing = size // PIECE * PIECE
             while missing:
                 count = connection.recv_into(buffer)
                 if not count:
@@ -114,7 +114,7 @@ def _transfer(octets: int, contexts: tuple[ssl.SSLContext, ssl.SSLContext] | Non
             seconds = time.perf_counter() - started
             connection.sendall(b"!")
         sender.join()
-    return octets / MB / seconds
+    return size / MB / seconds
 
 
 def _contexts(directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:

@@ -26,11 +26,11 @@ PIECE = 1 << 20
 
 LEAST_TOUCHED = 64 * PIECE
 MOST_TOUCHED = 2048 * PIECE
-TOUCHED_PER_OCTET = 6
-"""Memory that is touched for each octet of an operation: its shares on all servers, and what is on its way."""
+TOUCHED_PER_BYTE = 6
+"""Memory that is touched for each byte of an operation: its shares on all servers, and what is on its way."""
 
 
-class WrongOctetsError(Exception):
+class WrongBytesError(Exception):
     """What came back is not what was put."""
 
 
@@ -64,7 +64,7 @@ def blank(cell: Cell, scenario: str) -> Sample:
 
 def take(system: System, blank: Sample, operation: Callable[[], Usage]) -> Sample:
     """Carry it out; a failure is a sample too."""
-    touch_memory(min(MOST_TOUCHED, LEAST_TOUCHED + TOUCHED_PER_OCTET * blank.size))
+    touch_memory(min(MOST_TOUCHED, LEAST_TOUCHED + TOUCHED_PER_BYTE * blank.size))
     os.sync()
     before = system.server_cpus_s()
     blank = evolve(blank, load=round(os.getloadavg()[0], 2), unix_time=time.time())
@@ -92,8 +92,8 @@ def filled(sample: Sample, usage: Usage, server_cpus_s: list[float], system: Sys
         server_peak_rss=max(peaks),
         server_cpus_s=tuple(round(value, 2) for value in server_cpus_s),
         server_peaks_rss=tuple(peaks),
-        octets_out=traffic.octets_out if traffic is not None else None,
-        octets_in=traffic.octets_in if traffic is not None else None,
+        bytes_out=traffic.bytes_out if traffic is not None else None,
+        bytes_in=traffic.bytes_in if traffic is not None else None,
         segments_out=traffic.segments_out if traffic is not None else None,
         segments_in=traffic.segments_in if traffic is not None else None,
         requests=trace.requests if trace is not None else None,
@@ -112,7 +112,7 @@ def describe_error(error: Exception) -> str:
 
 
 def touch_memory(size: int) -> None:
-    """Use that many octets of the page cache, and give them back: what is needed next finds them in place."""
+    """Use that many bytes of the page cache, and give them back: what is needed next finds them in place."""
     piece = bytes(PIECE)
     with tempfile.TemporaryFile(buffering=0) as file:
         for _ in range(size // PIECE):
@@ -120,7 +120,7 @@ def touch_memory(size: int) -> None:
 
 
 def make_file(path: Path, size: int, *, sparse: bool = False) -> bytes:
-    """Write that many octets which no file had before, and their SHA-256.
+    """Write that many bytes which no file had before, and their SHA-256.
 
     sparse: only the first are random, and the others are a hole.
     """

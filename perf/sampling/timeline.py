@@ -1,7 +1,7 @@
 """What happened inside an operation, kept for those that took unusually long. Pure.
 
-A timeline is a list of events, each `[milliseconds, what, detail, server, shares, octets, request]`; servers are
-numbered as they appear, and octets of files, keys and caps are in none of them.
+A timeline is a list of events, each `[milliseconds, what, detail, server, shares, bytes, request]`; servers are
+numbered as they appear, and bytes of files, keys and caps are in none of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What processes have sent and received over TCP: octets and segments, asked of the kernel. Linux only.
+"""What processes have sent and received over TCP: bytes and segments, asked of the kernel. Linux only.
 
-The kernel keeps these counts for each connection that is open (sock_diag(7), tcp_info). Octets are those of the
+The kernel keeps these counts for each connection that is open (sock_diag(7), tcp_info). Bytes are those of the
 streams, TLS included, without TCP's own headers, and each once however often it was sent. Segments with payload are as
 near to messages as one can see from outside: a message is at least one. A connection that was opened and closed between
 two looks is not seen; one that was there and is gone is, and then there is no count.
@@ -36,10 +36,10 @@ _COUNTS = struct.Struct("=120xQQ16xII")
 
 @frozen(kw_only=True)
 class Traffic:
-    """octets_out, octets_in: of TCP's streams. segments_out, segments_in: that carried any."""
+    """bytes_out, bytes_in: of TCP's streams. segments_out, segments_in: that carried any."""
 
-    octets_out: int = 0
-    octets_in: int = 0
+    bytes_out: int = 0
+    bytes_in: int = 0
     segments_out: int = 0
     segments_in: int = 0
 
@@ -65,8 +65,8 @@ def difference(before: Mapping[int, Traffic], after: Mapping[int, Traffic]) -> T
     nothing = Traffic()
     pairs = [(traffic, before.get(inode, nothing)) for inode, traffic in after.items()]
     return Traffic(
-        octets_out=sum(new.octets_out - old.octets_out for new, old in pairs),
-        octets_in=sum(new.octets_in - old.octets_in for new, old in pairs),
+        bytes_out=sum(new.bytes_out - old.bytes_out for new, old in pairs),
+        bytes_in=sum(new.bytes_in - old.bytes_in for new, old in pairs),
         segments_out=sum(new.segments_out - old.segments_out for new, old in pairs),
         segments_in=sum(new.segments_in - old.segments_in for new, old in pairs),
     )
@@ -110,7 +110,7 @@ def _parse(answer: memoryview) -> tuple[int, int, Traffic] | None:
         size, kind = _ATTRIBUTE.unpack_from(rest)
         if kind == _INET_DIAG_INFO and size - 4 >= _COUNTS.size:
             acked, received, segments_in, segments_out = _COUNTS.unpack_from(rest, 4)
-            traffic = Traffic(octets_out=acked, octets_in=received, segments_out=segments_out, segments_in=segments_in)
+            traffic = Traffic(bytes_out=acked, bytes_in=received, segments_out=segments_out, segments_in=segments_in)
             return inode, port, traffic
         rest = rest[-(-size // 4) * 4 :]
     return None

@@ -30,9 +30,9 @@ class Trace:
 
 @frozen(kw_only=True)
 class Usage:
-    """Of one operation: wall seconds, the client's processor seconds and its memory before and at its peak, octets.
+    """Of one operation: wall seconds, the client's processor seconds and its memory before and at its peak, bytes.
 
-    first_byte_s: from asking until the first octet of the answer, the median of several files. client_idle_rss: when
+    first_byte_s: from asking until the first byte of the answer, the median of several files. client_idle_rss: when
     nothing had been asked of it yet. traffic: of the client's connections. trace: what it saw itself. None: not known.
     """
 
@@ -55,7 +55,7 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
 
 def resident(pids: Iterable[int]) -> int:
-    """Octets of memory that these processes hold now, added up."""
+    """Bytes of memory that these processes hold now, added up."""
     return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids) * _PAGE
 
 
@@ -66,7 +66,7 @@ def reset_peaks(pids: Iterable[int]) -> None:
 
 
 def peak_resident(pid: int) -> int:
-    """The most octets that the process held since it started, or since reset_peaks."""
+    """The most bytes that the process held since it started, or since reset_peaks."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024

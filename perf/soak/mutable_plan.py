@@ -1,6 +1,6 @@
 """The mutable part of a soak: files and directories, what was acknowledged of each, and what a read of it may give. Pure.
 
-A version of a file is its size and the layers that it is made of, each the first `length` octets of a key's keystream put at an
+A version of a file is its size and the layers that it is made of, each the first `length` bytes of a key's keystream put at an
 offset; one of a directory is its children. A read may give the last acknowledged version, or one whose write is on its way
 or whose outcome is unknown; never an older one, and never a mix.
 """

@@ -33,7 +33,7 @@ Disturbance = Literal["kill", "freeze"]
 
 @define
 class StoredFile:
-    """A file that was put. key: hex, what its contents come from. cap: a secret only of random octets."""
+    """A file that was put. key: hex, what its contents come from. cap: a secret only of random bytes."""
 
     key: str
     size: int
@@ -50,10 +50,10 @@ class Disturbed:
 
 
 class SoakPlan:
-    """kept_bytes: octets of files kept; what is older is forgotten. clients: how many there are to choose from."""
+    """kept_bytes: bytes of files kept; what is older is forgotten. clients: how many there are to choose from."""
 
     def __init__(self, seed: int, *, clients: int, mortal: Sequence[int], largest: int, kept_bytes: int) -> None:
-        """mortal: the indices of the servers that may be killed. largest: octets of the largest file."""
+        """mortal: the indices of the servers that may be killed. largest: bytes of the largest file."""
         self._random = random.Random(seed)
         self._clients = clients
         self._mortal = list(mortal)
@@ -112,7 +112,7 @@ class SoakPlan:
         return {**read, "key": file.key, "cap": file.cap}
 
     def _size(self, largest: int) -> int:
-        """As often between 10 and 100 octets as between 1 and 10 MB; 0 now and then."""
+        """As often between 10 and 100 bytes as between 1 and 10 MB; 0 now and then."""
         if self._random.random() < 0.03:
             return 0
         return int((largest + 1) ** self._random.random())

@@ -1,7 +1,7 @@
 """The soak: a real grid and one client process, used at random for a long time while servers are killed and restarted.
 
 It stores and reads immutable files, and makes, changes and reads mutable files and directories, over every transport.
-It fails if an octet that was read is wrong or older than what was acknowledged (perf.soak.mutable_plan), if an
+It fails if a byte that was read is wrong or older than what was acknowledged (perf.soak.mutable_plan), if an
 operation fails although enough servers were there, if anything takes too long, if a process prints a traceback, or if
 the memory, the descriptors or the objects that a process holds while it is at rest grow over its life.
 """

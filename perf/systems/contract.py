@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @frozen(kw_only=True)
 class Fetch:
-    """One download. length: octets from offset on; None for the whole file."""
+    """One download. length: bytes from offset on; None for the whole file."""
 
     cap: str
     target: Path
@@ -39,10 +39,10 @@ class WarmClient(Protocol):
         """Upload the files; their caps in order, write caps of mutable ones."""
 
     def get(self, fetches: Sequence[Fetch], concurrency: int) -> list[float]:
-        """Download to the files; for each the seconds until its first octet was there."""
+        """Download to the files; for each the seconds until its first byte was there."""
 
     def overwrite(self, cap: str, offset: int, source: Path) -> None:
-        """Put the octets of the source in the place of those in a mutable file."""
+        """Put the bytes of the source in the place of those in a mutable file."""
 
     def make_directories(self, count: int) -> list[str]:
         """New empty directories, one after the other; their write caps."""
@@ -97,4 +97,4 @@ class System(Protocol):
         """Processor seconds of each server so far."""
 
     def server_peaks(self) -> list[int]:
-        """Octets that each server has held at its peak."""
+        """Bytes that each server has held at its peak."""

@@ -125,7 +125,7 @@ def _at_once(one: Callable[[T], R], items: Sequence[T], concurrency: int) -> lis
 
 
 def fetch_by_http(url: str, fetch: Fetch) -> float:
-    """Download from the gateway at that URL to the file; the seconds until the first octet of the body was there.
+    """Download from the gateway at that URL to the file; the seconds until the first byte of the body was there.
 
     RuntimeError if the answer is another than the one asked for.
     """
@@ -152,5 +152,5 @@ def fetch_by_http(url: str, fetch: Fetch) -> float:
     finally:
         connection.close()
     if missing:
-        raise RuntimeError(f"the gateway's answer is {missing} octets short")
+        raise RuntimeError(f"the gateway's answer is {missing} bytes short")
     return first

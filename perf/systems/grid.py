@@ -66,7 +66,7 @@ class LibraryProcess:
         return [float(first) for first in self._ask("get", items, concurrency)]
 
     def overwrite(self, cap: str, offset: int, source: Path) -> None:
-        """Change octets of a mutable file, opened anew."""
+        """Change bytes of a mutable file, opened anew."""
         self._ask("overwrite", [[cap, offset, str(source)]])
 
     def make_directories(self, count: int) -> list[str]:

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @frozen
 class _Warm:
-    """A warm client. idle: octets that it held when nothing had been asked of it yet."""
+    """A warm client. idle: bytes that it held when nothing had been asked of it yet."""
 
     client: WarmClient
     idle: int
@@ -153,7 +153,7 @@ class ProcessSystem(ABC):
         return [cpu_seconds([node.pid]) for node in self._need(self._grid).storage]
 
     def server_peaks(self) -> list[int]:
-        """Octets that each storage node has held at its peak."""
+        """Bytes that each storage node has held at its peak."""
         return [peak_resident(node.pid) for node in self._need(self._grid).storage]
 
     def _warm(self, client: str, encoding: Encoding) -> _Warm:

@@ -25,14 +25,14 @@ from perf.campaigns.campaign import Format
 
 
 class TimedSink:
-    """A sink that remembers when the first octets came."""
+    """A sink that remembers when the first bytes came."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self.first: float | None = None
 
     async def write(self, data: Buffer) -> None:
-        """Pass the octets on."""
+        """Pass the bytes on."""
         if self.first is None:
             self.first = time.perf_counter()
         await self._sink.write(data)
@@ -67,7 +67,7 @@ async def put_one(client: Client, observer: Observer, path: str, format: Format)
 
 
 async def get_one(client: Client, observer: Observer, text: str, path: str, offset: int, length: int | None) -> float:
-    """Read the range, or the file, to the path; the seconds until its first octet was there."""
+    """Read the range, or the file, to the path; the seconds until its first byte was there."""
     started = time.perf_counter()
     cap = known_cap(text)
     with _opened(path) as descriptor:
@@ -80,7 +80,7 @@ async def get_one(client: Client, observer: Observer, text: str, path: str, offs
 
 
 async def overwrite(client: Client, observer: Observer, text: str, offset: int, path: str) -> None:
-    """Put the octets of the file at the path in the place of those of a mutable file."""
+    """Put the bytes of the file at the path in the place of those of a mutable file."""
     data = Path(path).read_bytes()
     await (await open_mutable(client, observer, known_cap(text))).update(offset, data)
 

@@ -1,4 +1,4 @@
-"""The client of a soak: the library in one process over two transports; it makes and checks every octet itself.
+"""The client of a soak: the library in one process over two transports; it makes and checks every byte itself.
 
     python -m perf.systems.soak_client SERVERS CLIENT_DIRECTORY...
 
@@ -40,7 +40,7 @@ OPEN_FILES = 8
 
 
 def contents(key: bytes, offset: int, length: int) -> bytes:
-    """That range of the file of that key (16 octets)."""
+    """That range of the file of that key (16 bytes)."""
     return CtrCipher(key, offset).crypt(bytes(length))
 
 
@@ -52,12 +52,12 @@ class KeystreamSource:
         self._key = key
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Those octets."""
+        """Those bytes."""
         return contents(self._key, offset, length)
 
 
 class ComparingSink:
-    """Where a get writes. wrong: the offset of the first piece with an octet that is not the file's."""
+    """Where a get writes. wrong: the offset of the first piece with a byte that is not the file's."""
 
     def __init__(self, key: bytes, offset: int) -> None:
         self.wrong: int | None = None
@@ -118,9 +118,9 @@ class SoakClient:
         sink = ComparingSink(bytes.fromhex(operation["key"]), offset)
         await file.read(sink, offset, length)
         if sink.wrong is not None:
-            return {"wrong": f"the octets from {sink.wrong} on are not those of the file"}
+            return {"wrong": f"the bytes from {sink.wrong} on are not those of the file"}
         if sink.end != offset + length:
-            return {"wrong": f"{sink.end - offset} octets came, not {length}"}
+            return {"wrong": f"{sink.end - offset} bytes came, not {length}"}
         return {}
 
     async def _file(self, index: int, text: str, *, keep: bool) -> ImmutableFile:

@@ -33,14 +33,14 @@ class MutableWork:
             case "mutable-create", "directory":
                 return {"cap": (await store.create_directory()).to_string()}
             case "mutable-create", kind:
-                cap = await store.put_mutable(octets_of(operation["version"]), format=kind)
+                cap = await store.put_mutable(bytes_of(operation["version"]), format=kind)
                 return {"cap": cap.to_string()}
             case "mutable-read", "directory":
                 return await _list(store, operation)
             case "mutable-read", _:
                 return await _read(store, operation)
             case "mutable-overwrite", _:
-                await store.open_mutable(parse_cap(operation["cap"])).overwrite(octets_of(operation["version"]))  # type: ignore[arg-type]
+                await store.open_mutable(parse_cap(operation["cap"])).overwrite(bytes_of(operation["version"]))  # type: ignore[arg-type]
             case _, "directory":
                 await _edit(store, operation)
             case _:
@@ -69,24 +69,24 @@ class MutableWork:
 
 
 def keystream(key: str, length: int) -> bytes:
-    """The first octets that belong to a key, given in hex."""
+    """The first bytes that belong to a key, given in hex."""
     return CtrCipher(bytes.fromhex(key)).crypt(bytes(length))
 
 
-def octets_of(version: Mapping[str, Any]) -> bytes:
+def bytes_of(version: Mapping[str, Any]) -> bytes:
     """The contents of a version of a file."""
-    octets = bytearray(version["size"])
+    raw = bytearray(version["size"])
     for key, offset, length in version["layers"]:
-        octets[offset : offset + length] = keystream(key, length)
-    return bytes(octets)
+        raw[offset : offset + length] = keystream(key, length)
+    return bytes(raw)
 
 
 class _Gathering:
     def __init__(self) -> None:
-        self.octets = bytearray()
+        self.data = bytearray()
 
     async def write(self, data: Buffer) -> None:
-        self.octets += data
+        self.data += data
 
 
 async def _read(store: FileStore, operation: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,9 +95,9 @@ async def _read(store: FileStore, operation: Mapping[str, Any]) -> dict[str, Any
     await store.open_mutable(parse_cap(operation["cap"])).read(sink, offset, length)  # type: ignore[arg-type]
     for index, version in enumerate(operation["allowed"]):
         end = version["size"] if length is None else offset + length
-        if octets_of(version)[offset:end] == sink.octets:
+        if bytes_of(version)[offset:end] == sink.data:
             return {"version": index}
-    return {"wrong": f"{len(sink.octets)} octets came that are of none of {len(operation['allowed'])} versions"}
+    return {"wrong": f"{len(sink.data)} bytes came that are of none of {len(operation['allowed'])} versions"}
 
 
 async def _list(store: FileStore, operation: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""How many octets of a file go together: what reads of immutable and of mutable files have in common. Pure."""
+"""How many bytes of a file go together: what reads of immutable and of mutable files have in common. Pure."""
 
 from __future__ import annotations
 
 READ_BYTES = 8 * 2**20
-"""Octets of text in a full batch of a read: nearly three megabytes from each server of 3, and one message."""
+"""Bytes of text in a full batch of a read: nearly three megabytes from each server of 3, and one message."""
 
 WIDE_READ_BYTES = 2 * READ_BYTES
 """The same where more than WIDE_SHARES are needed: more servers are asked, and each for less."""
@@ -11,9 +11,9 @@ WIDE_READ_BYTES = 2 * READ_BYTES
 WIDE_SHARES = 10
 
 PART_BYTES = 8 * 2**20
-"""Octets of one share that are asked for in one range."""
+"""Bytes of one share that are asked for in one range."""
 
 
 def full_read_bytes(k: int) -> int:
-    """Octets of text in a full batch of a file of which k shares are needed."""
+    """Bytes of text in a full batch of a file of which k shares are needed."""
     return WIDE_READ_BYTES if k > WIDE_SHARES else READ_BYTES

@@ -34,7 +34,7 @@ class Request:
     """One thing that a plan wants done; subclasses say what.
 
     server_id: whose answer it is, None for work done here. parting: still carried out (for LINGER_S) when the
-    plan has ended. size: octets moved, for observers.
+    plan has ended. size: bytes moved, for observers.
     """
 
     server_id: ServerId | None = None

@@ -6,13 +6,13 @@ MAX_SHARES = 256
 """Share numbers are 0..255: the erasure code has 256 points. [spec immutable 6]"""
 
 MAX_CAP_LENGTH = 65536
-"""Caps are short; only a LIT cap grows, and 55 octets is the most an uploader writes."""
+"""Caps are short; only a LIT cap grows, and 55 bytes is the most an uploader writes."""
 
 MAX_CAP_DIGITS = 32
 """Digits of a number in a cap, leading zeros among them; more than any size needs."""
 
 MAX_RSA_KEY_SIZE = 8192
-"""Octets of a stored or imported RSA key; one of 2048 bits has 1220 as DER and 1704 as PEM, comments apart."""
+"""Bytes of a stored or imported RSA key; one of 2048 bits has 1220 as DER and 1704 as PEM, comments apart."""
 
 MAX_FILE_SIZE = 2**63
 """No file is larger; bounds the arithmetic on sizes taken from capabilities."""
@@ -21,19 +21,19 @@ MAX_SEGMENT_SIZE = 256 * 2**20
 """A UEB may name any segment size; one segment must fit in memory several times over."""
 
 MAX_UEB_SIZE = 2000
-"""What 1.20's verifier accepts; a real UEB has some 320 octets. [spec immutable 10]"""
+"""What 1.20's verifier accepts; a real UEB has some 320 bytes. [spec immutable 10]"""
 
 READ_CALL_BYTES = 32 * 2**20
-"""Octets one batched read may ask for, so that neither side holds more than that per call."""
+"""Bytes one batched read may ask for, so that neither side holds more than that per call."""
 
 READ_CALL_RANGES = 8192
 """Ranges in one batched read: 256 shares with a path of hash nodes each."""
 
 WRITE_CALL_BYTES = 32 * 2**20
-"""Octets one batched write may carry."""
+"""Bytes one batched write may carry."""
 
 STORE_CALL_BYTES = 8 * 2**20
-"""Octets of whole shares that one message may carry: the server holds them all, and makes them durable together."""
+"""Bytes of whole shares that one message may carry: the server holds them all, and makes them durable together."""
 
 STORE_CALL_SHARES = 256
 """Whole shares in one message: each is an open file for a moment."""
@@ -42,16 +42,16 @@ FIND_CALL_FILES = 64
 """Files that one message may ask about: what the disk has to be searched for in one step."""
 
 FIND_FILE_BYTES = 32 * 2**10
-"""Octets of each share up to which a question shares a message with others: nobody waits long for their answers."""
+"""Bytes of each share up to which a question shares a message with others: nobody waits long for their answers."""
 
 MAX_SLOT_SIZE = 69105 * 10**12
 """The largest mutable share. [spec storage-server 7]"""
 
 MAX_ADVISORY_LENGTH = 32765
-"""UTF-8 octets in a corruption report's reason. [spec wire 15]"""
+"""UTF-8 bytes in a corruption report's reason. [spec wire 15]"""
 
 MAX_ANNOUNCEMENT_SIZE = 64 * 1024
-"""Octets in one signed announcement; a real one has about 1 kB."""
+"""Bytes in one signed announcement; a real one has about 1 kB."""
 
 MAX_ANNOUNCEMENTS = 10_000
 """Announcements one introducer may make us hold."""
@@ -63,19 +63,19 @@ MAX_LOCATION_HINTS = 64
 """Location hints in one furl: each costs a connection attempt."""
 
 MAX_SLOT_WRITE = 256 * 2**20
-"""Octets in one write to a mutable share: a 1.20 client sends a whole SDMF share at once."""
+"""Bytes in one write to a mutable share: a 1.20 client sends a whole SDMF share at once."""
 
 MAX_SLOT_HEAD = 2**20
-"""Octets of all of a packed slot write but its data: tests are of headers; what is longer goes the ordinary way."""
+"""Bytes of all of a packed slot write but its data: tests are of headers; what is longer goes the ordinary way."""
 
 MAX_WIRE_MESSAGE = MAX_SLOT_WRITE + 2 * 2**20
-"""Octets in one Foolscap message, whatever is in it: what one connection can make us buffer."""
+"""Bytes in one Foolscap message, whatever is in it: what one connection can make us buffer."""
 
 MAX_UNSENT = 64 * 2**20
-"""Octets that may wait to be sent on one connection before its next request is looked at: twice the longest answer."""
+"""Bytes that may wait to be sent on one connection before its next request is looked at: twice the longest answer."""
 
 MAX_VERSION_TEXT = 1000
-"""Octets kept of a server's application version."""
+"""Bytes kept of a server's application version."""
 
 CONNECT_DEADLINE_S = 15.0
 """Seconds until a server that does not finish connecting counts as unreachable; loopback takes 20 ms."""
@@ -92,14 +92,14 @@ CACHED_READER_SETS = 64
 """Files per server whose remote readers are kept between calls; each costs the server a little memory too."""
 
 MAX_RELAYED_ANNOUNCEMENT = 4 * 2**20
-"""Octets of one announcement that may arrive: 1.20's introducer relays any size, and one oversized announcement
+"""Bytes of one announcement that may arrive: 1.20's introducer relays any size, and one oversized announcement
 among a set is skipped rather than the whole set refused."""
 
 MAX_SUBSCRIBERS = 10_000
 """Subscribers that one introducer keeps; each is a connection of its own in practice."""
 
 MAX_SERVERS_FILE = 4 * 2**20
-"""Octets in a file that lists servers: MAX_ANNOUNCEMENTS of them do not fit, but thousands do."""
+"""Bytes in a file that lists servers: MAX_ANNOUNCEMENTS of them do not fit, but thousands do."""
 
 MAX_CERTIFICATES = 64
 """Grid-manager certificates in one announcement: each costs a signature check per configured key."""
@@ -107,7 +107,7 @@ MAX_CERTIFICATES = 64
 # The HTTP storage protocol.
 
 MAX_HTTP_HEAD = 16 * 1024
-"""Octets in the head of one HTTP message; real ones have under 1 kB."""
+"""Bytes in the head of one HTTP message; real ones have under 1 kB."""
 
 MAX_HTTP_HEADERS = 64
 """Header lines in one HTTP message; real ones have under 12."""
@@ -116,19 +116,19 @@ MAX_CBOR_ITEMS = 200_000
 """Items in one CBOR message: 256 shares with 30 tests and hundreds of writes each."""
 
 MAX_HTTP_ALLOCATE_BODY = 8192
-"""Octets of an allocation's request. [spec wire 15]"""
+"""Bytes of an allocation's request. [spec wire 15]"""
 
 MAX_HTTP_ADVISORY_BODY = 32768
-"""Octets of a corruption report's request. [spec wire 15]"""
+"""Bytes of a corruption report's request. [spec wire 15]"""
 
 MAX_HTTP_SLOT_BODY = MAX_SLOT_WRITE + 2**20
-"""Octets of a mutable write's request, which must be held whole; the protocol's own limit is 2^48."""
+"""Bytes of a mutable write's request, which must be held whole; the protocol's own limit is 2^48."""
 
 MAX_HTTP_CBOR_ANSWER = 30 * 2**20
-"""Octets of a CBOR answer that a client takes in. [spec wire 18]"""
+"""Bytes of a CBOR answer that a client takes in. [spec wire 18]"""
 
 MAX_HTTP_ERROR_BODY = 10_000
-"""Octets of an error's body that a client takes in. [spec wire 18]"""
+"""Bytes of an error's body that a client takes in. [spec wire 18]"""
 
 MAX_HTTP_CONNECTIONS = 512
 """Connections that one HTTP listener of a storage node serves at once: beyond it one of them gives way."""
@@ -204,19 +204,19 @@ SMALL_ANSWERS_BYTES = 6 * 2**20
 """Bytes of ANSWERS_BYTES that large answers never take."""
 
 HTTP_PIECES_BYTES = 16 * 2**20
-"""Octets of share data that all requests of one HTTP server together hold at once, whatever they are about."""
+"""Bytes of share data that all requests of one HTTP server together hold at once, whatever they are about."""
 
 HTTP_BODIES_BYTES = 24 * 2**20
-"""Octets of large request bodies that one HTTP server holds at once; one larger than this waits to be alone."""
+"""Bytes of large request bodies that one HTTP server holds at once; one larger than this waits to be alone."""
 
 MAX_HTTP_DISCARD = 32 * 2**20
-"""Octets of a refused request's body that are read and dropped, so that its sender gets to see the refusal."""
+"""Bytes of a refused request's body that are read and dropped, so that its sender gets to see the refusal."""
 
 SNIFF_DEADLINE_S = 30.0
 """Seconds in which a new connection to the shared port must say which protocol it speaks. [spec wire 13]"""
 
 HTTP_HEAD_DEADLINE_S = 30.0
-"""Seconds from the first octet of a request, or a TLS handshake, to the end of its head."""
+"""Seconds from the first byte of a request, or a TLS handshake, to the end of its head."""
 
 HTTP_IDLE_DEADLINE_S = 300.0
 """Seconds that a server keeps a connection between two requests."""
@@ -237,10 +237,10 @@ MAX_LEASES = 10_000
 """Leases on one share that a server keeps: a client with ever new secrets would grow the file, and the reading of it."""
 
 MAX_UPLOAD_SPANS = 10_000
-"""Separate pieces in which the octets of an unfinished share may have come: each is kept in memory."""
+"""Separate pieces in which the bytes of an unfinished share may have come: each is kept in memory."""
 
 MAX_UPLOAD_BACKLOG = 256 * 2**20
-"""Octets that wait to be written in one upload: what a client may send ahead of a slow disk."""
+"""Bytes that wait to be written in one upload: what a client may send ahead of a slow disk."""
 
 MAX_WAITING_CALLS = 4096
 """Calls that may wait for another one on the same storage index."""
@@ -257,7 +257,7 @@ MAX_UPLOAD_FILES = 256
 # Mutable files.
 
 MAX_MUTABLE_SHARES = 255
-"""k and N are one octet each in a mutable share's header. [spec mutable 4]"""
+"""k and N are one byte each in a mutable share's header. [spec mutable 4]"""
 
 MAX_MUTABLE_SEGMENTS = 2**24
 """2 TiB of MDMF; a hash tree over them has a gigabyte, of which a reader takes a few rows at a time."""
@@ -271,7 +271,7 @@ MAX_UPDATE_SEGMENTS = 2**17
 # Directories.
 
 MAX_DIRECTORY_SIZE = 256 * 2**20
-"""Octets of a directory, which is held whole: a million entries of the usual 260."""
+"""Bytes of a directory, which is held whole: a million entries of the usual 260."""
 
 MAX_DIRECTORY_ENTRIES = 2**20
 """Entries of a directory; each costs a few objects in memory."""
@@ -295,7 +295,7 @@ MAX_METADATA_DEPTH = 100
 """Objects and lists within each other in a link's metadata; real ones have 2, and Python's own parser ends near 1000."""
 
 GATEWAY_HEADERS_SIZE = 32 * 1024
-"""Octets of a request's line and headers to the gateway; a path with two capabilities has one thousand."""
+"""Bytes of a request's line and headers to the gateway; a path with two capabilities has one thousand."""
 
 GATEWAY_HEADER_COUNT = 100
 """Header fields in a request to the gateway; browsers send twenty."""
@@ -310,7 +310,7 @@ GATEWAY_BODY_PERIOD_S = 60.0
 """How often the gateway looks whether a body comes on."""
 
 GATEWAY_BODY_PACE = 4096
-"""Octets of a body that must come in each such period while they are waited for."""
+"""Bytes of a body that must come in each such period while they are waited for."""
 
 MAX_GATEWAY_CONNECTIONS = 1000
 """Connections that a gateway serves at once, each of which has one request under way at most."""
@@ -319,17 +319,17 @@ GATEWAY_STALL_S = 600.0
 """How long a client may take nothing of an answer."""
 
 GATEWAY_DISCARDED = 32 * 2**20
-"""Octets of a body that are taken after the answer, so that the client gets to read it."""
+"""Bytes of a body that are taken after the answer, so that the client gets to read it."""
 
 # Files through the web gateway.
 
 MAX_SDMF_BODY = 256 * 2**20
-"""Octets of an SDMF file that is stored through a gateway: it is one segment, encoded whole in memory."""
+"""Bytes of an SDMF file that is stored through a gateway: it is one segment, encoded whole in memory."""
 
 # Directories through the web gateway.
 
 MAX_CHILDREN_BODY = 64 * 2**20
-"""Octets of JSON that describe children: some 200,000 of them; as objects they take ten times that for a moment."""
+"""Bytes of JSON that describe children: some 200,000 of them; as objects they take ten times that for a moment."""
 
 MAX_PATH_DEPTH = 1000
 """Names in a path: each is a read, and one that is missing may become a directory."""
@@ -349,10 +349,10 @@ MAX_HANDLE_LENGTH = 1000
 # Answers of a web gateway to a command.
 
 MAX_LISTING_JSON = 2**30
-"""Octets of a directory's listing: a child takes some four times what it takes in the directory itself."""
+"""Bytes of a directory's listing: a child takes some four times what it takes in the directory itself."""
 
 MAX_CHECK_JSON = 64 * 2**20
-"""Octets of the result of a check or a repair, and of a line of a stream: 256 shares on some thousand servers."""
+"""Bytes of the result of a check or a repair, and of a line of a stream: 256 shares on some thousand servers."""
 
 MAX_STATUS_JSON = 16 * 2**20
-"""Octets of a gateway's own state: some hundred for each server."""
+"""Bytes of a gateway's own state: some hundred for each server."""

@@ -28,7 +28,7 @@ __all__ = [
 
 Buffer = bytes | bytearray | memoryview
 Range = tuple[int, int]
-"""(offset, length) in octets, both >= 0. Ranges past the end of a share are cut short, never an error."""
+"""(offset, length) in bytes, both >= 0. Ranges past the end of a share are cut short, never an error."""
 ShareKind = Literal["immutable", "mutable"]
 
 T = TypeVar("T")
@@ -38,8 +38,8 @@ T = TypeVar("T")
 class ServerIdentity:
     """Who a server is, as its announcement or the static servers file says. [spec placement 1]
 
-    permutation_seed: octets that place the server in the order for a storage index.
-    lease_seed: 20 octets, the node id that lease secrets and write enablers are derived for.
+    permutation_seed: bytes that place the server in the order for a storage index.
+    lease_seed: 20 bytes, the node id that lease secrets and write enablers are derived for.
     upload_permit_expires: Unix time until which new shares may be placed there; +inf always, -inf never.
     """
 
@@ -52,7 +52,7 @@ class ServerIdentity:
 
 @frozen(kw_only=True)
 class ServerVersion:
-    """What a server says it is, has and can. Sizes in octets. [spec storage-server 7]"""
+    """What a server says it is, has and can. Sizes in bytes. [spec storage-server 7]"""
 
     application: str
     maximum_immutable_share_size: int
@@ -72,7 +72,7 @@ def _secret() -> bytes:
 
 @frozen(kw_only=True)
 class LeaseSecrets:
-    """The two 32-octet secrets of one lease on one server. [spec storage-server 5]"""
+    """The two 32-byte secrets of one lease on one server. [spec storage-server 5]"""
 
     renew: bytes = _secret()
     cancel: bytes = _secret()
@@ -80,7 +80,7 @@ class LeaseSecrets:
 
 @frozen(kw_only=True)
 class SlotSecrets:
-    """What a mutable write needs: the 32-octet write enabler, and the lease secrets."""
+    """What a mutable write needs: the 32-byte write enabler, and the lease secrets."""
 
     write_enabler: bytes = _secret()
     lease: LeaseSecrets
@@ -96,7 +96,7 @@ class Find:
 
 @frozen
 class ShareWrite:
-    """Octets for one share: the pieces, in order, go to consecutive offsets from `offset`.
+    """Bytes for one share: the pieces, in order, go to consecutive offsets from `offset`.
 
     The pieces are borrowed until the write is answered and must not change before.
     """
@@ -107,7 +107,7 @@ class ShareWrite:
 
     @property
     def size(self) -> int:
-        """Octets in all pieces together."""
+        """Bytes in all pieces together."""
         return sum(len(piece) for piece in self.pieces)
 
 
@@ -121,7 +121,7 @@ class Upload(Protocol):
     async def write(self, writes: Sequence[ShareWrite]) -> None:
         """Store all of the writes, or raise; after an error none of the shares named may be counted on.
 
-        Calls may overlap in time; each share's octets may come in any order, and repeated octets must agree.
+        Calls may overlap in time; each share's bytes may come in any order, and repeated bytes must agree.
         ConflictingWriteError, DataTooLargeError, NoSpaceError or another PeerError.
         """
 
@@ -144,7 +144,7 @@ class Allocation:
 class NewShares:
     """Whole small shares of one file for one server, all of one size, with the secrets of their leases.
 
-    The pieces of each share, in order, are all its octets. They are borrowed until the store is answered.
+    The pieces of each share, in order, are all its bytes. They are borrowed until the store is answered.
     """
 
     storage_index: StorageIndex
@@ -153,12 +153,12 @@ class NewShares:
 
     @property
     def share_size(self) -> int:
-        """Octets of each share."""
+        """Bytes of each share."""
         return max((sum(map(len, pieces)) for pieces in self.shares.values()), default=0)
 
     @property
     def size(self) -> int:
-        """Octets in all shares together."""
+        """Bytes in all shares together."""
         return self.share_size * len(self.shares)
 
 
@@ -225,7 +225,7 @@ class StorageServer(Protocol):
         """Ranges of immutable shares, one buffer per range, cut short at the share's end.
 
         Shares that the server does not hold are left out of the answer. One round trip where the server can.
-        The ranges of one call ask for at most limits.READ_CALL_BYTES octets.
+        The ranges of one call ask for at most limits.READ_CALL_BYTES bytes.
         """
 
     async def allocate(
@@ -235,7 +235,7 @@ class StorageServer(Protocol):
         share_numbers: frozenset[ShareNumber],
         share_size: int,
     ) -> Allocation:
-        """Ask for room for new shares of share_size octets each; renews the lease on all shares held already.
+        """Ask for room for new shares of share_size bytes each; renews the lease on all shares held already.
 
         A share asked for that is in neither set was refused. [spec storage-server 8.1]
         """
@@ -245,7 +245,7 @@ class StorageServer(Protocol):
 
         Of a file of which it holds a share nothing is stored, and the lease on all shares held is renewed; the same
         for want of room, or while one of the shares is being uploaded. What is stored is finished, visible and as
-        durable as the server is set to make it. At most limits.STORE_CALL_BYTES octets and STORE_CALL_SHARES shares
+        durable as the server is set to make it. At most limits.STORE_CALL_BYTES bytes and STORE_CALL_SHARES shares
         a call. One round trip where the server can, shared by calls that are made meanwhile.
         """
 
@@ -294,21 +294,21 @@ class Room(Protocol):
 
 
 class Source(Protocol):
-    """What a put reads: a fixed number of octets, readable from any offset and more than once."""
+    """What a put reads: a fixed number of bytes, readable from any offset and more than once."""
 
     @property
     def size(self) -> int:
-        """Octets in all."""
+        """Bytes in all."""
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Exactly those octets; GridError if the source has become shorter."""
+        """Exactly those bytes; GridError if the source has become shorter."""
 
 
 class Sink(Protocol):
     """Where a get writes: in order, and the next write waits for the last one (back-pressure)."""
 
     async def write(self, data: Buffer) -> None:
-        """Take the octets; the buffer is the caller's again once this returns."""
+        """Take the bytes; the buffer is the caller's again once this returns."""
 
 
 class Timer(Protocol):
@@ -346,9 +346,9 @@ class CpuPool(Protocol):
 
 
 class Entropy(Protocol):
-    """Unpredictable octets."""
+    """Unpredictable bytes."""
 
-    def octets(self, count: int) -> bytes:
+    def random_bytes(self, count: int) -> bytes:
         """That many."""
 
 
@@ -370,7 +370,7 @@ class Event:
     """One thing that happened inside an operation, as observers see it.
 
     at: Clock.now(). what: a stable word (`send`, `answer`, `fail`, `cancel`, `progress`, `verified`, `phase`, `reject`).
-    detail: the request's kind, the phase's name or the reason; never a secret. count: octets, where any.
+    detail: the request's kind, the phase's name or the reason; never a secret. count: bytes, where any.
     """
 
     at: float

@@ -37,7 +37,7 @@ class _ReactorTimer:
 
 
 KEPT_MEMORY = 32 * 2**20
-"""Octets of freed memory that a process keeps: several batches of what one operation works on."""
+"""Bytes of freed memory that a process keeps: several batches of what one operation works on."""
 
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
@@ -165,8 +165,8 @@ async def run_sized(cpu: CpuPool, size: int, function: Callable[..., T], *argume
 class SystemEntropy:
     """The operating system's entropy."""
 
-    def octets(self, count: int) -> bytes:
-        """That many unpredictable octets."""
+    def random_bytes(self, count: int) -> bytes:
+        """That many unpredictable bytes."""
         return os.urandom(count)
 
 

@@ -14,7 +14,7 @@ _DRAW = """async ([width, height, count]) => {
   const frames = [];
   const encoder = new VideoEncoder({
     error: (error) => { throw error; },
-    output: (chunk) => { const octets = new Uint8Array(chunk.byteLength); chunk.copyTo(octets); frames.push(octets); },
+    output: (chunk) => { const bytes = new Uint8Array(chunk.byteLength); chunk.copyTo(bytes); frames.push(bytes); },
   });
   encoder.configure({ codec: "vp8", width, height, bitrate: 20_000_000, framerate: 1 });
   const noise = context.createImageData(width, height);
@@ -30,9 +30,9 @@ _DRAW = """async ([width, height, count]) => {
     frame.close();
   }
   await encoder.flush();
-  return frames.map((octets) => {
+  return frames.map((bytes) => {
     let text = "";
-    for (const octet of octets) text += String.fromCharCode(octet);
+    for (const byte of bytes) text += String.fromCharCode(byte);
     return btoa(text);
   });
 }"""
@@ -85,7 +85,7 @@ def _cues(positions: Sequence[int]) -> bytes:
 
 
 def _of(id: int, *contents: bytes) -> bytes:
-    """An element of EBML, its length always in eight octets."""
+    """An element of EBML, its length always in eight bytes."""
     body = b"".join(contents)
     return id.to_bytes((id.bit_length() + 7) // 8, "big") + b"\x01" + len(body).to_bytes(7, "big") + body
 

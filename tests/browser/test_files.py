@@ -11,7 +11,7 @@ from tests.browser.conftest import Served
 from tests.browser.visitor import Visitor, uri
 
 
-def octets(size: int, seed: int) -> bytes:
+def sample_bytes(size: int, seed: int) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
@@ -20,7 +20,11 @@ def test_a_folder_that_is_dropped_is_stored_with_all_that_is_in_it(
 ) -> None:
     folder = tmp_path / "holiday"
     (folder / "day one" / "empty").mkdir(parents=True)
-    contents = {"a.txt": b"hello", "day one/ü & <b>.bin": octets(3_000_000, 1), "day one/c.bin": octets(500_000, 2)}
+    contents = {
+        "a.txt": b"hello",
+        "day one/ü & <b>.bin": sample_bytes(3_000_000, 1),
+        "day one/c.bin": sample_bytes(500_000, 2),
+    }
     for name, written in contents.items():
         (folder / name).write_bytes(written)
     single = tmp_path / "single.txt"
@@ -149,7 +153,7 @@ def test_a_mistake_in_a_form_is_told_in_its_place_with_what_was_typed(visitor: V
 
 def test_a_recording_is_played_from_its_middle_by_ranges(visitor: Visitor) -> None:
     seconds, rate = 120, 16_000
-    sound = octets(seconds * rate, 3)
+    sound = sample_bytes(seconds * rate, 3)
     head = struct.pack(
         "<4sI4s4sIHHIIHH4sI",
         b"RIFF",

@@ -60,7 +60,7 @@ def test_parse_cap_when_spelled_otherwise_gives_the_cap_that_prints_right(row: d
 
 
 @pytest.mark.parametrize("row", VECTORS["refused"], ids=lambda row: ascii(row["text"][:40]))
-def test_parse_cap_when_it_is_none_keeps_the_octets_and_the_error(row: dict[str, Any]) -> None:
+def test_parse_cap_when_it_is_none_keeps_the_bytes_and_the_error(row: dict[str, Any]) -> None:
     cap = parse_cap(row["text"], deep_immutable=row["deep_immutable"])
     assert isinstance(cap, UnknownCap)
     assert cap.text == row["text"].encode()

@@ -16,15 +16,17 @@ from tests.vectors.make_caps import PATH
 ROWS: list[dict[str, Any]] = json.loads(PATH.read_text())["unknown_children"]
 
 
-def octets(text: str | None) -> bytes | None:
+def sample_bytes(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['write']}-{row['read']}-{row['deep_immutable']}")
 def test_settle_when_slots_are_given_keeps_what_the_table_says(row: dict[str, Any]) -> None:
-    child = settle_unknown_child(octets(row["write"]), octets(row["read"]), deep_immutable=row["deep_immutable"])
+    child = settle_unknown_child(
+        sample_bytes(row["write"]), sample_bytes(row["read"]), deep_immutable=row["deep_immutable"]
+    )
     if row["error"] is None:
-        assert child == UnknownChild(write=octets(row["slots"][0]), read=octets(row["slots"][1]))
+        assert child == UnknownChild(write=sample_bytes(row["slots"][0]), read=sample_bytes(row["slots"][1]))
         assert child.error is None
     else:
         assert type(child.error).__name__ == row["error"]

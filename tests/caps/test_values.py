@@ -98,7 +98,7 @@ def test_repr_when_shown_holds_no_secret() -> None:
     assert "ABCDEFGH" not in repr(parse_cap(b"URI:LIT:" + key))
 
 
-def test_unknown_caps_when_compared_are_equal_by_their_octets() -> None:
+def test_unknown_caps_when_compared_are_equal_by_their_bytes() -> None:
     assert parse_cap("URI:LIT:b") == parse_cap(b"URI:LIT:b")
     assert parse_cap("x") != parse_cap("y")
     assert hash(parse_cap("x")) == hash(parse_cap(b"x"))

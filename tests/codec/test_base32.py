@@ -38,7 +38,7 @@ def test_decode_when_the_text_is_none_refuses_and_the_lax_one_as_far_as_it_shoul
 
 
 @given(st.binary())
-def test_decode_when_the_text_is_encoded_gives_the_octets(data: bytes) -> None:
+def test_decode_when_the_text_is_encoded_gives_the_bytes(data: bytes) -> None:
     assert decode(encode(data)) == data
     assert encode(memoryview(data)) == encode(data)
 

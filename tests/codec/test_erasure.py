@@ -189,7 +189,7 @@ def test_code_when_used_by_many_threads_gives_each_its_blocks(make: Maker) -> No
 
 
 class LyingLibrary(IsalLibrary):
-    """Gets the last octet of every product wrong."""
+    """Gets the last byte of every product wrong."""
 
     def multiply(self, size: int, matrix: MatrixTables, sources: Any, targets: Any) -> None:
         super().multiply(size, matrix, sources, targets)
@@ -247,12 +247,12 @@ def test_primary_blocks_when_there_are_not_k_is_an_error() -> None:
 
 
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 200), st.integers(1, 9000))
-def test_zfec_when_it_takes_strips_makes_the_same_blocks(k: int, more: int, size: int, octets: int) -> None:
+def test_zfec_when_it_takes_strips_makes_the_same_blocks(k: int, more: int, size: int, data: int) -> None:
     runs = [bytes((7 * run + 3 * place) % 251 for place in range(size)) for run in range(k)]
     coder, n = ZfecErasure(k, k + more), k + more
     parity, missing = room(more, size), room(min(k, more), size)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(erasure_module, "_ZFEC_BYTES", octets)
+        patch.setattr(erasure_module, "_ZFEC_BYTES", data)
         coder.encode_into(runs, parity)
         blocks = [*runs, *sound(parity)]
         coder.decode_into(blocks[-k:], list(range(n))[-k:], missing)

@@ -206,7 +206,7 @@ class StorageServerContract:
         await upload.close(share_numbers(0))
         assert plain(await server.find_shares(index, [WHOLE])) == {0: [b"0123456789"]}
 
-    async def test_octets_when_never_written_are_zeros(self, server: StorageServer) -> None:
+    async def test_bytes_when_never_written_are_zeros(self, server: StorageServer) -> None:
         index = fresh_index()
         upload = await begin(server, index, [0, 1], 6)
         await upload.write([piece(0, 2, b"ab")])
@@ -241,7 +241,7 @@ class StorageServerContract:
                 await upload.close(share_numbers(number))
         assert plain(await server.find_shares(index, [WHOLE])) == {0: [b"\0\0"]}
 
-    async def test_upload_when_large_comes_back_octet_for_octet(self, server: StorageServer) -> None:
+    async def test_upload_when_large_comes_back_byte_for_byte(self, server: StorageServer) -> None:
         index = fresh_index()
         data = os.urandom(3 * 2**20 + 17)
         upload = await begin(server, index, [0, 9], len(data))

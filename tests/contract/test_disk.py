@@ -65,7 +65,7 @@ def test_write_when_past_the_end_leaves_zeros_between(disk: Disk) -> None:
     disk.close_file(handle)
 
 
-def test_write_when_of_no_octets_changes_nothing(disk: Disk) -> None:
+def test_write_when_of_no_bytes_changes_nothing(disk: Disk) -> None:
     handle = disk.create_file("file")
     disk.write(handle, 5, [b"", b""])
     disk.write(handle, 5, [])

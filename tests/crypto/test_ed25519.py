@@ -38,16 +38,16 @@ def test_verify_when_the_signature_or_the_key_is_nonsense_refuses() -> None:
     for signature in (b"", SIGNATURE[:-1], SIGNATURE + b"\x00", bytes(64), b"\xff" * 64):
         with pytest.raises(IntegrityError):
             VerifyingKey(PUBLIC).verify(signature, b"\x72")
-    for octets in (b"\xff" * 32, b"\x02" + bytes(31), bytes(32)):
+    for data in (b"\xff" * 32, b"\x02" + bytes(31), bytes(32)):
         with pytest.raises(IntegrityError):
-            VerifyingKey(octets).verify(SIGNATURE, b"\x72")
+            VerifyingKey(data).verify(SIGNATURE, b"\x72")
 
 
 def test_keys_when_of_another_size_are_refused() -> None:
     for size in (0, 31, 33):
         with pytest.raises(ValueError, match="seed"):
             SigningKey(bytes(size))
-        with pytest.raises(ValueError, match="octets"):
+        with pytest.raises(ValueError, match="data"):
             VerifyingKey(bytes(size))
 
 

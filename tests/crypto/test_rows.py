@@ -18,7 +18,7 @@ LEAF, SEGMENT = b"a tag for leaves", b"another one, for segments, which is of mo
 
 @frozen
 class Case:
-    """Buffers, how they are cut, and how many octets of the columns count."""
+    """Buffers, how they are cut, and how many bytes of the columns count."""
 
     cut: RowCut
     shares: list[bytes]

@@ -1,4 +1,4 @@
-"""RSA keys: the published test key's octets and what is derived of them, and signatures."""
+"""RSA keys: the published test key's bytes and what is derived of them, and signatures."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def published_key() -> RSAPrivateKey:
     return numbers.private_key()
 
 
-def private_octets(encoding: Encoding, form: PrivateFormat) -> bytes:
+def private_bytes(encoding: Encoding, form: PrivateFormat) -> bytes:
     return published_key().private_bytes(encoding, form, NoEncryption())
 
 
-DER = private_octets(Encoding.DER, PrivateFormat.PKCS8)
+DER = private_bytes(Encoding.DER, PrivateFormat.PKCS8)
 KEY = rsa.parse_private_key(DER)
 
 
@@ -84,10 +84,10 @@ def test_signatures_of_the_specification_when_verified_hold() -> None:
 
 @pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
 @pytest.mark.parametrize("encoding", [Encoding.DER, Encoding.PEM])
-def test_import_when_the_key_comes_in_another_form_gives_the_same_octets(
+def test_import_when_the_key_comes_in_another_form_gives_the_same_bytes(
     encoding: Encoding, form: PrivateFormat
 ) -> None:
-    assert rsa.import_private_key(private_octets(encoding, form)) == KEY
+    assert rsa.import_private_key(private_bytes(encoding, form)) == KEY
 
 
 def test_keys_when_signing_and_verifying_agree() -> None:
@@ -123,7 +123,7 @@ def test_generated_key_when_parsed_back_is_the_same() -> None:
     rsa.parse_public_key(key.public_key.der).verify(key.sign(b"x"), b"x")
 
 
-def test_parse_when_octets_are_no_such_key_refuses() -> None:
+def test_parse_when_bytes_are_no_such_key_refuses() -> None:
     small = generate_private_key(65537, 1024)
     curve = ec.generate_private_key(ec.SECP256R1())
     password = BestAvailableEncryption(b"password")
@@ -133,18 +133,18 @@ def test_parse_when_octets_are_no_such_key_refuses() -> None:
     ]
     private.append(published_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, password))
     nonsense = [b"", b"x", DER[:-1], DER[:100], DER[1:], bytes(1218), DER + bytes(9000), b"-----BEGIN nothing"]
-    for octets in (*private, *nonsense, KEY.public_key.der):
+    for raw in (*private, *nonsense, KEY.public_key.der):
         with pytest.raises(FormatError):
-            rsa.parse_private_key(octets)
+            rsa.parse_private_key(raw)
         with pytest.raises(FormatError):
-            rsa.import_private_key(octets)
+            rsa.import_private_key(raw)
     public = [key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo) for key in (small, curve)]
-    for octets in (*public, *nonsense, DER, KEY.public_key.der[:-1]):
+    for raw in (*public, *nonsense, DER, KEY.public_key.der[:-1]):
         with pytest.raises(FormatError):
-            rsa.parse_public_key(octets)
+            rsa.parse_public_key(raw)
 
 
-def test_parse_when_any_octet_of_a_key_is_changed_never_fails_otherwise() -> None:
+def test_parse_when_any_byte_of_a_key_is_changed_never_fails_otherwise() -> None:
     public = KEY.public_key.der
     for position in range(len(public)):
         changed = public[:position] + bytes([public[position] ^ 0x15]) + public[position + 1 :]

@@ -87,7 +87,7 @@ def test_child_when_set_under_a_name_in_another_form_then_it_is_the_normal_name(
         edit({}, SetChild("\ud800", FILE))
 
 
-def test_entries_when_not_named_by_an_edit_then_keep_their_octets() -> None:
+def test_entries_when_not_named_by_an_edit_then_keep_their_bytes() -> None:
     odd = b"".join(
         pack_netstring(b"".join(map(pack_netstring, fields)) + more)
         for fields, more in [
@@ -99,13 +99,13 @@ def test_entries_when_not_named_by_an_edit_then_keep_their_octets() -> None:
     before = parse_directory(odd, mutable=True, write_key=KEY)
     assert before["hidden"].child is None
     after = edit(before, SetChild("new", FILE), RemoveChild("gone", must_exist=False))
-    assert {name: after.entries[name].octets for name in before} == {n: e.octets for n, e in before.items()}
+    assert {name: after.entries[name].data for name in before} == {n: e.data for n, e in before.items()}
     again = parse_directory(pack_directory(after.entries), mutable=True, write_key=KEY)
-    assert {name: entry.octets for name, entry in again.items()} == {n: e.octets for n, e in after.entries.items()}
+    assert {name: entry.data for name, entry in again.items()} == {n: e.data for n, e in after.entries.items()}
 
 
 def test_entry_that_cannot_be_listed_when_edited_then_counts_as_absent_but_is_not_lost_unasked() -> None:
-    before = {"h": Entry(octets=b"whatever", child=None)}
+    before = {"h": Entry(data=b"whatever", child=None)}
     with pytest.raises(NoSuchChildError):
         edit(before, RemoveChild("h"))
     with pytest.raises(NoSuchChildError):

@@ -38,8 +38,8 @@ def contents(grid: TreeGrid, cap: KnownCap, offset: int = 0, length: int | None 
     """What a new client reads."""
     gathering = Gathering()
     count = grid.run(grid.client().read(cap, gathering, offset, length))
-    assert count == len(gathering.octets)
-    return bytes(gathering.octets)
+    assert count == len(gathering.data)
+    return bytes(gathering.data)
 
 
 def every_kind(grid: TreeGrid, data: bytes) -> list[KnownCap]:
@@ -170,7 +170,7 @@ def test_store_when_restricted_then_makes_nothing_of_what_is_not_permitted(grid:
     client.open_mutable(mutable)
     store = client.restricted_by(refuse)
     for cap in (file, mutable, directory):
-        for attempt in (store.read_octets(cap, Gathering()), store.size(cap), store.check(cap), store.repair(cap)):
+        for attempt in (store.read_bytes(cap, Gathering()), store.size(cap), store.check(cap), store.repair(cap)):
             with pytest.raises(GridError, match="not this one"):
                 grid.run(attempt)
     with pytest.raises(GridError, match="not this one"):

@@ -1,4 +1,4 @@
-"""The octets of directories: the known answers, what is tolerated and what is not, and any octets at all."""
+"""The bytes of directories: the known answers, what is tolerated and what is not, and any bytes at all."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_child_when_packed_then_writers_and_readers_each_see_their_own(target: T
     assert reading.target == (target if isinstance(target, UnknownChild) else target.read_cap())
 
 
-def test_entries_when_rewritten_then_keep_their_octets_in_the_order_of_names() -> None:
+def test_entries_when_rewritten_then_keep_their_bytes_in_the_order_of_names() -> None:
     first = entry("é".encode(), more=b"more")
     hidden = entry(b"hidden", read=b"imm.URI:SSK:" + SSK.fields_text().encode())
     data = entry(b"z") + first + hidden
@@ -97,8 +97,8 @@ def test_entries_when_rewritten_then_keep_their_octets_in_the_order_of_names() -
 def test_name_when_there_twice_then_the_later_listed_entry_counts() -> None:
     data = entry("é".encode(), metadata=b'{"a": 1}') + entry(b"e\xcc\x81", metadata=b'{"a": 2}')
     hidden = entry("é".encode(), read=b"URI:LIT:!")
-    for octets in (data, data + hidden):
-        [(name, found)] = parse_directory(octets, mutable=True).items()
+    for raw in (data, data + hidden):
+        [(name, found)] = parse_directory(raw, mutable=True).items()
         assert name == "é" and found.child is not None and found.child.metadata == {"a": 2}
 
 
@@ -221,7 +221,7 @@ def test_immutable_directory_when_given_what_may_change_then_refuses_and_skips_i
 def test_unknown_child_when_in_an_immutable_directory_then_is_shown_as_immutable() -> None:
     made = make_entry("u", Child(target=UnknownChild(read=b"ro.future:1")), mutable=False)
     found = parse_directory(pack_directory({"u": made}), mutable=False)["u"].child
-    assert b"8:future:1," in bytes(made.octets).replace(b"imm.", b"")
+    assert b"8:future:1," in bytes(made.data).replace(b"imm.", b"")
     assert found is not None and found.target == UnknownChild(read=b"imm.future:1")
 
 
@@ -238,8 +238,8 @@ def test_metadata_when_packed_then_is_as_python_writes_it() -> None:
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "-1E+0999", "9" * 400 + ".5"])
 def test_metadata_when_it_has_what_is_no_number_then_it_is_null(number: str) -> None:
-    octets = f'{{"a": [{number}, 1e300, 2.5, 1e-999], "b": "1e999"}}'.encode()
-    assert parse_metadata(octets) == {"a": [None, 1e300, 2.5, 0.0], "b": "1e999"}
+    raw = f'{{"a": [{number}, 1e300, 2.5, 1e-999], "b": "1e999"}}'.encode()
+    assert parse_metadata(raw) == {"a": [None, 1e300, 2.5, 0.0], "b": "1e999"}
 
 
 HOSTILE = st.one_of(
@@ -270,22 +270,22 @@ def test_directory_when_of_any_bytes_then_raises_format_error_or_keeps_every_ent
     packed = pack_directory(entries)
     again = parse_directory(packed, mutable=mutable, write_key=key)
     assert len(packed) == len(pack_directory(again))
-    assert sorted(bytes(e.octets) for e in again.values()) == sorted(bytes(e.octets) for e in entries.values())
+    assert sorted(bytes(e.data) for e in again.values()) == sorted(bytes(e.data) for e in entries.values())
     assert {n: e for n, e in again.items() if e.child} == {n: e for n, e in entries.items() if e.child}
     for found in entries.values():
-        assert pack_netstring(found.octets) in b"".join(pieces)
+        assert pack_netstring(found.data) in b"".join(pieces)
     for piece in pieces:
         assert piece in packed or not _is_malformed_entry(piece, mutable)
 
 
-def _is_malformed_entry(octets: bytes, mutable: bool) -> bool:
+def _is_malformed_entry(raw: bytes, mutable: bool) -> bool:
     """Whether it is one entry, which is there and not understood."""
     try:
-        [found] = parse_directory(octets, mutable=mutable).values()
+        [found] = parse_directory(raw, mutable=mutable).values()
     except (FormatError, ValueError):
         return False
     try:
-        fields = parse_netstring(octets, 0, len(octets))[0]
+        fields = parse_netstring(raw, 0, len(raw))[0]
         offset = 0
         for _ in range(3):
             _, offset = parse_netstring(fields, offset, len(fields))

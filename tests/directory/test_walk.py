@@ -172,13 +172,13 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[KnownCap]:
     return noted
 
 
-@pytest.mark.parametrize(("octets", "room"), [(2**20, True), (1, False)])
+@pytest.mark.parametrize(("raw", "room"), [(2**20, True), (1, False)])
 def test_walk_when_the_tree_is_wide_then_reads_ahead_and_not_too_far(
-    grid: TreeGrid, monkeypatch: pytest.MonkeyPatch, octets: int, room: bool
+    grid: TreeGrid, monkeypatch: pytest.MonkeyPatch, raw: int, room: bool
 ) -> None:
     width = 30
     root = wide_tree(grid, width)
-    monkeypatch.setattr(walk_module, "AHEAD_OCTETS", octets)
+    monkeypatch.setattr(walk_module, "AHEAD_BYTES", raw)
     noted = opened(monkeypatch)
 
     async def body() -> list[int]:
@@ -290,7 +290,7 @@ def test_walk_when_the_tree_changes_under_it_then_still_ends(grid: TreeGrid) -> 
 def test_walk_when_directories_are_large_then_they_are_not_kept_before_their_turn(
     grid: TreeGrid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walk_module, "LARGE_OCTETS", 100)
+    monkeypatch.setattr(walk_module, "LARGE_BYTES", 100)
     large = {f"{number}": Child(target=LitCap(data=b"%d" % number)) for number in range(10)}
     inside = {f"d{number}": Child(target=grid.make(children=large).cap) for number in range(4)}
     root = grid.make(children=inside)

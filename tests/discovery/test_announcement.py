@@ -149,7 +149,7 @@ def test_everything_when_the_signer_says_anything_then_raises_nothing_but_grid_e
 
 
 @given(st.binary(max_size=99), st.binary(max_size=120) | st.just(SIGNATURE), st.binary(max_size=60) | st.just(KEY))
-def test_parse_when_given_any_octets_then_raises_nothing_but_grid_errors(one: bytes, two: bytes, three: bytes) -> None:
+def test_parse_when_given_any_bytes_then_raises_nothing_but_grid_errors(one: bytes, two: bytes, three: bytes) -> None:
     with contextlib.suppress(FormatError, IntegrityError):
         parse_announcement((one, b"v0-" + two, b"v0-" + three))
     with contextlib.suppress(FormatError, IntegrityError):
@@ -195,7 +195,7 @@ def test_identify_when_a_seed_is_announced_then_uses_it() -> None:
 
 
 def test_identify_when_no_seed_is_announced_then_the_id_gives_it() -> None:
-    assert identify(announcement(), math.inf).permutation_seed == KEYS[0].verifying_key.octets
+    assert identify(announcement(), math.inf).permutation_seed == KEYS[0].verifying_key.data
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A gateway in this process on a real socket, over a grid in memory; and requests to it, octet by octet."""
+"""A gateway in this process on a real socket, over a grid in memory; and requests to it, byte by byte."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Wire(Protocol):
             await waiter
 
     def send(self, data: bytes) -> None:
-        """Send octets."""
+        """Send bytes."""
         self.transport.write(data)  # type: ignore[union-attr]
 
     async def reply(self, *, head: bool = False) -> Reply:

@@ -36,10 +36,10 @@ class RunningGateway:
         """As the Host header has it."""
         return f"127.0.0.1:{self.port}"
 
-    def send(self, octets: bytes) -> Reply:
-        """What comes back for these octets; status 0 if that is no HTTP."""
+    def send(self, data: bytes) -> Reply:
+        """What comes back for these bytes; status 0 if that is no HTTP."""
         try:
-            return send(f"http://{self.host}/", octets, ANSWER_S)
+            return send(f"http://{self.host}/", data, ANSWER_S)
         except (ConnectionError, http.client.HTTPException):
             return Reply(status=0)
 
@@ -72,11 +72,11 @@ class RunningGateway:
         return socket.create_connection(("127.0.0.1", self.port), timeout=ANSWER_S)
 
     def resident(self) -> int:
-        """Octets of memory that the process holds now."""
+        """Bytes of memory that the process holds now."""
         return self._memory("VmRSS")
 
     def peak(self) -> int:
-        """Octets that it held at most since the last forget_peak."""
+        """Bytes that it held at most since the last forget_peak."""
         return self._memory("VmHWM")
 
     def forget_peak(self) -> None:

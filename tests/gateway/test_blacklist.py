@@ -37,5 +37,5 @@ def test_file_when_changed_or_removed_then_is_read_again(tmp_path: Path) -> None
 
 
 @given(st.binary(max_size=200))
-def test_any_octets_when_parsed_then_do_no_harm(octets: bytes) -> None:
-    assert all(len(index) == 16 for index in parse_blacklist(octets))
+def test_any_bytes_when_parsed_then_do_no_harm(data: bytes) -> None:
+    assert all(len(index) == 16 for index in parse_blacklist(data))

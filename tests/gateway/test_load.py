@@ -21,7 +21,7 @@ SEEKS = 6
 PIECE = 65536
 
 READERS_BOUND = (SLOW + SEEKING) * 2 * MIB
-"""Octets above what it held before, while all slow readers have stopped in the middle of their 8 MiB: of each what the servers
+"""Bytes above what it held before, while all slow readers have stopped in the middle of their 8 MiB: of each what the servers
 of this process gave when they were asked first, a segment or a little more as blocks and as text, and 256 KiB for the socket."""
 
 WRITERS_BOUND = 200 * MIB

@@ -108,9 +108,9 @@ async def hostile_gateway(folder: Path) -> AsyncIterator[tuple[Asker, Sequence[D
         store = web.gateway.store
         body = await store.put_mutable(b"")
         cap = DirectoryCap(body)
-        octets = hostile_entries(cap.to_string().encode())
-        await store.open_mutable(body).overwrite(octets)
-        frozen = DirectoryCap(await store.put_immutable(MemorySource(octets)))
+        data = hostile_entries(cap.to_string().encode())
+        await store.open_mutable(body).overwrite(data)
+        frozen = DirectoryCap(await store.put_immutable(MemorySource(data)))
         try:
             with watch_turns(reactor) as turns:
                 yield Asker(web, turns), (cap, frozen)

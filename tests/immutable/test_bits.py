@@ -16,7 +16,7 @@ FILES = [encoded(noise(130), 2, 3, 48), encoded(noise(57, seed=1), 1, 1, 1000), 
 
 
 def vouched(share: bytes, *, verifying: bool) -> Iterator[int]:
-    """Offsets of the octets that a reader, or a verifier, depends on."""
+    """Offsets of the bytes that a reader, or a verifier, depends on."""
     layout = parse_header(share)
     ignored = {*range(4, 12)}  # block size and data size
     ignored |= {*range(layout.plaintext_tree_offset, layout.crypttext_tree_offset)}
@@ -69,7 +69,7 @@ def test_get_when_any_bit_is_flipped_in_all_shares_gives_the_file_or_says_so(ind
     assert refused > 300
 
 
-def test_get_when_any_bit_of_all_shares_of_one_file_is_flipped_never_gives_wrong_octets() -> None:
+def test_get_when_any_bit_of_all_shares_of_one_file_is_flipped_never_gives_wrong_bytes() -> None:
     file = FILES[1]
     for offset in range(len(file.shares[0])):
         for bit in range(8):
@@ -99,7 +99,7 @@ def test_verify_when_any_vouched_bit_is_flipped_finds_it(index: int) -> None:
 
 
 @pytest.mark.parametrize("index", range(3))
-def test_verify_when_only_ignored_octets_differ_is_content(index: int) -> None:
+def test_verify_when_only_ignored_bytes_differ_is_content(index: int) -> None:
     file = FILES[index]
     ignored = set(range(len(file.shares[0]))) - set(vouched(file.shares[0], verifying=True))
     assert len(ignored) > 30

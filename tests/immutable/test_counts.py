@@ -1,4 +1,4 @@
-"""What reads and writes cost in messages, octets and calls on the processor pool."""
+"""What reads and writes cost in messages, bytes and calls on the processor pool."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Ledger:
 
 @pytest.mark.parametrize("segment_size", [2**20, 131072])
 @pytest.mark.parametrize("size", [100, 100_000, 5_000_000])
-def test_read_when_it_is_of_one_octet_costs_at_most_three_round_trips(size: int, segment_size: int) -> None:
+def test_read_when_it_is_of_one_byte_costs_at_most_three_round_trips(size: int, segment_size: int) -> None:
     for offset in (0, size // 2, size - 1):
         grid = ScriptedGrid()
         data = noise(size)
         file = grid.store(data, segment_size=segment_size)
         ledger = Ledger()
-        octet, _ = grid.read(grid.open(file.cap), offset, 1, observer=ledger)
-        assert octet == data[offset : offset + 1]
+        byte, _ = grid.read(grid.open(file.cap), offset, 1, observer=ledger)
+        assert byte == data[offset : offset + 1]
         # One, blocks and all; three where the guess of the layout was wrong.
         assert ledger.round_trips() <= (1 if segment_size == 2**20 or size == 100 else 3)
         if segment_size == 2**20:
@@ -62,8 +62,8 @@ def test_read_when_it_spans_two_segments_costs_one_message_to_each_of_k_servers(
     data = noise(5_000_000)
     file = grid.store(data)
     ledger = Ledger()
-    octets, _ = grid.read(grid.open(file.cap), 1_500_000, 1_000_000, observer=ledger)
-    assert octets == data[1_500_000:2_500_000]
+    raw, _ = grid.read(grid.open(file.cap), 1_500_000, 1_000_000, observer=ledger)
+    assert raw == data[1_500_000:2_500_000]
     assert ledger.round_trips() == 1
     assert [server.calls for server in grid.servers if server.calls] == [["find_shares"]] * 3
     assert sum(server.read_bytes for server in grid.servers) < 2 * 2**20 + 20_000
@@ -73,8 +73,8 @@ def test_read_when_one_server_holds_every_share_asks_for_blocks_only_of_those_it
     grid = ScriptedGrid(1)
     data = noise(5_000_000)
     file = grid.store(data, holdings={0: list(range(10))})
-    octets, _ = grid.read(grid.open(file.cap), 1_500_000, 10)
-    assert octets == data[1_500_000:1_500_010]
+    raw, _ = grid.read(grid.open(file.cap), 1_500_000, 10)
+    assert raw == data[1_500_000:1_500_010]
     assert grid.servers[0].read_bytes < 1.1 * 2**20
 
 
@@ -83,8 +83,8 @@ def test_get_when_the_file_is_large_costs_one_message_per_server_and_window() ->
     data = noise(100_000_000)
     file = grid.store(data)
     ledger = Ledger()
-    octets, result = grid.read(grid.open(file.cap), observer=ledger)
-    assert octets == data
+    raw, result = grid.read(grid.open(file.cap), observer=ledger)
+    assert raw == data
     windows = len(ledger.sent("OpenWindow"))
     assert windows <= len(data) // READ_BYTES + 5
     assert [call for call in grid.virtual.cpu.calls if call == "open_window"] == ["open_window"] * windows
@@ -152,8 +152,8 @@ def test_get_when_a_server_stalls_hedges_within_five_percent_or_for_silence_alon
         grid.script(index, rate=10e6)
     for victim in range(3):
         grid.servers[victim].script.rate = 400e3
-    octets, _ = grid.read(grid.open(file.cap))
-    assert octets == data
+    raw, _ = grid.read(grid.open(file.cap))
+    assert raw == data
     # Answers that came in vain, and those still on their way when the read was done.
     assert sum(server.read_bytes for server in grid.servers) < 1.05 * len(data) + 8 * 2**20
 

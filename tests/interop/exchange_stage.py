@@ -67,7 +67,7 @@ class Maker:
         self._url = client.url
 
     def ask(self, method: str, path: str, body: object = None) -> str:
-        """The answer's text. body: octets, or what becomes JSON."""
+        """The answer's text. body: bytes, or what becomes JSON."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._url + path, data=data, method=method)
         with urllib.request.urlopen(request, timeout=COMMAND_S) as answer:

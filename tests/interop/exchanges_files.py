@@ -35,7 +35,7 @@ def delete(name: str, target: str) -> Exchange:
     return Exchange(name=name, method="DELETE", target=target)
 
 
-LONG = "a file that is too long to be held in its own capability, as it has more than 55 octets"
+LONG = "a file that is too long to be held in its own capability, as it has more than 55 bytes"
 
 CHILDREN = json.dumps(
     {
@@ -181,7 +181,7 @@ RANGES = [
             "bytes=5-2",
             "bytes=-0",
             "bytes=x-y",
-            "octets=0-1",
+            "bytes=0-1",
             "bytes 0-1",
             "bytes=2000-",
             "bytes=3000-",

@@ -35,7 +35,7 @@ class Gateways:
 
 def ask(client: WebClient, exchange: Exchange, caps: Mapping[str, str], *, may_hang: bool) -> Reply:
     """A gateway's answer; an operation that it starts has finished when this returns."""
-    reply = send(client.url, exchange.octets(caps), HANG_S if may_hang else ANSWER_S)
+    reply = send(client.url, exchange.request_bytes(caps), HANG_S if may_hang else ANSWER_S)
     if reply.status == 302 and "ophandle=" in exchange.target and "cancelled" not in exchange.target:
         handle = urllib.parse.parse_qs(exchange.target.partition("?")[2])["ophandle"][0]
         wait_until(lambda: _finished(client, handle), f"the operation {handle}")

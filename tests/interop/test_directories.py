@@ -49,8 +49,8 @@ class Theirs:
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._client.url + path, data=data, method=method)
         with urllib.request.urlopen(request, timeout=COMMAND_S) as answer:
-            octets: bytes = answer.read()
-        return octets
+            raw: bytes = answer.read()
+        return raw
 
     def children(self, cap: str) -> dict[str, Any]:
         """Names to [type, properties]."""
@@ -195,7 +195,7 @@ async def test_directory_made_by_grid_when_used_by_tahoe_has_every_child_and_cha
 
 
 @pytest.mark.parametrize("format", FORMATS)
-async def test_directory_made_by_tahoe_when_used_by_grid_is_the_same_to_the_octet_and_changes_come_back(
+async def test_directory_made_by_tahoe_when_used_by_grid_is_the_same_to_the_byte_and_changes_come_back(
     ours: FileStore, theirs: Theirs, format: FormatName
 ) -> None:
     kinds = await all_kinds(ours)
@@ -203,11 +203,11 @@ async def test_directory_made_by_tahoe_when_used_by_grid_is_the_same_to_the_octe
     cap = parsed(theirs.ask("POST", "", f"?t=mkdir-with-children&format={format}", body))
     assert await targets(ours, cap) == kinds
     assert await targets(ours, cap.read_cap()) == {name: readable(target) for name, target in kinds.items()}
-    octets = await ours.open_mutable(cap).read_all()
+    raw = await ours.open_mutable(cap).read_all()
     write_key = cap.body.write_key  # type: ignore[union-attr]
-    for name, entry in parse_directory(octets, mutable=True, write_key=write_key).items():
+    for name, entry in parse_directory(raw, mutable=True, write_key=write_key).items():
         assert entry.child is not None
-        assert make_entry(name, entry.child, mutable=True, write_key=write_key).octets == entry.octets
+        assert make_entry(name, entry.child, mutable=True, write_key=write_key).data == entry.data
     directory, other = ours.directory(cap), await ours.directory(cap).make_directory("made")
     await directory.edit([SetChild("lit", kinds["chk"]), RemoveChild("sdmf", must_be="file")])
     await move(ours, Trail.of(cap), "mdmf", Trail.of(other.cap), "there")

@@ -68,7 +68,7 @@ def test_stdin_put_by_grid_when_got_by_tahoe_is_the_same(usual_pair: Pair, tmp_p
 
 
 def new_file(directory: Path, size: int) -> Path:
-    """A file of octets that no grid has seen."""
+    """A file of bytes that no grid has seen."""
     path = directory / "source"
     path.write_bytes(os.urandom(size))
     return path

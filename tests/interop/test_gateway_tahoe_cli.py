@@ -97,9 +97,9 @@ class Side:
             )
             self.done[name] = Done(ended.returncode, self._alike(ended.stdout), self._alike(ended.stderr))
 
-    def _alike(self, octets: bytes) -> str:
+    def _alike(self, data: bytes) -> str:
         alike = Alike({}, frozenset())
-        text = octets.decode()
+        text = data.decode()
         if text.startswith("{\n"):
             return json.dumps(alike.value(json.loads(text)), sort_keys=True)
         text = alike.text(text.replace(str(self.folder), "<folder>"))

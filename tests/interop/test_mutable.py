@@ -104,8 +104,8 @@ class Theirs:
     def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
         request = urllib.request.Request(self._url + path, data=body, method=method)
         with urllib.request.urlopen(request, timeout=COMMAND_S) as answer:
-            octets: bytes = answer.read()
-        return octets
+            sample_bytes: bytes = answer.read()
+        return sample_bytes
 
 
 @pytest_twisted.async_yield_fixture
@@ -125,7 +125,7 @@ def theirs(usual_pair: Pair) -> Theirs:
     return Theirs(usual_pair.tahoe)
 
 
-def octets(size: int, seed: int = 0) -> bytes:
+def sample_bytes(size: int, seed: int = 0) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
@@ -134,16 +134,16 @@ def octets(size: int, seed: int = 0) -> bytes:
 async def test_file_made_by_grid_when_used_by_tahoe_is_the_same_and_changes_come_back(
     ours: Ours, theirs: Theirs, format: FormatName, size: int
 ) -> None:
-    made = await ours.create(octets(size), format)
+    made = await ours.create(sample_bytes(size), format)
     assert isinstance(made, MdmfWriteCap if format == "mdmf" else SdmfWriteCap)
     cap = made.to_string()
-    assert theirs.read(cap) == theirs.read(made.read_cap().to_string()) == octets(size)
+    assert theirs.read(cap) == theirs.read(made.read_cap().to_string()) == sample_bytes(size)
     theirs.require_healthy(cap)
-    theirs.overwrite(cap, octets(size + 100, 1))
-    assert await ours.open(cap).read_all() == octets(size + 100, 1)
+    theirs.overwrite(cap, sample_bytes(size + 100, 1))
+    assert await ours.open(cap).read_all() == sample_bytes(size + 100, 1)
     await ours.require_healthy(cap)
     await ours.open(cap).modify(lambda old, _: old[50:])
-    assert theirs.read(cap) == octets(size + 100, 1)[50:]
+    assert theirs.read(cap) == sample_bytes(size + 100, 1)[50:]
     theirs.require_healthy(cap)
     await ours.require_healthy(cap)
 
@@ -153,16 +153,16 @@ async def test_file_made_by_grid_when_used_by_tahoe_is_the_same_and_changes_come
 async def test_file_made_by_tahoe_when_used_by_grid_is_the_same_and_changes_come_back(
     ours: Ours, theirs: Theirs, format: FormatName, size: int
 ) -> None:
-    cap = theirs.create(octets(size), format)
+    cap = theirs.create(sample_bytes(size), format)
     await ours.require_healthy(cap)
-    assert await ours.open(cap).read_all() == octets(size)
-    await ours.open(cap).overwrite(octets(size + 7, 1))
-    assert theirs.read(cap) == octets(size + 7, 1)
+    assert await ours.open(cap).read_all() == sample_bytes(size)
+    await ours.open(cap).overwrite(sample_bytes(size + 7, 1))
+    assert theirs.read(cap) == sample_bytes(size + 7, 1)
     theirs.require_healthy(cap)
 
 
 async def test_update_in_place_when_done_by_both_in_turn_leaves_one_sound_file(ours: Ours, theirs: Theirs) -> None:
-    model = bytearray(octets(5 * SEGMENT + 17))
+    model = bytearray(sample_bytes(5 * SEGMENT + 17))
     cap = theirs.create(bytes(model), "mdmf")
     file = ours.open(cap)
     changes = [
@@ -173,12 +173,12 @@ async def test_update_in_place_when_done_by_both_in_turn_leaves_one_sound_file(o
         (5 * SEGMENT, SEGMENT + 9),
     ]
     for seed, (offset, length) in enumerate(changes):
-        data = octets(length, seed + 1)
+        data = sample_bytes(length, seed + 1)
         await file.update(offset, data)
         model[offset : offset + length] = data
         assert theirs.read(cap) == model
         theirs.require_healthy(cap)
-        data = octets(300, seed + 100)
+        data = sample_bytes(300, seed + 100)
         theirs.update(cap, offset + 50, data)
         model[offset + 50 : offset + 350] = data
         assert await ours.open(cap).read_all() == model
@@ -189,11 +189,11 @@ async def test_large_file_when_written_in_pieces_by_grid_is_sound_for_tahoe(
     ours: Ours, theirs: Theirs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publish, "WHOLE_BYTES", 500_000)
-    cap = (await ours.create(octets(3_000_000), "mdmf")).to_string()
-    assert theirs.read(cap) == octets(3_000_000)
+    cap = (await ours.create(sample_bytes(3_000_000), "mdmf")).to_string()
+    assert theirs.read(cap) == sample_bytes(3_000_000)
     theirs.require_healthy(cap)
-    await ours.open(cap).overwrite(octets(3_500_000, 1))
-    assert theirs.read(cap) == octets(3_500_000, 1)
+    await ours.open(cap).overwrite(sample_bytes(3_500_000, 1))
+    assert theirs.read(cap) == sample_bytes(3_500_000, 1)
     theirs.require_healthy(cap)
     theirs.update(cap, 1_000_000, b"written in place by the other program")
     assert (await ours.open(cap).read_all())[1_000_000:1_000_007] == b"written"
@@ -204,7 +204,7 @@ async def test_large_file_when_written_in_pieces_by_grid_is_sound_for_tahoe(
 async def test_file_that_lost_shares_when_repaired_by_either_is_sound_for_both(
     ours: Ours, theirs: Theirs, topology: Topology, format: FormatName
 ) -> None:
-    made = await ours.create(octets(200_000), format)
+    made = await ours.create(sample_bytes(200_000), format)
     cap = made.to_string()
     for repairing in ("ours", "theirs"):
         removed = 0
@@ -222,7 +222,7 @@ async def test_file_that_lost_shares_when_repaired_by_either_is_sound_for_both(
             theirs.repair(cap)
         theirs.require_healthy(cap)
         await ours.require_healthy(cap)
-        assert theirs.read(cap) == await ours.open(cap).read_all() == octets(200_000)
+        assert theirs.read(cap) == await ours.open(cap).read_all() == sample_bytes(200_000)
 
 
 async def test_file_changed_by_tahoe_after_grid_looked_is_not_written_over_unseen(ours: Ours, theirs: Theirs) -> None:
@@ -260,7 +260,7 @@ async def test_file_of_many_needed_shares_when_written_by_grid_in_waves_is_sound
 ) -> None:
     """Also after the first wave only, when both versions have all of their shares."""
     ours = evolve(ours, encoding=Encoding(k=7, n=10, happy=1))
-    cap = (await ours.create(octets(5000), format)).to_string()
+    cap = (await ours.create(sample_bytes(5000), format)).to_string()
     if finish == "beside":
         sent = 0
         write = Session.write
@@ -274,15 +274,15 @@ async def test_file_of_many_needed_shares_when_written_by_grid_in_waves_is_sound
 
         monkeypatch.setattr(Session, "write", write_once)
         with pytest.raises(ConflictError):
-            await ours.open(cap).overwrite(octets(6000, 1))
+            await ours.open(cap).overwrite(sample_bytes(6000, 1))
         monkeypatch.undo()
     else:
-        await ours.open(cap).overwrite(octets(6000, 1))
+        await ours.open(cap).overwrite(sample_bytes(6000, 1))
         theirs.require_healthy(cap)
-    assert theirs.read(cap) == octets(6000, 1)
-    theirs.overwrite(cap, octets(7000, 2))
-    assert await ours.open(cap).read_all() == octets(7000, 2)
-    await ours.open(cap).overwrite(octets(8000, 3))
-    assert theirs.read(cap) == octets(8000, 3)
+    assert theirs.read(cap) == sample_bytes(6000, 1)
+    theirs.overwrite(cap, sample_bytes(7000, 2))
+    assert await ours.open(cap).read_all() == sample_bytes(7000, 2)
+    await ours.open(cap).overwrite(sample_bytes(8000, 3))
+    assert theirs.read(cap) == sample_bytes(8000, 3)
     assert (await ours.open(cap).repair(force=True)).after.healthy
     theirs.require_healthy(cap)

@@ -19,7 +19,7 @@ from grid.wire.http.client.server import HttpServer
 from tests.contract.storage_server import slot_secrets, vector
 from tests.interop.conftest import Pair
 from tests.interop.test_client_over_http import use_http
-from tests.interop.test_mutable import FORMATS, SEGMENT, Ours, Theirs, octets
+from tests.interop.test_mutable import FORMATS, SEGMENT, Ours, Theirs, sample_bytes
 from tests.support.clients import GridClient, TahoeClient
 from tests.support.node_directory import Kind
 from tests.support.tahoe_grid import ClientSettings, ProcessGrid
@@ -73,15 +73,15 @@ def theirs(over_http: Pair) -> Theirs:
 async def test_file_made_by_grid_over_http_is_read_changed_and_verified_by_tahoe(
     ours: Ours, theirs: Theirs, format: FormatName, size: int
 ) -> None:
-    made = await ours.create(octets(size), format)
+    made = await ours.create(sample_bytes(size), format)
     cap = made.to_string()
-    assert theirs.read(cap) == theirs.read(made.read_cap().to_string()) == octets(size)
+    assert theirs.read(cap) == theirs.read(made.read_cap().to_string()) == sample_bytes(size)
     theirs.require_healthy(cap, SHARES)
-    theirs.overwrite(cap, octets(size + 100, 1))
-    assert await ours.open(cap).read_all() == octets(size + 100, 1)
+    theirs.overwrite(cap, sample_bytes(size + 100, 1))
+    assert await ours.open(cap).read_all() == sample_bytes(size + 100, 1)
     await ours.require_healthy(cap)
     await ours.open(cap).modify(lambda old, _: old[50:])
-    assert theirs.read(cap) == octets(size + 100, 1)[50:]
+    assert theirs.read(cap) == sample_bytes(size + 100, 1)[50:]
     theirs.require_healthy(cap, SHARES)
 
 
@@ -90,11 +90,11 @@ async def test_file_made_by_grid_over_http_is_read_changed_and_verified_by_tahoe
 async def test_file_made_by_tahoe_over_http_is_read_changed_and_verified_by_grid(
     ours: Ours, theirs: Theirs, format: FormatName, size: int
 ) -> None:
-    cap = theirs.create(octets(size), format)
+    cap = theirs.create(sample_bytes(size), format)
     await ours.require_healthy(cap)
-    assert await ours.open(cap).read_all() == octets(size)
-    await ours.open(cap).overwrite(octets(size + 7, 1))
-    assert theirs.read(cap) == octets(size + 7, 1)
+    assert await ours.open(cap).read_all() == sample_bytes(size)
+    await ours.open(cap).overwrite(sample_bytes(size + 7, 1))
+    assert theirs.read(cap) == sample_bytes(size + 7, 1)
     theirs.require_healthy(cap, SHARES)
     await ours.require_healthy(cap)
 
@@ -102,15 +102,15 @@ async def test_file_made_by_tahoe_over_http_is_read_changed_and_verified_by_grid
 async def test_update_in_place_over_http_when_done_by_both_in_turn_leaves_one_sound_file(
     ours: Ours, theirs: Theirs
 ) -> None:
-    model = bytearray(octets(4 * SEGMENT + 17))
+    model = bytearray(sample_bytes(4 * SEGMENT + 17))
     cap = theirs.create(bytes(model), "mdmf")
     file = ours.open(cap)
     for seed, (offset, length) in enumerate([(5, 100), (2 * SEGMENT - 5, 10), (4 * SEGMENT + 17, 1000)]):
-        data = octets(length, seed + 1)
+        data = sample_bytes(length, seed + 1)
         await file.update(offset, data)
         model[offset : offset + length] = data
-        theirs.update(cap, offset + 50, octets(300, seed + 100))
-        model[offset + 50 : offset + 350] = octets(300, seed + 100)
+        theirs.update(cap, offset + 50, sample_bytes(300, seed + 100))
+        model[offset + 50 : offset + 350] = sample_bytes(300, seed + 100)
         assert theirs.read(cap) == await ours.open(cap).read_all() == model
         theirs.require_healthy(cap, SHARES)
         await ours.require_healthy(cap)
@@ -122,11 +122,11 @@ async def test_large_file_when_written_in_pieces_over_http_is_sound_for_tahoe(
     """More shares than a message has, and several pieces each, which a server of ours gives room to grow into."""
     monkeypatch.setattr(publish, "WHOLE_BYTES", 500_000)
     size = 12_000_000
-    cap = (await ours.create(octets(size), "mdmf")).to_string()
-    assert theirs.read(cap) == octets(size)
+    cap = (await ours.create(sample_bytes(size), "mdmf")).to_string()
+    assert theirs.read(cap) == sample_bytes(size)
     theirs.require_healthy(cap, SHARES)
-    await ours.open(cap).overwrite(octets(size + 500_000, 1))
-    assert theirs.read(cap) == octets(size + 500_000, 1)
+    await ours.open(cap).overwrite(sample_bytes(size + 500_000, 1))
+    assert theirs.read(cap) == sample_bytes(size + 500_000, 1)
     theirs.update(cap, 1_000_000, b"written in place by the other program")
     assert (await ours.open(cap).read_all())[1_000_000:1_000_007] == b"written"
     theirs.require_healthy(cap, SHARES)
@@ -138,7 +138,7 @@ async def test_large_file_when_written_in_pieces_over_http_is_sound_for_tahoe(
 async def test_file_that_lost_a_server_when_repaired_over_http_is_sound_for_both(
     over_http: Pair, ours: Ours, theirs: Theirs, format: FormatName, repairing: str
 ) -> None:
-    made = await ours.create(octets(200_000), format)
+    made = await ours.create(sample_bytes(200_000), format)
     cap = made.to_string()
     name = made.verify_cap().to_string().split(":")[2]
     removed = list((over_http.grid.storage[1].directory / "storage" / "shares").glob(f"*/{name}/*"))
@@ -152,7 +152,7 @@ async def test_file_that_lost_a_server_when_repaired_over_http_is_sound_for_both
         theirs.repair(cap)
     theirs.require_healthy(cap, SHARES)
     await ours.require_healthy(cap)
-    assert theirs.read(cap) == await ours.open(cap).read_all() == octets(200_000)
+    assert theirs.read(cap) == await ours.open(cap).read_all() == sample_bytes(200_000)
 
 
 async def test_slot_written_without_its_enabler_over_http_is_refused(ours: Ours) -> None:

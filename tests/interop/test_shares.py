@@ -1,6 +1,6 @@
 """The same plaintext, secret and parameters give the same cap and the same share files, whoever puts them.
 
-Share files are compared octet for octet: header, share, and number of leases. Left out are the lease records
+Share files are compared byte for byte: header, share, and number of leases. Left out are the lease records
 themselves, whose time is that of the upload and whose secrets depend on the server that each share landed on; that
 the secrets agree is shown by either program renewing the other's leases instead of adding its own.
 """

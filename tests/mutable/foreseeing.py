@@ -27,17 +27,17 @@ def changed(text: bytes, offset: int, data: bytes) -> bytes:
 
 
 def update(grid: MutableGrid, cap: KnownCap, offset: int, data: bytes, process: int = 0) -> None:
-    """By a file opened anew; calls and octets are counted from here on."""
+    """By a file opened anew; calls and bytes are counted from here on."""
     grid.reset_counts()
     grid.run(grid.open(cap, process=process).update(offset, data))
 
 
 def read(grid: MutableGrid, cap: KnownCap, offset: int, length: int | None = None, process: int = 0) -> bytes:
-    """By a file opened anew; calls and octets are counted from here on."""
+    """By a file opened anew; calls and bytes are counted from here on."""
     grid.reset_counts()
     gathering = Gathering()
     grid.run(grid.open(cap, process=process).read(gathering, offset, length))
-    return bytes(gathering.octets)
+    return bytes(gathering.data)
 
 
 def known(grid: MutableGrid, cap: KnownCap, process: int = 0) -> KnownFile | None:

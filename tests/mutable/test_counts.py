@@ -1,4 +1,4 @@
-"""What operations cost, in round trips and octets."""
+"""What operations cost, in round trips and bytes."""
 
 from __future__ import annotations
 
@@ -123,14 +123,14 @@ def test_update_when_one_kilobyte_of_a_large_file_then_moves_two_blocks_and_few_
         expected[100:1124] = bytes(1024)
         gathering = Gathering()
         grid.run(grid.open(cap.read_cap()).read(gathering, offset - 100, 1224))
-        assert gathering.octets == expected
+        assert gathering.data == expected
     grid.reset_counts()
     grid.run(file.update(size, b"appended"))
     tree = 32 * (2 ** (height + 1) - 1)
     assert all(server.written_bytes <= BLOCK + tree + front for server in grid.servers)
     gathering = Gathering()
     grid.run(grid.open(cap).read(gathering, size - 3))
-    assert gathering.octets == grid.run(source.read_at(size - 3, 3)) + b"appended"
+    assert gathering.data == grid.run(source.read_at(size - 3, 3)) + b"appended"
 
 
 def test_read_when_of_a_byte_in_a_long_file_then_fetches_one_block_of_k_shares() -> None:
@@ -140,7 +140,7 @@ def test_read_when_of_a_byte_in_a_long_file_then_fetches_one_block_of_k_shares()
     grid.reset_counts()
     gathering = Gathering()
     grid.run(grid.open(cap.read_cap(), process=1).read(gathering, 30 * SEGMENT, 1))
-    assert gathering.octets == contents[30 * SEGMENT : 30 * SEGMENT + 1]
+    assert gathering.data == contents[30 * SEGMENT : 30 * SEGMENT + 1]
     assert sum(calls(grid)) == 13
     heads = 10 * layout_cache.FIRST_READ
     assert sum(server.read_bytes for server in grid.servers) <= heads + 3 * (BLOCK + 8 * 1100)

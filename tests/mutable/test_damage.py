@@ -1,4 +1,4 @@
-"""Every field of both layouts spoiled: right octets or a clear error; verify finds it, repair mends it."""
+"""Every field of both layouts spoiled: right bytes or a clear error; verify finds it, repair mends it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CASES = [
     *[(format, f"header {name}") for format in FORMATS for name in HEADER[format]],
     *[(format, f"offset {index}") for format in FORMATS for index in range(len(TABLE[format]))],
     *[(format, f"field {name}") for format in FORMATS for name in FIELDS],
-    *[(format, name) for format in FORMATS for name in ("cut", "empty", "noise", "salt", "last octet")],
+    *[(format, name) for format in FORMATS for name in ("cut", "empty", "noise", "salt", "last byte")],
 ]
 
 
@@ -42,7 +42,7 @@ def spoil(share: bytearray, format: FormatName, what: str) -> None:
         share[:] = random.Random(4).randbytes(len(share))
     elif what == "salt":
         share[table.data[0]] ^= 0x40
-    elif what == "last octet":
+    elif what == "last byte":
         share[table.eof - 1] ^= 1
     elif kind == "header":
         share[HEADER[format][name]] ^= 2
@@ -105,7 +105,7 @@ def test_read_when_too_many_shares_are_spoiled_then_says_so_and_gives_nothing_fa
 
 
 @pytest.mark.parametrize("what", ["field data", "field block_tree", "field chain", "salt"])
-def test_update_when_a_share_is_spoiled_then_never_signs_its_octets(what: str) -> None:
+def test_update_when_a_share_is_spoiled_then_never_signs_its_bytes(what: str) -> None:
     """1.20 signs what a spoiled share decodes to. [spec mutable 19]"""
     grid = MutableGrid()
     contents = random.Random(5).randbytes(4 * SEGMENT)

@@ -181,23 +181,23 @@ def test_read_when_parts_were_delivered_and_the_file_changes_then_fails_rather_t
     cap = grid.create(contents, "mdmf")
 
     class Spoiler:
-        """Has the file overwritten when the first octets come."""
+        """Has the file overwritten when the first bytes come."""
 
         def __init__(self) -> None:
-            self.octets = bytearray()
+            self.data = bytearray()
 
         async def write(self, data: Buffer) -> None:
-            if not self.octets:
+            if not self.data:
                 await grid.open(cap, process=1).overwrite(bytes(60 * SEGMENT))
-            self.octets += data
+            self.data += data
 
     sink = Spoiler()
     try:
         grid.run(grid.open(cap.read_cap()).read(sink))
     except ConflictError:
         pass
-    assert sink.octets
-    assert contents.startswith(bytes(sink.octets))
+    assert sink.data
+    assert contents.startswith(bytes(sink.data))
 
 
 def test_read_when_one_server_has_all_shares_and_one_is_bad_then_uses_the_others() -> None:

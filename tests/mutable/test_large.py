@@ -27,7 +27,7 @@ from tests.support.scripted_slots import SlotScript, SlotServer
 SEGMENT = 131073
 
 
-def octets(segments: int, seed: int = 0) -> bytes:
+def sample_bytes(segments: int, seed: int = 0) -> bytes:
     return random.Random(seed).randbytes(segments * SEGMENT + 5)
 
 
@@ -41,7 +41,7 @@ def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class CountingSource:
-    """Octets that are made as they are asked for."""
+    """Bytes that are made as they are asked for."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -84,7 +84,7 @@ class CrowdedServer(SlotServer):
 def test_create_when_large_then_a_server_gets_a_piece_while_it_stores_one_once_the_place_is_claimed() -> None:
     grid = MutableGrid()
     grid.servers[:] = [CrowdedServer(f"server{index}", grid.runtime.clock) for index in range(10)]
-    contents = octets(12)
+    contents = sample_bytes(12)
     cap = grid.create(contents, "mdmf")
     for server in grid.servers:
         assert isinstance(server, CrowdedServer)
@@ -98,8 +98,8 @@ def test_create_when_large_then_a_server_gets_a_piece_while_it_stores_one_once_t
 @pytest.mark.parametrize("segments", [3, 8, 12])
 def test_overwrite_when_large_then_leaves_shares_as_if_written_whole(segments: int) -> None:
     grid = MutableGrid()
-    cap = grid.create(octets(8), "mdmf")
-    new = octets(segments, 1)
+    cap = grid.create(sample_bytes(8), "mdmf")
+    new = sample_bytes(segments, 1)
     grid.run(grid.open(cap).overwrite(new))
     assert grid.read(cap) == new
     result = grid.run(grid.open(cap).check(verify=True))
@@ -113,7 +113,7 @@ def test_overwrite_when_large_then_leaves_shares_as_if_written_whole(segments: i
 
 def test_update_when_of_a_large_range_or_with_a_share_missing_then_writes_anew_from_the_grid() -> None:
     grid = MutableGrid()
-    contents = octets(8)
+    contents = sample_bytes(8)
     cap = grid.create(contents, "mdmf")
     grid.run(grid.open(cap).update(SEGMENT + 3, bytes(4 * SEGMENT)))
     contents = contents[: SEGMENT + 3] + bytes(4 * SEGMENT) + contents[5 * SEGMENT + 3 :]
@@ -127,7 +127,7 @@ def test_update_when_of_a_large_range_or_with_a_share_missing_then_writes_anew_f
 
 def test_repair_when_large_then_stores_missing_and_spoiled_shares_again() -> None:
     grid = MutableGrid()
-    contents = octets(6)
+    contents = sample_bytes(6)
     cap = grid.create(contents, "mdmf")
     before = {number: bytes(held[0][1]) for number, held in grid.shares(cap).items()}
     grid.servers[0].slots.clear()
@@ -162,7 +162,7 @@ def run_and_kill(grid: MutableGrid, coroutine: Coroutine[Any, Any, object], turn
 def test_overwrite_when_its_process_dies_at_any_moment_then_a_whole_version_is_left(k: int, n: int) -> None:
     """Also in the middle of the headers, where n is 2k or more."""
     turns, texts, alive = 0, set(), True
-    old, new = octets(6), octets(5, 1)
+    old, new = sample_bytes(6), sample_bytes(5, 1)
     while alive:
         grid = MutableGrid(n, Shape(k=k, n=n, happy=1))
         cap = grid.create(old, "mdmf")
@@ -184,7 +184,7 @@ def test_overwrite_when_its_process_dies_at_any_moment_then_a_whole_version_is_l
 
 
 def test_create_when_its_process_dies_at_any_moment_then_nothing_or_all_is_there() -> None:
-    contents, turns, alive, seen = octets(6), 0, True, set()
+    contents, turns, alive, seen = sample_bytes(6), 0, True, set()
     while alive:
         grid = MutableGrid()
         for index, server in enumerate(grid.servers):
@@ -211,10 +211,10 @@ def known_cap() -> KnownCap:
 def test_overwrite_when_two_processes_write_large_files_then_their_blocks_never_mix(sizes: tuple[int, int]) -> None:
     for seed in range(8):
         grid = MutableGrid(seed=seed)
-        cap = grid.create(octets(4), "mdmf")
+        cap = grid.create(sample_bytes(4), "mdmf")
         for index, server in enumerate(grid.servers):
             server.script.delay_s = 0.01 + 0.002 * ((index * 3 + seed) % 10)
-        texts = [octets(sizes[0], 1), octets(sizes[1], 2)]
+        texts = [sample_bytes(sizes[0], 1), sample_bytes(sizes[1], 2)]
 
         async def late(
             text: bytes, process: int, grid: MutableGrid = grid, cap: KnownCap = cap, seed: int = seed
@@ -224,7 +224,7 @@ def test_overwrite_when_two_processes_write_large_files_then_their_blocks_never_
 
         errors = grid.run(together([late(text, index + 1) for index, text in enumerate(texts)]))
         left = grid.read(cap)
-        assert left in {octets(4), *texts}
+        assert left in {sample_bytes(4), *texts}
         assert all(error is None or isinstance(error, ConflictError) for error in errors)
         winners = [text for text, error in zip(texts, errors, strict=True) if error is None]
         assert not winners or left in winners
@@ -236,28 +236,28 @@ def test_overwrite_when_two_processes_write_large_files_then_their_blocks_never_
 @pytest.mark.parametrize("fault", [SlotScript(dead_from=4), SlotScript(silent_from=4), SlotScript(write_delay_s=30.0)])
 def test_overwrite_when_some_servers_fail_on_the_way_then_goes_on_without_them(fault: SlotScript) -> None:
     grid = MutableGrid()
-    cap = grid.create(octets(6), "mdmf")
+    cap = grid.create(sample_bytes(6), "mdmf")
     for server in grid.servers[:3]:
         server.calls.clear()
         server.script = fault
-    grid.run(grid.open(cap).overwrite(octets(7, 1)))
+    grid.run(grid.open(cap).overwrite(sample_bytes(7, 1)))
     for server in grid.servers[:3]:
         server.script = SlotScript()
-    assert grid.read(cap) == octets(7, 1)
+    assert grid.read(cap) == sample_bytes(7, 1)
 
 
 def test_overwrite_when_too_many_servers_fail_on_the_way_then_the_old_version_stays_whole() -> None:
     grid = MutableGrid()
-    cap = grid.create(octets(6), "mdmf")
+    cap = grid.create(sample_bytes(6), "mdmf")
     for server in grid.servers[:4]:
         server.calls.clear()
         server.script = SlotScript(dead_from=3)
     with pytest.raises(NotHappyError, match="nothing was changed"):
-        grid.run(grid.open(cap).overwrite(octets(7, 1)))
+        grid.run(grid.open(cap).overwrite(sample_bytes(7, 1)))
     assert sum(server.fired["dead"] for server in grid.servers) >= 4
     for server in grid.servers[:4]:
         server.script = SlotScript()
-    assert grid.read(cap) == octets(6)
+    assert grid.read(cap) == sample_bytes(6)
     assert grid.run(grid.open(cap).check(verify=True)).healthy
 
 
@@ -273,7 +273,7 @@ def test_file_when_larger_than_a_message_then_travels_in_parts(
     monkeypatch.setattr(write_queue, "MESSAGE_BYTES", 300_000)
     monkeypatch.setattr(row_plan, "MESSAGE_BYTES", 500)
     grid = MutableGrid(2, Shape(k=3, n=10, happy=2))
-    contents = octets(3)
+    contents = sample_bytes(3)
     cap = grid.create(contents, format)
     assert max(server.calls.count("test_and_write") for server in grid.servers) == 3
     for number in (0, 1, 2):

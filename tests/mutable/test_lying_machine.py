@@ -219,7 +219,7 @@ class LyingMachine(RuleBasedStateMachine):
         elif part:
             gathering = Gathering()
             self.run(self._file(process).read(gathering, 300, 5000))
-            assert bytes(gathering.octets) in {text[300:5300] for text in allowed}
+            assert bytes(gathering.data) in {text[300:5300] for text in allowed}
         else:
             cap_used = self.cap.read_cap() if read_only else self.cap
             assert self.run(self.grid.open(cap_used, process=process).read_all()) in allowed

@@ -36,7 +36,7 @@ fired: Counter[str] = Counter()
 
 
 NAME_SIZE = 5
-"""Octets of a name: those of one kind of change may replace those of another, and never a part of them."""
+"""Bytes of a name: those of one kind of change may replace those of another, and never a part of them."""
 
 MOST_UPDATES = 4
 """Updates of one file: each doubles what a reader may find."""

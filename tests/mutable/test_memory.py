@@ -1,4 +1,4 @@
-"""Files many times larger than what is held of them, counted octet by octet as they are allocated.
+"""Files many times larger than what is held of them, counted byte by byte as they are allocated.
 
 The whole process at a gigabyte is measured in perf/; these are the bounds that make its figure what it is.
 """
@@ -29,7 +29,7 @@ MEBIBYTE = 2**20
 
 @contextmanager
 def at_most(limit: int) -> Iterator[None]:
-    """Within it, no more octets than that are allocated at any moment beyond those at its start."""
+    """Within it, no more bytes than that are allocated at any moment beyond those at its start."""
     gc.collect()
     tracemalloc.start()
     try:

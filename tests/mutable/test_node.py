@@ -1,4 +1,4 @@
-"""Create, read, overwrite, modify: the right octets, by every cap, whatever the encoding and size."""
+"""Create, read, overwrite, modify: the right bytes, by every cap, whatever the encoding and size."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SEGMENT = 131073
 SIZES = [0, 1, 2, 3, 4, SEGMENT - 1, SEGMENT, SEGMENT + 1, 2 * SEGMENT, 3 * SEGMENT + 1000]
 
 
-def octets(size: int, seed: int = 0) -> bytes:
+def sample_bytes(size: int, seed: int = 0) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
@@ -40,23 +40,23 @@ def octets(size: int, seed: int = 0) -> bytes:
 @pytest.mark.parametrize("format", FORMATS)
 def test_file_when_created_then_reads_back_and_verifies_and_can_be_written_over(format: FormatName, size: int) -> None:
     grid = MutableGrid()
-    cap = grid.create(octets(size), format)
+    cap = grid.create(sample_bytes(size), format)
     for reading in (cap, cap.read_cap(), DirectoryCap(cap)):
-        assert grid.read(reading) == octets(size)
+        assert grid.read(reading) == sample_bytes(size)
     assert grid.run(grid.open(cap.read_cap()).size()) == size
     for checking in (cap, cap.read_cap(), cap.verify_cap()):
         result = grid.run(grid.open(checking).check(verify=True))
         assert result.healthy and not result.corrupt and result.summary == "Healthy"
     for next_size in (size + 10, 5, 0, size):
-        grid.run(grid.open(cap).overwrite(octets(next_size, 1)))
-        assert grid.read(cap) == octets(next_size, 1)
+        grid.run(grid.open(cap).overwrite(sample_bytes(next_size, 1)))
+        assert grid.read(cap) == sample_bytes(next_size, 1)
     assert grid.run(grid.open(cap).check(verify=True)).healthy
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_read_when_what_is_wanted_depends_on_the_size_then_is_told_of_it_once(format: FormatName) -> None:
     grid = MutableGrid()
-    cap = grid.create(octets(1000), format)
+    cap = grid.create(sample_bytes(1000), format)
     sizes: list[int] = []
 
     def choose_the_end(size: int) -> tuple[int, int]:
@@ -65,7 +65,7 @@ def test_read_when_what_is_wanted_depends_on_the_size_then_is_told_of_it_once(fo
 
     gathering = Gathering()
     assert grid.run(grid.open(cap).read_chosen(gathering, choose_the_end)) == 10
-    assert bytes(gathering.octets) == octets(1000)[-10:]
+    assert bytes(gathering.data) == sample_bytes(1000)[-10:]
     assert sizes == [1000]
 
 
@@ -82,26 +82,26 @@ def test_file_when_of_any_encoding_then_reads_back(
 ) -> None:
     n = min(255, k + more)
     grid = MutableGrid(servers, Shape(k=k, n=n, happy=1))
-    cap = grid.create(octets(size), format)
-    assert grid.read(cap.read_cap()) == octets(size)
+    cap = grid.create(sample_bytes(size), format)
+    assert grid.read(cap.read_cap()) == sample_bytes(size)
     grid.run(grid.open(cap).modify(lambda old, _: old + b"end"))
     if format == "mdmf":
         grid.run(grid.open(cap).update(size, b"END"))
-    assert grid.read(cap) == octets(size) + (b"END" if format == "mdmf" else b"end")
+    assert grid.read(cap) == sample_bytes(size) + (b"END" if format == "mdmf" else b"end")
     assert len(grid.shares(cap)) == n
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_read_when_of_ranges_then_gives_exactly_these(format: FormatName) -> None:
     grid = MutableGrid()
-    contents = octets(3 * SEGMENT + 1000)
+    contents = sample_bytes(3 * SEGMENT + 1000)
     cap = grid.create(contents, format)
     ranges = [(0, 1), (SEGMENT - 1, 2), (SEGMENT, SEGMENT), (100, 0), (3 * SEGMENT + 999, 1), (5, 10**9), (10**9, 5)]
     for offset, length in ranges:
         gathering = Gathering()
         size = grid.run(grid.open(cap).read(gathering, offset, length))
-        assert bytes(gathering.octets) == contents[offset : offset + length]
-        assert size == len(gathering.octets)
+        assert bytes(gathering.data) == contents[offset : offset + length]
+        assert size == len(gathering.data)
     with pytest.raises(ValueError, match="no negative length"):
         grid.run(grid.open(cap).read(Gathering(), 0, -1))
 
@@ -260,7 +260,7 @@ def test_read_when_shares_are_lost_then_works_as_long_as_k_are_left(
     format: FormatName, lost: int, readable: bool
 ) -> None:
     grid = MutableGrid()
-    contents = octets(2 * SEGMENT)
+    contents = sample_bytes(2 * SEGMENT)
     cap = grid.create(contents, format)
     for server in grid.servers[:lost]:
         server.slots.clear()
@@ -274,14 +274,14 @@ def test_read_when_shares_are_lost_then_works_as_long_as_k_are_left(
 @pytest.mark.parametrize("format", FORMATS)
 def test_update_when_of_any_range_then_changes_only_that(format: FormatName) -> None:
     grid = MutableGrid()
-    model = bytearray(octets(3 * SEGMENT + 17))
+    model = bytearray(sample_bytes(3 * SEGMENT + 17))
     cap = grid.create(bytes(model), format)
     file = grid.open(cap)
     end = len(model)
     ranges = [(0, 1), (5, 1000), (SEGMENT - 1, 2), (SEGMENT, SEGMENT), (end - 17, 17), (end, 5), (100, 2 * SEGMENT)]
     ranges += [(0, 3 * SEGMENT), (end + 5, SEGMENT + 3)]
     for seed, (offset, length) in enumerate(ranges):
-        data = octets(length, seed + 1)
+        data = sample_bytes(length, seed + 1)
         grid.run(file.update(offset, data))
         model[offset : offset + length] = data
         assert grid.read(cap) == model
@@ -296,10 +296,10 @@ def test_update_when_of_any_range_then_changes_only_that(format: FormatName) -> 
 @pytest.mark.parametrize("size", [0, SEGMENT, 2 * SEGMENT, 4 * SEGMENT, 4 * SEGMENT - 1])
 def test_update_when_at_the_end_of_whole_segments_then_appends_in_place(size: int) -> None:
     grid = MutableGrid()
-    cap = grid.create(octets(size), "mdmf")
+    cap = grid.create(sample_bytes(size), "mdmf")
     seqnum = 1
-    model = octets(size)
-    for piece in (b"tail", octets(SEGMENT, 5), b"x"):
+    model = sample_bytes(size)
+    for piece in (b"tail", sample_bytes(SEGMENT, 5), b"x"):
         grid.run(grid.open(cap).update(len(model), piece))
         model += piece
         seqnum += 1
@@ -318,11 +318,11 @@ def test_update_when_of_any_file_and_range_then_the_file_is_as_a_byte_array(
     size: int, k: int, changes: list[tuple[float, int]]
 ) -> None:
     grid = MutableGrid(4, Shape(k=k, n=k + 3, happy=1))
-    model = bytearray(octets(size))
+    model = bytearray(sample_bytes(size))
     cap = grid.create(bytes(model), "mdmf")
     file = grid.open(cap)
     for seed, (place, length) in enumerate(changes):
-        offset, data = int(place * len(model)), octets(length, seed)
+        offset, data = int(place * len(model)), sample_bytes(length, seed)
         grid.run(file.update(offset, data))
         model[offset : offset + length] = data
     assert grid.read(cap) == model

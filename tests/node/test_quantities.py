@@ -18,12 +18,12 @@ from grid.node.quantities import (
 
 
 @pytest.mark.parametrize(
-    ("text", "octets"),
+    ("text", "data"),
     [("0", 0), ("17", 17), ("1G", 10**9), ("1g", 10**9), ("1GB", 10**9), ("1GiB", 2**30), ("1Gi", 2**30)]
     + [("100 MB", 10**8), ("3E", 3 * 10**18), ("2KIB", 2048), ("5b", 5)],
 )
-def test_size_with_unit_is_octets(text: str, octets: int) -> None:
-    assert parse_size(text) == octets
+def test_size_with_unit_is_bytes(text: str, data: int) -> None:
+    assert parse_size(text) == data
 
 
 @pytest.mark.parametrize("text", ["", "1.5G", "-1", "G", "1GG", "1 G B", "0x10", "1e9", "\u0663"])

@@ -53,7 +53,7 @@ def expect_all(record: Record, codec: str) -> None:
     assert {sample.codec for sample in record.samples} == {codec}
     assert all(len(sample.server_peaks_rss) == EVERYTHING.servers for sample in record.samples)
     for sample in record.samples:
-        if sample.scenario == "put" and sample.octets_out is not None:
-            assert sample.octets_out > sample.size
-        if sample.scenario == "get" and sample.octets_in is not None:
-            assert sample.octets_in > sample.size
+        if sample.scenario == "put" and sample.bytes_out is not None:
+            assert sample.bytes_out > sample.size
+        if sample.scenario == "get" and sample.bytes_in is not None:
+            assert sample.bytes_in > sample.size

@@ -35,8 +35,8 @@ def sample(system: str = "grid", *, run: int = 0, seconds: float = 0.5, scenario
         server_peak_rss=60 * 2**20,
         server_cpus_s=(0.1, 0.025),
         server_peaks_rss=(60 * 2**20, 2**20),
-        octets_out=334 * 10**6,
-        octets_in=10**6,
+        bytes_out=334 * 10**6,
+        bytes_in=10**6,
         requests=40,
         unix_time=1.5,
     )

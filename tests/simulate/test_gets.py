@@ -71,7 +71,7 @@ class Gets(RuleBasedStateMachine):
 
     @rule(data=st.data(), mask=st.integers(1, 255))
     def damage(self, data: st.DataObject, mask: int) -> None:
-        """An octet of a share changes."""
+        """A byte of a share changes."""
         if not self.sound:
             return
         index, number = data.draw(st.sampled_from(sorted(self.sound)))
@@ -107,12 +107,12 @@ class Gets(RuleBasedStateMachine):
         length = data.draw(st.integers(1, len(self.data)))
         before = self.grid.now
         try:
-            octets, _ = self.grid.read(self.opened, offset, length)
+            raw, _ = self.grid.read(self.opened, offset, length)
         except (NotEnoughSharesError, NoServersError) as error:
             note(str(error))
             assert not (reopen and self._certain()), "enough sound shares were within reach"
         else:
-            assert octets == self.data[offset : offset + length]
+            assert raw == self.data[offset : offset + length]
         assert self.grid.now - before < LIMIT_S
 
     def _certain(self) -> bool:

@@ -30,20 +30,20 @@ WHOLE = (0, 10_000)
 
 numbers = st.integers(0, 3)
 some_numbers = st.sets(numbers, max_size=4)
-octets = st.binary(max_size=30)
+raw = st.binary(max_size=30)
 ranges = st.lists(st.tuples(st.integers(0, 90), st.integers(0, 90)), max_size=3)
 tests = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 4), st.binary(max_size=4)), max_size=1)
 vectors = st.builds(
     TestWrite,
     tests=st.one_of(st.just([]), tests),
-    writes=st.lists(st.tuples(st.integers(0, 80), octets), max_size=3),
+    writes=st.lists(st.tuples(st.integers(0, 80), raw), max_size=3),
     new_length=st.one_of(st.none(), st.none(), st.integers(0, 100)),
 )
 
 
 @define
 class ModelUpload:
-    """What was written to each share of an upload: octet by octet, None where nothing came."""
+    """What was written to each share of an upload: byte by byte, None where nothing came."""
 
     index: StorageIndex
     shares: dict[int, list[int | None]]
@@ -82,7 +82,7 @@ class Model:
         share = upload.shares.pop(number, None)
         if share is None:
             return PeerRefusedError
-        self.shares[upload.index][number] = bytes(octet or 0 for octet in share)
+        self.shares[upload.index][number] = bytes(byte or 0 for byte in share)
         return None
 
     def test_and_write(
@@ -152,12 +152,12 @@ class ServersAgree(RuleBasedStateMachine):
             assert (set(answer.already), set(answer.upload.share_numbers)) == expected
         self.uploads.append([answer.upload for answer in answers])
 
-    @rule(data=st.data(), number=numbers, offset=st.integers(0, SIZE), octets=octets, cut=st.integers(0, 30))
-    def write(self, data: st.DataObject, number: int, offset: int, octets: bytes, cut: int) -> None:
+    @rule(data=st.data(), number=numbers, offset=st.integers(0, SIZE), raw=raw, cut=st.integers(0, 30))
+    def write(self, data: st.DataObject, number: int, offset: int, raw: bytes, cut: int) -> None:
         if self.uploads:
             which = data.draw(st.integers(0, len(self.uploads) - 1))
-            error = self.model.write(self.model.uploads[which], number, offset, octets)
-            write = piece(number, offset, octets[:cut], octets[cut:])
+            error = self.model.write(self.model.uploads[which], number, offset, raw)
+            write = piece(number, offset, raw[:cut], raw[cut:])
             for scene, upload in zip(self.scenes, self.uploads[which], strict=True):
                 _expect(error, lambda: scene.run(upload.write([write])))  # noqa: B023
 

@@ -29,7 +29,7 @@ def test_magic_when_compared_with_the_published_one_is_the_same() -> None:
     assert tagged_hash(b"allmydata_mutable_container_header", slots.MAGIC[2][:27])[:5] == slots.MAGIC[2][27:]
 
 
-def test_new_slot_when_packed_has_472_octets() -> None:
+def test_new_slot_when_packed_has_472_bytes() -> None:
     packed = slots.pack_front(SLOT, [None] * 4) + slots.pack_back([None] * 4)
     expected = bytes.fromhex(MAGIC_2) + b"n" * 20 + b"w" * 32 + bytes(8) + (468).to_bytes(8, "big") + bytes(4 * 92 + 4)
     assert packed == expected

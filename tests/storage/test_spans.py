@@ -19,11 +19,11 @@ def test_spans_when_added_in_any_order_are_the_union(added: list[tuple[int, int]
         spans.add(begin, end)
         model.update(range(begin, end))
     held = list(spans)
-    assert {octet for begin, end in held for octet in range(begin, end)} == model
+    assert {byte for begin, end in held for byte in range(begin, end)} == model
     assert all(first[1] < second[0] for first, second in pairwise(held))
     assert all(begin < end for begin, end in held)
     assert len(spans) == len(held)
-    overlap = {octet for begin, end in spans.overlap(*asked) for octet in range(begin, end)}
+    overlap = {byte for begin, end in spans.overlap(*asked) for byte in range(begin, end)}
     assert overlap == model & set(range(*asked))
-    missing = {octet for begin, end in spans.missing(60) for octet in range(begin, end)}
+    missing = {byte for begin, end in spans.missing(60) for byte in range(begin, end)}
     assert missing == set(range(60)) - model

@@ -173,7 +173,7 @@ LOG = whole_log()
 
 
 @given(st.integers(0, len(LOG) - 1), st.integers(1, 255))
-def test_log_when_any_octet_is_different_is_not_followed(place: int, mask: int) -> None:
+def test_log_when_any_byte_is_different_is_not_followed(place: int, mask: int) -> None:
     disk = make_disk(0)
     store(disk, undo_path(NAME), LOG[:place] + bytes([LOG[place] ^ mask]) + LOG[place + 1 :])
     assert UndoLog(disk, durable=True).recover_all() == frozenset()

@@ -117,7 +117,7 @@ class WebClient:
                 target.write(piece)
                 expected -= len(piece)
         if expected:
-            raise RuntimeError(f"the gateway's answer is {expected} octets short")
+            raise RuntimeError(f"the gateway's answer is {expected} bytes short")
 
     def check(self, cap: str, *, verify: bool = True) -> dict[str, Any]:
         """The RESULTS object of [spec webapi 6.2]."""

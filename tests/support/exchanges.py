@@ -1,6 +1,6 @@
 """One request to a web gateway as it is on the wire, what comes back, and how two answers compare field by field.
 
-Two gateways on one grid are sent the same octets, but for the capabilities of objects that each has of its own. What
+Two gateways on one grid are sent the same bytes, but for the capabilities of objects that each has of its own. What
 may differ between equal answers (capabilities of those, times, storage indexes, server ids' order) is made alike first.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, Literal
 from attrs import field, frozen
 
 Shape = Literal["text", "json", "lines", "page", "headers"]
-"""How a good answer's body is compared: octet for octet, as one JSON value, as one JSON value a line, only that it is
+"""How a good answer's body is compared: byte for byte, as one JSON value, as one JSON value a line, only that it is
 HTML, not at all."""
 
 ANSWER_S = 60.0
@@ -69,7 +69,7 @@ class Exchange:
     version: str = "HTTP/1.1"
     """HTTP/1.0 comes without a Host."""
 
-    def octets(self, caps: Mapping[str, str]) -> bytes:
+    def request_bytes(self, caps: Mapping[str, str]) -> bytes:
         """The request on the wire."""
         quoted = {name: urllib.parse.quote(cap, safe="") for name, cap in caps.items()}
         target = Template(self.target).substitute(quoted)
@@ -98,12 +98,12 @@ class Reply:
         return next((value for key, value in self.headers.items() if key.lower() == name.lower()), None)
 
 
-def send(url: str, octets: bytes, timeout_s: float = ANSWER_S) -> Reply:
-    """What the gateway at that URL answers to these octets."""
+def send(url: str, request_bytes: bytes, timeout_s: float = ANSWER_S) -> Reply:
+    """What the gateway at that URL answers to these bytes."""
     base = urllib.parse.urlsplit(url)
     with socket.create_connection((base.hostname or "", base.port or 0), timeout=timeout_s) as connection:
-        connection.sendall(octets)
-        answer = http.client.HTTPResponse(connection, method=octets.split(b" ", 1)[0].decode("latin-1"))
+        connection.sendall(request_bytes)
+        answer = http.client.HTTPResponse(connection, method=request_bytes.split(b" ", 1)[0].decode("latin-1"))
         try:
             answer.begin()
             body, whole = answer.read(), True

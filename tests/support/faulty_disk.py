@@ -46,7 +46,7 @@ class FaultyDisk:
     ) -> None:
         """After `count` more calls of these names the next one fails, and of the lasting ones all that follow.
 
-        A lasting failure of `write` spares what only replaces octets.
+        A lasting failure of `write` spares what only replaces bytes.
         """
         self._countdown, self._error, self._names, self._lasting = count, error, names, lasting
 

@@ -25,7 +25,7 @@ from grid.wire.locators import parse_furl
 
 
 class BytesSource:
-    """Octets in memory as what a put reads."""
+    """Bytes in memory as what a put reads."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -39,7 +39,7 @@ class BytesSource:
 
 
 class BytesSink:
-    """Octets in memory as where a get writes."""
+    """Bytes in memory as where a get writes."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -74,7 +74,7 @@ class LibraryClient:
     async def put(
         self, data: bytes, servers: Sequence[StorageServer] | None = None, happy: int | None = None
     ) -> PutResult:
-        """Store the octets on all servers, or on the views of them that are given; always with the same secrets."""
+        """Store the bytes on all servers, or on the views of them that are given; always with the same secrets."""
         return await put(
             BytesSource(data),
             encoding=self._encoding if happy is None else evolve(self._encoding, happy=happy),
@@ -85,13 +85,13 @@ class LibraryClient:
         )
 
     async def get(self, cap: ChkCap | LitCap | str, servers: Sequence[StorageServer] | None = None) -> bytes:
-        """The file's octets from all servers, or from those given."""
+        """The file's bytes from all servers, or from those given."""
         sink = BytesSink()
         await ImmutableFile(file_cap(cap), self.servers if servers is None else servers, self._runtime).read(sink)
         return bytes(sink.data)
 
     async def check(self, cap: ChkCap | LitCap | str) -> CheckResult:
-        """Every octet of every share verified."""
+        """Every byte of every share verified."""
         return await check(file_cap(cap), servers=self.servers, runtime=self._runtime, verify=True)
 
     async def close(self) -> None:

@@ -7,11 +7,11 @@ import random
 from grid.ports import Buffer
 
 PERIOD = 1_000_003
-"""Octets after which a repeated source begins anew: no multiple of any size that a format has."""
+"""Bytes after which a repeated source begins anew: no multiple of any size that a format has."""
 
 
 class Repeated:
-    """A source of as many octets as wanted, out of a few."""
+    """A source of as many bytes as wanted, out of a few."""
 
     def __init__(self, size: int, seed: int = 1) -> None:
         self.size = size
@@ -27,7 +27,7 @@ class Repeated:
 
 
 class Comparing:
-    """A sink that holds nothing: what comes must be the octets of the source from `offset` on."""
+    """A sink that holds nothing: what comes must be the bytes of the source from `offset` on."""
 
     def __init__(self, source: Repeated, offset: int = 0) -> None:
         self.taken = 0

@@ -106,12 +106,12 @@ class MutableGrid:
         return found
 
     def share(self, cap: KnownCap, number: int) -> bytearray:
-        """The octets of the only share of that number, to be spoiled."""
+        """The bytes of the only share of that number, to be spoiled."""
         [(_, data)] = self.shares(cap)[number]
         return data
 
     def reset_counts(self) -> None:
-        """Count calls and octets from here on."""
+        """Count calls and bytes from here on."""
         for server in self.servers:
             server.calls.clear()
             server.read_bytes = server.written_bytes = server.largest_write = 0

@@ -33,7 +33,7 @@ Q = int(
 
 @cache
 def known_key() -> PrivateKey:
-    """The key, whose octets are those of the specification."""
+    """The key, whose bytes are those of the specification."""
     d = pow(E, -1, lcm(P - 1, Q - 1))
     numbers = RSAPrivateNumbers(
         p=P,

@@ -27,8 +27,8 @@ Transport = Literal["auto", "foolscap", "http"]
 class NodeSettings:
     """What one node is to be.
 
-    port: where it listens; 0 for none. convergence, lease_master: 32 octets or None to let the node draw them.
-    segment_size: the largest segment of new files, in octets, or None for the 1 MiB that nodes use.
+    port: where it listens; 0 for none. convergence, lease_master: 32 bytes or None to let the node draw them.
+    segment_size: the largest segment of new files, in bytes, or None for the 1 MiB that nodes use.
     gateway: whether it serves the web interface, on any port.
     transport, plaintext_reads, durability: the keys of Grid's nodes; 1.20 has none of them.
     """

@@ -26,7 +26,7 @@ SECRET = b"convergence"
 
 @lru_cache(maxsize=8)
 def noise(size: int, seed: int = 0) -> bytes:
-    """That many octets that no code makes shorter."""
+    """That many bytes that no code makes shorter."""
     return random.Random(seed).randbytes(size)
 
 
@@ -38,7 +38,7 @@ def encoded(data: bytes, k: int, n: int, segment_size: int) -> EncodedFile:
 
 
 class MemorySource:
-    """Octets in memory as what a put reads; `left`: how many there are by the time they are read."""
+    """Bytes in memory as what a put reads; `left`: how many there are by the time they are read."""
 
     def __init__(self, data: bytes, left: int | None = None) -> None:
         self.data = data
@@ -57,7 +57,7 @@ class MemorySource:
 
 
 class MemorySink:
-    """Collects what a get writes; takes delay_s for each write, and fails once `room` octets have come."""
+    """Collects what a get writes; takes delay_s for each write, and fails once `room` bytes have come."""
 
     def __init__(self, runtime: Runtime | None = None, delay_s: float = 0.0, room: float = float("inf")) -> None:
         self.data = bytearray()
@@ -186,7 +186,7 @@ class ScriptedGrid:
         return self.virtual.run(repair(cap, servers=self.servers, leases=LEASES, runtime=self.runtime, happy=happy))
 
     def shares(self, storage_index: bytes) -> dict[int, set[bytes]]:
-        """The octets of every share that servers hold, by share number."""
+        """The bytes of every share that servers hold, by share number."""
         found: dict[int, set[bytes]] = {}
         for server in self.servers:
             for number, share in server.shares.get(storage_index, {}).items():

@@ -40,12 +40,12 @@ class Script:
 
     delay_s: every answer takes as long. dead_from: calls from this one on fail. silent_from: calls from this one on
     are never answered. full: allocations are refused though room is advertised. read_only: no room is advertised.
-    corrupt: (share number, octet offset) -> xor mask. short: share number -> length it is cut to when read.
-    forget: reads no longer find these shares. swap: share number -> the share whose octets are given instead.
+    corrupt: (share number, byte offset) -> xor mask. short: share number -> length it is cut to when read.
+    forget: reads no longer find these shares. swap: share number -> the share whose bytes are given instead.
     only: the methods that dead_from, silent_from and failure apply to (none: all).
-    lost, broken: calls that are never answered, or fail, whatever becomes of the others. rate: octets a second that it sends, one
+    lost, broken: calls that are never answered, or fail, whatever becomes of the others. rate: bytes a second that it sends, one
     answer after the other. claims: share numbers that it says it holds, of which it has nothing but noise.
-    pieces: answers to reads have a piece too many, too few, or pieces with an octet too many.
+    pieces: answers to reads have a piece too many, too few, or pieces with a byte too many.
     generous: shares allocated besides those asked for.
     known: it is known to have room before it is asked, and takes whole shares.
     failure: what calls from dead_from on raise instead of PeerGoneError.
@@ -72,7 +72,7 @@ class Script:
 
 
 class ScriptedServer:
-    """One server; shares: storage index to share number to octets."""
+    """One server; shares: storage index to share number to bytes."""
 
     def __init__(self, name: str, clock: Clock, script: Script | None = None) -> None:
         seed = name.encode().ljust(20, b"\0")[:20]
@@ -283,7 +283,7 @@ class ScriptedUpload:
             if room is None:
                 raise PeerRefusedError("no such upload", kind="KeyError")
             covered = sum(stop - start for start, stop in self._written[number])
-            assert covered == len(room), f"share {number} closed with {covered} of {len(room)} octets"
+            assert covered == len(room), f"share {number} closed with {covered} of {len(room)} bytes"
             self._server.shares.setdefault(self._index, {})[number] = bytes(room)
 
     async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:

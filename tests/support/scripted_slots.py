@@ -1,6 +1,6 @@
 """A storage server in memory for mutable slots, whose behaviour a test scripts: slow, dead, silent, stale, lying.
 
-Every fault that is scripted and comes to pass is counted in `fired`; every call and every octet is counted too.
+Every fault that is scripted and comes to pass is counted in `fired`; every call and every byte is counted too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SlotScript:
 
     delay_s: every answer takes as long; write_delay_s: a write does, if given. dead_from, silent_from: calls from this
     one on fail, or are never answered. lost_answers: writes are done, and their answers never come. corrupt: (share
-    number, octet offset) -> xor mask, in what is read. short: share number -> length it is cut to when read. frozen:
+    number, byte offset) -> xor mask, in what is read. short: share number -> length it is cut to when read. frozen:
     reads see the shares as they were when this was set (by freeze()). deaf: writes are said to be done and are not.
     only: the methods that dead_from and silent_from apply to (none: all).
     """
@@ -59,7 +59,7 @@ class SlotScript:
 
 
 class SlotServer:
-    """One server; slots: storage index to share number to octets."""
+    """One server; slots: storage index to share number to bytes."""
 
     def __init__(self, name: str, clock: Clock, script: SlotScript | None = None) -> None:
         seed = name.encode().ljust(20, b"\0")[:20]

@@ -17,7 +17,7 @@ _LEASE_SIZE = 72
 
 @frozen
 class Container:
-    """An immutable share file: header fields, the share itself, and its lease records of 72 octets."""
+    """An immutable share file: header fields, the share itself, and its lease records of 72 bytes."""
 
     version: int
     size_field: int

@@ -40,7 +40,7 @@ class ShareVector:
 def load_share_vectors() -> tuple[ShareVector, ...]:
     """All of them, in the order of the file."""
     contents = json.loads(PATH.read_text())
-    octets = [base64.b64decode(coded) for coded in contents["octets"]]
+    data = [base64.b64decode(coded) for coded in contents["octets"]]
     vectors = []
     for entry in contents["vectors"]:
         cap = parse_cap(entry["cap"])
@@ -50,7 +50,7 @@ def load_share_vectors() -> tuple[ShareVector, ...]:
                 name=entry["name"],
                 cap=cap,
                 text=None if entry["text"] is None else base64.b64decode(entry["text"]),
-                shares={int(number): octets[index] for number, index in entry["shares"].items()},
+                shares={int(number): data[index] for number, index in entry["shares"].items()},
                 faults={int(number): fault for number, fault in entry["faults"].items()},
                 get=entry["get"],
             )
@@ -59,7 +59,7 @@ def load_share_vectors() -> tuple[ShareVector, ...]:
 
 
 def find_fault(cap: ChkCap, share_number: int, share: bytes) -> Fault | None:
-    """What is wrong with a share, every octet of it looked at; None if nothing is."""
+    """What is wrong with a share, every byte of it looked at; None if nothing is."""
     try:
         verify_share(cap, share_number, share)
     except UnknownVersionError:
@@ -76,10 +76,10 @@ def verify_share(cap: ChkCap, share_number: int, share: bytes) -> Geometry:
     layout = parse_header(share)
     length_end = layout.ueb_offset + layout.length_field_size
     length = parse_ueb_length(layout, share[layout.ueb_offset : length_end])
-    octets = cut(share, length_end, length)
-    if ueb_hash(octets) != cap.ueb_hash:
+    data = cut(share, length_end, length)
+    if ueb_hash(data) != cap.ueb_hash:
         raise IntegrityError("extension block")
-    ueb = parse_ueb(octets)
+    ueb = parse_ueb(data)
     geometry = check_ueb(ueb, cap.size, cap.needed, cap.total)
     chain = parse_chain(cut(share, layout.chain_offset, layout.chain_size))
     root = chain.get(geometry.padded_share_count - 1 + share_number)
@@ -101,7 +101,7 @@ def verify_share(cap: ChkCap, share_number: int, share: bytes) -> Geometry:
 
 
 def cut(share: bytes, offset: int, length: int) -> bytes:
-    """Those octets of the share; FormatError if it does not have them all."""
+    """Those bytes of the share; FormatError if it does not have them all."""
     if offset + length > len(share):
         raise FormatError("the share is cut short")
     return share[offset : offset + length]

@@ -43,7 +43,7 @@ class Call:
 
 
 class SteppedServer(ScriptedServer):
-    """most: calls of each method that were under way at once. most_written: octets of more than one write, at once.
+    """most: calls of each method that were under way at once. most_written: bytes of more than one write, at once.
 
     moods: lasting faults. `slow` answers by itself; `stalls` and `dead` never answer and always fail.
 

@@ -23,7 +23,7 @@ from tests.support.node_directory import Kind, NodeSettings, Transport, make_nod
 
 @frozen(kw_only=True)
 class ClientSettings:
-    """What a client encodes with; segment_size in octets, None for the usual 1 MiB.
+    """What a client encodes with; segment_size in bytes, None for the usual 1 MiB.
 
     gateway: run a web gateway of Grid; 1.20's clients always do.
     """
@@ -55,7 +55,7 @@ class ProcessGrid:
     ) -> None:
         """root: a directory to make. transport, plaintext_reads, durability: of Grid's nodes.
 
-        convergence, lease_master: 32 octets that all clients share, or each its own.
+        convergence, lease_master: 32 bytes that all clients share, or each its own.
         """
         self.root = root
         self.introducer_furl = ""

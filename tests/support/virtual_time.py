@@ -44,12 +44,12 @@ class InlineCpu:
 
 
 class SeededEntropy:
-    """Octets that a seed determines."""
+    """Bytes that a seed determines."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
-    def octets(self, count: int) -> bytes:
+    def random_bytes(self, count: int) -> bytes:
         return self._random.randbytes(count)
 
 

@@ -153,7 +153,7 @@ class Connection(Protocol):
         self.transport.write(data)
 
     async def at_least(self, size: int) -> None:
-        """Return when so many octets came."""
+        """Return when so many bytes came."""
         if len(self.received) < size:
             waiting: Deferred[None] = Deferred()
             self._waiting.append((size, waiting))
@@ -176,9 +176,9 @@ class Connection(Protocol):
             await self.ended()
 
 
-def parse_reply(octets: bytes, method: str = "GET") -> Reply:
+def parse_reply(raw: bytes, method: str = "GET") -> Reply:
     """An answer with nothing behind it."""
-    response = HTTPResponse(_Octets(octets), method=method)  # type: ignore[arg-type]
+    response = HTTPResponse(_Bytes(raw), method=method)  # type: ignore[arg-type]
     response.begin()
     body = b""
     is_short = False
@@ -190,24 +190,24 @@ def parse_reply(octets: bytes, method: str = "GET") -> Reply:
     return Reply(status=response.status, headers=headers, body=body, is_short=is_short)
 
 
-class _Octets:
-    def __init__(self, octets: bytes) -> None:
-        self._octets = octets
+class _Bytes:
+    def __init__(self, raw: bytes) -> None:
+        self._bytes = raw
 
     def makefile(self, mode: str) -> BytesIO:
         """What http.client reads from."""
-        return BytesIO(self._octets)
+        return BytesIO(self._bytes)
 
 
 def form(fields: Mapping[str, str | tuple[str | None, bytes]]) -> tuple[str, bytes]:
-    """The type and the octets of a multipart form."""
+    """The type and the bytes of a multipart form."""
     boundary = "----a-boundary-of-forms"
     parts = []
     for name, value in fields.items():
-        given, octets = value if isinstance(value, tuple) else (None, value.encode("utf-8"))
+        given, raw = value if isinstance(value, tuple) else (None, value.encode("utf-8"))
         file_name = f'; filename="{given}"' if given is not None else ""
         head = f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"{file_name}\r\n\r\n'
-        parts.append(head.encode("utf-8") + octets + b"\r\n")
+        parts.append(head.encode("utf-8") + raw + b"\r\n")
     return f"multipart/form-data; boundary={boundary}", b"".join(parts) + f"--{boundary}--\r\n".encode()
 
 

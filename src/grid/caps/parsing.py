@@ -1,6 +1,6 @@
 """From the text of a capability to its value. [spec caps 7, 8]
 
-Parsing raises nothing: what cannot be a known cap is kept, octet for octet, as an UnknownCap. Time is
+Parsing raises nothing: what cannot be a known cap is kept, byte for byte, as an UnknownCap. Time is
 bounded by limits.MAX_CAP_LENGTH. No message holds the text of a cap.
 """
 
@@ -62,14 +62,14 @@ def _build_lit(fields: _Fields) -> LitCap:
 
 def _build_chk(fields: _Fields) -> ChkCap:
     needed, total, size = map(int, fields[2:])
-    return ChkCap(key=_octets(fields[0]), ueb_hash=_octets(fields[1]), needed=needed, total=total, size=size)
+    return ChkCap(key=_bytes(fields[0]), ueb_hash=_bytes(fields[1]), needed=needed, total=total, size=size)
 
 
 def _build_chk_verify(fields: _Fields) -> ChkVerifyCap:
     needed, total, size = map(int, fields[2:])
     return ChkVerifyCap(
-        storage_index=StorageIndex(_octets(fields[0])),
-        ueb_hash=_octets(fields[1]),
+        storage_index=StorageIndex(_bytes(fields[0])),
+        ueb_hash=_bytes(fields[1]),
         needed=needed,
         total=total,
         size=size,
@@ -77,18 +77,18 @@ def _build_chk_verify(fields: _Fields) -> ChkVerifyCap:
 
 
 def _writes(cap_type: type[SdmfWriteCap | MdmfWriteCap]) -> Callable[[_Fields], FileCap]:
-    return lambda fields: cap_type(write_key=_octets(fields[0]), fingerprint=_octets(fields[1]))
+    return lambda fields: cap_type(write_key=_bytes(fields[0]), fingerprint=_bytes(fields[1]))
 
 
 def _reads(cap_type: type[SdmfReadCap | MdmfReadCap]) -> Callable[[_Fields], FileCap]:
-    return lambda fields: cap_type(read_key=_octets(fields[0]), fingerprint=_octets(fields[1]))
+    return lambda fields: cap_type(read_key=_bytes(fields[0]), fingerprint=_bytes(fields[1]))
 
 
 def _verifies(cap_type: type[SdmfVerifyCap | MdmfVerifyCap]) -> Callable[[_Fields], FileCap]:
-    return lambda fields: cap_type(storage_index=StorageIndex(_octets(fields[0])), fingerprint=_octets(fields[1]))
+    return lambda fields: cap_type(storage_index=StorageIndex(_bytes(fields[0])), fingerprint=_bytes(fields[1]))
 
 
-_octets = base32.decode
+_bytes = base32.decode
 _SDMF = re.compile(_MUTABLE + _END)
 # Fields that older writers added to MDMF caps carry no authority and are dropped. [spec caps 8]
 _MDMF = re.compile(_MUTABLE + b"(?::.*|" + _END + b")", re.DOTALL)
@@ -114,42 +114,42 @@ _FUTURE_MUTABLE_PREFIX = b"x-tahoe-future-test-mutable:"
 
 
 def parse_cap(text: str | bytes, *, deep_immutable: bool = False) -> Cap:
-    """The cap that the text says, or an UnknownCap with the text's octets; raises nothing.
+    """The cap that the text says, or an UnknownCap with the text's bytes; raises nothing.
 
     deep_immutable: the text comes from an immutable directory, where only immutable caps may be. Text is
     taken as UTF-8. A prefix `ro.` or `imm.` is forgotten, once the cap is found to keep to it.
     """
-    octets = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-    if len(octets) > MAX_CAP_LENGTH:
-        return UnknownCap(octets, CapError(f"a capability of {len(octets)} bytes is longer than any"))
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    if len(data) > MAX_CAP_LENGTH:
+        return UnknownCap(data, CapError(f"a capability of {len(data)} bytes is longer than any"))
     can_write = can_mutate = not deep_immutable
-    bare = octets
-    if octets.startswith(IMMUTABLE_PREFIX):
+    bare = data
+    if data.startswith(IMMUTABLE_PREFIX):
         can_write = can_mutate = False
-        bare = octets[len(IMMUTABLE_PREFIX) :]
-    elif octets.startswith(READ_PREFIX):
+        bare = data[len(IMMUTABLE_PREFIX) :]
+    elif data.startswith(READ_PREFIX):
         can_write = False
-        bare = octets[len(READ_PREFIX) :]
+        bare = data[len(READ_PREFIX) :]
     try:
         cap = _parse_bare(bare, can_write=can_write, can_mutate=can_mutate)
     except CapError as error:
-        return UnknownCap(octets, error)
-    return UnknownCap(octets) if cap is None else cap
+        return UnknownCap(data, error)
+    return UnknownCap(data) if cap is None else cap
 
 
-def _parse_bare(octets: bytes, *, can_write: bool, can_mutate: bool) -> KnownCap | None:
+def _parse_bare(data: bytes, *, can_write: bool, can_mutate: bool) -> KnownCap | None:
     """The cap that the text without `ro.` or `imm.` says; None if its kind is unknown. CapError."""
-    found = _PREFIX.match(octets)
+    found = _PREFIX.match(data)
     prefix = found.group() if found else b""
     kind = _FILES.get(prefix) or _DIRECTORIES.get(prefix)
     if kind is None:
-        is_future_write = octets.startswith(_FUTURE_WRITE_PREFIX)
-        is_future_mutable = octets.startswith(_FUTURE_MUTABLE_PREFIX)
+        is_future_write = data.startswith(_FUTURE_WRITE_PREFIX)
+        is_future_mutable = data.startswith(_FUTURE_MUTABLE_PREFIX)
         _check_permitted(is_future_write, is_future_write or is_future_mutable, can_write, can_mutate)
         return None
     cap_type = kind.cap_type
     _check_permitted(cap_type.authority == "write", cap_type.is_mutable, can_write, can_mutate)
-    fields = kind.pattern.fullmatch(octets, len(prefix))
+    fields = kind.pattern.fullmatch(data, len(prefix))
     if fields is None:
         raise CapError("this capability is malformed. Was it copied completely?")
     try:

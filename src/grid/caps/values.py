@@ -15,7 +15,7 @@ from grid.crypto.hashing import tagged_hash
 from grid.errors import CapError
 
 StorageIndex = NewType("StorageIndex", bytes)
-"""16 octets naming a file on the servers."""
+"""16 bytes naming a file on the servers."""
 
 Authority = Literal["write", "read", "verify"]
 
@@ -74,7 +74,7 @@ class LitCap(_CapBase):
 
     @property
     def size(self) -> int:
-        """Octets of the file."""
+        """Bytes of the file."""
         return len(self.data)
 
     @property
@@ -96,7 +96,7 @@ class LitCap(_CapBase):
 
 @frozen(kw_only=True)
 class ChkCap(_CapBase):
-    """Reads an immutable file: key, 16 octets; ueb_hash, 32; needed and total shares; size in octets.
+    """Reads an immutable file: key, 16 bytes; ueb_hash, 32; needed and total shares; size in bytes.
 
     The three numbers are as they were parsed: require_usable before using them.
     """
@@ -164,7 +164,7 @@ class ChkVerifyCap(_CapBase):
 
 @frozen(kw_only=True)
 class _MutableWriteCap(_CapBase):
-    """Writes a mutable file: write_key, 16 octets; fingerprint of its public key, 32."""
+    """Writes a mutable file: write_key, 16 bytes; fingerprint of its public key, 32."""
 
     authority = "write"
     is_mutable = True
@@ -174,7 +174,7 @@ class _MutableWriteCap(_CapBase):
 
     @property
     def read_key(self) -> bytes:
-        """The 16 octets that read the file."""
+        """The 16 bytes that read the file."""
         return tagged_hash(b"allmydata_mutable_writekey_to_readkey_v1", self.write_key, 16)
 
     @property
@@ -189,7 +189,7 @@ class _MutableWriteCap(_CapBase):
 
 @frozen(kw_only=True)
 class _MutableReadCap(_CapBase):
-    """Reads a mutable file: read_key, 16 octets; fingerprint of its public key, 32."""
+    """Reads a mutable file: read_key, 16 bytes; fingerprint of its public key, 32."""
 
     authority = "read"
     is_mutable = True
@@ -213,7 +213,7 @@ class _MutableReadCap(_CapBase):
 
 @frozen(kw_only=True)
 class _MutableVerifyCap(_CapBase):
-    """Checks a mutable file: storage_index, 16 octets; fingerprint of its public key, 32."""
+    """Checks a mutable file: storage_index, 16 bytes; fingerprint of its public key, 32."""
 
     authority = "verify"
 
@@ -355,10 +355,10 @@ class DirectoryCap:
 
 @frozen
 class UnknownCap:
-    """Octets that are no cap this code knows, kept as they came.
+    """Bytes that are no cap this code knows, kept as they came.
 
     error: why they cannot be one, or None if they may be a cap of the future. Gives no authority, storage
-    index or size; two are equal if their octets are.
+    index or size; two are equal if their bytes are.
     """
 
     text: bytes = field(repr=False)

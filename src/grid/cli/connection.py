@@ -33,7 +33,7 @@ class Connection(Protocol):
     async def read_immutable(
         self, cap: ChkCap | LitCap, sink: Sink, offset: int, length: int | None, observer: Observer
     ) -> int:
-        """Octets read of an immutable file, with what is known already where that suffices."""
+        """Bytes read of an immutable file, with what is known already where that suffices."""
 
     def survey(self, store: Store) -> Survey:
         """How to look at trees of a store of this connection."""
@@ -62,7 +62,7 @@ class DirectConnection:
     async def read_immutable(
         self, cap: ChkCap | LitCap, sink: Sink, offset: int, length: int | None, observer: Observer
     ) -> int:
-        """Octets read, from the servers known already if they do, which takes no introducer."""
+        """Bytes read, from the servers known already if they do, which takes no introducer."""
         from grid.node.reading import read_file
 
         return (await read_file(self.client, cap, sink, offset, length, observer)).size

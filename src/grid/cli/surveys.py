@@ -22,7 +22,7 @@ OnStats = Callable[[Mapping[str, object]], None]
 
 @frozen(kw_only=True)
 class CheckFlags:
-    """What is done to each object: read every octet of every share, add or renew our lease, make it whole."""
+    """What is done to each object: read every byte of every share, add or renew our lease, make it whole."""
 
     verify: bool = False
     add_lease: bool = False

@@ -26,22 +26,22 @@ def encode(data: Buffer) -> str:
     return b32encode(data).rstrip(b"=").lower().decode("ascii")
 
 
-def encoded_size(octet_count: int) -> int:
-    """Characters that so many octets become."""
-    return (8 * octet_count + 4) // 5
+def encoded_size(byte_count: int) -> int:
+    """Characters that so many bytes become."""
+    return (8 * byte_count + 4) // 5
 
 
 def decode(text: str | bytes) -> bytes:
-    """The octets that `encode` makes this very text of; FormatError if there are none."""
-    return _decode(_octets(text), _STRICT_ZERO_BITS)
+    """The bytes that `encode` makes this very text of; FormatError if there are none."""
+    return _decode(_bytes(text), _STRICT_ZERO_BITS)
 
 
 def decode_lax(text: str | bytes) -> bytes:
-    """The octets of the text, one more unused bit of its last character being free; FormatError."""
-    return _decode(_octets(text), _LAX_ZERO_BITS)
+    """The bytes of the text, one more unused bit of its last character being free; FormatError."""
+    return _decode(_bytes(text), _LAX_ZERO_BITS)
 
 
-def _octets(text: str | bytes) -> bytes:
+def _bytes(text: str | bytes) -> bytes:
     if isinstance(text, bytes):
         return text
     try:
@@ -50,14 +50,14 @@ def _octets(text: str | bytes) -> bytes:
         raise FormatError("base32 text has a character that is not ASCII") from None
 
 
-def _decode(octets: bytes, zero_bits: Mapping[int, int]) -> bytes:
-    if len(octets) % 8 not in zero_bits:
-        raise FormatError(f"no base32 text has {len(octets)} characters")
-    if octets.translate(None, ALPHABET):
+def _decode(raw: bytes, zero_bits: Mapping[int, int]) -> bytes:
+    if len(raw) % 8 not in zero_bits:
+        raise FormatError(f"no base32 text has {len(raw)} characters")
+    if raw.translate(None, ALPHABET):
         raise FormatError("base32 text has a character outside a-z and 2-7")
-    if octets and ALPHABET.index(octets[-1]) & ((1 << zero_bits[len(octets) % 8]) - 1):
+    if raw and ALPHABET.index(raw[-1]) & ((1 << zero_bits[len(raw) % 8]) - 1):
         raise FormatError("the last base32 character has bits that belong to no byte")
-    if not octets:
+    if not raw:
         return b""
-    size, spare_bits = divmod(5 * len(octets), 8)
-    return (int(octets.translate(_DIGITS), 32) >> spare_bits).to_bytes(size, "big")
+    size, spare_bits = divmod(5 * len(raw), 8)
+    return (int(raw.translate(_DIGITS), 32) >> spare_bits).to_bytes(size, "big")

@@ -4,8 +4,8 @@ Owns the choice of the engine that does the arithmetic: Intel's ISA-L where ther
 against zfec, else zfec; both make the same blocks. Coders are made once for each k and N, hold no data and may be
 used by several threads at once.
 
-Cost: CPU: for each octet of a block made, k multiplications; a segment of 1 MiB at 3-of-10 takes 0.1-0.3 ms with
-ISA-L, which lets other threads run, and 6 ms with zfec, which does not. Memory: tables of 32 * k octets for
+Cost: CPU: for each byte of a block made, k multiplications; a segment of 1 MiB at 3-of-10 takes 0.1-0.3 ms with
+ISA-L, which lets other threads run, and 6 ms with zfec, which does not. Memory: tables of 32 * k bytes for
 each block made (at most 512 KiB a table), the latest few kept; zfec copies a megabyte at a time.
 """
 
@@ -29,7 +29,7 @@ _KEPT_CODERS = 32
 _KEPT_TABLES = 64
 
 _ZFEC_BYTES = 2**20
-"""Octets of all sources that zfec is given at once: it keeps the interpreter's lock, and makes copies."""
+"""Bytes of all sources that zfec is given at once: it keeps the interpreter's lock, and makes copies."""
 
 _passed_over: set[str] = set()
 """Engines that are not asked."""
@@ -123,7 +123,7 @@ class ZfecErasure:
                 target[strip] = runs[number]
 
     def _strips(self, size: int) -> list[slice]:
-        """The code works octet by octet: any part of the blocks can be coded by itself."""
+        """The code works byte by byte: any part of the blocks can be coded by itself."""
         step = max(1, _ZFEC_BYTES // self.k)
         return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 

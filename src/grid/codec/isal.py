@@ -22,7 +22,7 @@ _ROWS_AT_ONCE = 6
 """Blocks that the library makes in one pass over the sources; for more it reads them again."""
 
 _STRIP_BYTES = 384 * 1024
-"""Octets of all sources that the processor's second cache still holds at the next pass."""
+"""Bytes of all sources that the processor's second cache still holds at the next pass."""
 
 
 @frozen
@@ -58,7 +58,7 @@ class IsalLibrary:
     def multiply(
         self, size: int, matrix: MatrixTables, sources: Sequence[Buffer], targets: Sequence[memoryview]
     ) -> None:
-        """Fill the targets with the matrix times the sources, octet by octet; all have `size` > 0 octets.
+        """Fill the targets with the matrix times the sources, byte by byte; all have `size` > 0 bytes.
 
         sources: column_count of them; targets: row_count of them, writable and apart from the sources. The caller
         has checked counts and sizes; ValueError or BufferError if a target cannot be written.
@@ -81,7 +81,7 @@ class IsalLibrary:
 
 
 def _strip_size(size: int, matrix: MatrixTables) -> int:
-    """Octets of each block to work on in one call, so that what is read more than once is read from a cache."""
+    """Bytes of each block to work on in one call, so that what is read more than once is read from a cache."""
     strips = -(-size * matrix.column_count // _STRIP_BYTES) if matrix.row_count > _ROWS_AT_ONCE else 1
     return -(-size // strips)
 

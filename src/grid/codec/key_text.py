@@ -27,7 +27,7 @@ def parse_signing_key(text: str) -> SigningKey:
 
 def pack_verifying_key(key: VerifyingKey) -> str:
     """The `pub-v0-` text of a public key, as in key files."""
-    return _VERIFYING_PREFIX + base32.encode(key.octets)
+    return _VERIFYING_PREFIX + base32.encode(key.data)
 
 
 def parse_verifying_key(text: str) -> VerifyingKey:
@@ -37,7 +37,7 @@ def parse_verifying_key(text: str) -> VerifyingKey:
 
 def pack_bare_key(key: VerifyingKey) -> str:
     """The `v0-` text of a public key, as in announcements: the server id."""
-    return _BARE_PREFIX + base32.encode(key.octets)
+    return _BARE_PREFIX + base32.encode(key.data)
 
 
 def parse_bare_key(text: str) -> VerifyingKey:
@@ -51,7 +51,7 @@ def pack_signature(signature: bytes) -> str:
 
 
 def parse_signature(text: str) -> bytes:
-    """The 64 octets of a signature's `v0-` text; FormatError."""
+    """The 64 bytes of a signature's `v0-` text; FormatError."""
     return _parse(text, _BARE_PREFIX, SIGNATURE_SIZE)
 
 

@@ -1,7 +1,7 @@
 """Merkle trees: building them, and proving leaves and rows of leaves from a root. [spec immutable 7]
 
 A tree of leaf_count leaves is padded to E leaves, a power of two, and is a flat row of 2E-1 hashes of 32
-octets: node 0 is the root, the children of node i are 2i+1 and 2i+2, leaf i is node E-1+i. Rows of leaves
+bytes: node 0 is the root, the children of node i are 2i+1 and 2i+2, leaf i is node E-1+i. Rows of leaves
 are flat too. Nothing here trusts a hash that does not chain to the root given.
 
 Cost: CPU: about 1 us a node, a quarter of that with lanes. Memory: two trees while one is built.
@@ -42,7 +42,7 @@ def empty_leaf(index: int) -> bytes:
 
 
 def build_tree(leaves: Buffer) -> bytes:
-    """The whole tree over a row of leaves, 32 * (2E-1) octets; no leaves make the tree of one padding leaf.
+    """The whole tree over a row of leaves, 32 * (2E-1) bytes; no leaves make the tree of one padding leaf.
 
     ValueError if the row is not whole leaves.
     """

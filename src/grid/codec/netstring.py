@@ -1,4 +1,4 @@
-"""Netstrings: a decimal length, a colon, the octets, a comma. [spec caps 2]"""
+"""Netstrings: a decimal length, a colon, the bytes, a comma. [spec caps 2]"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parse_netstring(data: Buffer, offset: int, limit: int) -> tuple[bytes, int]:
 def locate_netstring(data: Buffer, offset: int, limit: int) -> tuple[int, int]:
     """Where the value framed at `offset` begins and ends; a comma stands behind it.
 
-    limit: the most octets the value may have; not more of the data is looked at. FormatError if there is no
+    limit: the most bytes the value may have; not more of the data is looked at. FormatError if there is no
     whole netstring, or its length is longer than the limit or has leading zeros.
     """
     head = _HEAD.match(data, offset)

@@ -1,6 +1,6 @@
-"""Room for octets that are written before they are read: what the system gives, not wiped first.
+"""Room for bytes that are written before they are read: what the system gives, not wiped first.
 
-What stands in it may be anything that this process has held, keys among them: every octet of it must be written
+What stands in it may be anything that this process has held, keys among them: every byte of it must be written
 before it goes anywhere.
 """
 

@@ -1,6 +1,6 @@
-"""AES-128 in counter mode, from any octet on. [spec immutable 4; spec mutable 2]
+"""AES-128 in counter mode, from any byte on. [spec immutable 4; spec mutable 2]
 
-Owns the counter: 16 octets, big-endian, starting at zero, no nonce. A key must never encrypt two
+Owns the counter: 16 bytes, big-endian, starting at zero, no nonce. A key must never encrypt two
 different texts; that is the caller's affair.
 """
 
@@ -19,9 +19,9 @@ _CELL = 16
 
 
 class CtrCipher:
-    """Encrypts or decrypts (the same thing) consecutive octets of one text from `offset` on.
+    """Encrypts or decrypts (the same thing) consecutive bytes of one text from `offset` on.
 
-    key: 16 octets. offset: octets of the text that are passed over, at no cost. ValueError for another key
+    key: 16 bytes. offset: bytes of the text that are passed over, at no cost. ValueError for another key
     size or a negative offset.
     """
 

@@ -1,6 +1,6 @@
 """Ed25519 signatures. [spec wire 7]
 
-Keys are octets; the texts they travel in are in codec.key_text. No repr holds a seed.
+Keys are bytes; the texts they travel in are in codec.key_text. No repr holds a seed.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ SIGNATURE_SIZE = 64
 
 @frozen
 class VerifyingKey:
-    """A public key: octets, 32 of them."""
+    """A public key: bytes, 32 of them."""
 
-    octets: bytes = field(
+    data: bytes = field(
         repr=bytes.hex, validator=[validators.min_len(PUBLIC_KEY_SIZE), validators.max_len(PUBLIC_KEY_SIZE)]
     )
 
     def verify(self, signature: bytes, message: Buffer) -> None:
         """Return if the signature is this key's of the message; IntegrityError if not."""
         try:
-            Ed25519PublicKey.from_public_bytes(self.octets).verify(signature, message)
+            Ed25519PublicKey.from_public_bytes(self.data).verify(signature, message)
         except (InvalidSignature, ValueError):
             raise IntegrityError("the signature is not that of the key over the message") from None
 
 
 @frozen
 class SigningKey:
-    """A private key: seed, 32 unpredictable octets."""
+    """A private key: seed, 32 unpredictable bytes."""
 
     seed: bytes = field(repr=False, validator=[validators.min_len(SEED_SIZE), validators.max_len(SEED_SIZE)])
 
@@ -46,7 +46,7 @@ class SigningKey:
         return VerifyingKey(self._key().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
 
     def sign(self, message: Buffer) -> bytes:
-        """The 64-octet signature of the message; always the same one."""
+        """The 64-byte signature of the message; always the same one."""
         return self._key().sign(message)
 
     def _key(self) -> Ed25519PrivateKey:

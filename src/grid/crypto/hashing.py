@@ -1,7 +1,7 @@
 """Tagged hashes: SHA-256 twice over a netstring-framed tag and the data. [spec caps 2]
 
 Owns the framing, which keeps hashes of different purposes apart. Never caches a tag: some are secrets.
-Data of 2048 octets or more is hashed without holding the interpreter's lock. Many messages at once are hashed
+Data of 2048 bytes or more is hashed without holding the interpreter's lock. Many messages at once are hashed
 side by side where that is faster (lanes.py).
 """
 
@@ -16,7 +16,7 @@ from grid.crypto.lanes import Stream, lanes
 from grid.crypto.rows import RowCut
 
 HASH_SIZE = 32
-"""Octets of a whole hash; shorter ones are its front."""
+"""Bytes of a whole hash; shorter ones are its front."""
 
 BLOCK_TAG = b"allmydata_encoded_subshare_v1"
 """The leaf of a block hash tree is the hash of a block under this tag. [spec immutable 1]"""
@@ -27,14 +27,14 @@ def _frame(value: bytes) -> bytes:
 
 
 def tagged_hash(tag: bytes, data: Buffer, size: int = HASH_SIZE) -> bytes:
-    """The first `size` octets of H(tag, data): the tag is framed, the data is not."""
+    """The first `size` bytes of H(tag, data): the tag is framed, the data is not."""
     inner = sha256(_frame(tag))
     inner.update(data)
     return sha256(inner.digest()).digest()[:size]
 
 
 def tagged_pair_hash(tag: bytes, left: bytes, right: bytes, size: int = HASH_SIZE) -> bytes:
-    """The first `size` octets of HP(tag, left, right): all three are framed."""
+    """The first `size` bytes of HP(tag, left, right): all three are framed."""
     return sha256(sha256(_frame(tag) + _frame(left) + _frame(right)).digest()).digest()[:size]
 
 
@@ -51,7 +51,7 @@ class TaggedHasher:
         self._inner.update(data)
 
     def digest(self, size: int = HASH_SIZE) -> bytes:
-        """The first `size` octets of the hash of all data so far; more may follow."""
+        """The first `size` bytes of the hash of all data so far; more may follow."""
         return sha256(self._inner.digest()).digest()[:size]
 
     def copy(self) -> Self:
@@ -72,14 +72,14 @@ class LeafHasher:
         self._stream: Stream | None = None
 
     def hash_of(self, *pieces: Buffer) -> bytes:
-        """The 32-octet hash of the pieces joined."""
+        """The 32-byte hash of the pieces joined."""
         inner = self._inner.copy()
         for piece in pieces:
             inner.update(piece)
         return sha256(inner.digest()).digest()
 
     def hash_row(self, items: Sequence[Buffer]) -> bytes:
-        """The hash of each item, joined: a row of leaves, 32 octets an item. Fastest for items of like sizes."""
+        """The hash of each item, joined: a row of leaves, 32 bytes an item. Fastest for items of like sizes."""
         library = lanes() if len(items) > 1 else None
         if library is None:
             return b"".join([self.hash_of(item) for item in items])
@@ -103,7 +103,7 @@ def hash_rows(
 ) -> tuple[bytes, bytes]:
     """The hash of each piece of the shares, share after share; and that of each row's pieces of the columns, joined.
 
-    total: octets of all rows of the columns; what the last row has besides is padding. A buffer may be a share and a
+    total: bytes of all rows of the columns; what the last row has besides is padding. A buffer may be a share and a
     column. All in one call of C where there are lanes. ValueError if the sizes are others.
     """
     cut.check(shares, columns, total)
@@ -136,7 +136,7 @@ class RunningHasher:
         return library.hash_messages([hasher._prefix()] * len(items), messages, running=self._stream, data=data)
 
     def digest(self) -> bytes:
-        """The 32-octet hash of all data so far; more may follow."""
+        """The 32-byte hash of all data so far; more may follow."""
         library = lanes()
         if self._stream is None or library is None:
             return sha256(self._inner.digest()).digest()

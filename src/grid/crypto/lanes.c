@@ -21,7 +21,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* A message under way: the state after `done` octets, a multiple of 64; then up to 63 octets of `rest`. */
+/* A message under way: the state after `done` bytes, a multiple of 64; then up to 63 bytes of `rest`. */
 struct lanes_stream {
     uint32_t state[8];
     uint64_t done;
@@ -142,7 +142,7 @@ SHA_CODE static void hash_two(uint32_t *state, const uint8_t *data, uint32_t *st
 
 #if HAVE_LANES
 
-/* A lane works through one message: the octets behind a prefix, in pieces, a step of whole blocks at a time. */
+/* A lane works through one message: the bytes behind a prefix, in pieces, a step of whole blocks at a time. */
 enum end { END_OPEN, END_PADDED, END_OUTER, END_DONE };
 
 struct lane {
@@ -153,25 +153,25 @@ struct lane {
     const uint8_t *const *pieces;
     const size_t *sizes;
     size_t pieces_left;
-    const uint8_t *const *runs; /* if there are any, the `size` octets at `offset` of each, until none is `left` */
+    const uint8_t *const *runs; /* if there are any, the `size` bytes at `offset` of each, until none is `left` */
     size_t offset, size;
     uint64_t left;
     const uint8_t *piece; /* what is left of the present piece */
     size_t piece_size;
     uint64_t total;
-    size_t carry_size; /* octets of `carry` that wait for the rest of their block */
+    size_t carry_size; /* bytes of `carry` that wait for the rest of their block */
     uint8_t carry[128];
     struct lanes_stream *stream; /* a stream goes on behind its pieces, all else is padded and hashed once more */
     uint8_t *digest;
 };
 
-static void put_big_endian(uint8_t *out, uint64_t value, int octets)
+static void put_big_endian(uint8_t *out, uint64_t value, int bytes)
 {
-    for (int i = octets - 1; i >= 0; i--, value >>= 8)
+    for (int i = bytes - 1; i >= 0; i--, value >>= 8)
         out[i] = (uint8_t)value;
 }
 
-/* Make the octets carried the last ones of a message of `total` octets. */
+/* Make the bytes carried the last ones of a message of `total` bytes. */
 static void pad(struct lane *lane, uint64_t total)
 {
     lane->blocks = lane->carry_size < 56 ? 1 : 2;
@@ -264,7 +264,7 @@ static void advance(struct lane *lane)
     }
 }
 
-/* What all messages begin with; `size` octets follow, and where they are is already said. */
+/* What all messages begin with; `size` bytes follow, and where they are is already said. */
 static void start(struct lane *lane, const struct lanes_stream *prefix, uint64_t size, struct lanes_stream *stream,
                   uint8_t *digest)
 {
@@ -294,7 +294,7 @@ static void begin(struct lane *lane, const struct lanes_stream *prefix, const ui
     start(lane, prefix, size, stream, digest);
 }
 
-/* A message of `left` octets: the `size` octets at `offset` of one run after the other. There are runs enough for it. */
+/* A message of `left` bytes: the `size` bytes at `offset` of one run after the other. There are runs enough for it. */
 static void begin_row(struct lane *lane, const struct lanes_stream *prefix, const uint8_t *const *runs, size_t offset,
                       size_t size, uint64_t left, uint8_t *digest)
 {
@@ -331,7 +331,7 @@ EXPORT size_t lanes_stream_size(void)
     return sizeof(struct lanes_stream);
 }
 
-/* Make it the stream in front of the first octet. */
+/* Make it the stream in front of the first byte. */
 EXPORT void lanes_start(struct lanes_stream *stream)
 {
 #if HAVE_LANES
@@ -401,10 +401,10 @@ EXPORT void lanes_join_pairs(const uint8_t *children, size_t count, uint8_t *par
 #endif
 }
 
-/* Hash what is cut into rows: piece j of a run, of `size` octets or, the last of `count`, `last_size`, is in row j.
+/* Hash what is cut into rows: piece j of a run, of `size` bytes or, the last of `count`, `last_size`, is in row j.
  * Each piece of the shares is a message behind `leaf`, that in row j of share i to leaves[32 * (i * count + j)]. The
  * pieces of the columns in one row, joined, are a message behind `segment`, to segments[32 * j]. All segments together
- * have `total` octets, which end in the last row, maybe before its end; without columns there are none. */
+ * have `total` bytes, which end in the last row, maybe before its end; without columns there are none. */
 EXPORT void lanes_hash_rows(size_t count, size_t size, size_t last_size, const struct lanes_stream *leaf,
                             size_t share_count, const uint8_t *const *shares, uint8_t *leaves,
                             const struct lanes_stream *segment, size_t column_count, const uint8_t *const *columns,
@@ -413,7 +413,7 @@ EXPORT void lanes_hash_rows(size_t count, size_t size, size_t last_size, const s
 #if HAVE_LANES
     const size_t first_share = column_count ? 1 : 0;
     struct lane lanes[2];
-    size_t row = 0, next = 0; /* A row's segment comes before its pieces: both lanes read the same octets at a time. */
+    size_t row = 0, next = 0; /* A row's segment comes before its pieces: both lanes read the same bytes at a time. */
     lanes[0].end = lanes[1].end = END_DONE;
     for (;;) {
         for (int i = 0; i < 2; i++)

@@ -52,7 +52,7 @@ class LanesLibrary:
             raise OSError("this processor has no SHA instructions")
 
     def stream(self, front: Buffer = b"") -> Stream:
-        """A message that begins with these octets."""
+        """A message that begins with these bytes."""
         state = self._ffi.new("unsigned char[]", self._stream_size)
         self._start(state)
         stream = Stream(state)
@@ -102,7 +102,7 @@ class LanesLibrary:
     ) -> tuple[bytes, bytes]:
         """The hash of each piece, share after share; and of the pieces of each row of the columns, joined.
 
-        cut: (count, size, last size) of the pieces of every buffer. total: octets of all rows of the columns together; what the
+        cut: (count, size, last size) of the pieces of every buffer. total: bytes of all rows of the columns together; what the
         last row has besides is left out. Each hash is as in hash_messages. The caller has checked that the buffers are as long
         as the cut says, and the total ends in the last row.
         """
@@ -127,7 +127,7 @@ class LanesLibrary:
         return bytes(leaves), bytes(segments)
 
     def join_pairs(self, row: Buffer) -> bytes:
-        """The row of a Merkle tree above this one, which has an even number of hashes of 32 octets. [spec immutable 7]"""
+        """The row of a Merkle tree above this one, which has an even number of hashes of 32 bytes. [spec immutable 7]"""
         parents = bytearray(len(row) // 2)
         self._join_pairs(
             self._ffi.from_buffer("unsigned char[]", row),

@@ -14,7 +14,7 @@ from grid.crypto.buffer import Buffer
 
 @frozen
 class RowCut:
-    """How equally long buffers are cut into rows: `count` pieces of `size` octets each, the last one of `last_size`.
+    """How equally long buffers are cut into rows: `count` pieces of `size` bytes each, the last one of `last_size`.
 
     ValueError unless all three are at least 1, and the last piece is no longer than the others.
     """
@@ -30,7 +30,7 @@ class RowCut:
 
     @property
     def run_size(self) -> int:
-        """Octets of one buffer."""
+        """Bytes of one buffer."""
         return (self.count - 1) * self.size + self.last_size
 
     def pieces(self, run: Buffer) -> list[memoryview]:
@@ -39,14 +39,14 @@ class RowCut:
         return [view[start : start + self.size] for start in range(0, self.run_size, self.size)]
 
     def rows(self, columns: Sequence[Buffer], total: int) -> list[list[memoryview]]:
-        """For each row its piece of every column; those of the last row end where `total` octets are reached."""
+        """For each row its piece of every column; those of the last row end where `total` bytes are reached."""
         rows = [list(row) for row in zip(*(self.pieces(run) for run in columns), strict=True)]
         if rows:
             rows[-1] = _cut_off(rows[-1], total - (self.count - 1) * self.size * len(columns))
         return rows
 
     def check(self, shares: Sequence[Buffer], columns: Sequence[Buffer], total: int) -> None:
-        """ValueError if a buffer has another length, or `total` octets of the columns do not end in the last row."""
+        """ValueError if a buffer has another length, or `total` bytes of the columns do not end in the last row."""
         size = self.run_size
         if any(len(run) != size for runs in (shares, columns) for run in runs):
             raise ValueError(f"buffers of other lengths than {size} are not cut into rows")
@@ -55,7 +55,7 @@ class RowCut:
 
 
 def _cut_off(pieces: Sequence[memoryview], length: int) -> list[memoryview]:
-    """The pieces without what is behind the first `length` octets."""
+    """The pieces without what is behind the first `length` bytes."""
     kept = []
     for piece in pieces:
         if length <= 0:

@@ -1,6 +1,6 @@
-"""RSA keys of mutable files: their octets, what is derived of these, and signatures. [spec mutable 3]
+"""RSA keys of mutable files: their bytes, what is derived of these, and signatures. [spec mutable 3]
 
-Owns the DER forms. The octets of a private key are kept as they came, because the write key is their hash.
+Owns the DER forms. The bytes of a private key are kept as they came, because the write key is their hash.
 Keys have 2048 bits: 1.20 refuses others. No repr and no message holds a private key.
 """
 
@@ -33,14 +33,14 @@ _PADDING = PSS(mgf=MGF1(SHA256()), salt_length=_SALT_SIZE)
 
 @frozen
 class PublicKey:
-    """Checks signatures; der: its SubjectPublicKeyInfo, octets as they came."""
+    """Checks signatures; der: its SubjectPublicKeyInfo, bytes as they came."""
 
     der: bytes = field(repr=False)
     _key: RSAPublicKey = field(repr=False, eq=False)
 
     @property
     def fingerprint(self) -> bytes:
-        """The 32 octets in the caps of the file."""
+        """The 32 bytes in the caps of the file."""
         return tagged_hash(b"allmydata_mutable_pubkey_to_fingerprint_v1", self.der)
 
     def verify(self, signature: bytes, message: bytes) -> None:
@@ -53,14 +53,14 @@ class PublicKey:
 
 @frozen
 class PrivateKey:
-    """Signs; der: its PKCS#8 octets as they came, a secret."""
+    """Signs; der: its PKCS#8 bytes as they came, a secret."""
 
     der: bytes = field(repr=False)
     _key: RSAPrivateKey = field(repr=False, eq=False)
 
     @property
     def write_key(self) -> bytes:
-        """The 16 octets in the write cap of the file."""
+        """The 16 bytes in the write cap of the file."""
         return tagged_hash(b"allmydata_mutable_privkey_to_writekey_v1", self.der, 16)
 
     @property
@@ -70,7 +70,7 @@ class PrivateKey:
         return PublicKey(public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo), public)
 
     def sign(self, message: bytes) -> bytes:
-        """A 256-octet signature of the message, another one each time."""
+        """A 256-byte signature of the message, another one each time."""
         return self._key.sign(message, _PADDING, SHA256())
 
 
@@ -80,7 +80,7 @@ def generate_key() -> PrivateKey:
 
 
 def parse_private_key(der: bytes) -> PrivateKey:
-    """The key with these PKCS#8 octets, which it keeps; FormatError.
+    """The key with these PKCS#8 bytes, which it keeps; FormatError.
 
     Whether its numbers belong together is not checked: who has the write cap vouches for them.
     """
@@ -88,7 +88,7 @@ def parse_private_key(der: bytes) -> PrivateKey:
 
 
 def import_private_key(data: bytes) -> PrivateKey:
-    """A key that comes from elsewhere, as PEM or DER, PKCS#1 or PKCS#8; its octets are those that 1.20 makes of it.
+    """A key that comes from elsewhere, as PEM or DER, PKCS#1 or PKCS#8; its bytes are those that 1.20 makes of it.
 
     FormatError if it is not an unencrypted RSA key of 2048 bits.
     """
@@ -96,7 +96,7 @@ def import_private_key(data: bytes) -> PrivateKey:
 
 
 def parse_public_key(der: bytes) -> PublicKey:
-    """The key with these SubjectPublicKeyInfo octets, which it keeps; FormatError."""
+    """The key with these SubjectPublicKeyInfo bytes, which it keeps; FormatError."""
     _check_size(der)
     try:
         key = load_der_public_key(der)

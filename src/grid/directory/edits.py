@@ -1,6 +1,6 @@
 """Changes to a mutable directory, as values, and what they make of its entries. [spec directories 4, 7]
 
-Pure: the same edits can be applied again to newer contents. An entry that no edit names keeps its octets.
+Pure: the same edits can be applied again to newer contents. An entry that no edit names keeps its bytes.
 An entry that cannot be listed counts as absent; only an edit that overwrites takes its place.
 """
 
@@ -70,7 +70,7 @@ def apply_edits(entries: Entries, edits: Sequence[Edit], *, now: float, retrying
     """All of the edits, one after the other, or the error of the first that does not fit.
 
     now: Unix time. retrying: an earlier attempt may have been stored already, so that what is to be removed may be
-    gone, and what is to be added may be there. write_key: the directory's, 16 octets.
+    gone, and what is to be added may be there. write_key: the directory's, 16 bytes.
     ExistingChildError, NoSuchChildError, ChildOfWrongTypeError; CapError for what no directory takes; FormatError.
     """
     after = dict(entries)

@@ -161,15 +161,15 @@ class FileStore:
         return file
 
     async def read(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
-        """Write octets offset .. offset + length (None: to the end) of a file to the sink; how many they were.
+        """Write bytes offset .. offset + length (None: to the end) of a file to the sink; how many they were.
 
         AuthorityError with a verify cap; CapError for a directory's cap; the errors of the engine's read.
         """
         if isinstance(cap, DirectoryCap):
             raise CapError("this is the cap of a directory, and not of a file")
-        return await self.read_octets(cap, sink, offset, length)
+        return await self.read_bytes(cap, sink, offset, length)
 
-    async def read_octets(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
+    async def read_bytes(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
         """As `read`, also of the file in which a directory is stored."""
         body = self._permitted(cap)
         if body.authority == "verify":
@@ -180,7 +180,7 @@ class FileStore:
         return (await file.read(sink, offset, length, self.observer)).size
 
     async def size(self, cap: KnownCap) -> int:
-        """Octets of a file, or of the file in which a directory is stored; asks servers only if it is mutable."""
+        """Bytes of a file, or of the file in which a directory is stored; asks servers only if it is mutable."""
         body = self._permitted(cap)
         if isinstance(body, LitCap | ChkCap | ChkVerifyCap):
             return body.size
@@ -246,7 +246,7 @@ class FileStore:
         return DirectoryCap(await self.put_directory(packed, chosen, key))
 
     async def put_directory(self, packed: bytes, format: FormatName, key: PrivateKey) -> WriteCap:
-        """Store the octets of a new mutable directory. The errors of `put_mutable`."""
+        """Store the bytes of a new mutable directory. The errors of `put_mutable`."""
         return await self.put_mutable(packed, format=format, key=key)
 
     async def create_immutable_directory(self, children: Mapping[str, Child]) -> DirectoryCap:
@@ -281,7 +281,7 @@ class FileStore:
 
 
 def _pack(children: Mapping[str, Child], write_key: bytes | None) -> bytes:
-    """The octets of a new directory. write_key: that of a mutable one."""
+    """The bytes of a new directory. write_key: that of a mutable one."""
     entries = {}
     for given, child in children.items():
         name = normalize_name(given)

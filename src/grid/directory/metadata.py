@@ -41,14 +41,14 @@ def pack_metadata(metadata: Metadata) -> bytes:
     return packed
 
 
-def parse_metadata(octets: bytes) -> dict[str, object]:
-    """The JSON object that the octets say; FormatError.
+def parse_metadata(data: bytes) -> dict[str, object]:
+    """The JSON object that the bytes say; FormatError.
 
     What is no number to anybody but Python, which 1.20 stores all the same, is null: whoever lists a directory is told JSON.
     """
     try:
-        text = octets.decode("utf-8")
-        if _MAYBE_INFINITE.search(octets) is None:
+        text = data.decode("utf-8")
+        if _MAYBE_INFINITE.search(data) is None:
             value = _DECODER.decode(text)
         else:
             value = _CAREFUL_DECODER.decode(text)
@@ -56,7 +56,7 @@ def parse_metadata(octets: bytes) -> dict[str, object]:
         raise FormatError("an entry's metadata is not JSON") from error
     if not isinstance(value, dict):
         raise FormatError("an entry's metadata is not a JSON object")
-    if octets.count(b"[") + octets.count(b"{") > MAX_METADATA_DEPTH:
+    if data.count(b"[") + data.count(b"{") > MAX_METADATA_DEPTH:
         _check_depth(value)
     return value
 
@@ -78,19 +78,19 @@ class MetadataRoom:
 
     left: int = KEPT_METADATA_BYTES
 
-    def read(self, octets: bytes) -> Metadata | bytes:
+    def read(self, data: bytes) -> Metadata | bytes:
         """The metadata if there is room for it, otherwise its JSON, which is sound; FormatError.
 
         What is longer than any metadata is told as none: nobody has read it.
         """
-        if len(octets) > MAX_METADATA_SIZE:
+        if len(data) > MAX_METADATA_SIZE:
             return {}
-        value = parse_metadata(octets)
+        value = parse_metadata(data)
         # Each value stands behind one of these; those inside strings are counted too, which does no harm.
-        values = len(octets) - len(octets.translate(None, b"[{,"))
-        cost = _VALUE_BYTES * values + 4 * len(octets)
+        values = len(data) - len(data.translate(None, b"[{,"))
+        cost = _VALUE_BYTES * values + 4 * len(data)
         if cost > self.left:
-            return octets
+            return data
         self.left -= cost
         return value
 

@@ -34,12 +34,12 @@ def normalize_name(name: str) -> str:
     raise FormatError(f"a name in a directory has at most {MAX_NAME_SIZE} bytes")
 
 
-def parse_name(octets: bytes) -> str:
+def parse_name(data: bytes) -> str:
     """The name that an entry's bytes say, in its normal form; FormatError."""
-    if len(octets) > MAX_NAME_SIZE:
-        raise FormatError(f"an entry's name has {len(octets)} bytes, more than {MAX_NAME_SIZE}")
+    if len(data) > MAX_NAME_SIZE:
+        raise FormatError(f"an entry's name has {len(data)} bytes, more than {MAX_NAME_SIZE}")
     try:
-        return normalize_text(octets.decode("utf-8"))
+        return normalize_text(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise FormatError("an entry's name is not UTF-8") from error
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-POOLED_OCTETS = 2**14
+POOLED_BYTES = 2**14
 """Bytes of a directory from which it is unpacked on the pool: 60 usual entries, 2 ms, or 250 of the smallest files."""
 
 RACES = 5
@@ -53,7 +53,7 @@ class Directory:
         self._write_key = body.write_key if isinstance(body, SdmfWriteCap | MdmfWriteCap) else None
         self._parsed: tuple[bytes, dict[str, Entry]] | None = None
         self.published_size: int | None = None
-        """Octets that the last edit has published; None if it has changed nothing."""
+        """Bytes that the last edit has published; None if it has changed nothing."""
 
     @property
     def is_mutable(self) -> bool:
@@ -78,9 +78,9 @@ class Directory:
         return (await self.listing())[0]
 
     async def listing(self) -> tuple[Mapping[str, Child], int]:
-        """What `list` gives, and the octets of the directory's file."""
-        octets = await self._read()
-        return await self._on_the_pool(len(octets), self._listed, octets), len(octets)
+        """What `list` gives, and the bytes of the directory's file."""
+        data = await self._read()
+        return await self._on_the_pool(len(data), self._listed, data), len(data)
 
     async def get(self, path: Sequence[str]) -> Child:
         """The child at the end of a path, looked up name by name; of the empty path this directory itself.
@@ -113,16 +113,16 @@ class Directory:
         self.published_size = None
         refusal: DirectoryError | FormatError | None = None
 
-        def change(octets: bytes, first: bool) -> bytes | Awaitable[bytes | None] | None:
-            if len(octets) < POOLED_OCTETS and len(edits) <= SMALL_WORK:
-                return changed(octets, first)
-            return self._on_the_pool(max(POOLED_OCTETS, len(octets)), changed, octets, first)
+        def change(data: bytes, first: bool) -> bytes | Awaitable[bytes | None] | None:
+            if len(data) < POOLED_BYTES and len(edits) <= SMALL_WORK:
+                return changed(data, first)
+            return self._on_the_pool(max(POOLED_BYTES, len(data)), changed, data, first)
 
-        def changed(octets: bytes, first: bool) -> bytes | None:
+        def changed(data: bytes, first: bool) -> bytes | None:
             nonlocal refusal
             refusal = self.published_size = None
             try:
-                edited = self._apply(octets, edits, not first, write_key)
+                edited = self._apply(data, edits, not first, write_key)
             except (DirectoryError, FormatError) as error:
                 if not first:
                     raise
@@ -206,33 +206,33 @@ class Directory:
         if size > MAX_DIRECTORY_SIZE:
             raise FormatError(f"a directory of {size} bytes is larger than any")
         gathering = Gathering()
-        await self._store.read_octets(self.cap, gathering)
-        return bytes(gathering.octets)
+        await self._store.read_bytes(self.cap, gathering)
+        return bytes(gathering.data)
 
     async def _on_the_pool(self, size: int, function: Callable[..., T], *arguments: object) -> T:
         """What the function makes of a directory of that many bytes: at once, or on the pool when there is room for it."""
-        if size < POOLED_OCTETS:
+        if size < POOLED_BYTES:
             return function(*arguments)
         async with self._store.room.taken(size):
             return await self._store.runtime.cpu.run(function, *arguments)
 
-    def _listed(self, octets: bytes) -> dict[str, Child]:
+    def _listed(self, data: bytes) -> dict[str, Child]:
         """The children that can be listed, by their names in ascending order."""
-        entries = self._parse(octets)
+        entries = self._parse(data)
         return {name: child for name in sort_names(entries) if (child := entries[name].child) is not None}
 
-    def _parse(self, octets: bytes) -> dict[str, Entry]:
-        """The entries; those of the same octets are kept, as a change often follows a listing."""
+    def _parse(self, data: bytes) -> dict[str, Entry]:
+        """The entries; those of the same bytes are kept, as a change often follows a listing."""
         parsed = self._parsed
-        if parsed is not None and parsed[0] == octets:
+        if parsed is not None and parsed[0] == data:
             return parsed[1]
-        entries = parse_directory(octets, mutable=self.is_mutable, write_key=self._write_key)
-        self._parsed = octets, entries
+        entries = parse_directory(data, mutable=self.is_mutable, write_key=self._write_key)
+        self._parsed = data, entries
         return entries
 
-    def _apply(self, octets: bytes, edits: Sequence[Edit], retrying: bool, write_key: bytes) -> Edited:
+    def _apply(self, data: bytes, edits: Sequence[Edit], retrying: bool, write_key: bytes) -> Edited:
         now = self._store.runtime.clock.unix_time()
-        return apply_edits(self._parse(octets), edits, now=now, retrying=retrying, write_key=write_key)
+        return apply_edits(self._parse(data), edits, now=now, retrying=retrying, write_key=write_key)
 
 
 def _enter(store: FileStore, child: Child, name: str) -> Directory:

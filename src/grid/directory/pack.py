@@ -49,9 +49,9 @@ class Child:
 
 @frozen(kw_only=True)
 class Entry:
-    """octets: the four fields, with whatever follows them. child: None if it is not to be listed."""
+    """bytes: the four fields, with whatever follows them. child: None if it is not to be listed."""
 
-    octets: bytes | memoryview = field(repr=False)
+    data: bytes | memoryview = field(repr=False)
     child: Child | None
 
 
@@ -84,14 +84,14 @@ def parse_directory(data: bytes, *, mutable: bool, write_key: bytes | None = Non
         count += 1
         if count > MAX_DIRECTORY_ENTRIES:
             raise FormatError(f"the directory has more than {MAX_DIRECTORY_ENTRIES} entries")
-        octets = data[start:end] if end - start < _LARGE_ENTRY else view[start:end]
+        raw = data[start:end] if end - start < _LARGE_ENTRY else view[start:end]
         name: str | None = None
         try:
-            fields = _fields(octets)
+            fields = _fields(raw)
             name = parse_name(fields[0])
-            entry = Entry(octets=octets, child=_child(fields, mutable, write_key, room))
+            entry = Entry(data=raw, child=_child(fields, mutable, write_key, room))
         except FormatError:
-            malformed.append((name, Entry(octets=octets, child=None)))
+            malformed.append((name, Entry(data=raw, child=None)))
             continue
         former = entries.get(name)
         if entry.child is not None or former is None or former.child is None:
@@ -107,7 +107,7 @@ def parse_directory(data: bytes, *, mutable: bool, write_key: bytes | None = Non
 
 def pack_directory(entries: Entries) -> bytes:
     """The bytes of a directory with these entries, by name; FormatError if it is larger than any may be."""
-    packed = b"".join(pack_netstring(entries[name].octets) for name in sort_names(entries))
+    packed = b"".join(pack_netstring(entries[name].data) for name in sort_names(entries))
     if len(packed) > MAX_DIRECTORY_SIZE or len(entries) > MAX_DIRECTORY_ENTRIES:
         raise FormatError(f"a directory of {len(entries)} entries and {len(packed)} bytes is larger than any may be")
     return packed
@@ -126,7 +126,7 @@ def make_entry(name: str, child: Child, *, mutable: bool, write_key: bytes | Non
     else:
         sealed = b""
     fields = (name.encode("utf-8"), read, sealed, pack_metadata(child.metadata))
-    return Entry(octets=b"".join(map(pack_netstring, fields)), child=child)
+    return Entry(data=b"".join(map(pack_netstring, fields)), child=child)
 
 
 def seal_write_cap(write_cap: bytes, write_key: bytes) -> bytes:
@@ -146,13 +146,13 @@ def open_write_cap(sealed: bytes, write_key: bytes) -> bytes:
     return crypt_once(key, sealed[SALT_SIZE:-MAC_SIZE])
 
 
-def _fields(octets: bytes | memoryview) -> tuple[bytes, bytes, bytes, bytes]:
+def _fields(raw: bytes | memoryview) -> tuple[bytes, bytes, bytes, bytes]:
     """The four fields of an entry. One that is longer than any such field is cut behind that: it is still too long."""
     found: list[bytes] = []
     offset = 0
     for longest in _LONGEST:
-        start, end = locate_netstring(octets, offset, len(octets))
-        found.append(bytes(octets[start : min(end, start + longest + 1)]))
+        start, end = locate_netstring(raw, offset, len(raw))
+        found.append(bytes(raw[start : min(end, start + longest + 1)]))
         offset = end + 1
     name, read, sealed, metadata = found
     return name, read, sealed, metadata

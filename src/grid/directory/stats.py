@@ -58,7 +58,7 @@ class Stats:
 
     @property
     def deep_size(self) -> int:
-        """Octets of the immutable files and of the directories; literal and mutable files do not count."""
+        """Bytes of the immutable files and of the directories; literal and mutable files do not count."""
         return self.size_immutable_files + self.size_directories
 
     @property

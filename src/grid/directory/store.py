@@ -63,7 +63,7 @@ class OpenFile(Protocol):
     """A mutable file."""
 
     async def size(self) -> int:
-        """Octets of the newest version that can be read."""
+        """Bytes of the newest version that can be read."""
 
     async def overwrite(self, contents: Buffer | Source) -> None:
         """Replace the contents. AuthorityError without the write cap."""
@@ -82,7 +82,7 @@ class OpenDirectory(Protocol):
         """The children that can be listed, in ascending order of their names."""
 
     async def listing(self) -> tuple[Mapping[str, Child], int]:
-        """What `list` gives, and how many octets it took."""
+        """What `list` gives, and how many bytes it took."""
 
     async def get(self, path: Sequence[str]) -> Child:
         """The child at the end of a path; of the empty path this directory itself."""
@@ -112,10 +112,10 @@ class Store(Protocol):
         """The mutable file of this cap."""
 
     async def read(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
-        """Write octets of a file to the sink; how many they were."""
+        """Write bytes of a file to the sink; how many they were."""
 
     async def size(self, cap: KnownCap) -> int:
-        """Octets of a file."""
+        """Bytes of a file."""
 
     async def check(self, cap: KnownCap, *, verify: bool = False, add_lease: bool = False) -> Health:
         """The health of a file or a directory."""

@@ -1,7 +1,7 @@
 """A walk over everything below a directory: each object once, in one order, read ahead. [spec directories 8]
 
 It owns the order, the cutting of loops, and how far ahead directories are read. A consumer that is slow holds the
-reading up: at most AHEAD directories at each depth wait for it, and AHEAD_OCTETS altogether.
+reading up: at most AHEAD directories at each depth wait for it, and AHEAD_BYTES altogether.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 AHEAD = 8
 """Directories that are read at once, and looked ahead for at each depth."""
 
-AHEAD_OCTETS = 8 * 2**20
-"""Octets of directories that were read and not reported yet; a listing takes some six times that in memory."""
+AHEAD_BYTES = 8 * 2**20
+"""Bytes of directories that were read and not reported yet; a listing takes some six times that in memory."""
 
 REPORTED_AT_ONCE = 64
 """Objects that are reported without a pause: whoever takes them makes some hundred calls for each."""
 
-LARGE_OCTETS = AHEAD_OCTETS // AHEAD
+LARGE_BYTES = AHEAD_BYTES // AHEAD
 """Bytes from which a directory is not kept before its turn."""
 
 Path = tuple[str, ...]
@@ -39,7 +39,7 @@ Path = tuple[str, ...]
 class Visited:
     """One object of a tree. path: names from the root, which has none.
 
-    children: of a directory, in ascending order of their names. size: octets of a directory's file, or of an
+    children: of a directory, in ascending order of their names. size: bytes of a directory's file, or of an
     immutable file; None if it is not known without asking.
     """
 
@@ -159,7 +159,7 @@ class _Reader:
         self._store = store
         self._stack = stack
         self._tasks = Tasks()
-        self._held_octets = 0
+        self._held_bytes = 0
 
     async def outcome_of(self, pending: _Pending) -> tuple[Mapping[str, Child], int] | BaseException:
         """What reading it has come to."""
@@ -171,13 +171,13 @@ class _Reader:
         outcome = pending.outcome
         assert outcome is not None
         if not isinstance(outcome, BaseException):
-            self._held_octets -= outcome[1]
+            self._held_bytes -= outcome[1]
         return outcome
 
     def read_ahead(self) -> None:
         """Begin to read the next few directories, as far as there is room."""
         for pending in reversed(self._stack[-AHEAD:]):
-            if self._tasks.count >= AHEAD or self._held_octets >= AHEAD_OCTETS:
+            if self._tasks.count >= AHEAD or self._held_bytes >= AHEAD_BYTES:
                 return
             if not pending.is_large:
                 self._start(pending)
@@ -192,11 +192,11 @@ class _Reader:
         pending.started = True
 
         def arrived(outcome: tuple[Mapping[str, Child], int]) -> None:
-            if pending.waiter is None and outcome[1] > LARGE_OCTETS:
+            if pending.waiter is None and outcome[1] > LARGE_BYTES:
                 # Eight of these would be gigabytes: it is read again when its turn comes.
                 pending.started, pending.is_large = False, True
                 return
-            self._held_octets += outcome[1]
+            self._held_bytes += outcome[1]
             pending.settle(outcome)
 
         self._tasks.start(self._read(pending.cap), arrived, pending.settle)

@@ -1,6 +1,6 @@
 """Signed announcements: packed, parsed, verified, and which of two is kept. Pure.
 
-A message is signed as octets and kept verbatim when it is passed on. Everything in it is its signer's word
+A message is signed as bytes and kept verbatim when it is passed on. Everything in it is its signer's word
 only: the one thing that a signature proves is who said it. [spec wire 7-9]
 """
 
@@ -130,7 +130,7 @@ def storage_fields(
 ) -> dict[str, Any]:
     """The fields of a storage server's announcement. [spec wire 8.1]
 
-    nonce: 32 unpredictable octets, new each time. plaintext_reads: hints where shares are read in the clear.
+    nonce: 32 unpredictable bytes, new each time. plaintext_reads: hints where shares are read in the clear.
     """
     fields: dict[str, Any] = {
         "version": 0,

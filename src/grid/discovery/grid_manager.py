@@ -48,8 +48,8 @@ def _verified(entry: object, manager_keys: Sequence[VerifyingKey]) -> Mapping[st
     text, signature = entry["certificate"], entry["signature"]
     if not isinstance(text, str) or not isinstance(signature, str):
         raise FormatError("a certificate's parts are texts")
-    message, signature_octets = text.encode(), base32.decode(signature)
-    if not any(_is_signed(key, signature_octets, message) for key in manager_keys):
+    message, signature_bytes = text.encode(), base32.decode(signature)
+    if not any(_is_signed(key, signature_bytes, message) for key in manager_keys):
         raise IntegrityError("a certificate that no configured grid manager has signed")
     content = json.loads(text)
     if not isinstance(content, dict):

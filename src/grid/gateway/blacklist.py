@@ -10,7 +10,7 @@ from grid.codec import base32
 from grid.errors import FormatError
 
 MAX_BLACKLIST = 16 * 2**20
-"""Octets of the file; an entry has a hundred."""
+"""Bytes of the file; an entry has a hundred."""
 
 _INDEX_SIZE = 16
 
@@ -37,22 +37,22 @@ class Blacklist:
             if seen == self._seen:
                 return
             with self._file.open("rb") as stream:
-                octets = stream.read(MAX_BLACKLIST + 1)
+                data = stream.read(MAX_BLACKLIST + 1)
         except OSError:
             self._seen, self._reasons = None, {}
             return
         self._seen = seen
-        if len(octets) > MAX_BLACKLIST:
+        if len(data) > MAX_BLACKLIST:
             _log.warn(
                 "access.blacklist has more than {most} bytes: what is behind them is not read", most=MAX_BLACKLIST
             )
-        self._reasons = parse_blacklist(octets[:MAX_BLACKLIST])
+        self._reasons = parse_blacklist(data[:MAX_BLACKLIST])
 
 
-def parse_blacklist(octets: bytes) -> dict[bytes, str]:
+def parse_blacklist(data: bytes) -> dict[bytes, str]:
     """Reasons by storage index. Lines that are no entry are passed over, with a word in the log."""
     reasons: dict[bytes, str] = {}
-    for number, raw in enumerate(octets.split(b"\n"), 1):
+    for number, raw in enumerate(data.split(b"\n"), 1):
         line = raw.decode("utf-8", "replace").strip()
         if not line or line.startswith("#"):
             continue

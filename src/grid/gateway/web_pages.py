@@ -95,7 +95,7 @@ def _asset(exchange: Exchange, name: str, caching: str) -> AnyAnswer:
     found = assets.contents().get(name)
     if found is None:
         raise NotFound("there is no such page", shape="page")
-    kind, octets = found
+    kind, data = found
     tag = f'"{assets.version()}"'
     headers = (
         ("Cache-Control", caching),
@@ -103,7 +103,7 @@ def _asset(exchange: Exchange, name: str, caching: str) -> AnyAnswer:
     )
     if exchange.headers.get("if-none-match") == tag:
         return Answer(304, kind, b"", headers)
-    return Answer(200, kind, octets, headers)
+    return Answer(200, kind, data, headers)
 
 
 def server_names(gateway: Gateway) -> dict[str, str]:

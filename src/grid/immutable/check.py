@@ -1,4 +1,4 @@
-"""Checking an immutable file: which shares exist, and on demand whether every octet of them is right.
+"""Checking an immutable file: which shares exist, and on demand whether every byte of them is right.
 
 The driver around the check plan, and the result as users and programs see it. [spec placement 9.1]
 """
@@ -122,7 +122,7 @@ async def check(
     observer: Observer = ignore_events,
     happy: int = 0,
 ) -> CheckResult:
-    """The health of a file; verify reads every octet of every share; leases: add or renew our lease everywhere.
+    """The health of a file; verify reads every byte of every share; leases: add or renew our lease everywhere.
 
     happy: how many servers with a share of their own make a file safe.
 

@@ -40,7 +40,7 @@ class ImmutableFile:
 
     @property
     def size(self) -> int:
-        """Octets of the file."""
+        """Bytes of the file."""
         return len(self._cap.data) if isinstance(self._cap, LitCap) else self._cap.size
 
     @property
@@ -51,7 +51,7 @@ class ImmutableFile:
     async def read(
         self, sink: Sink, offset: int = 0, length: int | None = None, observer: Observer = ignore_events
     ) -> GetResult:
-        """Write octets offset .. offset + length (None: to the end; cut at the end) to the sink, in order, all proven.
+        """Write bytes offset .. offset + length (None: to the end; cut at the end) to the sink, in order, all proven.
 
         NotEnoughSharesError, NoServersError, DamagedFileError; what was written before the error is right.
         """

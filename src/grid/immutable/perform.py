@@ -70,7 +70,7 @@ class Performer:
         return await self._work(request)
 
     def share_size(self, encoder: Encoder) -> int:
-        """Octets of every share, whether its extension block is a new one or the original."""
+        """Bytes of every share, whether its extension block is a new one or the original."""
         if self._original_ueb is None:
             return encoder.share_size
         return share_size(encoder.layout, len(self._original_ueb))

@@ -43,10 +43,10 @@ LIT_SIZE = 55
 """Files up to this size are put into their cap. [spec immutable 2]"""
 
 KEY_CHUNK = 4 * 2**20
-"""Octets hashed per pool call while the convergent key is made."""
+"""Bytes hashed per pool call while the convergent key is made."""
 
 INLINE_SIZE = 4096
-"""Octets of a file that is encoded on the spot: under a millisecond of work, less than it costs to call a thread."""
+"""Bytes of a file that is encoded on the spot: under a millisecond of work, less than it costs to call a thread."""
 
 
 @frozen(kw_only=True)
@@ -110,7 +110,7 @@ async def put(
     allowed = permitted(servers, runtime.clock.unix_time())
     attempt = Stored()
     if key is None and convergence is None:
-        key = runtime.entropy.octets(16)
+        key = runtime.entropy.random_bytes(16)
     size = whole_share_size(geometry)
     trusted = _trusted(allowed, geometry.n, encoding.happy, runtime)
     if size is not None and place_whole(trusted, geometry.n, size):

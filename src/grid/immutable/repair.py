@@ -1,7 +1,7 @@
 """Repairing an immutable file: the shares that are missing or corrupt are made anew and stored elsewhere.
 
 Needs only the verify cap: ciphertext is read, encoded again and compared with the original's roots before
-a new share is finished; the original extension block is stored octet for octet. [spec immutable 15; placement 10]
+a new share is finished; the original extension block is stored byte for byte. [spec immutable 15; placement 10]
 
 Cost: a verify, a read of the file, and a put of the missing shares; memory as of both together.
 """
@@ -32,10 +32,10 @@ class _Gathering:
     """A sink that keeps what it is given."""
 
     def __init__(self) -> None:
-        self.octets = bytearray()
+        self.data = bytearray()
 
     async def write(self, data: Buffer) -> None:
-        self.octets += data
+        self.data += data
 
 
 class CiphertextSource:
@@ -46,14 +46,14 @@ class CiphertextSource:
 
     @property
     def size(self) -> int:
-        """Octets of the ciphertext."""
+        """Bytes of the ciphertext."""
         return self._file.size
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Exactly those octets."""
+        """Exactly those bytes."""
         gathering = _Gathering()
         await self._file.read(gathering, offset, length)
-        return gathering.octets
+        return gathering.data
 
 
 async def repair(
@@ -69,7 +69,7 @@ async def repair(
 
     happy: where fewer servers have a share of their own, shares are stored on others as well, as far as there are any.
 
-    Every octet of every share is verified first, so that a share which a server only claims, or holds
+    Every byte of every share is verified first, so that a share which a server only claims, or holds
     corrupt, is replaced too. NoServersError, DamagedFileError as from check; an unrecoverable file is a result.
     """
     before = await check(cap, servers=servers, runtime=runtime, verify=True, observer=observer, happy=happy)
@@ -118,7 +118,7 @@ async def _replace(
         leases=leases,
         source=source,
         encoder=encoder,
-        original_ueb=verifier.ueb_octets,
+        original_ueb=verifier.ueb_bytes,
     )
     existing: dict[ServerId, set[ShareNumber]] = {}
     for share, holders in before.sharemap.items():

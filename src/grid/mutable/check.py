@@ -1,6 +1,6 @@
 """Checking and repairing a mutable file. [spec mutable 18]
 
-Repair stores missing and damaged shares of the newest version again, octet for octet, where no other version could be
+Repair stores missing and damaged shares of the newest version again, byte for byte, where no other version could be
 newer; only where versions compete, and with force, it makes a new one. Shares that crowd on too few servers get second places.
 """
 

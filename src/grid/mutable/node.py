@@ -49,7 +49,7 @@ from grid.sinks import CountingSink
 T = TypeVar("T")
 
 KEPT_TEXT = 2**20
-"""Octets of a file that are remembered after a read, for a modify."""
+"""Bytes of a file that are remembered after a read, for a modify."""
 
 MOST_MISSES = 16
 """How often a change begins anew because shares proved false or out of reach: each time, fewer of them are believed."""
@@ -94,17 +94,17 @@ class MutableFile:
         return self._keys.write_key is not None
 
     async def size(self) -> int:
-        """Octets of the newest version that can be read; NotEnoughSharesError, NoServersError."""
+        """Bytes of the newest version that can be read; NotEnoughSharesError, NoServersError."""
         found = await self._find(MapMode.READ, KnownFile.foresee_nothing)
         self.warning = warn_if_outdated(self._session, found)
         return require_best(found).size
 
     async def read(self, sink: Sink, offset: int = 0, length: int | None = None, *, largest: int | None = None) -> int:
-        """Write octets offset .. offset + length (None: to the end; cut at the end) to the sink; how many they were.
+        """Write bytes offset .. offset + length (None: to the end; cut at the end) to the sink; how many they were.
 
         All are proven and of one version. AuthorityError with a verify cap; NotEnoughSharesError, NoServersError;
         ConflictError if the file changed after some of them were written. FormatError if the file has more than
-        `largest` octets.
+        `largest` bytes.
         """
         if offset < 0 or (length is not None and length < 0):
             raise ValueError("a range starts at 0 or later, and has no negative length")
@@ -117,9 +117,9 @@ class MutableFile:
     async def read_chosen(
         self, sink: Sink, choose: Choice, *, likely: Guess | None = None, largest: int | None = None
     ) -> int:
-        """As `read`, of octets that are chosen when the size is known: one round trip less than asking for it first.
+        """As `read`, of bytes that are chosen when the size is known: one round trip less than asking for it first.
 
-        What `choose` raises ends the read. It is called again if the file changed before any octet was written.
+        What `choose` raises ends the read. It is called again if the file changed before any byte was written.
         likely: what it would choose of a file of the size that is remembered; another round trip less where it is right.
         """
 
@@ -148,7 +148,7 @@ class MutableFile:
         """The contents; the errors of `read`. What is small is remembered for a `modify`."""
         gathering = Gathering()
         await self.read(gathering, largest=largest)
-        text = bytes(gathering.octets)
+        text = bytes(gathering.data)
         if self._memory is not None and len(text) <= KEPT_TEXT:
             self._remember(self._memory.found, text)
         return text
@@ -174,7 +174,7 @@ class MutableFile:
         await in_turn(self._runtime, self._keys.storage_index, lambda: self._modify(function, largest))
 
     async def update(self, offset: int, data: Buffer) -> None:
-        """Replace octets from `offset` on, or append if it is the size; of MDMF only what changes is moved.
+        """Replace bytes from `offset` on, or append if it is the size; of MDMF only what changes is moved.
 
         HoleError if `offset` lies beyond the end; the errors of `modify`.
         """

@@ -40,10 +40,10 @@ from grid.placement.happiness import happiness
 from grid.ports import Buffer, ServerId, ShareNumber, Source
 
 WHOLE_BYTES = 24 * 2**20
-"""Octets of all shares of a version that is held in memory and sent whole; an SDMF version always is."""
+"""Bytes of all shares of a version that is held in memory and sent whole; an SDMF version always is."""
 
 RUN_BYTES = 4 * 2**20
-"""Octets of text encoded by one pool call."""
+"""Bytes of text encoded by one pool call."""
 
 ALIGNMENT = 64
 """What the place of blocks behind an old version is a multiple of."""
@@ -53,7 +53,7 @@ ALIGNMENT = 64
 class Release:
     """A version to be published.
 
-    original: a share of the version that is to be stored again octet for octet; then source is its SealedSource.
+    original: a share of the version that is to be stored again byte for byte; then source is its SealedSource.
     goal: where it goes. happy: servers with a share of their own that make it safe. held: places that have it.
     """
 
@@ -168,15 +168,15 @@ async def _publish_whole(session: Session, found: VersionMap, release: Release, 
         run = await _next_run(session, release, first, min(per_run, geometry.segment_count - first), iv)
         encoded = await session.compute(encode_run, run)
         hashes.absorb(encoded)
-        for number, octets in encoded.data.items():
-            data.setdefault(number, []).append((geometry.run_offset(first), octets))
+        for number, raw in encoded.data.items():
+            data.setdefault(number, []).append((geometry.run_offset(first), raw))
     fields = await _sign(session, release, hashes, iv, None)
     table = fields.table
     if table.eof > MAX_SLOT_WRITE:
         raise DataTooLargeError(f"a share of {table.eof} bytes cannot be sent at once; large files take MDMF")
 
     def payload(number: ShareNumber) -> Sequence[tuple[int, Buffer]]:
-        pieces = [(table.data[0] + offset, octets) for offset, octets in data.get(number, ())]
+        pieces = [(table.data[0] + offset, raw) for offset, raw in data.get(number, ())]
         return [*pieces, *fields.front_writes(hashes.chain(number), hashes.block_tree(number))]
 
     job = _write_job(session, found, release, fields, payload, table.eof, settle=release.original is None)
@@ -198,11 +198,11 @@ async def _publish_streamed(session: Session, found: VersionMap, release: Releas
     job = StreamJob(
         geometry=geometry,
         data_offset=data_offset,
-        salts=None if release.original is not None else entropy.octets(SALT_SIZE * geometry.segment_count),
+        salts=None if release.original is not None else entropy.random_bytes(SALT_SIZE * geometry.segment_count),
         read_key=None if release.original is not None else session.keys.require_read_key(),
         claim=claim,
         claim_offset=claim_offset,
-        token=make_token(entropy.octets(32)),
+        token=make_token(entropy.random_bytes(32)),
         needed=1 if release.original is not None else geometry.k,
         happy=0 if release.original is not None else release.happy,
     )
@@ -215,7 +215,7 @@ async def _publish_streamed(session: Session, found: VersionMap, release: Releas
 
     share_bytes = geometry.tree_size + max(map(len, streamed.last.values()), default=0)
     write = _write_job(session, found, release, fields, payload, share_bytes, settle=False)
-    token = make_token(entropy.octets(32))
+    token = make_token(entropy.random_bytes(32))
     bars = {place: job.bar(before, token) for place, before in release.goal.items()}
     write = evolve(
         write,
@@ -236,7 +236,9 @@ def _iv(session: Session, release: Release) -> bytes:
     """The salt of an SDMF version's one segment."""
     if release.geometry.version != SDMF_VERSION:
         return b""
-    return release.original.prefix.iv if release.original is not None else session.runtime.entropy.octets(SALT_SIZE)
+    return (
+        release.original.prefix.iv if release.original is not None else session.runtime.entropy.random_bytes(SALT_SIZE)
+    )
 
 
 async def _next_run(session: Session, release: Release, first: int, count: int, iv: bytes) -> SegmentRun:
@@ -252,7 +254,7 @@ async def _next_run(session: Session, release: Release, first: int, count: int, 
     else:
         text = await release.source.read_at(offset, length)
         if geometry.salt_size:
-            salts = [session.runtime.entropy.octets(SALT_SIZE) for _ in range(count)]
+            salts = [session.runtime.entropy.random_bytes(SALT_SIZE) for _ in range(count)]
     return SegmentRun(
         geometry=geometry,
         first_segment=first,

@@ -56,11 +56,11 @@ class Gathering:
     """A sink that keeps what it is given."""
 
     def __init__(self) -> None:
-        self.octets = bytearray()
+        self.data = bytearray()
 
     async def write(self, data: Buffer) -> None:
         """Append."""
-        self.octets += data
+        self.data += data
 
 
 @frozen(kw_only=True, eq=False)
@@ -191,10 +191,10 @@ class Session:
     async def gather(
         self, found: VersionMap, prefix: Prefix, offset: int, length: int, *, raw: bool = False
     ) -> bytearray:
-        """Octets of a version, in memory."""
+        """Bytes of a version, in memory."""
         gathering = Gathering()
         await self.read(found, prefix, gathering, offset, length, raw=raw)
-        return gathering.octets
+        return gathering.data
 
     async def fetch_rows(
         self, found: VersionMap, prefix: Prefix, wants: RowWants, besides: Mapping[Place, Sequence[Range]]
@@ -222,7 +222,7 @@ class Session:
         return await drive(plan, self._performer(source=source), self.runtime, self.observer)
 
     async def audit(self, found: VersionMap, prefix: Prefix) -> AuditReport:
-        """Verify every octet of every share of a version; see AuditPlan."""
+        """Verify every byte of every share of a version; see AuditPlan."""
         plan = AuditPlan(found, prefix, self.keys, self.paces)
         return await drive(plan, self._performer(), self.runtime, self.observer)
 

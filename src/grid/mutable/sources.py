@@ -1,6 +1,6 @@
-"""What a publish reads: octets at hand, a version on the grid, or such a version with a part of it changed.
+"""What a publish reads: bytes at hand, a version on the grid, or such a version with a part of it changed.
 
-Every octet that comes from the grid is proven. None holds more than one piece of a file in memory.
+Every byte that comes from the grid is proven. None holds more than one piece of a file in memory.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from grid.ports import Buffer, Source
 
 @frozen
 class MemorySource:
-    """Octets at hand."""
+    """Bytes at hand."""
 
-    octets: Buffer = field(repr=False)
+    data: Buffer = field(repr=False)
 
     @property
     def size(self) -> int:
-        """Octets in all."""
-        return len(self.octets)
+        """Bytes in all."""
+        return len(self.data)
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Exactly those octets."""
-        return memoryview(self.octets)[offset : offset + length]
+        """Exactly those bytes."""
+        return memoryview(self.data)[offset : offset + length]
 
 
 @frozen(kw_only=True)
 class OverlaySource:
-    """A version with `data` in place of the octets from `offset` on, or behind its end; without holes."""
+    """A version with `data` in place of the bytes from `offset` on, or behind its end; without holes."""
 
     session: Session
     found: VersionMap
@@ -41,11 +41,11 @@ class OverlaySource:
 
     @property
     def size(self) -> int:
-        """Octets in all."""
+        """Bytes in all."""
         return max(self.prefix.size, self.offset + len(self.data))
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Exactly those octets; the errors of a read."""
+        """Exactly those bytes; the errors of a read."""
         stop = offset + length
         first, last = self.offset, self.offset + len(self.data)
         before = await self._old(offset, min(stop, first))
@@ -69,12 +69,12 @@ class SealedSource:
 
     @property
     def size(self) -> int:
-        """Octets in all."""
+        """Bytes in all."""
         geometry = self.prefix.geometry
         return geometry.size + geometry.salt_size * geometry.segment_count
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Exactly those octets, which are whole segments with their salts; the errors of a read."""
+        """Exactly those bytes, which are whole segments with their salts; the errors of a read."""
         geometry = self.prefix.geometry
         first = offset // (geometry.segment_size + geometry.salt_size)
         start = first * geometry.segment_size

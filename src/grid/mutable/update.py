@@ -1,6 +1,6 @@
 """Changing a part of an MDMF file where it lies, or adding to its end. [spec mutable 17]
 
-It owns the choice between that and writing the whole file. Every octet that it reads is proven before anything is signed
+It owns the choice between that and writing the whole file. Every byte that it reads is proven before anything is signed
 again; shares of any other version are never touched by halves.
 
 Cost: round trips: one to read, one to write; only that where what is to be read has come with the map. Network: the segments that hold the range, once or twice at their ends, and
@@ -17,7 +17,7 @@ from grid.codec.merkle import build_tree, padded_leaf_count
 from grid.crypto.rsa import PrivateKey
 from grid.limits import MAX_UPDATE_SEGMENTS
 from grid.mutable.publish import WHOLE_BYTES, updated
-from grid.mutable.read.layout_cache import MOST_SHARE_OCTETS, Foresight, KnownFile
+from grid.mutable.read.layout_cache import MOST_SHARE_BYTES, Foresight, KnownFile
 from grid.mutable.read.segment_batch import ranges_of_read
 from grid.mutable.session import Session
 from grid.mutable.share.blocks import EncodedRun, SegmentRun, chain_of, encode_run
@@ -99,7 +99,7 @@ def foresee_update(known: KnownFile, offset: int, length: int) -> Foresight:
     if offset > geometry.size or geometry != Geometry.of_file(MDMF_VERSION, geometry.size, geometry.k, geometry.n):
         return known.foresee_nothing()
     change = _plan_change(geometry, offset, length)
-    if not change.is_small or HASH_SIZE * (change.wants.stop - change.wants.first) > MOST_SHARE_OCTETS:
+    if not change.is_small or HASH_SIZE * (change.wants.stop - change.wants.first) > MOST_SHARE_BYTES:
         return known.foresee_nothing()
     blocks: list[Range] = []
     for read in _reads(change, offset, length):
@@ -126,7 +126,7 @@ async def update_in_place(
         first_segment=change.first,
         segment_count=change.stop - change.first,
         text=await _new_text(session, evolve(found, sightings=at_hand), prefix, change, reads, offset, data),
-        salts=[session.runtime.entropy.octets(SALT_SIZE) for _ in range(change.first, change.stop)],
+        salts=[session.runtime.entropy.random_bytes(SALT_SIZE) for _ in range(change.first, change.stop)],
         read_key=session.keys.require_read_key(),
         wanted=frozenset(rows),
     )
@@ -142,7 +142,7 @@ async def update_in_place(
 
 
 def _reads(change: _Change, offset: int, length: int) -> list[tuple[int, int]]:
-    """(offset, octets) of what must be known of the old text: the ends of the segments to be encoded anew.
+    """(offset, bytes) of what must be known of the old text: the ends of the segments to be encoded anew.
 
     One read where the range begins and ends in neighbouring segments, with what lies between.
     """
@@ -181,7 +181,7 @@ async def _new_text(
     offset: int,
     data: Buffer,
 ) -> Buffer:
-    """The plaintext of the segments to be encoded; every octet of it that comes from the grid is proven by a read."""
+    """The plaintext of the segments to be encoded; every byte of it that comes from the grid is proven by a read."""
     start = change.first * change.new.segment_size
     if len(reads) == 1 and reads[0][0] == start and start + reads[0][1] > offset + len(data):
         text = await session.gather(found, prefix, *reads[0])
@@ -248,7 +248,7 @@ def _write_job(
     data_offset = table.data[0] + change.new.run_offset(change.first)
 
     def payload(number: ShareNumber) -> Sequence[tuple[int, Buffer]]:
-        tree = [(table.block_tree[0] + HASH_SIZE * node, octets) for node, octets in trees[number]]
+        tree = [(table.block_tree[0] + HASH_SIZE * node, raw) for node, raw in trees[number]]
         return [
             (data_offset, encoded.data[number]),
             *tree,

@@ -100,6 +100,6 @@ def next_delay(entropy: Entropy, delay_s: float) -> float:
     """Seconds to wait after having waited delay_s, or FIRST_DELAY_S before the first: longer, and never the same twice."""
     mean = delay_s * math.e
     # Twelve uniform numbers add up to a normal one, near enough.
-    octets = entropy.octets(48)
-    uniform = [int.from_bytes(octets[index : index + 4]) / 2**32 for index in range(0, 48, 4)]
+    data = entropy.random_bytes(48)
+    uniform = [int.from_bytes(data[index : index + 4]) / 2**32 for index in range(0, 48, 4)]
     return max(0.1, mean + DELAY_DEVIATION * mean * (sum(uniform) - 6.0))

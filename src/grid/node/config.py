@@ -50,7 +50,7 @@ class ExpirySettings:
 
 @frozen(kw_only=True)
 class StorageSettings:
-    """The storage server of a node. directory: as written, relative to the node's; reserved_space: octets.
+    """The storage server of a node. directory: as written, relative to the node's; reserved_space: bytes.
 
     plaintext_reads: endpoint description where shares are served in the clear as well, to readers only; None: nowhere.
     """

@@ -61,14 +61,14 @@ class NodeDirectory:
         return self.path / expand_home(self.settings.temporary_directory)
 
     def lease_master(self) -> bytes:
-        """The 32 octets that all lease secrets come from. [spec storage-server 5]"""
+        """The 32 bytes that all lease secrets come from. [spec storage-server 5]"""
         secret = self._secret("secret")
         if len(secret) != _SECRET_SIZE:
             raise ConfigError(f"{self.private / 'secret'}: must hold {_SECRET_SIZE} bytes in base32")
         return secret
 
     def convergence_secret(self) -> bytes:
-        """What the keys of convergent files are mixed with; usually 32 octets, none at all is legal. [spec cli 5]"""
+        """What the keys of convergent files are mixed with; usually 32 bytes, none at all is legal. [spec cli 5]"""
         return self._secret("convergence")
 
     def _secret(self, name: str) -> bytes:

@@ -17,7 +17,7 @@ SECRET_MODE = 0o600
 PUBLIC_MODE = 0o644
 
 MAX_TEXT = 1024 * 1024
-"""Octets in a file that a node reads whole; a bigger one is none of ours."""
+"""Bytes in a file that a node reads whole; a bigger one is none of ours."""
 
 
 def write_atomically(path: Path, data: bytes, mode: int = SECRET_MODE, *, durable: bool = True) -> None:

@@ -34,13 +34,13 @@ def signing_key(directory: NodeDirectory) -> SigningKey:
 def permutation_seed_text(directory: NodeDirectory, key: VerifyingKey, node_id: bytes, *, has_shares: bool) -> str:
     """The seed that the node announces, in base32; chosen once and kept, for files are found by it.
 
-    node_id: 20 octets, the seed of a node whose shares are older than its file. has_shares: whether it has any.
+    node_id: 20 bytes, the seed of a node whose shares are older than its file. has_shares: whether it has any.
     """
     file = directory.path / "permutation-seed"
     if has_shares:
         chosen = base32.encode(node_id)
     else:
-        # Not the key's octets but the text of it, as 1.20 has it.
+        # Not the key's bytes but the text of it, as 1.20 has it.
         chosen = base32.encode(pack_bare_key(key).removeprefix("v0-").encode("ascii"))
     text = read_or_create(file, lambda: chosen + "\n", PUBLIC_MODE).strip()
     try:

@@ -56,7 +56,7 @@ def parse_whole(text: str, *, least: int = 0, most: int = 2**63) -> int:
 
 
 def parse_size(text: str) -> int:
-    """Octets in a size such as `1G` (powers of 1000) or `1GiB` (powers of 1024)."""
+    """Bytes in a size such as `1G` (powers of 1000) or `1GiB` (powers of 1024)."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise ValueError("expected a size such as 500M, 1G or 1GiB")

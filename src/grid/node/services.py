@@ -132,7 +132,7 @@ async def _run_storage(
             nickname=directory.settings.nickname,
             version=VERSION,
             seqnum=directory.next_sequence_number(),
-            nonce=runtime.entropy.octets(32),
+            nonce=runtime.entropy.random_bytes(32),
             furl=None if furl is None else furl.to_string(),
             nurls=() if furl is None else http.open_to(furl),
             plaintext_reads=() if furl is None else http.plain_hints(furl),
@@ -171,7 +171,7 @@ async def _serve_web(
 
 
 def _node_id(tub: Any) -> bytes:  # noqa: ANN401
-    """The 20 octets that a Tub's certificate gives."""
+    """The 20 bytes that a Tub's certificate gives."""
     return base32.decode(str(tub.tubID))
 
 

@@ -20,7 +20,7 @@ from grid.storage.settings import ExpirySettings, StorageSettings
 
 
 def identify_node(directory: NodeDirectory, key: VerifyingKey, node_id: bytes) -> tuple[str, ServerIdentity]:
-    """The permutation seed as it is announced, and who the node is. node_id: the 20 octets of its certificate."""
+    """The permutation seed as it is announced, and who the node is. node_id: the 20 bytes of its certificate."""
     text = permutation_seed_text(directory, key, node_id, has_shares=_has_shares(directory.storage_path))
     identity = ServerIdentity(
         server_id=server_id_of(key),

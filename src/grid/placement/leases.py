@@ -25,7 +25,7 @@ _ENABLER_TAG = b"allmydata_mutable_write_enabler_master_and_nodeid_to_write_enab
 
 @frozen
 class LeaseMaster:
-    """A node's lease secret, 32 octets, that the secrets of all its leases are derived from."""
+    """A node's lease secret, 32 bytes, that the secrets of all its leases are derived from."""
 
     master: bytes = field(repr=False, validator=[validators.min_len(32), validators.max_len(32)])
 
@@ -50,5 +50,5 @@ def _file_secrets(master: bytes, storage_index: StorageIndex) -> tuple[bytes, by
 
 
 def write_enabler(write_key: bytes, lease_seed: bytes) -> bytes:
-    """The 32 octets that let the holder of a 16-octet write key write to the slot at one server."""
+    """The 32 bytes that let the holder of a 16-byte write key write to the slot at one server."""
     return tagged_pair_hash(_ENABLER_TAG, tagged_hash(_ENABLER_MASTER_TAG, write_key), lease_seed)

@@ -29,7 +29,7 @@ def permute(
 
 
 def permutation_key(storage_index: StorageIndex, seed: bytes) -> bytes:
-    """The 20 octets that servers are ordered by, ascending."""
+    """The 20 bytes that servers are ordered by, ascending."""
     return hashlib.sha1(storage_index + seed, usedforsecurity=False).digest()
 
 

@@ -65,7 +65,7 @@ def advisory_name(name: str, share_number: int, now: float) -> str:
 
 
 def advisory_text(kind: ShareKind, name: str, share_number: int, reason: str) -> bytes:
-    """The file's octets."""
+    """The file's bytes."""
     text = (
         f"report: Share Corruption\ntype: {kind}\nstorage_index: {name}\nshare_number: {share_number}\n\n{reason}\n\n"
     )

@@ -19,7 +19,7 @@ def check_numbers(numbers: Iterable[int]) -> None:
 
 
 def check_ranges(rows: Iterable[Sequence[Range]], most: int, most_size: int | None = None) -> None:
-    """FormatError if there are more ranges than `most`, or they ask for more than most_size octets together."""
+    """FormatError if there are more ranges than `most`, or they ask for more than most_size bytes together."""
     count = size = 0
     for ranges in rows:
         count += len(ranges)

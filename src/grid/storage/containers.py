@@ -1,4 +1,4 @@
-"""The immutable share container: a header of 12 octets, the share, and lease records. Pure. [spec storage-server 3]"""
+"""The immutable share container: a header of 12 bytes, the share, and lease records. Pure. [spec storage-server 3]"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LATEST_VERSION = 2
 
 @frozen(kw_only=True)
 class Container:
-    """One container's geometry. data_size: octets of the share; lease_count: whole records behind it."""
+    """One container's geometry. data_size: bytes of the share; lease_count: whole records behind it."""
 
     version: int
     lease_count: int
@@ -34,22 +34,22 @@ class Container:
         return self.leases_offset + SHARE_LEASE_SIZE * index
 
     def clip(self, offset: int, length: int) -> tuple[int, int]:
-        """(file offset, octets) of a range of the share, cut short at its end."""
+        """(file offset, bytes) of a range of the share, cut short at its end."""
         return HEADER_SIZE + offset, max(0, min(length, self.data_size - offset))
 
 
 def pack_header(share_size: int, *, lease_count: int = 1, version: int = LATEST_VERSION) -> bytes:
-    """The header of a container made for share_size octets."""
+    """The header of a container made for share_size bytes."""
     return _HEADER.pack(version, min(2**32 - 1, share_size), lease_count)
 
 
 def pack_lease_count(count: int) -> bytes:
-    """The 4 octets at LEASE_COUNT_OFFSET."""
+    """The 4 bytes at LEASE_COUNT_OFFSET."""
     return count.to_bytes(4, "big")
 
 
 def parse_header(header: Buffer, file_size: int) -> Container:
-    """The geometry of a file of file_size octets that begins with these (at least 12, if it has them).
+    """The geometry of a file of file_size bytes that begins with these (at least 12, if it has them).
 
     FormatError: the file is too short for what its header says. UnknownVersionError: some other kind of file.
     """

@@ -2,7 +2,7 @@
 
 Paths are relative to the storage directory, with slashes. All methods block, may be called on any thread, and
 raise OSError as the operating system does; no rule of storage is in here. What is not synced may be lost with the
-power, in any order and by halves: a file's octets until sync_file, a name until sync_directory of its directory.
+power, in any order and by halves: a file's bytes until sync_file, a name until sync_directory of its directory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SYNC_FILE_RANGE_WRITE = 2
 
 @frozen(kw_only=True)
 class Space:
-    """Of a disk, in octets: all of it, what nobody uses, and what an unprivileged process may still write."""
+    """Of a disk, in bytes: all of it, what nobody uses, and what an unprivileged process may still write."""
 
     total: int
     free_for_root: int
@@ -60,7 +60,7 @@ class Disk(Protocol):
         """Whether anything has this name."""
 
     def usage(self, path: str) -> tuple[int, int]:
-        """(octets in the file, octets it takes of the disk). FileNotFoundError."""
+        """(bytes in the file, bytes it takes of the disk). FileNotFoundError."""
 
     def create_file(self, path: str) -> Handle:
         """Make a file and open it to read and write. FileExistsError, FileNotFoundError."""
@@ -72,10 +72,10 @@ class Disk(Protocol):
         """Give the handle back."""
 
     def size(self, handle: Handle) -> int:
-        """Octets in the file."""
+        """Bytes in the file."""
 
     def read(self, handle: Handle, offset: int, length: int) -> bytes:
-        """The octets there, fewer only at the end of the file."""
+        """The bytes there, fewer only at the end of the file."""
 
     def write(self, handle: Handle, offset: int, pieces: Sequence[Buffer]) -> None:
         """Put all pieces at consecutive offsets; what lies between the file's end and the offset becomes zeros."""
@@ -84,13 +84,13 @@ class Disk(Protocol):
         """Cut the file, or lengthen it with zeros."""
 
     def sync_file(self, handle: Handle) -> None:
-        """Return when the file's octets and size will survive a loss of power; an error means that some may not."""
+        """Return when the file's bytes and size will survive a loss of power; an error means that some may not."""
 
     def start_writeback(self, handle: Handle) -> None:
-        """Begin to write the file's octets to the medium, so that sync_file has less to wait for; no promise."""
+        """Begin to write the file's bytes to the medium, so that sync_file has less to wait for; no promise."""
 
     def free_space(self) -> int | None:
-        """Octets that may still be written; None if this cannot be known."""
+        """Bytes that may still be written; None if this cannot be known."""
 
     def space(self) -> Space | None:
         """The disk's size and what is free of it; None if this cannot be known."""
@@ -142,7 +142,7 @@ class RealDisk:
         return os.path.lexists(self._path(path))
 
     def usage(self, path: str) -> tuple[int, int]:
-        """Octets in the file, and on the disk."""
+        """Bytes in the file, and on the disk."""
         status = os.lstat(self._path(path))
         return status.st_size, status.st_blocks * 512
 
@@ -160,11 +160,11 @@ class RealDisk:
         os.close(handle)
 
     def size(self, handle: Handle) -> int:
-        """Octets in the file."""
+        """Bytes in the file."""
         return os.fstat(handle).st_size
 
     def read(self, handle: Handle, offset: int, length: int) -> bytes:
-        """The octets there."""
+        """The bytes there."""
         piece = os.pread(handle, length, offset)
         if len(piece) == length or not piece:
             return piece
@@ -205,7 +205,7 @@ class RealDisk:
             self._sync_range(handle, 0, 0, _SYNC_FILE_RANGE_WRITE)
 
     def free_space(self) -> int | None:
-        """Octets that an unprivileged process may write; 0 if the system does not say."""
+        """Bytes that an unprivileged process may write; 0 if the system does not say."""
         if not hasattr(os, "statvfs"):
             return None
         try:
@@ -227,7 +227,7 @@ class RealDisk:
 
 
 def _behind(batch: list[memoryview], written: int) -> list[memoryview]:
-    """What of the batch is behind the octets written."""
+    """What of the batch is behind the bytes written."""
     for index, piece in enumerate(batch):
         if written < len(piece):
             return [piece[written:], *batch[index + 1 :]]

@@ -2,7 +2,7 @@
 
 One thread at a time; the owner sees to that. Nothing is visible before `finish` has moved the file to its place,
 and a crash before leaves nothing that the next start does not remove. [spec storage-server 3, 8.2]
-Cost of a write: one system call, or three if the file is not kept open; the octets are not copied.
+Cost of a write: one system call, or three if the file is not kept open; the bytes are not copied.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from grid.storage.paths import (
 from grid.storage.spans import Span, Spans
 
 WRITEBACK_SIZE = 4 * 2**20
-"""Octets written after which the medium is set to work, so that little is left to wait for at the end."""
+"""Bytes written after which the medium is set to work, so that little is left to wait for at the end."""
 _COMPARE_SIZE = 2**20
 _ATTEMPTS = 20
 
@@ -36,7 +36,7 @@ log = Logger()
 
 
 class IncomingShare:
-    """An unfinished share of `size` octets. name: that of its storage index."""
+    """An unfinished share of `size` bytes. name: that of its storage index."""
 
     def __init__(
         self, disk: Disk, name: str, share_number: ShareNumber, size: int, *, durable: bool, keep_open: bool
@@ -71,7 +71,7 @@ class IncomingShare:
     def write(self, offset: int, pieces: Sequence[Buffer]) -> None:
         """Store the pieces, or raise with none of them counted.
 
-        ConflictingWriteError: octets written before differ. DataTooLargeError. OSError: this share is lost.
+        ConflictingWriteError: bytes written before differ. DataTooLargeError. OSError: this share is lost.
         """
         if self._failed:
             raise NoSpaceError("an earlier write to this share failed")
@@ -95,7 +95,7 @@ class IncomingShare:
         return self._written.missing(self.size)
 
     def sync(self) -> None:
-        """Return when the file's octets are on the medium; OSError if they may not be, NoSpaceError."""
+        """Return when the file's bytes are on the medium; OSError if they may not be, NoSpaceError."""
         if self._failed:
             raise NoSpaceError("an earlier write to this share failed")
         if not self._durable:

@@ -33,7 +33,7 @@ SHARE_LEASE_SIZE = _SHARE_LEASE.size
 SLOT_LEASE_SIZE = _SLOT_LEASE.size
 SHARE_LEASE_TIME_OFFSET = 68
 SLOT_LEASE_TIME_OFFSET = 4
-"""Where the 4-octet expiration time stands in a record of an immutable share, and of a mutable one."""
+"""Where the 4-byte expiration time stands in a record of an immutable share, and of a mutable one."""
 EMPTY_SLOT_LEASE = bytes(SLOT_LEASE_SIZE)
 
 
@@ -83,25 +83,25 @@ def find_lease(leases: Iterable[Lease | None], lease: Lease) -> int | None:
 
 
 def pack_share_lease(lease: Lease) -> bytes:
-    """The 72 octets of the lease in an immutable container; the node id is not among them."""
+    """The 72 bytes of the lease in an immutable container; the node id is not among them."""
     return _SHARE_LEASE.pack(lease.owner, lease.renew, lease.cancel, lease.expires)
 
 
 def parse_share_lease(record: Buffer) -> Lease:
-    """The lease of 72 octets, of which any are one."""
+    """The lease of 72 bytes, of which any are one."""
     owner, renew, cancel, expires = _SHARE_LEASE.unpack(record)
     return Lease(owner=owner, expires=expires, renew=renew, cancel=cancel)
 
 
 def pack_slot_lease(lease: Lease | None) -> bytes:
-    """The 92 octets of the lease in a mutable container; None: an empty slot."""
+    """The 92 bytes of the lease in a mutable container; None: an empty slot."""
     if lease is None:
         return EMPTY_SLOT_LEASE
     return _SLOT_LEASE.pack(lease.owner, lease.expires, lease.renew, lease.cancel, lease.node_id)
 
 
 def parse_slot_lease(record: Buffer) -> Lease | None:
-    """The lease of 92 octets; None if the slot is empty, whatever its other octets."""
+    """The lease of 92 bytes; None if the slot is empty, whatever its other bytes."""
     owner, expires, renew, cancel, node_id = _SLOT_LEASE.unpack(record)
     if owner == NO_OWNER:
         return None
@@ -109,5 +109,5 @@ def parse_slot_lease(record: Buffer) -> Lease | None:
 
 
 def pack_time(expires: int) -> bytes:
-    """The 4 octets of an expiration time."""
+    """The 4 bytes of an expiration time."""
     return expires.to_bytes(4, "big")

@@ -14,7 +14,7 @@ BLOCK_SIZE = 4096
 
 
 class FileNode:
-    """A file's octets."""
+    """A file's bytes."""
 
     def __init__(self, data: bytes = b"") -> None:
         self.data = bytearray(data)
@@ -31,7 +31,7 @@ Node = FileNode | DirectoryNode
 
 
 class MemoryDisk:
-    """Files in memory, `capacity` octets of them at most (None: no bound); holes count as much as data."""
+    """Files in memory, `capacity` bytes of them at most (None: no bound); holes count as much as data."""
 
     def __init__(self, capacity: int | None = 2**30) -> None:
         self._root = DirectoryNode()
@@ -104,7 +104,7 @@ class MemoryDisk:
             return True
 
     def usage(self, path: str) -> tuple[int, int]:
-        """Octets in the file, and in the blocks it would take."""
+        """Bytes in the file, and in the blocks it would take."""
         with self._lock:
             size = len(self._file(path).data)
             return size, -(-size // BLOCK_SIZE) * BLOCK_SIZE
@@ -131,12 +131,12 @@ class MemoryDisk:
                 raise _error(errno.EBADF, "")
 
     def size(self, handle: Handle) -> int:
-        """Octets in the file."""
+        """Bytes in the file."""
         with self._lock:
             return len(self._node_of(handle).data)
 
     def read(self, handle: Handle, offset: int, length: int) -> bytes:
-        """The octets there."""
+        """The bytes there."""
         with self._lock:
             return bytes(memoryview(self._node_of(handle).data)[offset : offset + length])
 

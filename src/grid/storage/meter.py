@@ -68,7 +68,7 @@ class Meter:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How often, by operation; and `bytes_added`, octets of immutable shares that were finished."""
+        """How often, by operation; and `bytes_added`, bytes of immutable shares that were finished."""
         return dict(self._counts)
 
     def latencies(self) -> dict[str, float | int | None]:

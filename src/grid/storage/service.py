@@ -268,12 +268,12 @@ class StorageService:
             raise disk_error(error) from None
 
     async def space(self) -> tuple[Space | None, int | None]:
-        """The disk's, None if it cannot be known; and the octets that the server may still use, None if unlimited."""
+        """The disk's, None if it cannot be known; and the bytes that the server may still use, None if unlimited."""
         return await self.run(self._store.space)
 
     @property
     def reserved_size(self) -> int:
-        """Octets promised to uploads that are not over."""
+        """Bytes promised to uploads that are not over."""
         return self._table.reserved_size
 
     @property

@@ -34,7 +34,7 @@ class ExpirySettings:
 
 @frozen(kw_only=True)
 class StorageSettings:
-    """What a server may do. reserved_space: octets of the disk it leaves alone.
+    """What a server may do. reserved_space: bytes of the disk it leaves alone.
 
     durability `full`: an answer means that the change survives a loss of power; `none`: that it survives the
     end of the process. open_files: how many share files it may have open at once, about.

@@ -49,7 +49,7 @@ class ShareFile:
 
     @property
     def kind(self) -> ShareKind:
-        """What the file's first octets say it is."""
+        """What the file's first bytes say it is."""
         return "immutable" if isinstance(self.form, Container) else "mutable"
 
     def read(self, ranges: Iterable[Range]) -> list[bytes]:
@@ -121,7 +121,7 @@ def plan_lease(
 ) -> Change | None:
     """What adds or renews the lease; None if it runs as long already. NoSpaceError. [spec storage-server 6]
 
-    available: octets the server may still use, None if unlimited.
+    available: bytes the server may still use, None if unlimited.
     """
     held = share.leases()
     lease = new_lease(secrets, version=share.form.version, owner=owner, now=now, node_id=node_id)

@@ -4,7 +4,7 @@ A share is written anew beside its place and then renamed, so that a crash or a 
 other. Where a little is changed in a large share that would cost too much: then it is changed in place, under an
 undo log (docs/decisions/0015). A share that grows piece by piece is given room behind its data, and what fills the
 room needs no log (docs/decisions/0080). [spec storage-server 4.2-4.4, 9.1]
-Cost: octets of the share read and written once; in place, the octets changed read once and written twice, those added
+Cost: bytes of the share read and written once; in place, the bytes changed read once and written twice, those added
 written once.
 """
 
@@ -30,7 +30,7 @@ COPY_FACTOR = 4
 ROOM_FROM = 2**16
 """A share to which so much is added at once is likely to grow again."""
 MOST_ROOM = 32 * 2**20
-"""Octets of room behind a share's data, at most; as much as there are data, otherwise. It is a hole in the file."""
+"""Bytes of room behind a share's data, at most; as much as there are data, otherwise. It is a hole in the file."""
 _CHUNK_SIZE = 2**20
 
 
@@ -91,7 +91,7 @@ def is_worth_copying(slot: Slot, vector: TestWrite) -> bool:
 
 
 def fills_room(before: SlotState, after: SlotState, vector: TestWrite) -> bool:
-    """Whether all that the vector does is to add octets right behind the data, in room that is there."""
+    """Whether all that the vector does is to add bytes right behind the data, in room that is there."""
     position = before.slot.data_size
     for offset, data in vector.writes:
         if offset != position:
@@ -102,7 +102,7 @@ def fills_room(before: SlotState, after: SlotState, vector: TestWrite) -> bool:
 
 
 def fill_room(disk: Disk, name: str, number: ShareNumber, vector: TestWrite) -> Handle:
-    """Put the octets where nobody sees them yet, into the share's file, which is open and not synced then; OSError."""
+    """Put the bytes where nobody sees them yet, into the share's file, which is open and not synced then; OSError."""
     handle = disk.open_file(share_path(name, number), writable=True)
     try:
         for offset, data in vector.writes:
@@ -114,7 +114,7 @@ def fill_room(disk: Disk, name: str, number: ShareNumber, vector: TestWrite) -> 
 
 
 def new_front(number: ShareNumber, after: SlotState) -> Change:
-    """What makes the octets that fill the room part of the share: one sector."""
+    """What makes the bytes that fill the room part of the share: one sector."""
     return Change(share_number=number, writes=[(0, pack_front(after.slot, after.leases))])
 
 

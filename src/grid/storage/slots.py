@@ -14,7 +14,7 @@ from grid.storage.leases import SLOT_LEASE_SIZE, Lease, pack_slot_lease, parse_s
 
 _HEADER = struct.Struct(">32s20s32sQQ")
 FIXED_SIZE = _HEADER.size
-"""Octets before the lease slots."""
+"""Bytes before the lease slots."""
 FRONT_LEASES = 4
 DATA_OFFSET = FIXED_SIZE + FRONT_LEASES * SLOT_LEASE_SIZE
 """Where the data area begins; everything before it is the front."""
@@ -31,7 +31,7 @@ MAGIC_SIZE = 32
 
 @frozen(kw_only=True)
 class Slot:
-    """One container's front, without its leases. data_size: octets of share data; leases_offset: where the
+    """One container's front, without its leases. data_size: bytes of share data; leases_offset: where the
     count of further leases stands in the file, and the records behind it.
     """
 
@@ -42,7 +42,7 @@ class Slot:
     leases_offset: int = DATA_OFFSET
 
     def clip(self, offset: int, length: int) -> tuple[int, int]:
-        """(file offset, octets) of a range of the data, cut short at its end."""
+        """(file offset, bytes) of a range of the data, cut short at its end."""
         return DATA_OFFSET + offset, max(0, min(length, self.data_size - offset))
 
     def lease_offset(self, index: int) -> int:
@@ -52,7 +52,7 @@ class Slot:
         return self.leases_offset + COUNT_SIZE + SLOT_LEASE_SIZE * (index - FRONT_LEASES)
 
     def grown(self, offset: int, length: int) -> Slot:
-        """The slot once `length` octets were written at `offset`; DataTooLargeError past what a slot may hold."""
+        """The slot once `length` bytes were written at `offset`; DataTooLargeError past what a slot may hold."""
         end = offset + length
         if end < self.data_size:
             return self
@@ -75,7 +75,7 @@ def is_slot(head: Buffer) -> bool:
 
 
 def parse_slot(head: Buffer, file_size: int) -> Slot:
-    """The slot of a file of file_size octets that begins with these (FIXED_SIZE of them, if it has them).
+    """The slot of a file of file_size bytes that begins with these (FIXED_SIZE of them, if it has them).
 
     UnknownVersionError: some other kind of file. FormatError: offsets that lead out of the file.
     """
@@ -99,7 +99,7 @@ def parse_slot(head: Buffer, file_size: int) -> Slot:
 def parse_slot_leases(front: Buffer, back: Buffer) -> list[Lease | None]:
     """Every lease slot in order, None where empty. A slot cut off by the end of the file counts as empty.
 
-    front: the file's first DATA_OFFSET octets; back: everything from leases_offset on. FormatError if shorter.
+    front: the file's first DATA_OFFSET bytes; back: everything from leases_offset on. FormatError if shorter.
     """
     if len(front) < DATA_OFFSET or len(back) < COUNT_SIZE:
         raise FormatError("a mutable share file shorter than its lease slots")
@@ -115,7 +115,7 @@ def parse_slot_leases(front: Buffer, back: Buffer) -> list[Lease | None]:
 
 
 def pack_front(slot: Slot, leases: Sequence[Lease | None]) -> bytes:
-    """The file's first DATA_OFFSET octets; leases beyond the fourth do not stand there."""
+    """The file's first DATA_OFFSET bytes; leases beyond the fourth do not stand there."""
     fixed = _HEADER.pack(MAGIC[slot.version], slot.node_id, slot.write_enabler, slot.data_size, slot.leases_offset)
     front = [*leases[:FRONT_LEASES], *([None] * FRONT_LEASES)][:FRONT_LEASES]
     return fixed + b"".join(map(pack_slot_lease, front))
@@ -128,5 +128,5 @@ def pack_back(leases: Sequence[Lease | None]) -> bytes:
 
 
 def pack_lease_count(slot_count: int) -> bytes:
-    """The 4 octets at leases_offset of a container that has that many lease slots in all."""
+    """The 4 bytes at leases_offset of a container that has that many lease slots in all."""
     return max(0, slot_count - FRONT_LEASES).to_bytes(COUNT_SIZE, "big")

@@ -1,4 +1,4 @@
-"""Which octets of an unfinished share have come: a set of half-open spans. Pure."""
+"""Which bytes of an unfinished share have come: a set of half-open spans. Pure."""
 
 from __future__ import annotations
 

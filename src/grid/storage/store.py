@@ -44,7 +44,7 @@ Hidden = frozenset[ShareNumber]
 
 @frozen(kw_only=True)
 class Wanted:
-    """What an allocation asks for. reserved: octets promised to other uploads; keep_open: of how many shares the
+    """What an allocation asks for. reserved: bytes promised to other uploads; keep_open: of how many shares the
     file may stay open; now: Unix time.
     """
 
@@ -66,7 +66,7 @@ class Allocated:
 
 @define
 class AnswerLimit:
-    """What one answer may still hold: octets, and ranges."""
+    """What one answer may still hold: bytes, and ranges."""
 
     size: int = field(factory=lambda: READ_CALL_BYTES)
     ranges: int = field(factory=lambda: READ_CALL_RANGES)
@@ -82,7 +82,7 @@ class AnswerLimit:
 
 
 class ShareStore:
-    """The shares of the server with that node id, 20 octets."""
+    """The shares of the server with that node id, 20 bytes."""
 
     def __init__(self, disk: Disk, settings: StorageSettings, node_id: bytes) -> None:
         self.disk = disk
@@ -109,7 +109,7 @@ class ShareStore:
             log.error("the storage directory could not be put in order: {reason}", reason=error.strerror)
 
     def available_space(self) -> int | None:
-        """Octets the server may still use; None if unlimited. [spec storage-server 7]"""
+        """Bytes the server may still use; None if unlimited. [spec storage-server 7]"""
         if self.settings.readonly:
             return 0
         free = self.disk.free_space()

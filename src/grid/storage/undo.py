@@ -2,7 +2,7 @@
 
 A change that no medium makes at once is first noted: what stands in the file's places that it will touch goes to
 an undo log, one file per storage index. The log goes when the change is complete; if it is still there at the
-next start, or if the change fails, the old state is put back. Leases are never lost so, and octets of leases
+next start, or if the change fails, the old state is put back. Leases are never lost so, and bytes of leases
 never become share data. 1.20 deletes the log at its start, as it deletes everything in that directory.
 Cost of a change: a sync of a directory, two of the log, one of each file; none with durability `none`.
 """
@@ -35,9 +35,9 @@ log = Logger()
 
 @frozen(kw_only=True)
 class Change:
-    """What is done to one finished share file, in this order: cut to `cut` octets, writes, cut to `size`.
+    """What is done to one finished share file, in this order: cut to `cut` bytes, writes, cut to `size`.
 
-    writes: (offset, data). saves: the ranges whose octets the file needs to be as it was; may reach past its end.
+    writes: (offset, data). saves: the ranges whose bytes the file needs to be as it was; may reach past its end.
     """
 
     share_number: int
@@ -48,7 +48,7 @@ class Change:
 
     @property
     def is_atomic(self) -> bool:
-        """Whether the medium makes the change at once: it rewrites octets of one sector."""
+        """Whether the medium makes the change at once: it rewrites bytes of one sector."""
         if self.cut is not None or self.size is not None or len(self.writes) != 1:
             return False
         ((offset, data),) = self.writes

@@ -64,7 +64,7 @@ class WholeShares:
         """Prefix directories, which are never removed, whose own names are on the medium."""
 
     def store(self, orders: Sequence[Order], reserved: int, now: float) -> list[StoreAnswer]:
-        """Carry out the orders; an answer each. reserved: octets promised to others; now: Unix time."""
+        """Carry out the orders; an answer each. reserved: bytes promised to others; now: Unix time."""
         available = self._store.available_space()
         room = None if available is None else available - reserved
         begun: list[_Begun] = []

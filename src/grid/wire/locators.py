@@ -43,7 +43,7 @@ class Furl:
 
     @property
     def node_id(self) -> bytes:
-        """The 20 octets that the TubID stands for: what lease secrets are derived for. [spec storage-server 5]"""
+        """The 20 bytes that the TubID stands for: what lease secrets are derived for. [spec storage-server 5]"""
         return base32.decode(self.tub_id)
 
 

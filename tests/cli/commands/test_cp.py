@@ -100,7 +100,7 @@ def test_files_when_copied_inside_the_grid_are_linked(client: TreeClient, tree: 
 def test_caps_only_when_asked_for_writes_capabilities(client: TreeClient, tree: Path, tmp_path: Path) -> None:
     client.succeed("cp", "-r", tree, "w:")
     client.succeed("cp", "-r", "--caps-only", "w:tree", tmp_path / "caps")
-    written = {name: octets.decode() for name, octets in local_files(tmp_path / "caps" / "tree").items()}
+    written = {name: data.decode() for name, data in local_files(tmp_path / "caps" / "tree").items()}
     assert written == client.tree("w:tree")
 
 
@@ -137,7 +137,7 @@ def test_special_files_when_in_a_tree_are_told_and_the_rest_is_copied(client: Tr
 
 def directory_cap(client: TreeClient, children: dict[str, Child]) -> str:
     """An immutable directory with any names at all."""
-    entries = [make_entry(name, child, mutable=False).octets for name, child in sorted(children.items())]
+    entries = [make_entry(name, child, mutable=False).data for name, child in sorted(children.items())]
     cap = client.succeed("put", "-", stdin=b"".join(map(pack_netstring, entries)))
     return cap.replace("URI:", "URI:DIR2-", 1)
 

@@ -258,9 +258,9 @@ def test_place_of_the_database_when_it_is_no_file_is_refused_and_its_mode_stays(
 
 def test_warning_of_a_damaged_database_is_one_line(path: Path) -> None:
     opened(path).close()
-    octets = bytearray(path.read_bytes())
-    octets[4096:4100] = b"junk"
-    path.write_bytes(octets)
+    byte_count = bytearray(path.read_bytes())
+    byte_count[4096:4100] = b"junk"
+    path.write_bytes(byte_count)
     warnings: list[str] = []
     LocalDatabase(path, warnings.append).close()
     assert len(warnings) == 1 and "no sound database" in warnings[0] and "\n" not in warnings[0]

@@ -9,12 +9,12 @@ from grid.cli.transfer.tally import FILE_COST, Tally
 
 
 def test_tally_when_half_is_done_says_rates_and_what_is_left() -> None:
-    tally = Tally(began_at=100.0, total_files=4, total_octets=4 * FILE_COST)
+    tally = Tally(began_at=100.0, total_files=4, total_bytes=4 * FILE_COST)
     assert tally.remaining_s(101.0) is None
     tally.advance(FILE_COST)
     tally.finish(FILE_COST, FILE_COST)
     tally.finish(FILE_COST)
-    assert tally.octet_rate(110.0) == FILE_COST / 10 and tally.file_rate(110.0) == 0.2
+    assert tally.byte_rate(110.0) == FILE_COST / 10 and tally.file_rate(110.0) == 0.2
     assert tally.remaining_s(110.0) == pytest.approx(10.0)
     said = describe_progress(tally, 110.0)
     assert (said["files"], said["total_files"], said["eta_s"], said["file_rate"]) == (2, 4, 10.0, 0.2)

@@ -1,4 +1,4 @@
-"""A gateway that follows a script: it notes what it is asked, and answers whatever octets a test wants."""
+"""A gateway that follows a script: it notes what it is asked, and answers whatever bytes a test wants."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Asked:
 
 @frozen
 class Reply:
-    """Octets to answer with, and whether the connection is closed behind them."""
+    """Bytes to answer with, and whether the connection is closed behind them."""
 
-    octets: bytes
+    data: bytes
     closes: bool = False
 
 
@@ -56,11 +56,11 @@ def reply(
     **headers: str,
 ) -> Reply:
     """An answer; a body that is no text is JSON. length: what it says of itself, if not the truth."""
-    octets = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
-    fields = {"Content-Length": str(len(octets) if length is None else length)}
+    raw = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
+    fields = {"Content-Length": str(len(raw) if length is None else length)}
     fields |= {name.replace("_", "-"): value for name, value in headers.items()}
     head = "\r\n".join([f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in fields.items()), "", ""])
-    return Reply(head.encode() + octets, closes)
+    return Reply(head.encode() + raw, closes)
 
 
 Script = Callable[[Asked], Reply | None]
@@ -101,7 +101,7 @@ class Connection(Protocol):
             self._gateway.asked.append(asked)
             answer = self._gateway.script(asked)
             if answer is not None:
-                self.transport.write(answer.octets)
+                self.transport.write(answer.data)
                 if answer.closes:
                     self.transport.loseConnection()
 

@@ -16,10 +16,10 @@ from tests.cli.webapi.scripted import Asked, Reply, reply, scripted
 
 class _Memory:
     def __init__(self) -> None:
-        self.octets = b""
+        self.data = b""
 
     async def write(self, data: Buffer) -> None:
-        self.octets += bytes(data)
+        self.data += bytes(data)
 
 
 def chk(size: int) -> ChkCap:
@@ -29,11 +29,11 @@ def chk(size: int) -> ChkCap:
 WRITE = SdmfWriteCap(write_key=b"w" * 16, fingerprint=b"f" * 32)
 
 
-async def test_read_of_a_whole_file_gives_its_octets() -> None:
+async def test_read_of_a_whole_file_gives_its_bytes() -> None:
     sink = _Memory()
     async with scripted([reply(b"octets")]) as (gateway, store):
         assert await store.read(chk(6), sink) == 6
-    assert sink.octets == b"octets"
+    assert sink.data == b"octets"
     assert "range" not in gateway.asked[0].headers
 
 
@@ -48,7 +48,7 @@ async def test_read_of_a_literal_file_asks_nobody() -> None:
     async with scripted([]) as (gateway, store):
         cap = await store.put_immutable(MemorySource(b"small"))
         await store.read(cap, sink, 1, 3)
-    assert sink.octets == b"mal"
+    assert sink.data == b"mal"
     assert not gateway.asked
 
 
@@ -73,7 +73,7 @@ async def test_range_is_asked_for_and_checked() -> None:
     sink = _Memory()
     async with scripted([reply(b"ct", "206 Partial Content", Content_Range="bytes 1-2/6")]) as (gateway, store):
         assert await store.read(chk(6), sink, 1, 2) == 2
-    assert sink.octets == b"ct"
+    assert sink.data == b"ct"
     assert gateway.asked[0].headers["range"] == "bytes=1-2"
 
 
@@ -108,18 +108,18 @@ async def test_file_whose_end_is_the_gateway_s_complaint_is_found_out() -> None:
 
 async def test_file_that_really_ends_so_is_read() -> None:
     size = 200_000
-    octets = b"x" * (size - len(MISTAKE)) + MISTAKE
+    raw = b"x" * (size - len(MISTAKE)) + MISTAKE
     sink = _Memory()
 
     def answer(asked: Asked) -> Reply:
         if "range" not in asked.headers:
-            return reply(octets)
+            return reply(raw)
         first = size - len(MISTAKE)
         return reply(MISTAKE, "206 Partial Content", Content_Range=f"bytes {first}-{size - 1}/{size}")
 
     async with scripted(answer) as (gateway, store):
         assert await store.read(chk(size), sink) == size
-    assert sink.octets == octets
+    assert sink.data == raw
     assert len(gateway.asked) == 2
 
 
@@ -129,7 +129,7 @@ async def test_size_of_a_mutable_file_that_is_lost_is_an_error() -> None:
             await store.size(WRITE)
 
 
-async def test_put_sends_the_octets_and_takes_a_capability_of_their_size() -> None:
+async def test_put_sends_the_bytes_and_takes_a_capability_of_their_size() -> None:
     async with scripted([reply(chk(100).to_string() + "\n", "201 Created")]) as (gateway, store):
         assert await store.put_immutable(MemorySource(b"o" * 100)) == chk(100)
     assert gateway.targets == ["PUT /uri"]

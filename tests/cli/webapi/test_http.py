@@ -22,15 +22,15 @@ async def test_redirect_when_answered_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [
         b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * (MAX_HEAD // 6),
         b"HTTP/1.1 103 Early Hints\r\n\r\n" * (MAX_HEAD // 28 + 1),
     ],
 )
 @pytest.mark.parametrize("once", [False, True])
-async def test_answer_whose_head_does_not_end_is_given_up(octets: bytes, once: bool) -> None:
-    async with scripted([Reply(octets)]) as (gateway, store):
+async def test_answer_whose_head_does_not_end_is_given_up(data: bytes, once: bool) -> None:
+    async with scripted([Reply(data)]) as (gateway, store):
         with pytest.raises(GatewayError, match="headers that do not end"):
             await store.client.text("GET", ["uri", "secret"], once=once)
         while gateway.open:
@@ -93,9 +93,9 @@ async def test_answer_that_stalls_is_given_up() -> None:
             await store.client.text("GET", ["uri"], stall_s=0.05)
 
 
-@pytest.mark.parametrize("octets", [b"SSH-2.0-x\r\n", b"HTTP/1.1 abc\r\n\r\n", b""])
-async def test_answer_that_is_no_http_is_an_error(octets: bytes) -> None:
-    async with scripted([Reply(octets, closes=True)]) as (_, store):
+@pytest.mark.parametrize("data", [b"SSH-2.0-x\r\n", b"HTTP/1.1 abc\r\n\r\n", b""])
+async def test_answer_that_is_no_http_is_an_error(data: bytes) -> None:
+    async with scripted([Reply(data, closes=True)]) as (_, store):
         with pytest.raises(GridError) as caught:
             await store.client.text("GET", ["uri", "secret"])
     assert "secret" not in str(caught.value)

@@ -114,7 +114,7 @@ async def test_directory_that_the_gateway_says_it_cannot_read_is_told_of() -> No
 
 async def test_stream_in_many_pieces_gives_the_lines_it_has() -> None:
     lines = "".join(json.dumps(line) + "\n" for line in (unit([], DIRECTORY), unit(["a"], FILE), STATS)).encode()
-    chunks = b"".join(b"1\r\n%c\r\n" % octet for octet in lines) + b"0\r\n\r\n"
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in lines) + b"0\r\n\r\n"
     async with scripted([Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)]) as (_, store):
         found = [visited.path async for visited in GatewaySurvey(store).visit(DIRECTORY, lambda stats: None)]
     assert found == [(), ("a",)]

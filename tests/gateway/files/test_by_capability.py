@@ -18,7 +18,7 @@ from tests.support.web_gateway import WebGateway
 SIZES = [0, 55, 56, 5000, 1_000_000, 3_000_001]
 
 
-def octets(size: int) -> bytes:
+def sample_bytes(size: int) -> bytes:
     return random.Random(size).randbytes(size)
 
 
@@ -27,7 +27,7 @@ async def stored(web: WebGateway, text: str) -> bytes:
     cap = parse_cap(text)
     gathering = Gathering()
     await web.gateway.store.read(cap, gathering)  # type: ignore[arg-type]
-    return bytes(gathering.octets)
+    return bytes(gathering.data)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -35,27 +35,27 @@ async def test_body_when_put_in_any_format_then_is_stored_and_its_cap_answered(t
     async with gateway_of_files(tmp_path) as web:
         kinds = {"chk": ChkCap if size > 55 else LitCap, "SDMF": SdmfWriteCap, "mdmf": MdmfWriteCap, "": ChkCap}
         for format, kind in kinds.items():
-            reply = await web.put(f"/uri?format={format}", octets(size))
+            reply = await web.put(f"/uri?format={format}", sample_bytes(size))
             assert (reply.status, reply.headers["content-type"]) == (200, "text/html")
             assert isinstance(parse_cap(reply.text), kind if format else (ChkCap, LitCap))
-            assert await stored(web, reply.text) == octets(size)
+            assert await stored(web, reply.text) == sample_bytes(size)
         assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_body_when_its_size_is_not_said_then_is_the_same_file(tmp_path: Path, size: int) -> None:
     async with gateway_of_files(tmp_path) as web:
-        said = (await web.put("/uri", octets(size))).text
+        said = (await web.put("/uri", sample_bytes(size))).text
         for format in ("chk", "mdmf", "sdmf"):
             connection = await web.connect()
             connection.send(web.head("PUT", f"/cap?format={format}", None))
             for start in range(0, size, 700_000):
-                piece = octets(size)[start : start + 700_000]
+                piece = sample_bytes(size)[start : start + 700_000]
                 connection.send(b"%x\r\n%b\r\n" % (len(piece), piece))
             connection.send(b"0\r\n\r\n")
             reply = await connection.reply()
             assert reply.status == 200
-            assert await stored(web, reply.text) == octets(size)
+            assert await stored(web, reply.text) == sample_bytes(size)
             assert reply.text == said or format != "chk"
 
 
@@ -86,7 +86,7 @@ async def test_key_when_given_then_is_that_of_the_file_and_for_immutable_ones_ig
 
 async def test_form_when_posted_then_its_file_is_stored(tmp_path: Path) -> None:
     async with gateway_of_files(tmp_path) as web:
-        data = octets(2_500_000)
+        data = sample_bytes(2_500_000)
         cap = (await web.put("/uri", data)).text
         reply = await web.post_form("/uri?t=upload", {"file": ("a name", data)})
         assert reply.status == 200 and cap in reply.text and reply.headers["content-type"].startswith("text/html")

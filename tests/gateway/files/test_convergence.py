@@ -1,4 +1,4 @@
-"""Keys that are made while the octets arrive."""
+"""Keys that are made while the bytes arrive."""
 
 from __future__ import annotations
 

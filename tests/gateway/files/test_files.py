@@ -21,7 +21,7 @@ LIT = LitCap(data=b"old")
 async def read(web: WebGateway, cap: KnownCap) -> bytes:
     gathering = Gathering()
     await web.gateway.store.read(cap, gathering)
-    return bytes(gathering.octets)
+    return bytes(gathering.data)
 
 
 async def child_of(web: WebGateway, folder: str, name: str = "child") -> Child | None:
@@ -55,14 +55,14 @@ async def test_mutable_file_when_put_then_is_written_in_place_by_its_path_or_its
         cap = parse_cap((await web.put(f"/uri?format={format}", b"first")).text)
         assert isinstance(cap, SdmfWriteCap | MdmfWriteCap)
         folder = await folder_of(web, child=Child(target=cap))
-        for target, octets in (
+        for target, data in (
             (f"{folder}/child", DATA),
             (f"/uri/{cap.to_string()}", b"short"),
             (f"{folder}/child", b""),
         ):
-            reply = await web.put(f"{target}?format=chk", octets)
+            reply = await web.put(f"{target}?format=chk", data)
             assert (reply.status, reply.text) == (200, cap.to_string())
-            assert await read(web, cap) == octets
+            assert await read(web, cap) == data
         child = await child_of(web, folder)
         assert child is not None and child.target == cap
 
@@ -73,13 +73,13 @@ async def test_mutable_file_when_put_at_an_offset_then_only_that_part_changes_an
 ) -> None:
     async with gateway_of_files(tmp_path) as web:
         target = "/uri/" + (await web.put(f"/uri?format={format}", b"0123456789")).text
-        for offset, octets, after in [
+        for offset, data, after in [
             (2, b"ab", b"01ab456789"),
             (8, b"cdef", b"01ab4567cdef"),
             (12, b"g", b"01ab4567cdefg"),
             (0, b"", b"01ab4567cdefg"),
         ]:
-            assert (await web.put(f"{target}?offset={offset}", octets)).status == 200
+            assert (await web.put(f"{target}?offset={offset}", data)).status == 200
             assert (await web.get(target)).body == after
         for place in ("14", "-1", "x", "99999999999999999999"):
             assert (await web.put(f"{target}?offset={place}", b"h")).status == 400
@@ -153,7 +153,7 @@ async def test_cap_when_put_where_it_cannot_be_then_is_refused(tmp_path: Path) -
     async with gateway_of_files(tmp_path) as web:
         empty = await web.gateway.store.create_directory()
         folder = await folder_of(web, lit=Child(target=LIT), dir=Child(target=empty))
-        for name, query, octets, status in [
+        for name, query, data, status in [
             ("new", "", b"", 400),
             ("new", "", b"\n", 400),
             ("new", "", b"nonsense", 400),
@@ -163,7 +163,7 @@ async def test_cap_when_put_where_it_cannot_be_then_is_refused(tmp_path: Path) -
             ("dir", "&replace=false", CHK.to_string().encode(), 409),
             ("dir", "&replace=only-files", CHK.to_string().encode(), 409),
         ]:
-            assert (await web.put(f"{folder}/{name}?t=uri{query}", octets)).status == status
+            assert (await web.put(f"{folder}/{name}?t=uri{query}", data)).status == status
         assert (await web.put(f"/uri/{CHK.to_string()}?t=uri", CHK.to_string().encode())).status == 400
         child = await child_of(web, folder, "dir")
         assert child is not None and child.target == empty and await child_of(web, folder, "new") is None

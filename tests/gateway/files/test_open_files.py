@@ -25,7 +25,7 @@ class Reader:
         return self.grid.store(noise(size), segment_size=2**17).cap
 
     def read(self, cap: ChkCap, start: int, length: int) -> tuple[bytes, int]:
-        """The octets, and the questions that went to all servers."""
+        """The bytes, and the questions that went to all servers."""
         before = sum(len(server.calls) for server in self.grid.servers)
         sink = MemorySink()
         count = self.grid.virtual.run(self.files.read(cap, sink, start, length, ignore_events))

@@ -34,7 +34,7 @@ async def idle(web: WebGateway) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 7, 100, 1000])
-async def test_passing_body_when_read_in_order_then_gives_its_octets_once(step: int) -> None:
+async def test_passing_body_when_read_in_order_then_gives_its_bytes_once(step: int) -> None:
     data = DATA[:100]
     source = PassingSource(100, pieces(data, step))
     assert bytes(await source.read_at(0, 0)) == b""

@@ -1,4 +1,4 @@
-"""Heads and bodies by which two programs could disagree on where a request ends, as octets on a real socket."""
+"""Heads and bodies by which two programs could disagree on where a request ends, as bytes on a real socket."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ async def _echo(exchange: Exchange) -> AnyAnswer:
     return Answer(200, "text/plain", _seen[-1])
 
 
-async def _send(rig: Rig, octets: bytes) -> Reply:
-    """The answer to a connection's octets, behind which it has to be closed with nothing more said."""
+async def _send(rig: Rig, data: bytes) -> Reply:
+    """The answer to a connection's bytes, behind which it has to be closed with nothing more said."""
     wire = await rig.connect()
-    wire.send(octets)
+    wire.send(data)
     reply = await wire.reply()
     assert reply.headers["connection"] == "close"
     assert int(reply.headers["content-length"]) == len(reply.body)
@@ -78,8 +78,8 @@ async def test_head_when_its_length_is_in_doubt_is_refused_and_nothing_of_it_run
 
 async def test_head_when_of_http_1_0_and_chunked_is_refused(tmp_path: Path) -> None:
     async with running_gateway(tmp_path, {"echo": _echo}) as rig:
-        octets = _head(rig, "Transfer-Encoding: chunked", version="1.0") + b"0\r\n\r\n"
-        assert (await _send(rig, octets)).status == 400
+        data = _head(rig, "Transfer-Encoding: chunked", version="1.0") + b"0\r\n\r\n"
+        assert (await _send(rig, data)).status == 400
 
 
 async def test_address_when_too_long_is_refused_and_the_answer_can_be_read(tmp_path: Path) -> None:

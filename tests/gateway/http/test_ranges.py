@@ -1,4 +1,4 @@
-"""Which octets a Range header asks for."""
+"""Which bytes a Range header asks for."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def test_range_when_it_begins_at_the_end_or_later_then_is_refused(header: str) -
         parse_range(header, 10)
 
 
-def test_range_when_the_file_is_empty_then_has_no_octet_to_name() -> None:
+def test_range_when_the_file_is_empty_then_has_no_byte_to_name() -> None:
     assert parse_range("bytes=-5", 0) is None
     with pytest.raises(RangeBeyondEndError):
         parse_range("bytes=0-", 0)
 
 
-def test_range_when_answered_then_names_its_last_octet() -> None:
+def test_range_when_answered_then_names_its_last_byte() -> None:
     assert ByteRange(2, 5).content_range(10) == "bytes 2-4/10"
 
 

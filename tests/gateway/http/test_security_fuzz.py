@@ -14,10 +14,10 @@ from tests.support.exchanges import MULTIPART, Reply
 
 EXAMPLES = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 SILENCE_S = 0.2
-"""After this octets that are no request get no answer."""
+"""After this bytes that are no request get no answer."""
 
 GROWTH = 24 * 2**20
-"""Octets that the process may hold more after all of this; what a thousand requests leak is more, or too little to see."""
+"""Bytes that the process may hold more after all of this; what a thousand requests leak is more, or too little to see."""
 
 TOLERATED = {501, 503, 505}
 """Not our failure: a method or version that is unknown, no server for the shares."""
@@ -60,7 +60,7 @@ def require_decent(reply: Reply, secrets: list[str] | None = None) -> None:
 
 METHODS = st.sampled_from(["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "TRACE", "get", "G\xcbT", "QQ"])
 SEGMENTS = st.one_of(
-    st.binary(max_size=12).map(lambda octets: quote_from_bytes(octets, safe="")),
+    st.binary(max_size=12).map(lambda raw: quote_from_bytes(raw, safe="")),
     st.sampled_from(
         ["a", "b", "", ".", "..", "%", "%zz", "%00", "%2F", "%FF", "a;b", "@@named=", "\xfc", "~", "%C3%BC"]
     ),
@@ -139,7 +139,7 @@ VALUES = st.one_of(
             "b",
         ]
     ),
-    st.binary(max_size=8).map(lambda octets: quote_from_bytes(octets, safe="")),
+    st.binary(max_size=8).map(lambda raw: quote_from_bytes(raw, safe="")),
 )
 QUERIES = st.lists(st.tuples(NAMES, VALUES), max_size=4).map(lambda pairs: "&".join("=".join(pair) for pair in pairs))
 PLACES = st.sampled_from(
@@ -227,14 +227,14 @@ def test_request_when_it_is_wrong_in_any_way_is_answered_and_no_5xx(
     fields = {**({} if own_length else {"Content-Length": str(len(body))}), **headers}
     lines = [f"{method} {target} HTTP/1.1", f"Host: {gateway.host}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in fields.items()]
-    octets = "\r\n".join([*lines, "", ""]).encode("latin-1") + body
-    require_decent(answer_of(gateway, octets) if own_length else gateway.send(octets), caps)
+    raw = "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+    require_decent(answer_of(gateway, raw) if own_length else gateway.send(raw), caps)
 
 
 @EXAMPLES
 @given(st.binary(max_size=400))
-def test_octets_when_they_are_no_request_do_no_harm(gateway: RunningGateway, octets: bytes) -> None:
-    require_decent(answer_of(gateway, octets + b"\r\n\r\n"))
+def test_bytes_when_they_are_no_request_do_no_harm(gateway: RunningGateway, raw: bytes) -> None:
+    require_decent(answer_of(gateway, raw + b"\r\n\r\n"))
 
 
 @EXAMPLES
@@ -242,7 +242,7 @@ def test_octets_when_they_are_no_request_do_no_harm(gateway: RunningGateway, oct
     st.sampled_from(["GET / HTTP/1.1", "GET /healthz HTTP/1.0", "PUT /uri HTTP/1.1", "POST /uri?t=mkdir HTTP/1.1"]),
     st.lists(st.binary(max_size=60), max_size=8),
 )
-def test_headers_when_they_are_any_octets_do_no_harm(gateway: RunningGateway, first: str, lines: list[bytes]) -> None:
+def test_headers_when_they_are_any_bytes_do_no_harm(gateway: RunningGateway, first: str, lines: list[bytes]) -> None:
     head = b"\r\n".join([first.encode(), b"Host: " + gateway.host.encode(), *lines])
     require_decent(answer_of(gateway, head + b"\r\n\r\n"))
 
@@ -266,7 +266,7 @@ def test_headers_when_they_are_any_octets_do_no_harm(gateway: RunningGateway, fi
         max_size=12,
     )
 )
-def test_form_when_it_is_any_octets_is_refused_or_taken(
+def test_form_when_it_is_any_bytes_is_refused_or_taken(
     gateway: RunningGateway, caps: list[str], parts: list[bytes]
 ) -> None:
     for target in (uri(caps[2], "?t=upload&name=fuzzed"), "/uri?t=upload", "/uri"):
@@ -296,7 +296,7 @@ def test_children_when_they_are_any_json_are_refused_or_taken(
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "raw",
     [
         b"GET / HTTP/1.1\r\nHost: h\r\n" + b"X: y\r\n" * 5000 + b"\r\n",
         b"GET / HTTP/1.1\r\nHost: h\r\nX: " + b"y" * 2**20 + b"\r\n\r\n",
@@ -316,18 +316,18 @@ def test_children_when_they_are_any_json_are_refused_or_taken(
     ],
     ids=range(15),
 )
-def test_request_when_it_is_ambiguous_or_huge_is_refused(gateway: RunningGateway, octets: bytes) -> None:
-    reply = answer_of(gateway, octets.replace(b"Host: h", b"Host: " + gateway.host.encode()))
+def test_request_when_it_is_ambiguous_or_huge_is_refused(gateway: RunningGateway, raw: bytes) -> None:
+    reply = answer_of(gateway, raw.replace(b"Host: h", b"Host: " + gateway.host.encode()))
     assert reply.status == 0 or 400 <= reply.status < 500 or reply.status == 505
 
 
-def answer_of(gateway: RunningGateway, octets: bytes) -> Reply:
-    """What comes back at once for octets that may be no whole request; status 0 if nothing does."""
+def answer_of(gateway: RunningGateway, raw: bytes) -> Reply:
+    """What comes back at once for bytes that may be no whole request; status 0 if nothing does."""
     with gateway.connect() as connection:
         connection.settimeout(SILENCE_S)
         received = b""
         try:
-            connection.sendall(octets)
+            connection.sendall(raw)
             while piece := connection.recv(65536):
                 received += piece
         except (TimeoutError, ConnectionError):

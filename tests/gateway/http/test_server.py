@@ -158,7 +158,7 @@ async def test_head_when_the_page_is_not_made_says_no_length(tmp_path: Path) -> 
         assert (await rig.ask("GET", "/page")).headers["content-length"] == "4"
 
 
-async def test_header_when_it_is_not_utf8_is_read_as_octets(tmp_path: Path) -> None:
+async def test_header_when_it_is_not_utf8_is_read_as_bytes(tmp_path: Path) -> None:
     async with running_gateway(tmp_path, {"echo": _echo}) as rig:
         wire = await rig.connect()
         fields = (
@@ -198,7 +198,7 @@ async def test_answer_when_streamed_comes_whole_and_waits_for_a_slow_reader(tmp_
         assert reply.is_whole
 
 
-async def test_answer_when_it_fails_before_its_first_octet_is_the_error(tmp_path: Path) -> None:
+async def test_answer_when_it_fails_before_its_first_byte_is_the_error(tmp_path: Path) -> None:
     async def write(sink: Sink) -> None:
         raise NotHappyError("too few servers")
 

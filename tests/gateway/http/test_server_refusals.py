@@ -69,10 +69,10 @@ async def test_headers_when_they_dribble_in_end_the_connection(tmp_path: Path, m
     monkeypatch.setattr("grid.gateway.http.server.GATEWAY_HEADER_S", 0.2)
     async with running_gateway(tmp_path) as rig:
         wire = await rig.connect()
-        for octet in b"GET /healthz HTTP/1.1\r\nHost: x\r\n" * 20:
+        for byte in b"GET /healthz HTTP/1.1\r\nHost: x\r\n" * 20:
             if wire.is_closed:
                 break
-            wire.send(bytes([octet]))
+            wire.send(bytes([byte]))
             await _sleep(0.01)
         assert wire.is_closed
 

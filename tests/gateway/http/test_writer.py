@@ -24,7 +24,7 @@ class Socket:
         self.heads += 1
 
     def write(self, data: bytes) -> None:
-        """Octets."""
+        """Bytes."""
         self.pieces.append(data)
 
     def abort(self) -> None:
@@ -37,7 +37,7 @@ def test_piece_when_there_are_so_many_answers_is_so_large(answers: int, size: in
     assert piece_size(answers) == size
 
 
-def test_octets_when_the_client_stops_wait_in_one_place_and_go_on_in_order() -> None:
+def test_bytes_when_the_client_stops_wait_in_one_place_and_go_on_in_order() -> None:
     socket = Socket()
     writer = Writer(socket, lambda: 10)
     data = bytes(range(25))

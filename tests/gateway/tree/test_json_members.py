@@ -22,9 +22,9 @@ VALUES = st.recursive(
 def test_members_when_read_are_those_that_the_library_reads(
     members: dict[str, object], ascii_only: bool, indent: int
 ) -> None:
-    octets = json.dumps(members, ensure_ascii=ascii_only, indent=indent or None).encode("utf-8", "surrogatepass")
-    assert dict(read_members(octets)) == members
-    assert dict(read_members(b" \n" + octets + b"\t ")) == members
+    data = json.dumps(members, ensure_ascii=ascii_only, indent=indent or None).encode("utf-8", "surrogatepass")
+    assert dict(read_members(data)) == members
+    assert dict(read_members(b" \n" + data + b"\t ")) == members
 
 
 @pytest.mark.parametrize("size", [WINDOWS[0] - 9, WINDOWS[0], WINDOWS[1] - 3, WINDOWS[1], WINDOWS[2] - 2])
@@ -36,7 +36,7 @@ def test_member_when_long_is_read_whole(size: int, letter: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [
         b"", b" ", b"[]", b"1", b"{", b'{"a"}', b'{"a":}', b'{"a":[1]', b'{"a":[1],}', b'{"a":[1]}x', b'{"a":[1]}{}', b"{,}",
         b'{a:[1]}', b'{1:[1]}', b'{"a" [1]}', b'{"a":[1] "b":[1]}', b'{"a":[NaN]}', b'{"\xff":[1]}', b'{"a":["\xff"]}',
@@ -44,14 +44,14 @@ def test_member_when_long_is_read_whole(size: int, letter: str) -> None:
         b'{"a":"' + b"x" * WINDOWS[-1] + b'"}', b'{"a":[' + b"[]," * WINDOWS[-1] + b"[]]}", "\ufeff{}".encode(),
     ],
 )  # fmt: skip
-def test_body_when_it_is_no_object_or_too_long_is_refused(octets: bytes) -> None:
+def test_body_when_it_is_no_object_or_too_long_is_refused(data: bytes) -> None:
     with pytest.raises(FormatError):
-        list(read_members(octets))
+        list(read_members(data))
 
 
 @given(st.binary(max_size=60))
-def test_body_when_it_is_any_bytes_is_read_or_refused(octets: bytes) -> None:
-    for body in (octets, b'{"a":' + octets, b"{" + octets + b"}"):
+def test_body_when_it_is_any_bytes_is_read_or_refused(data: bytes) -> None:
+    for body in (data, b'{"a":' + data, b"{" + data + b"}"):
         try:
             list(read_members(body))
         except FormatError:

@@ -1,4 +1,4 @@
-"""Reading from servers that fail, lie, forget or fall silent: right octets or a clear error, and never a hang."""
+"""Reading from servers that fail, lie, forget or fall silent: right bytes or a clear error, and never a hang."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ def test_get_when_too_few_servers_answer_says_so_in_bounded_time(size: int, faul
 
 
 def _readable(grid: ScriptedGrid, cap: ChkCap, data: bytes) -> bool:
-    """Whether the servers had given enough before they failed; never wrong octets."""
+    """Whether the servers had given enough before they failed; never wrong bytes."""
     try:
-        octets = grid.get(cap)
+        raw = grid.get(cap)
     except NotEnoughSharesError:
         return grid.now < HOPELESS_S
-    assert octets == data
+    assert raw == data
     return True
 
 
@@ -146,7 +146,7 @@ def test_get_when_a_server_raises_what_is_no_error_of_ours_uses_others(size: int
 
 @pytest.mark.parametrize("size", [SMALL, LARGE, OLD])
 @pytest.mark.parametrize("kind", ["many", "few", "long"])
-def test_get_when_servers_answer_in_the_wrong_shape_never_gives_wrong_octets(size: int, kind: str) -> None:
+def test_get_when_servers_answer_in_the_wrong_shape_never_gives_wrong_bytes(size: int, kind: str) -> None:
     for bad in ([0, 3, 7], range(7)):
         grid, data, cap = laid(size)
         for index in bad:
@@ -163,10 +163,10 @@ def test_get_when_servers_answer_in_the_wrong_shape_never_gives_wrong_octets(siz
 
 def _whole_or_error(grid: ScriptedGrid, cap: ChkCap, data: bytes) -> bool:
     try:
-        octets = grid.get(cap)
+        raw = grid.get(cap)
     except GridError:
         return False
-    assert octets == data
+    assert raw == data
     return True
 
 

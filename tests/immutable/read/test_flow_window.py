@@ -14,7 +14,7 @@ LEAST_BYTES = LEAST_BATCHES * READ_BYTES
 
 
 def run(pace: Pace, *, rate: float, delay_s: float, batches: int) -> list[int]:
-    """The windows of a read over a line of this rate (octets a second) and delay, each filled as far as it goes."""
+    """The windows of a read over a line of this rate (bytes a second) and delay, each filled as far as it goes."""
     now = line_free = 0.0
     on_the_way: list[tuple[float, Mark]] = []
     windows = []

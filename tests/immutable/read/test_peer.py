@@ -69,7 +69,7 @@ def test_watch_when_the_server_answers_something_else_is_not_silent() -> None:
     assert lost.late and lost.silent
 
 
-def test_watch_when_ended_twice_frees_its_octets_once() -> None:
+def test_watch_when_ended_twice_frees_its_bytes_once() -> None:
     server = peer()
     watch = server.sent(BIG, 0.0)
     watch.ended()

@@ -205,7 +205,7 @@ def test_share_size_is_known_before_anything_is_encoded() -> None:
     assert {len(share) for share in collect_shares(encoder, KEY, make_text(1000)).shares} == {size}
 
 
-def test_repair_stores_the_original_extension_block_octet_for_octet() -> None:
+def test_repair_stores_the_original_extension_block_byte_for_byte() -> None:
     text, geometry = make_text(1000), make_geometry(1000)
     ueb = parse_ueb(encode_text(text, KEY, geometry).finished.ueb)
     original = b"".join(

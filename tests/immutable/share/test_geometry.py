@@ -69,7 +69,7 @@ def test_sizes_of_any_file_agree_with_each_other(encoding: tuple[int, int], size
 
 
 @given(encodings(), st.integers(1, 10**6), st.integers(1, 10**4), st.integers(0, 10**6), st.integers(0, 10**6))
-def test_segment_range_of_octets_holds_them_and_no_more(
+def test_segment_range_of_bytes_holds_them_and_no_more(
     encoding: tuple[int, int], size: int, maximum: int, offset: int, length: int
 ) -> None:
     geometry = Geometry.of_file(size, *encoding, maximum)

@@ -43,7 +43,7 @@ def pack_words(version: int, *words: int) -> bytes:
     return struct.pack(">9L" if version == 1 else ">L8Q", version, *words)
 
 
-def test_header_of_the_known_file_has_the_known_octets() -> None:
+def test_header_of_the_known_file_has_the_known_bytes() -> None:
     geometry = Geometry.of_file(56, 3, 10)
     layout = plan_layout(geometry)
     assert pack_header(layout, geometry) == KNOWN_HEADER
@@ -154,7 +154,7 @@ def test_offset_beyond_any_disk_is_refused(position: int) -> None:
 
 
 @given(st.binary(max_size=80), st.sampled_from([b"", b"\0\0\0\1", b"\0\0\0\2"]))
-def test_arbitrary_octets_parse_or_are_refused_with_a_format_error(data: bytes, start: bytes) -> None:
+def test_arbitrary_bytes_parse_or_are_refused_with_a_format_error(data: bytes, start: bytes) -> None:
     try:
         layout = parse_header(start + data)
     except FormatError:
@@ -165,11 +165,11 @@ def test_arbitrary_octets_parse_or_are_refused_with_a_format_error(data: bytes, 
 @pytest.mark.parametrize(("geometry", "width"), [(Geometry.of_file(56, 3, 10), 4), (LARGE, 8)])
 def test_length_of_the_extension_block_has_the_width_of_the_version(geometry: Geometry, width: int) -> None:
     layout = plan_layout(geometry)
-    octets = pack_ueb_length(layout, 308)
-    assert octets == (308).to_bytes(width, "big")
-    assert parse_ueb_length(layout, octets + b"more") == 308
+    raw = pack_ueb_length(layout, 308)
+    assert raw == (308).to_bytes(width, "big")
+    assert parse_ueb_length(layout, raw + b"more") == 308
     with pytest.raises(FormatError):
-        parse_ueb_length(layout, octets[:-1])
+        parse_ueb_length(layout, raw[:-1])
 
 
 @pytest.mark.parametrize("length", [0, 2000, 2**32 - 1])

@@ -84,7 +84,7 @@ def test_window_when_it_is_of_any_file_gives_the_text_with_the_libraries_and_wit
 
 def test_window_when_all_blocks_are_false_names_them_all() -> None:
     whole = window([1, 2, 5], 0, 10)
-    blocks = {number: bytes(255 - octet for octet in memoryview(run)) for number, run in whole.blocks.items()}
+    blocks = {number: bytes(255 - byte for byte in memoryview(run)) for number, run in whole.blocks.items()}
     result = open_window(evolve(whole, blocks=blocks))
     assert result.text == b"" and result.bad == {number: list(range(10)) for number in (1, 2, 5)}
 

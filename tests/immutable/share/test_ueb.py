@@ -1,4 +1,4 @@
-"""The extension block: its octets, and what is refused."""
+"""The extension block: its bytes, and what is refused."""
 
 from __future__ import annotations
 
@@ -171,13 +171,13 @@ def test_block_that_disagrees_with_the_cap_is_refused(change: dict[str, Any]) ->
         check_ueb(evolve(UEB, **change), 56, 3, 10)
 
 
-def test_hash_of_a_block_is_that_of_all_its_octets() -> None:
+def test_hash_of_a_block_is_that_of_all_its_bytes() -> None:
     assert ueb_hash(PACKED) != ueb_hash(PACKED + pack_fields((b"x", b"")))
     assert ueb_hash(memoryview(PACKED)) == ueb_hash(PACKED)
 
 
 @given(st.binary(max_size=400))
-def test_arbitrary_octets_are_refused_with_a_format_error(data: bytes) -> None:
+def test_arbitrary_bytes_are_refused_with_a_format_error(data: bytes) -> None:
     with pytest.raises(FormatError):
         parse_ueb(data)
 

@@ -34,10 +34,10 @@ def test_ueb_when_right_gives_the_geometry_and_again() -> None:
     known = verifier()
     assert known.accept_ueb(FILE.finished.ueb) == FILE.geometry
     assert known.accept_ueb(FILE.finished.ueb) == FILE.geometry
-    assert known.ueb_octets == FILE.finished.ueb
+    assert known.ueb_bytes == FILE.finished.ueb
 
 
-def test_ueb_when_any_octet_differs_is_refused_and_nothing_kept() -> None:
+def test_ueb_when_any_byte_differs_is_refused_and_nothing_kept() -> None:
     for offset in range(len(FILE.finished.ueb)):
         wrong = bytearray(FILE.finished.ueb)
         wrong[offset] ^= 0x10
@@ -54,11 +54,11 @@ def test_chain_when_right_proves_the_root_of_that_share_alone() -> None:
     known.accept_chain(ShareNumber(3), chain(3))
 
 
-@pytest.mark.parametrize("octets", [b"", chain(1), chain(3)[34:], chain(3)[:-34], bytes(34 * 4)])
-def test_chain_when_of_another_share_or_short_is_refused(octets: bytes) -> None:
+@pytest.mark.parametrize("data", [b"", chain(1), chain(3)[34:], chain(3)[:-34], bytes(34 * 4)])
+def test_chain_when_of_another_share_or_short_is_refused(data: bytes) -> None:
     known = proven()
     with pytest.raises(IntegrityError):
-        known.accept_chain(ShareNumber(3), octets)
+        known.accept_chain(ShareNumber(3), data)
     assert not known.has_root(ShareNumber(3))
 
 

@@ -42,7 +42,7 @@ BATCH_BYTES = 6000
 LIVE_BYTES = 2 * BATCH_BYTES
 WRITE_WINDOW = 3500
 ASK_FIRST_SIZE = 1500
-"""As in life, but of octets instead of megabytes, so that a small file has many batches."""
+"""As in life, but of bytes instead of megabytes, so that a small file has many batches."""
 
 LIMIT_S = 600.0
 LIMIT_TURNS = 3000
@@ -74,7 +74,7 @@ class Hands:
 
 
 class GatedSource:
-    """Octets whose reading is work like any other."""
+    """Bytes whose reading is work like any other."""
 
     def __init__(self, data: bytes, pool: GatedPool) -> None:
         self.size = len(data)
@@ -82,7 +82,7 @@ class GatedSource:
         self._pool = pool
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Those octets, once the pool is let go on."""
+        """Those bytes, once the pool is let go on."""
         return await self._pool.run(lambda: self._data[offset : offset + length])
 
 

@@ -81,7 +81,7 @@ def test_stalls_when_nothing_is_outstanding_never_wakes() -> None:
     shares=st.lists(st.lists(st.binary(min_size=1, max_size=30), min_size=1, max_size=4), min_size=1, max_size=5),
     limit=st.integers(1, 50),
 )
-def test_split_when_writes_are_large_gives_the_same_octets_in_messages_within_the_limit(
+def test_split_when_writes_are_large_gives_the_same_bytes_in_messages_within_the_limit(
     shares: list[list[bytes]], limit: int
 ) -> None:
     writes = [ShareWrite(ShareNumber(number), 100, pieces) for number, pieces in enumerate(shares)]

@@ -1,4 +1,4 @@
-"""What is asked for early: it saves a round trip where the memory is right, and nothing but octets are lost where not."""
+"""What is asked for early: it saves a round trip where the memory is right, and nothing but bytes are lost where not."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class ViewingServer(SlotServer):
         return views
 
 
-def test_file_when_kept_open_then_holds_no_octets_that_came_early() -> None:
+def test_file_when_kept_open_then_holds_no_bytes_that_came_early() -> None:
     grid = MutableGrid()
     grid.servers[:] = [ViewingServer(f"server{index}", grid.runtime.clock) for index in range(10)]
     cap = grid.create(OLD, "mdmf")
@@ -186,7 +186,7 @@ def test_memory_when_the_file_is_small_then_has_nothing_of_it() -> None:
         assert known(grid, cap) is None
 
 
-def test_foresight_when_it_would_be_many_octets_or_ranges_then_is_of_the_front_only() -> None:
+def test_foresight_when_it_would_be_many_bytes_or_ranges_then_is_of_the_front_only() -> None:
     geometry = Geometry.of_file(1, 10 * 2**20, 3, 10)
     table = mdmf.plan_table(geometry, 294, 1216)
 
@@ -316,12 +316,12 @@ def test_foresight_when_a_server_that_is_no_holder_has_many_shares_then_counts_w
     files.note(index_of(cap), evolve(found, sightings=sightings), {many}.__contains__)
     there = files.get(index_of(cap))
     assert there is not None and there.holders.keys() == {few}
-    data, size = there.table.data[0], layout_cache.MOST_SHARE_OCTETS
+    data, size = there.table.data[0], layout_cache.MOST_SHARE_BYTES
     assert not there.foresee([(data, size)], [(data, size)]).of_holders
     assert there.foresee([(data, size // 9)], [(data, size)]).of_holders == [(data, size)]
     both = there.foresee([(data, size // 4)], [(data, size // 4)])
     assert both.ranges(many) == both.ranges(few) == [(0, mdmf.DATA_OFFSET)]
-    part = layout_cache.MOST_MESSAGE_OCTETS // 9
+    part = layout_cache.MOST_MESSAGE_BYTES // 9
     assert there.foresee([(data, part)], []).ranges(many)[1:] == [(data, part)]
 
 
@@ -338,4 +338,4 @@ def test_foresight_when_a_server_has_shares_of_another_table_too_then_counts_the
     files.note(index_of(cap), evolve(found, sightings=sightings), lambda _: False)
     there = files.get(index_of(cap))
     assert there is not None and there.holders == {one: 9}
-    assert not there.foresee([], [(there.table.data[0], layout_cache.MOST_SHARE_OCTETS)]).of_holders
+    assert not there.foresee([], [(there.table.data[0], layout_cache.MOST_SHARE_BYTES)]).of_holders

@@ -69,7 +69,7 @@ async def read_all(file: MutableFile) -> None:
 async def read_range(file: MutableFile) -> None:
     gathering = Gathering()
     await file.read(gathering, 700_000, 5000)
-    assert gathering.octets == LARGE[700_000:705_000]
+    assert gathering.data == LARGE[700_000:705_000]
 
 
 async def check(file: MutableFile) -> None:

@@ -1,4 +1,4 @@
-"""What was asked for early is not what is there, or is not right: that costs octets, and nothing else."""
+"""What was asked for early is not what is there, or is not right: that costs bytes, and nothing else."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_holders_when_they_fail_then_the_others_suffice(fault: str, count: int) 
         else:
             gathering = Gathering()
             grid.run(grid.open(cap.read_cap()).read(gathering, AT, 500))
-            assert gathering.octets == OLD[AT : AT + 500]
+            assert gathering.data == OLD[AT : AT + 500]
             assert grid.runtime.clock.now() - started < 10.0
         for server in broken:
             server.script = SlotScript()
@@ -196,7 +196,7 @@ def test_holder_when_its_shares_are_of_an_older_version_then_they_are_not_used()
 
 
 class OnceWrong(SlotServer):
-    """Its first answer has one octet changed."""
+    """Its first answer has one byte changed."""
 
     async def read_slot(
         self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]

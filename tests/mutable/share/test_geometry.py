@@ -68,7 +68,7 @@ def test_geometry_when_its_numbers_cannot_be_then_refuses(bad: dict[str, int]) -
         Geometry(**good | bad)
 
 
-def test_geometry_when_asked_for_more_shares_than_fit_an_octet_then_refuses() -> None:
+def test_geometry_when_asked_for_more_shares_than_fit_an_byte_then_refuses() -> None:
     assert Geometry.of_file(1, 5, 255, 255).n == 255
     for k, n in ((3, 256), (0, 3), (4, 3)):
         with pytest.raises(FormatError):

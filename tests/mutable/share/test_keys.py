@@ -13,7 +13,7 @@ from grid.mutable.share.keys import FileKeys, data_key, encrypt_private_key, wri
 from tests.support.mutable_key import known_key
 
 
-def test_known_key_when_made_from_its_numbers_then_has_the_published_octets() -> None:
+def test_known_key_when_made_from_its_numbers_then_has_the_published_bytes() -> None:
     key = known_key()
     assert len(key.der) == 1218
     assert hashlib.sha256(key.der).hexdigest() == "db29303e2f3229b339e60775b929eaa1e99b2e707338cef600ab11b2858a8bc5"
@@ -65,7 +65,7 @@ def test_file_keys_when_of_an_immutable_cap_then_refuse() -> None:
             FileKeys.of_cap(cap)  # type: ignore[arg-type]
 
 
-def test_keys_when_any_octet_differs_then_are_refused() -> None:
+def test_keys_when_any_byte_differs_then_are_refused() -> None:
     key = known_key()
     keys = FileKeys.of_cap(write_cap(key, SDMF_VERSION))
     public, encrypted = key.public_key.der, encrypt_private_key(key)

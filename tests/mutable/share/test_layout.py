@@ -1,4 +1,4 @@
-"""Both layouts: the known shares octet for octet, and hostile headers."""
+"""Both layouts: the known shares byte for byte, and hostile headers."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def make_share(answer: known.KnownShare) -> bytes:
     )
     share = bytearray(fields.table.eof)
     writes = [(fields.table.data[0], run.data[number])]
-    for offset, octets in [*writes, *fields.front_writes(hashes.chain(number), hashes.block_tree(number))]:
-        share[offset : offset + len(octets)] = octets
+    for offset, data in [*writes, *fields.front_writes(hashes.chain(number), hashes.block_tree(number))]:
+        share[offset : offset + len(data)] = data
     return bytes(share)
 
 
@@ -67,12 +67,12 @@ def test_share_when_made_of_the_known_file_then_is_the_published_one(answer: kno
     assert len(share) == answer.size
     prefix, table = parse_header(share)
     assert prefix.pack().hex() == answer.prefix
-    for (offset, size), octets in [
+    for (offset, size), data in [
         (table.chain, answer.chain),
         (table.block_tree, answer.tree),
         (table.data, answer.data),
     ]:
-        assert share[offset : offset + size].hex() == octets
+        assert share[offset : offset + size].hex() == data
     assert hashlib.sha256(share).hexdigest() == answer.sha256
 
 
@@ -83,7 +83,7 @@ def test_signature_when_of_the_known_share_then_is_the_keys(answer: known.KnownS
 
 
 @pytest.mark.parametrize("answer", SHARES)
-def test_header_when_parsed_then_packs_to_the_same_octets(answer: known.KnownShare) -> None:
+def test_header_when_parsed_then_packs_to_the_same_bytes(answer: known.KnownShare) -> None:
     share = make_share(answer)
     prefix, table = parse_header(share)
     header = pack_header(prefix, table)
@@ -127,9 +127,9 @@ def test_header_when_an_offset_lies_then_is_refused_or_keeps_every_size(
 
 @given(st.binary(max_size=200))
 def test_header_when_it_is_noise_then_is_refused_as_such(noise: bytes) -> None:
-    for octets in (noise, b"\0" + noise, b"\1" + noise):
+    for data in (noise, b"\0" + noise, b"\1" + noise):
         try:
-            parse_header(octets)
+            parse_header(data)
         except GridError as error:
             assert isinstance(error, FormatError)
 

@@ -267,7 +267,7 @@ def test_system_of_an_unknown_label_is_refused() -> None:
         assert make_system(f"{name}#2").label == f"{name}#2"
 
 
-def test_run_of_trees_checks_names_and_octets_after_every_change(tmp_path: Path) -> None:
+def test_run_of_trees_checks_names_and_bytes_after_every_change(tmp_path: Path) -> None:
     events: list[str] = []
     failures, record = run(tmp_path, lambda label: MemorySystem(label, events), TREES)
     assert [sample.error for sample in record.failures()] == []

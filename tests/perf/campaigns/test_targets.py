@@ -86,7 +86,7 @@ def test_row_about_children_compares_one_change_with_many() -> None:
     assert judge(row, [record(*samples)]).findings[0].estimate.median == pytest.approx(60)
 
 
-def test_row_of_processor_time_counts_client_and_servers_for_each_octet() -> None:
+def test_row_of_processor_time_counts_client_and_servers_for_each_byte() -> None:
     mine = [evolve(one, client_cpu_s=0.2, server_cpu_s=0.1) for one in gets("grid", 1.0)]
     theirs = [evolve(one, client_cpu_s=0.6, server_cpu_s=0.4) for one in gets("tahoe", 1.0)]
     row = evolve(GET_ROW, metric="cpu", bar=0.35, stretch=None)

@@ -22,16 +22,16 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 
 def settled(look: Callable[[], Traffic | None], wanted: tuple[int, int]) -> Traffic | None:
-    """The counts once they are as wanted: the last octets are counted when they are acknowledged."""
+    """The counts once they are as wanted: the last bytes are counted when they are acknowledged."""
     for _ in range(500):
         found = look()
-        if found is not None and (found.octets_out, found.octets_in) == wanted:
+        if found is not None and (found.bytes_out, found.bytes_in) == wanted:
             return found
         time.sleep(0.01)
     return look()
 
 
-def test_connections_count_octets_both_ways_of_the_end_asked_for(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_connections_count_bytes_both_ways_of_the_end_asked_for(pair: tuple[socket.socket, socket.socket]) -> None:
     near, far = pair
     with near, far:
         mine, others = [os.getpid()], [far.getsockname()[1]]
@@ -41,7 +41,7 @@ def test_connections_count_octets_both_ways_of_the_end_asked_for(pair: tuple[soc
         far.sendall(b"y" * 70)
         assert len(near.recv(70, socket.MSG_WAITALL)) == 70
         found = settled(lambda: difference(before, connections(mine, others)), (1000, 70))
-        assert found == Traffic(octets_out=1000, octets_in=70, segments_out=1, segments_in=1)
+        assert found == Traffic(bytes_out=1000, bytes_in=70, segments_out=1, segments_in=1)
 
 
 def test_difference_when_a_connection_has_gone_is_unknown(pair: tuple[socket.socket, socket.socket]) -> None:
@@ -52,6 +52,6 @@ def test_difference_when_a_connection_has_gone_is_unknown(pair: tuple[socket.soc
 
 
 def test_difference_counts_a_new_connection_from_its_beginning() -> None:
-    new = Traffic(octets_out=5, octets_in=6, segments_out=1, segments_in=2)
+    new = Traffic(bytes_out=5, bytes_in=6, segments_out=1, segments_in=2)
     assert difference({}, {7: new}) == new
     assert difference({7: new}, {7: new}) == Traffic()

@@ -7,7 +7,7 @@ from typing import Any
 
 from perf.soak.mutable_plan import MOST, MOST_LAYERS, MutablePlan
 from perf.soak.plan import ENCODINGS
-from perf.systems.soak_mutable import keystream, octets_of
+from perf.systems.soak_mutable import bytes_of, keystream
 
 
 def play(seed: int, count: int, answer: dict[str, Any] | None = None) -> tuple[MutablePlan, list[dict[str, Any]]]:
@@ -58,7 +58,7 @@ def test_plan_when_it_runs_long_does_everything_within_bounds() -> None:
     for operation in operations:
         if "layer" in operation:
             assert operation["layer"][1] >= 0 and len(operation["version"]["layers"]) <= MOST_LAYERS
-            assert len(octets_of(operation["version"])) == operation["version"]["size"]
+            assert len(bytes_of(operation["version"])) == operation["version"]["size"]
     reads = [operation for operation in operations if operation["op"] == "mutable-read"]
     assert any(operation["length"] for operation in reads) and any(operation["length"] is None for operation in reads)
 
@@ -85,7 +85,7 @@ def test_read_when_a_write_has_failed_may_give_either_version_until_the_next() -
     assert len(read["allowed"]) == 2 and change["version"] in read["allowed"] and not read["contended"]
 
 
-def test_octets_when_layers_overlap_are_those_of_the_last_one() -> None:
+def test_bytes_when_layers_overlap_are_those_of_the_last_one() -> None:
     one, two = "01" * 16, "02" * 16
-    octets = octets_of({"size": 30, "layers": [[one, 0, 20], [two, 15, 15]]})
-    assert octets == keystream(one, 20)[:15] + keystream(two, 15)
+    data = bytes_of({"size": 30, "layers": [[one, 0, 20], [two, 15, 15]]})
+    assert data == keystream(one, 20)[:15] + keystream(two, 15)

@@ -34,14 +34,14 @@ def test_soak_when_servers_are_killed_and_restarted_finds_nothing_wrong(tmp_path
 
 
 async def compared(data: bytes, offset: int) -> ComparingSink:
-    """A sink that was given those octets in two pieces."""
+    """A sink that was given those bytes in two pieces."""
     sink = ComparingSink(KEY, offset)
     await sink.write(data[:100])
     await sink.write(data[100:])
     return sink
 
 
-async def test_sink_when_an_octet_is_wrong_says_where() -> None:
+async def test_sink_when_an_byte_is_wrong_says_where() -> None:
     data = bytearray(contents(KEY, 77, 300))
     right = await compared(bytes(data), 77)
     assert (right.wrong, right.end) == (None, 377)

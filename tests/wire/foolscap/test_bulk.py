@@ -1,4 +1,4 @@
-"""Large strokes under Foolscap: the same octets, in a fraction of the calls."""
+"""Large strokes under Foolscap: the same bytes, in a fraction of the calls."""
 
 from __future__ import annotations
 

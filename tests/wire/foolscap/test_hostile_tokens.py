@@ -61,8 +61,8 @@ def token(kind: bytes, size: int = 0, body: bytes = b"") -> bytes:
     return b"".join(parts) + kind + body
 
 
-def text(octets: bytes) -> bytes:
-    return token(STRING, len(octets), octets)
+def text(data: bytes) -> bytes:
+    return token(STRING, len(data), data)
 
 
 def answer_to(request: int, *tokens: bytes) -> bytes:
@@ -107,16 +107,16 @@ class TokenServer(Referenceable):
     def __init__(self, server: Any) -> None:
         self.honest = remote_server(server)
         self.offered: Offered | None = None
-        self.octets: bytes | None = None
+        self.data: bytes | None = None
         self.broken_count = 0
 
     def doRemoteCall(self, methodname: str, args: Any, kwargs: Any) -> Any:
-        if self.octets is None or methodname == "get_version":
+        if self.data is None or methodname == "get_version":
             return self.honest.doRemoteCall(methodname, args, kwargs)
         self.broken_count += 1
         assert self.offered is not None
         for connection in list(self.offered.tub.brokers.values()):
-            connection.transport.write(self.octets)
+            connection.transport.write(self.data)
         return Deferred()
 
 
@@ -159,11 +159,11 @@ async def test_call_when_the_server_breaks_the_protocol_then_ends_and_the_next_c
     server = ScriptedServer(shares={number(1): b"share"})
     async with breaking(server) as (remote, client):
         assert (await client.read_slot(INDEX, frozenset(), [(0, 5)])).keys() == {1}
-        remote.octets = BREAKING[lie]
+        remote.data = BREAKING[lie]
         with pytest.raises(PeerError):
             await client.read_slot(INDEX, frozenset(), [(0, 5)])
         assert remote.broken_count
-        remote.octets = None
+        remote.data = None
         client.forget_failures()
         assert (await client.read_slot(INDEX, frozenset(), [(0, 5)])).keys() == {1}
 
@@ -173,7 +173,7 @@ async def test_call_when_no_answer_comes_of_it_then_can_be_given_up_and_others_g
     server = ScriptedServer(shares={number(1): b"share"})
     async with breaking(server) as (remote, client):
         await client.connect()
-        remote.octets = SILENT[lie]
+        remote.data = SILENT[lie]
         outcomes: list[object] = []
         waiting = Deferred.fromCoroutine(client.read_slot(INDEX, frozenset(), [(0, 5)]))
         waiting.addBoth(outcomes.append)
@@ -193,7 +193,7 @@ async def test_answer_when_it_never_ends_then_is_cut_off_at_the_bound_of_a_messa
     server = ScriptedServer(shares={number(1): b"share"})
     async with breaking(server) as (remote, client):
         await client.connect()
-        remote.octets = answer_to(3, token(OPEN, 100), text(b"list")) + text(b"x" * 1000) * 3000
+        remote.data = answer_to(3, token(OPEN, 100), text(b"list")) + text(b"x" * 1000) * 3000
         with pytest.raises(PeerError):
             await client.read_slot(INDEX, frozenset(), [(0, 5)])
 
@@ -212,7 +212,7 @@ async def test_file_when_a_server_breaks_the_protocol_then_the_others_serve_it(l
             options = {"servers": servers, "runtime": runtime, "leases": LeaseMaster(bytes(32))}
             shape = Shape(k=2, n=5, happy=3)
             cap = await create_mutable(b"old", format=format, encoding=shape, key=known_key(), **options)  # type: ignore[arg-type]
-            remote.octets = {**BREAKING, **SILENT}[lie]
+            remote.data = {**BREAKING, **SILENT}[lie]
             file = MutableFile(cap, encoding=shape, **options)  # type: ignore[arg-type]
             assert await file.read_all() == b"old"
             await file.modify(lambda old, _: old + b"!")

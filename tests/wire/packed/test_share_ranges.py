@@ -117,7 +117,7 @@ def test_writes_when_lengths_do_not_add_up_then_are_refused() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_parsers_when_given_any_octets_then_raise_nothing_but_format_error(data: bytes) -> None:
+def test_parsers_when_given_any_bytes_then_raise_nothing_but_format_error(data: bytes) -> None:
     for parse in (share_ranges.parse_wants, share_ranges.parse_ranges, share_ranges.parse_answer):
         with contextlib.suppress(FormatError):
             parse(data)

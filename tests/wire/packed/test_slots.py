@@ -56,11 +56,11 @@ def test_slot_write_when_packed_then_parses_to_the_same(
 def test_slot_write_when_cut_short_or_lengthened_then_is_refused(
     writes: dict[ShareNumber, TestWrite], ranges: list[Range], data: st.DataObject
 ) -> None:
-    head, octets = packed(writes, ranges)
+    head, raw = packed(writes, ranges)
     with pytest.raises(FormatError):
-        parse_slot_write(head[: data.draw(st.integers(0, len(head) - 1))], octets)
-    for wrong_head, wrong_data in ((head + b"\0", octets), (head, octets + b"x"), (head, octets[:-1])):
-        if (wrong_head, wrong_data) != (head, octets):
+        parse_slot_write(head[: data.draw(st.integers(0, len(head) - 1))], raw)
+    for wrong_head, wrong_data in ((head + b"\0", raw), (head, raw + b"x"), (head, raw[:-1])):
+        if (wrong_head, wrong_data) != (head, raw):
             with pytest.raises(FormatError):
                 parse_slot_write(wrong_head, wrong_data)
 
@@ -88,13 +88,13 @@ def test_slot_write_when_a_share_is_there_twice_then_is_refused() -> None:
 
 
 def test_slot_write_when_it_is_one_piece_then_its_data_are_not_copied() -> None:
-    octets = bytes(range(256)) * 64
-    _, data = packed({number(1): TestWrite(tests=[(0, 1, b"x")], writes=[(7, octets)])}, [])
-    assert data is octets
-    _, writes, _ = parse_slot_write(*packed({number(1): TestWrite(writes=[(7, octets)])}, []))
+    raw = bytes(range(256)) * 64
+    _, data = packed({number(1): TestWrite(tests=[(0, 1, b"x")], writes=[(7, raw)])}, [])
+    assert data is raw
+    _, writes, _ = parse_slot_write(*packed({number(1): TestWrite(writes=[(7, raw)])}, []))
     ((_, view),) = writes[number(1)].writes
     assert isinstance(view, memoryview)
-    assert view.obj is octets
+    assert view.obj is raw
 
 
 @pytest.mark.parametrize(

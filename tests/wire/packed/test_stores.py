@@ -82,7 +82,7 @@ def test_message_when_it_names_a_share_twice_is_refused() -> None:
         parse_stores(message)
 
 
-def test_message_when_it_has_too_many_shares_or_octets_is_refused() -> None:
+def test_message_when_it_has_too_many_shares_or_bytes_is_refused() -> None:
     many = [new_shares(b"i" * 16, b"r" * 32, b"c" * 32, {number: b""}) for number in range(STORE_CALL_SHARES // 2)]
     assert len(parse_stores(pack_stores([*many, *many]))) == STORE_CALL_SHARES
     with pytest.raises(FormatError, match="more than"):

@@ -28,7 +28,7 @@ DATA = bytes(range(256)) * 8192
 
 @define(eq=False)
 class Relay:
-    """Passes connections on to a port. limit, sent_limit: octets that come back, or go there, on one before it is cut."""
+    """Passes connections on to a port. limit, sent_limit: bytes that come back, or go there, on one before it is cut."""
 
     port: int
     limit: int | None = None

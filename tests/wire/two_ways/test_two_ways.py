@@ -46,7 +46,7 @@ async def load(servers: list[Both], cap: object) -> bytes:
     assert isinstance(cap, ChkCap)
     sink = Gathering()
     await ImmutableFile(cap, [each.server for each in servers], make_runtime()).read(sink)
-    return bytes(sink.octets)
+    return bytes(sink.data)
 
 
 def transports(servers: list[Both]) -> list[str]:
@@ -61,7 +61,7 @@ async def test_file_when_the_http_of_some_servers_is_dead_from_the_start_is_stor
         assert transports(servers) == ["foolscap", "foolscap", "http", "http"]
 
 
-async def test_get_when_http_is_cut_in_the_middle_on_every_server_gives_every_octet() -> None:
+async def test_get_when_http_is_cut_in_the_middle_on_every_server_gives_every_byte() -> None:
     async with four() as servers:
         result = await store(servers)
         for each in servers:

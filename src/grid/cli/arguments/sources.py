@@ -82,11 +82,11 @@ class FileSource:
 
     @property
     def size(self) -> int:
-        """Octets of the file."""
+        """Bytes of the file."""
         return self._size
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Exactly those octets; GridError if the file has become shorter."""
+        """Exactly those bytes; GridError if the file has become shorter."""
         return await self._cpu.run(self._read, offset, length)
 
     def _read(self, offset: int, length: int) -> Buffer:

@@ -1,6 +1,6 @@
 """Where a get writes: stdout, or a file that appears under its name only when it is whole.
 
-The octets go to a file without a name in the target's directory, which is made durable, named and put in the target's
+The bytes go to a file without a name in the target's directory, which is made durable, named and put in the target's
 place at the end; a get that fails or is killed leaves nothing behind. Where a file system has no such files, a name
 beside the target serves, which only a get that is killed leaves. Writes happen on the pool, never on the event loop.
 """
@@ -31,7 +31,7 @@ class DescriptorSink:
         self.written = 0
 
     async def write(self, data: Buffer) -> None:
-        """Write all of the octets; OSError."""
+        """Write all of the bytes; OSError."""
         await self._cpu.run(self._write, data)
 
     def _write(self, data: Buffer) -> None:

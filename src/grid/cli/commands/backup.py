@@ -115,7 +115,7 @@ class _Report:
 
     def set_total(self, files: int, size: int) -> None:
         """Take how much there is to do."""
-        self._display.tally.total_files, self._display.tally.total_octets = files, size
+        self._display.tally.total_files, self._display.tally.total_bytes = files, size
 
     def conclude(self, archived: Archived) -> int:
         """Print the end, and say how the command ends."""
@@ -127,7 +127,7 @@ class _Report:
                 "snapshot": archived.snapshot.to_string(),
                 "name": archived.name,
                 **counts.to_json(),
-                "bytes": round(self._display.tally.moved_octets),
+                "bytes": round(self._display.tally.moved_bytes),
                 "seconds": round(elapsed_s, 3),
             }
             click.echo(json.dumps(line))

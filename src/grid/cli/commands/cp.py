@@ -110,7 +110,7 @@ def describe_result(command: str, display: TransferDisplay) -> dict[str, object]
         "files_skipped": tally.skipped,
         "directories": tally.directories,
         "failures": [one_line(line) for line in tally.failures],
-        "bytes": round(tally.moved_octets),
+        "bytes": round(tally.moved_bytes),
         "seconds": round(time.monotonic() - tally.began_at, 3),
     }
 

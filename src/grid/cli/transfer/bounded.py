@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, DeferredSemaphore
 from grid.runtime import Tasks
 
 LARGE_FILE = 4 * 2**20
-"""Octets from which a file fills the pool and the window of a transfer by itself."""
+"""Bytes from which a file fills the pool and the window of a transfer by itself."""
 LARGE_AT_ONCE = 2
 
 NextPiece = Callable[[], "Coroutine[Any, Any, None] | None"]

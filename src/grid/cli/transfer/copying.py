@@ -145,7 +145,7 @@ class Copier:
         self._say(f"attaching sources to targets, {len(tree.leaves)} files, {len(tree.branches)} directories")
         files, directories = tree.count()
         tally.total_files = files
-        tally.total_octets = sum(size_of(leaf) for _, branch in tree.walk() for leaf in branch.leaves.values())
+        tally.total_bytes = sum(size_of(leaf) for _, branch in tree.walk() for leaf in branch.leaves.values())
         self._say(f"starting copy, {files} files, {directories - 1} directories")
 
     async def _make_target(self, target: RemotePlace, there: RemoteOrigin | None) -> OpenDirectory:
@@ -158,7 +158,7 @@ class Copier:
     async def _copy_file(self, leaf: Leaf, target: Place, there: RemoteOrigin | None) -> str:
         """One file onto a file, or where nothing is."""
         tally = self._display.tally
-        tally.total_files, tally.total_octets = 1, size_of(leaf)
+        tally.total_files, tally.total_bytes = 1, size_of(leaf)
         if isinstance(target, LocalPlace):
             await self._write_file(leaf, target.path if target.path != "-" else "./-")
         elif not target.path:

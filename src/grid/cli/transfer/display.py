@@ -98,9 +98,9 @@ class TransferDisplay:
             self._progress.start()
             self._task = self._progress.add_task("", total=1.0)
         assert self._task is not None
-        total = self.tally.total_octets or 1
+        total = self.tally.total_bytes or 1
         self._progress.update(
-            self._task, description=describe_line(self.tally, now), completed=self.tally.octets, total=total
+            self._task, description=describe_line(self.tally, now), completed=self.tally.byte_count, total=total
         )
         self._progress.refresh()
 
@@ -112,9 +112,9 @@ def describe_progress(tally: Tally, now: float) -> dict[str, object]:
         "event": "progress",
         "files": tally.files,
         "total_files": tally.total_files,
-        "done": round(tally.octets),
-        "total": tally.total_octets,
-        "rate": round(tally.octet_rate(now)),
+        "done": round(tally.byte_count),
+        "total": tally.total_bytes,
+        "rate": round(tally.byte_rate(now)),
         "file_rate": round(tally.file_rate(now), 1),
         "failed": len(tally.failures),
         "eta_s": None if remaining is None else round(remaining, 1),
@@ -126,8 +126,8 @@ def describe_line(tally: Tally, now: float) -> str:
     remaining = tally.remaining_s(now)
     eta = "" if remaining is None else f", {_duration(remaining)} left"
     return (
-        f"{tally.files}/{tally.total_files} files, {tally.octets / 1e6:.1f}/{tally.total_octets / 1e6:.1f} MB, "
-        f"{tally.file_rate(now):.0f} files/s, {tally.octet_rate(now) / 1e6:.1f} MB/s{eta}"
+        f"{tally.files}/{tally.total_files} files, {tally.byte_count / 1e6:.1f}/{tally.total_bytes / 1e6:.1f} MB, "
+        f"{tally.file_rate(now):.0f} files/s, {tally.byte_rate(now) / 1e6:.1f} MB/s{eta}"
     )
 
 

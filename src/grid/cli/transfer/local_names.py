@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from grid.directory.names import normalize_text
 
 MAX_NAME = 255
-"""Octets in a file's name, as nearly every file system has it."""
+"""Bytes in a file's name, as nearly every file system has it."""
 
 
 def refuse_name(name: str) -> str | None:
@@ -21,10 +21,10 @@ def refuse_name(name: str) -> str | None:
     if "/" in name or "\0" in name or (os.altsep and os.altsep in name) or os.sep in name:
         return "it holds a separator"
     try:
-        octets = os.fsencode(name)
+        byte_count = os.fsencode(name)
     except UnicodeEncodeError:
         return "this machine has no such characters in names"
-    if len(octets) > MAX_NAME:
+    if len(byte_count) > MAX_NAME:
         return f"it is longer than {MAX_NAME} bytes"
     return None
 

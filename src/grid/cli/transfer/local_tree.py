@@ -142,7 +142,7 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_text(name: str) -> bool:
-    """Whether the octets of the name were UTF-8: others come as lone surrogates."""
+    """Whether the bytes of the name were UTF-8: others come as lone surrogates."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

@@ -30,7 +30,7 @@ MAX_TREE_PATHS = 512 * 2**20
 of directories with long names, and one with very many children at its end, take little room on the grid and much here.
 """
 
-LINK_OCTETS = 72
+LINK_BYTES = 72
 """What one directory above costs a directory that waits to be read."""
 
 MAX_DEPTH = 2000
@@ -100,7 +100,7 @@ class _Scanner:
     def _weigh(self, here: _Waiting, name: str, child: Child) -> None:
         """Count what the child will take; CopyError if it is too much."""
         links = len(here.above) + 1 if isinstance(child.target, DirectoryCap) else 0
-        self._paths += len(here.where) + len(name) + 1 + LINK_OCTETS * links
+        self._paths += len(here.where) + len(name) + 1 + LINK_BYTES * links
         if self._paths > MAX_TREE_PATHS:
             raise CopyError(
                 f"the paths of all that is below {self._top} are too long, or too many, to be copied at once: "

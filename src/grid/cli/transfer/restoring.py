@@ -40,6 +40,6 @@ async def restore_tree(
         display.fail(line)
     tally = display.tally
     tally.total_files = scan.root.count()[0]
-    tally.total_octets = sum(size_of(leaf) for _, branch in scan.root.walk() for leaf in branch.leaves.values())
+    tally.total_bytes = sum(size_of(leaf) for _, branch in scan.root.walk() for leaf in branch.leaves.values())
     writer = LocalWriter(store, database, display, jobs=jobs, keep_metadata=True, replace=replace)
     await writer.copy_into(target, scan.root)

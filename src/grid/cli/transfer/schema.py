@@ -36,12 +36,12 @@ OWN_LAYOUT = (
 
 
 def seal_of(kind: str, *fields: object) -> bytes:
-    """16 octets that only these fields give, so that a damaged one is noticed."""
+    """16 bytes that only these fields give, so that a damaged one is noticed."""
     return sha256(repr((kind, *fields)).encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 def row_text(value: object) -> str | None:
-    """The text of a column which 1.20 fills with octets and older versions with text; None if it is neither."""
+    """The text of a column which 1.20 fills with bytes and older versions with text; None if it is neither."""
     if isinstance(value, bytes):
         try:
             return value.decode("ascii")

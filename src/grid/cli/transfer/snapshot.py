@@ -195,7 +195,7 @@ def _seconds(time_ns: int) -> float:
 
 
 def printable(path: str) -> str:
-    """A path as text, octets that are none shown as such."""
+    """A path as text, bytes that are none shown as such."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

@@ -128,7 +128,7 @@ class LocalWriter:
     def _forget(self, thing: Leaf | Branch) -> None:
         leaves = [thing] if isinstance(thing, Leaf) else [leaf for _, b in thing.walk() for leaf in b.leaves.values()]
         self._display.tally.total_files -= len(leaves)
-        self._display.tally.total_octets -= sum(map(size_of, leaves))
+        self._display.tally.total_bytes -= sum(map(size_of, leaves))
 
     def _fail(self, thing: Leaf | Branch, why: str) -> None:
         shown = (thing.origin.shown if thing.origin is not None else "") or thing.name
@@ -152,7 +152,7 @@ class LocalWriter:
         self._display.update()
 
     async def _make_file(self, target: str, leaf: Leaf) -> int:
-        """Octets written."""
+        """Bytes written."""
         metadata = self._metadata(leaf)
         with _new_file(target, _mode_of(metadata, self._mode), metadata) as descriptor:
             sink = _CountedSink(DescriptorSink(descriptor, self._store.runtime.cpu), self._display)
@@ -160,7 +160,7 @@ class LocalWriter:
                 async with self._room.for_file(size_of(leaf)):
                     await self.write(leaf, sink)
             except BaseException:
-                self._display.tally.octets -= sink.counted
+                self._display.tally.byte_count -= sink.counted
                 raise
         if not isinstance(leaf.origin, LocalOrigin) and isinstance(leaf.origin.cap, ChkCap) and not self._caps_only:
             facts = FileFacts.of(os.lstat(target))

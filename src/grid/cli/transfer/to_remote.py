@@ -260,7 +260,7 @@ def changed_at(leaf: Leaf) -> float | None:
 
 
 def size_of(leaf: Leaf) -> int:
-    """Octets of a file, 0 where only reading it would tell."""
+    """Bytes of a file, 0 where only reading it would tell."""
     if isinstance(leaf.origin, LocalOrigin):
         return leaf.origin.facts.size
     return getattr(leaf.origin.cap, "size", 0)

@@ -12,7 +12,7 @@ from grid.caps import KnownCap
 
 @frozen(kw_only=True)
 class FileFacts:
-    """What a local file system says of a file: enough to see that it has changed. Sizes in octets, times in ns."""
+    """What a local file system says of a file: enough to see that it has changed. Sizes in bytes, times in ns."""
 
     size: int
     mtime_ns: int

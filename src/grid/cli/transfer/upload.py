@@ -103,13 +103,13 @@ class Uploader:
             async with self._room.for_file(facts.size):
                 cap = await self._put(source)
         except BaseException:
-            self._tally.octets -= source.counted
+            self._tally.byte_count -= source.counted
             raise
         if not facts.is_same_content(FileFacts.of(os.fstat(file.fileno()))):
-            self._tally.octets -= source.counted
+            self._tally.byte_count -= source.counted
             return None
-        self._tally.octets -= source.counted
-        self._tally.moved_octets += facts.size - source.counted
+        self._tally.byte_count -= source.counted
+        self._tally.moved_bytes += facts.size - source.counted
         self._database.record_file(path, facts, cap.to_string(), read_at_ns=int(began_at * 1e9), now=clock.unix_time())
         return cap
 
@@ -140,7 +140,7 @@ async def is_healthy(store: Store, cap: object) -> bool:
 
 def draw(store: Store) -> float:
     """A number from 0 up to 1."""
-    return int.from_bytes(store.runtime.entropy.octets(6), "big") / 2**48
+    return int.from_bytes(store.runtime.entropy.random_bytes(6), "big") / 2**48
 
 
 class _CountedSource:

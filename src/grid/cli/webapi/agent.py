@@ -1,4 +1,4 @@
-"""Connections to a gateway: answers whose heads end, and whose bodies are the octets that were sent.
+"""Connections to a gateway: answers whose heads end, and whose bodies are the bytes that were sent.
 
 Twisted keeps headers as long as they come, and treq unpacks what says that it is packed: a file by the name of `x.gz` would
 come back as another one than was stored, and a thousandth of what memory holds would fill it. So treq is told of no
@@ -20,7 +20,7 @@ from zope.interface import implementer
 from grid.cli.webapi.refusals import GatewayError
 
 MAX_HEAD = 256 * 1024
-"""Octets before an answer's body begins, with all that announces it: a gateway of ours sends some hundreds."""
+"""Bytes before an answer's body begins, with all that announces it: a gateway of ours sends some hundreds."""
 
 
 class _Connection(HTTP11ClientProtocol):

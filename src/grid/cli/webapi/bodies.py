@@ -19,10 +19,10 @@ from grid.ports import Clock, Source
 from grid.runtime import Tasks
 
 PIECE = 256 * 1024
-"""Octets of a request's body that are read at once."""
+"""Bytes of a request's body that are read at once."""
 
 HELD = 1024 * 1024
-"""Octets of an answer that wait to be taken before no more are received."""
+"""Bytes of an answer that wait to be taken before no more are received."""
 
 
 @implementer(IBodyProducer)
@@ -30,7 +30,7 @@ class SourceProducer:
     """A Source as the body of a request; its size is the body's length."""
 
     def __init__(self, source: Source, sent: Any = None) -> None:
-        """sent: called with how many octets were sent so far."""
+        """sent: called with how many bytes were sent so far."""
         self.length = source.size
         self._source = source
         self._sent = sent

@@ -34,7 +34,7 @@ class GatewayConnection:
     async def read_immutable(
         self, cap: ChkCap | LitCap, sink: Sink, offset: int, length: int | None, observer: Observer
     ) -> int:
-        """Octets read of an immutable file."""
+        """Bytes read of an immutable file."""
         return await GatewayStore(client=self.client, observer=observer).read(cap, sink, offset, length)
 
     def survey(self, store: Store) -> GatewaySurvey:

@@ -50,7 +50,7 @@ class RemoteDirectory:
         return (await self.listing())[0]
 
     async def listing(self) -> tuple[Mapping[str, Child], int]:
-        """What `list` gives, and how many octets it took."""
+        """What `list` gives, and how many bytes it took."""
         if self.cap.authority == "verify":
             raise AuthorityError("this is a verify cap: reading the directory takes its read cap or its write cap")
         told = await self.client.json("GET", self._path, [("t", "json")], limit=MAX_LISTING_JSON)

@@ -1,4 +1,4 @@
-"""Files through a gateway: reading with every octet counted, and mutable files in place. [spec webapi 4]"""
+"""Files through a gateway: reading with every byte counted, and mutable files in place. [spec webapi 4]"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MISTAKE: Final = b"problem during download\n"
 """What 1.20 writes into a file when it cannot go on: it may fill just what is missing. [spec webapi 4.5]"""
 
 SUSPICIOUS_SIZE = 128 * 1024
-"""Files up to this size are one segment, and fail before their first octet if at all."""
+"""Files up to this size are one segment, and fail before their first byte if at all."""
 
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})", re.ASCII)
 
@@ -37,9 +37,9 @@ def readable(cap: KnownCap) -> KnownCap:
 async def read_file(
     client: GatewayClient, cap: KnownCap, sink: Sink, offset: int, length: int | None, observer: Observer
 ) -> int:
-    """Write octets of a file to the sink, in order; how many they were. GatewayError, PeerGoneError if some lack.
+    """Write bytes of a file to the sink, in order; how many they were. GatewayError, PeerGoneError if some lack.
 
-    The file's octets are the gateway's word: it has the read cap, decrypts and proves.
+    The file's bytes are the gateway's word: it has the read cap, decrypts and proves.
     """
     cap = readable(cap)
     if isinstance(cap, LitCap):
@@ -82,7 +82,7 @@ class _Reading:
         return f"bytes={self.offset}-{last}"
 
     def _expected(self, answer: Answer, known: int | None, is_whole: bool) -> int:
-        """Octets that the answer must have."""
+        """Bytes that the answer must have."""
         if answer.length is None:
             raise GatewayError("the gateway does not say how long the file is")
         if is_whole:
@@ -128,16 +128,16 @@ class _Reading:
             "GET", ["uri", self.cap.to_string()], headers=(("Range", again._range()),)
         ) as answer:
             await again._take(answer, gathered, again._expected(answer, None, is_whole=False))
-        if bytes(gathered.octets) != self.tail:
+        if bytes(gathered.data) != self.tail:
             raise PeerGoneError("the gateway broke the file off shortly before its end")
 
 
 class _Gathering:
     def __init__(self) -> None:
-        self.octets = bytearray()
+        self.data = bytearray()
 
     async def write(self, data: Buffer) -> None:
-        self.octets += data
+        self.data += data
 
 
 @frozen
@@ -149,7 +149,7 @@ class RemoteFile:
     observer: Observer
 
     async def size(self) -> int:
-        """Octets of the newest version that can be read; NotEnoughSharesError if there is none."""
+        """Bytes of the newest version that can be read; NotEnoughSharesError if there is none."""
         told = await self.client.json("GET", ["uri", self.cap.to_string()], [("t", "json")], limit=MAX_CHECK_JSON)
         match told:
             case ["filenode", {"size": int(size)}] if size >= 0:
@@ -171,7 +171,7 @@ class RemoteFile:
 
 
 def progress(client: GatewayClient, source: Source, observer: Observer) -> Callable[[int], None]:
-    """Tells the observer of octets sent."""
+    """Tells the observer of bytes sent."""
     now = client.runtime.clock.now
     observer(Event(at=now(), what="phase", detail="sending", total=source.size))
     return lambda count: observer(Event(at=now(), what="progress", count=count, total=source.size))

@@ -1,4 +1,4 @@
-"""Requests to a gateway: one pool of connections, deadlines, and answers of which no octet too many is taken.
+"""Requests to a gateway: one pool of connections, deadlines, and answers of which no byte too many is taken.
 
 Nothing is followed and nothing is repeated that might do something twice. An error never has the URL of a request in
 it, as that has a capability in it.
@@ -41,7 +41,7 @@ CONNECT_S = 30.0
 ANSWER_S = 900.0
 """How long an answer may be in coming: 1.20 says nothing until a whole file is checked or repaired."""
 SLOWEST = 128 * 1024
-"""Octets a second at which a gateway stores what was sent to it, at least."""
+"""Bytes a second at which a gateway stores what was sent to it, at least."""
 STALL_S = 300.0
 """How long an answer may stop in its middle."""
 STREAM_STALL_S = 3600.0
@@ -114,7 +114,7 @@ class GatewayClient:
     ) -> AsyncGenerator[Answer, None]:
         """The answer to a request, if it is a success, else the error that it stands for; given up at the block's end.
 
-        segments: of the path, below the gateway's URL. once: on a connection of its own. sent: told of the octets sent.
+        segments: of the path, below the gateway's URL. once: on a connection of its own. sent: told of the bytes sent.
         conflict: what a 409 means. PeerGoneError, PeerTimeoutError.
         """
         source = MemorySource(body) if isinstance(body, bytes) else body
@@ -159,19 +159,19 @@ class GatewayClient:
     async def text(self, method: str, segments: Sequence[str], query: Query = (), **options: Any) -> str:
         """The text of a short answer, such as a capability; the errors of `ask`."""
         async with self.ask(method, segments, query, **options) as answer:
-            octets = await answer.read_all(65536 + 2)
+            data = await answer.read_all(65536 + 2)
         try:
-            return octets.decode("utf-8").strip()
+            return data.decode("utf-8").strip()
         except UnicodeDecodeError:
             raise GatewayError("the gateway's answer is not text") from None
 
     async def json(self, method: str, segments: Sequence[str], query: Query = (), *, limit: int, **options: Any) -> Any:
-        """The value in an answer of at most `limit` octets of JSON; the errors of `ask`."""
+        """The value in an answer of at most `limit` bytes of JSON; the errors of `ask`."""
         async with self.ask(method, segments, query, **options) as answer:
-            octets = await answer.read_all(limit)
-        if len(octets) > 2**18:
-            return await self.runtime.cpu.run(parse_json, octets)
-        return parse_json(octets)
+            data = await answer.read_all(limit)
+        if len(data) > 2**18:
+            return await self.runtime.cpu.run(parse_json, data)
+        return parse_json(data)
 
     def _url(self, segments: Sequence[str], query: Query) -> str:
         path = "/".join(quote(segment, safe="").replace(".", "%2E") if set(segment) <= {"."} else
@@ -214,10 +214,10 @@ class GatewayClient:
                 return GatewayError(f"the gateway {where} gave an answer that is none ({type(error).__name__})")
 
 
-def parse_json(octets: bytes) -> Any:
+def parse_json(data: bytes) -> Any:
     """The value; GatewayError if there is none."""
     try:
-        return json.loads(octets)
+        return json.loads(data)
     except (ValueError, RecursionError):
         raise GatewayError("the gateway's answer is not the JSON that it should be; is it a gateway?") from None
 

@@ -32,7 +32,7 @@ from grid.node.redaction import one_line
 
 MAX_SHOWN = 300
 MAX_TOLD = 16 * 1024
-"""Octets of an error's body that are looked at."""
+"""Bytes of an error's body that are looked at."""
 
 _URLS = re.compile(r"\bhttps?://[^\s'\"()<>,]*")
 _TAGS = re.compile(r"<(?:script|style|title|head)\b.*?</(?:script|style|title|head)\s*>|<[^>]{0,1000}>", re.S | re.I)

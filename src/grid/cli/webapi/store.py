@@ -91,11 +91,11 @@ class GatewayStore:
         return RemoteFile(self.client, cap, self.observer)
 
     async def read(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
-        """Write octets offset .. offset + length (None: to the end) of a file to the sink; how many they were."""
+        """Write bytes offset .. offset + length (None: to the end) of a file to the sink; how many they were."""
         return await read_file(self.client, cap, sink, offset, length, self.observer)
 
     async def size(self, cap: KnownCap) -> int:
-        """Octets of a file; asks only if it is mutable."""
+        """Bytes of a file; asks only if it is mutable."""
         if isinstance(cap, LitCap | ChkCap):
             return cap.size
         return await self.open_mutable(cap).size()

@@ -12,7 +12,7 @@ from grid.gateway.api.actions import ANYTHING, HTML, JSON, TEXT, Action, page_an
 
 _FORM = "multipart/form-data"
 _URLENCODED = "application/x-www-form-urlencoded"
-_OCTETS = "application/octet-stream"
+_BYTES = "application/octet-stream"
 
 
 @frozen(kw_only=True)
@@ -104,7 +104,7 @@ def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
             summary=f"Store, link or make {what}",
             actions=put,
             arguments=("replace", "offset", "progress", *_NEW),
-            bodies=(_OCTETS, TEXT),
+            bodies=(_BYTES, TEXT),
         ),
         Endpoint(
             path=path,
@@ -136,7 +136,7 @@ def _unlinked(path: str) -> list[Endpoint]:
             summary="Make an object that is in no directory",
             actions=actions.PUT_UNLINKED,
             arguments=_NEW,
-            bodies=(_OCTETS,),
+            bodies=(_BYTES,),
         ),
         Endpoint(
             path=path,

@@ -26,7 +26,7 @@ for (const details of document.querySelectorAll(".actions details")) {
   });
 }
 for (const form of document.querySelectorAll("[data-operation]")) {
-  const octets = crypto.getRandomValues(new Uint8Array(16));
-  form.querySelector("[data-handle]").value = Array.from(octets, (o) => o.toString(16).padStart(2, "0")).join("");
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  form.querySelector("[data-handle]").value = Array.from(bytes, (o) => o.toString(16).padStart(2, "0")).join("");
   form.hidden = false;
 }

@@ -1,4 +1,4 @@
-// A look at texts and documents. Octets of files become text or a document of a fixed type, never markup of this page.
+// A look at texts and documents. Bytes of files become text or a document of a fixed type, never markup of this page.
 import { element, sizeText } from "./dom.js";
 
 const TEXT_SIZE = 128 * 1024;
@@ -21,19 +21,19 @@ async function showText(place) {
     return;
   }
   if (!answer.ok) throw new Error((await answer.text()).split("\n")[0]);
-  const octets = new Uint8Array(await answer.arrayBuffer());
-  if (octets.length === 0) {
+  const bytes = new Uint8Array(await answer.arrayBuffer());
+  if (bytes.length === 0) {
     place.replaceChildren(element("p", {}, "The file is empty."));
     return;
   }
-  if (octets.includes(0)) {
+  if (bytes.includes(0)) {
     place.replaceChildren(element("p", {}, "This is not text: download it to see it."));
     return;
   }
   const text = element("pre", { tabindex: "0", role: "region", "aria-label": "Contents" });
-  text.textContent = new TextDecoder().decode(octets);
-  const whole = Number((answer.headers.get("Content-Range") ?? "").split("/")[1] || octets.length);
-  const more = whole > octets.length ? element("p", { class: "hint" }, `The first ${sizeText(octets.length)} of ${sizeText(whole)}.`) : null;
+  text.textContent = new TextDecoder().decode(bytes);
+  const whole = Number((answer.headers.get("Content-Range") ?? "").split("/")[1] || bytes.length);
+  const more = whole > bytes.length ? element("p", { class: "hint" }, `The first ${sizeText(bytes.length)} of ${sizeText(whole)}.`) : null;
   place.replaceChildren(...[more, text].filter(Boolean));
 }
 
@@ -46,9 +46,9 @@ async function showDocument(place) {
   }
   const answer = await fetch(place.dataset.address);
   if (!answer.ok) throw new Error(`the gateway answered ${answer.status}`);
-  const octets = await answer.arrayBuffer();
-  if (new TextDecoder("latin1").decode(octets.slice(0, 5)) !== "%PDF-") throw new Error("it is not a PDF document");
-  const address = URL.createObjectURL(new Blob([octets], { type: "application/pdf" }));
+  const bytes = await answer.arrayBuffer();
+  if (new TextDecoder("latin1").decode(bytes.slice(0, 5)) !== "%PDF-") throw new Error("it is not a PDF document");
+  const address = URL.createObjectURL(new Blob([bytes], { type: "application/pdf" }));
   place.replaceChildren(element("iframe", { src: address, title: place.dataset.name || "Document" }));
 }
 

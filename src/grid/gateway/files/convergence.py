@@ -16,7 +16,7 @@ class ArrivingKey:
     """Hashes a body as it arrives. One call at a time, on any thread."""
 
     def __init__(self, secret: bytes, encoding: Encoding, size: int | None) -> None:
-        """secret: the convergence secret. size: octets that are to come, None if nobody said."""
+        """secret: the convergence secret. size: bytes that are to come, None if nobody said."""
         self._encoding = encoding
         self._geometry = self._of_size(max(encoding.max_segment_size if size is None else size, LIT_SIZE + 1))
         self._hasher = convergent_hasher(secret, self._geometry)

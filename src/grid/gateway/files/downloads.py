@@ -1,6 +1,6 @@
-"""What GET and HEAD answer for a file: its octets, or what is known of it. [spec webapi 4.1-4.6]
+"""What GET and HEAD answer for a file: its bytes, or what is known of it. [spec webapi 4.1-4.6]
 
-Large files stream into the socket as they are proven. An answer begins with the first proven octet, so that a file that
+Large files stream into the socket as they are proven. An answer begins with the first proven byte, so that a file that
 cannot be read has its own status instead.
 
 Cost: memory: WHOLE_SIZE of a mutable file, or what the engine has under way.
@@ -27,7 +27,7 @@ from grid.mutable.session import Gathering
 from grid.ports import Sink
 
 WHOLE_SIZE = 2**20
-"""Octets of a mutable file that are read before the answer begins, which saves asking for its size first."""
+"""Bytes of a mutable file that are read before the answer begins, which saves asking for its size first."""
 
 
 async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path: bool) -> AnyAnswer:
@@ -76,7 +76,7 @@ async def _json(exchange: Exchange, child: Child, by_path: bool) -> Answer:
 
 
 async def _size_if_known(exchange: Exchange, child: Child) -> int | None:
-    """Octets; of a file that is lost, or whose capability does not tell, None: much else is known of it."""
+    """Bytes; of a file that is lost, or whose capability does not tell, None: much else is known of it."""
     target = child.target
     if isinstance(target, UnknownChild) or (target.is_mutable and target.authority == "verify"):
         return None
@@ -102,7 +102,7 @@ def _not_modified(tag: str) -> Answer:
 
 @frozen(kw_only=True)
 class _Contents:
-    """The octets asked for: of a file of `size` octets the range, or all of it. headers: what its name says."""
+    """The bytes asked for: of a file of `size` bytes the range, or all of it. headers: what its name says."""
 
     size: int
     range: ByteRange | None
@@ -189,7 +189,7 @@ async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Header
         raise unrecoverable(error) from error
     found = reading.found
     if not reading.is_long:
-        return warned(Answer(found.status, type, bytes(reading.gathering.octets), found.all_headers), file.warning)
+        return warned(Answer(found.status, type, bytes(reading.gathering.data), found.all_headers), file.warning)
 
     def choose_same(size: int) -> tuple[int, int]:
         if size != found.size:

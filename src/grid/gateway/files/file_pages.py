@@ -18,7 +18,7 @@ def upload_page(cap: KnownCap, name: str = "") -> Answer:
 
 
 def info_page(exchange: Exchange, child: Child, size: int | None, name: str = "") -> Answer:
-    """What is known of a file or of an object of an unknown kind. size: octets, None if they are not known.
+    """What is known of a file or of an object of an unknown kind. size: bytes, None if they are not known.
 
     name: of the file, "" if it has none.
     """

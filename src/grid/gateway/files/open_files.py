@@ -25,7 +25,7 @@ KEPT_FILES = 16
 """Files kept open: more than are looked at at once."""
 
 KEPT_SIZE = 2**20
-"""Octets from which a file is kept open: what is smaller is read with few questions anyway."""
+"""Bytes from which a file is kept open: what is smaller is read with few questions anyway."""
 
 KEPT_S = 60.0
 """Seconds after which a file is opened anew: servers that were away may be back, and shares may have moved."""
@@ -82,7 +82,7 @@ class OpenFiles:
         return position - start
 
     def _room(self) -> int:
-        """Octets that the next portion of one read may have."""
+        """Bytes that the next portion of one read may have."""
         left = max(0, TOGETHER_SIZE - self._ahead)
         return left if self._reading == 1 else left // SHARE
 
@@ -126,7 +126,7 @@ class OpenFiles:
 
 
 class TimedSink:
-    """Passes octets on, and knows how long it had to wait for their taker."""
+    """Passes bytes on, and knows how long it had to wait for their taker."""
 
     def __init__(self, sink: Sink, clock: Clock) -> None:
         self._sink = sink
@@ -134,7 +134,7 @@ class TimedSink:
         self._waited_s = 0.0
 
     async def write(self, data: Buffer) -> None:
-        """Take the octets."""
+        """Take the bytes."""
         began_at = self._clock.now()
         await self._sink.write(data)
         self._waited_s += self._clock.now() - began_at

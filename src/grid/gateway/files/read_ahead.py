@@ -11,13 +11,13 @@ MOMENT_S = 0.25
 """Seconds in which the client is to take a portion."""
 
 BOLD_SIZE = 16 * 2**20
-"""Octets of the first portion, while few others read."""
+"""Bytes of the first portion, while few others read."""
 
 LARGEST_SIZE = 64 * 2**20
-"""Octets of a portion at most: what the next one costs at its beginning is nothing to it."""
+"""Bytes of a portion at most: what the next one costs at its beginning is nothing to it."""
 
 TOGETHER_SIZE = 64 * 2**20
-"""Octets that all reads under way may be ahead of their clients together. What the system's sockets take in at once looks
+"""Bytes that all reads under way may be ahead of their clients together. What the system's sockets take in at once looks
 like a fast client, and two hundred of those at the same time must not each be given the largest portion."""
 
 SHARE = 4
@@ -38,12 +38,12 @@ class Portions:
     def next_stop(self, position: int, stop: int, room: int = TOGETHER_SIZE) -> int:
         """The end of the portion that begins at `position`: that of a segment, and not behind `stop`.
 
-        room: octets that it may have, beyond its first segment.
+        room: bytes that it may have, beyond its first segment.
         """
         size = min(int(self._size), room)
         segments = max(1, size // self._segment_size)
         return min(stop, (position // self._segment_size + segments) * self._segment_size)
 
     def taken(self, size: int, waited_s: float) -> None:
-        """The client took a portion of so many octets, and had to be waited for that long."""
+        """The client took a portion of so many bytes, and had to be waited for that long."""
         self._size = min(float(LARGEST_SIZE), size / max(waited_s, 1e-6) * MOMENT_S)

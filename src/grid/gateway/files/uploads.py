@@ -28,10 +28,10 @@ from grid.mutable.node import MutableFile
 from grid.ports import Buffer
 
 UPDATE_SIZE = 16 * 2**20
-"""Octets of a mutable file that are replaced at once, from memory."""
+"""Bytes of a mutable file that are replaced at once, from memory."""
 
 LARGE_SIZE = 2**20
-"""Octets from which a file takes a turn to be stored: its shares take 40 MiB, or 64, of memory meanwhile."""
+"""Bytes from which a file takes a turn to be stored: its shares take 40 MiB, or 64, of memory meanwhile."""
 
 LARGE_STORES = 4
 """Large files that are stored at once; the others are kept on the disk until it is their turn."""
@@ -80,14 +80,14 @@ class NewFile:
 
 @frozen(kw_only=True)
 class Arriving:
-    """Octets on their way here. size: how many will come, None if nobody said. chunks: waits for whoever takes them."""
+    """Bytes on their way here. size: how many will come, None if nobody said. chunks: waits for whoever takes them."""
 
     size: int | None
     chunks: AsyncIterator[bytes] = field(repr=False)
 
 
 async def store_new(store: FileStore, folder: SpoolFolder, stores: Stores, new: NewFile, body: Arriving) -> KnownCap:
-    """Store a new file of the octets that arrive. The errors of the engines; DataTooLargeError for too large an SDMF."""
+    """Store a new file of the bytes that arrive. The errors of the engines; DataTooLargeError for too large an SDMF."""
     if new.format == "sdmf":
         require_sdmf_size(body.size)
     elif new.format == "mdmf" and body.size is not None and stores.passing.is_free:
@@ -103,7 +103,7 @@ async def store_new(store: FileStore, folder: SpoolFolder, stores: Stores, new: 
 async def store_spooled(
     store: FileStore, stores: Stores, new: NewFile, spool: Spool, arriving: ArrivingKey | None = None
 ) -> KnownCap:
-    """Store a new file of octets that were spooled. arriving: what the spool showed them to.
+    """Store a new file of bytes that were spooled. arriving: what the spool showed them to.
 
     Equal immutable files that come at once are stored one after the other: the later ones find it there.
     """
@@ -123,16 +123,16 @@ async def _key_of(store: FileStore, spool: Spool) -> bytes | None:
         return None
     making = ArrivingKey(store.convergence, store.encoding, spool.size)
     for offset in range(0, spool.size, KEY_CHUNK):
-        octets = await spool.read_at(offset, min(KEY_CHUNK, spool.size - offset))
-        if len(octets) <= INLINE_SIZE:
-            making.update(octets)
+        raw = await spool.read_at(offset, min(KEY_CHUNK, spool.size - offset))
+        if len(raw) <= INLINE_SIZE:
+            making.update(raw)
         else:
-            await store.runtime.cpu.run(making.update, octets)
+            await store.runtime.cpu.run(making.update, raw)
     return making.finish()
 
 
 async def spool_body(spool: Spool, body: Arriving, most: int | None) -> None:
-    """Keep all of the octets; DataTooLargeError past `most`, NoSpaceError, before any is taken if the size is known."""
+    """Keep all of the bytes; DataTooLargeError past `most`, NoSpaceError, before any is taken if the size is known."""
     await spool.expect(body.size)
     async for chunk in body.chunks:
         await spool.write(chunk)
@@ -180,11 +180,11 @@ class PassingSource:
 
     @property
     def size(self) -> int:
-        """Octets in all."""
+        """Bytes in all."""
         return self._size
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """The next octets. GridError if they were asked for before, or if the body ends."""
+        """The next bytes. GridError if they were asked for before, or if the body ends."""
         if offset != self._offset:
             raise GridError("the upload was passed on while it came, and cannot be sent a second time; upload it again")
         pieces, missing = [self._left], length - len(self._left)

@@ -63,7 +63,7 @@ class History:
 
     @contextmanager
     def download(self, storage_index: bytes | None, size: int | None = None) -> Iterator[Operation]:
-        """An immutable file, or `size` octets of it, is read."""
+        """An immutable file, or `size` bytes of it, is read."""
         with self._running("download", storage_index, size, listed=storage_index is not None) as found:
             yield found
 

@@ -30,10 +30,10 @@ KIND_OF: dict[str, Kind] = {short: kind for kind, short in SHORT.items()}
 
 @define(kw_only=True, eq=False)
 class Operation:
-    """What is known of one. started_at: Unix time; began_at: Clock.now(). size: octets to move, None if not known yet.
+    """What is known of one. started_at: Unix time; began_at: Clock.now(). size: bytes to move, None if not known yet.
 
     received: bytes of an upload that came from its client. label: by which the client knows the operation.
-    count: octets moved, by this plan (portion) and those before it. hashed: the part of an upload's first pass that is done. storage_index: base32.
+    count: bytes moved, by this plan (portion) and those before it. hashed: the part of an upload's first pass that is done. storage_index: base32.
     """
 
     kind: Kind

@@ -1,4 +1,4 @@
-"""What a handler answers: a status, headers and octets, all at hand or written as they come. Pure. [spec webapi 1.5]"""
+"""What a handler answers: a status, headers and bytes, all at hand or written as they come. Pure. [spec webapi 1.5]"""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class Answer:
 
 @frozen
 class StreamedAnswer:
-    """An answer whose body is written as it comes. size: octets in all, None if not known.
+    """An answer whose body is written as it comes. size: bytes in all, None if not known.
 
-    write: called once, with where the octets go; an error before the first octet becomes the answer instead,
+    write: called once, with where the bytes go; an error before the first byte becomes the answer instead,
     one after it ends the connection. Not called for HEAD.
     """
 

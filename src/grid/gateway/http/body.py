@@ -16,14 +16,14 @@ from grid.gateway.http.spool import Spool
 from grid.wire.connections.body_rate import Pace
 
 MAX_WAITING = 2**20
-"""Octets that may have arrived and not been taken."""
+"""Bytes that may have arrived and not been taken."""
 
 MAX_CHUNK = 2**20
-"""Octets handed over at once: what arrived in small pieces is joined."""
+"""Bytes handed over at once: what arrived in small pieces is joined."""
 
 
 class Body:
-    """What arrives. size: octets in all, None if nobody said. content_type: as the request has it, "" without one."""
+    """What arrives. size: bytes in all, None if nobody said. content_type: as the request has it, "" without one."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Body:
     # What the connection says.
 
     def arrive(self, data: bytes) -> None:
-        """More octets."""
+        """More bytes."""
         self.received += len(data)
         self._pace.move(len(data))
         if self._discards:
@@ -103,7 +103,7 @@ class Body:
     # What a handler does.
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The octets in order, each chunk of at most MAX_CHUNK or as it came; once. BadRequest if the client stops."""
+        """The bytes in order, each chunk of at most MAX_CHUNK or as it came; once. BadRequest if the client stops."""
         while True:
             chunk = await self._next()
             if not chunk:

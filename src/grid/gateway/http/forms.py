@@ -19,10 +19,10 @@ MULTIPART = "multipart/form-data"
 URLENCODED = "application/x-www-form-urlencoded"
 
 MAX_FIELD = 2**20
-"""Octets of a field that is no file: a private key and a capability have some thousands."""
+"""Bytes of a field that is no file: a private key and a capability have some thousands."""
 
 MAX_FORM = 4 * 2**20
-"""Octets of all such fields together."""
+"""Bytes of all such fields together."""
 
 POOLED_FORM = 2**16
 """Bytes of a form from which it is taken apart on the pool: 10 ms if all of them are escaped."""
@@ -53,8 +53,8 @@ async def read_form(body: Body, arguments: Arguments, folder: SpoolFolder, cpu: 
     """
     kind, options = parse_options_header(body.content_type)
     if kind.strip() == URLENCODED:
-        octets = await body.read_all(MAX_FORM)
-        pairs = parse_query(octets) if len(octets) < POOLED_FORM else await cpu.run(parse_query, octets)
+        raw = await body.read_all(MAX_FORM)
+        pairs = parse_query(raw) if len(raw) < POOLED_FORM else await cpu.run(parse_query, raw)
         arguments.add(pairs)
         return Form()
     boundary = options.get("boundary")

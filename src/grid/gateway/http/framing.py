@@ -16,7 +16,7 @@ from grid.gateway.http.answers import COMMON, SANDBOX
 from grid.limits import GATEWAY_DISCARDED
 
 _MOST_DIGITS = 19
-"""Of a body's length: no file has as many octets as a number with more of them."""
+"""Of a body's length: no file has as many bytes as a number with more of them."""
 
 _LINGER_S = 5.0
 """How long what follows a refused head may go on."""

@@ -18,14 +18,14 @@ class RangeBeyondEndError(GridError):
 
 @frozen
 class ByteRange:
-    """Octets start .. stop of a file; at least one."""
+    """Bytes start .. stop of a file; at least one."""
 
     start: int
     stop: int
 
     @property
     def length(self) -> int:
-        """Octets in it."""
+        """Bytes in it."""
         return self.stop - self.start
 
     def content_range(self, size: int) -> str:
@@ -34,7 +34,7 @@ class ByteRange:
 
 
 def parse_range(header: str | None, size: int) -> ByteRange | None:
-    """What is asked for of a file of `size` octets; None for all of it: no header, or none that has a meaning.
+    """What is asked for of a file of `size` bytes; None for all of it: no header, or none that has a meaning.
 
     Of several ranges the first is meant. RangeBeyondEndError.
     """
@@ -52,7 +52,7 @@ def parse_range(header: str | None, size: int) -> ByteRange | None:
 
 
 def _parse_spec(text: str) -> tuple[int | None, int | None] | None:
-    """First and last octet as they are written; None if they have no meaning."""
+    """First and last byte as they are written; None if they have no meaning."""
     match = _SPEC.fullmatch(text)
     if match is None or text == "-":
         return None
@@ -65,7 +65,7 @@ def _parse_spec(text: str) -> tuple[int | None, int | None] | None:
 
 
 def _number(digits: str) -> int | None:
-    """No file has an octet whose number has more than _MOST_DIGITS digits."""
+    """No file has a byte whose number has more than _MOST_DIGITS digits."""
     if not digits:
         return None
     digits = digits.lstrip("0") or "0"

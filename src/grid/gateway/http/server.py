@@ -30,7 +30,7 @@ from grid.ports import Timer
 from grid.wire.connections.places import Place, Places
 
 _SEND_SIZE = 2**20
-"""Octets given to the socket at once."""
+"""Bytes given to the socket at once."""
 
 _FAREWELL_S = 15.0
 """How long the end of a gateway waits for a client to take the last of an answer over TLS, and to close its side."""

@@ -29,10 +29,10 @@ from grid.ports import Buffer, CpuPool
 from grid.runtime import Tasks
 
 BATCH_SIZE = 2**20
-"""Octets that are written at once; a body of at most so many stays in memory. [spec webapi 1.1]"""
+"""Bytes that are written at once; a body of at most so many stays in memory. [spec webapi 1.1]"""
 
 RESERVED = 256 * 2**20
-"""Octets of the disk that no body takes: the node itself, and servers beside it, need some."""
+"""Bytes of the disk that no body takes: the node itself, and servers beside it, need some."""
 
 PART_SIZE = 2**18
 """Bytes that are encrypted and written at once."""
@@ -62,10 +62,10 @@ class SpoolFolder:
 
 
 class Spool:
-    """Octets come in, in order; after `finish` they can be read. A context manager: outside of it nothing is kept."""
+    """Bytes come in, in order; after `finish` they can be read. A context manager: outside of it nothing is kept."""
 
     def __init__(self, folder: SpoolFolder, cpu: CpuPool, observe: Callable[[Buffer], None] | None = None) -> None:
-        """observe: is shown all octets in order, on the pool, unless they stay in memory."""
+        """observe: is shown all bytes in order, on the pool, unless they stay in memory."""
         self._folder = folder
         self._cpu = cpu
         self._observe = observe
@@ -83,16 +83,16 @@ class Spool:
 
     @property
     def size(self) -> int:
-        """Octets that came."""
+        """Bytes that came."""
         return self._size
 
     async def expect(self, size: int | None) -> None:
-        """So many octets will come, as far as is known. NoSpaceError if there is no room for them."""
+        """So many bytes will come, as far as is known. NoSpaceError if there is no room for them."""
         if size is not None and size > BATCH_SIZE:
             await self._cpu.run(_require_room, self._folder.path, size)
 
     async def write(self, data: bytes) -> None:
-        """More octets, which are kept and must not change. NoSpaceError if the disk is full."""
+        """More bytes, which are kept and must not change. NoSpaceError if the disk is full."""
         self._pieces.append(data)
         self._waiting += len(data)
         self._size += len(data)
@@ -107,7 +107,7 @@ class Spool:
         return LEAST_BATCH if self._folder.is_crowded else BATCH_SIZE
 
     async def finish(self) -> None:
-        """All octets came. NoSpaceError if the disk is full."""
+        """All bytes came. NoSpaceError if the disk is full."""
         if self._file is None:
             self._pieces = [b"".join(self._pieces)]
             return
@@ -115,13 +115,13 @@ class Spool:
         await self._settle()
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Exactly those octets."""
+        """Exactly those bytes."""
         if self._file is None:
             return memoryview(self._pieces[0])[offset : offset + length]
         return await self._cpu.run(self._file.read, offset, length)
 
     def close(self) -> None:
-        """Forget all octets, once nothing is being done with them any more."""
+        """Forget all bytes, once nothing is being done with them any more."""
         self._pieces.clear()
         self._folder.held_size -= self._waiting
         self._waiting = 0
@@ -187,7 +187,7 @@ class _UnnamedFile:
                 observe(piece)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Exactly those octets."""
+        """Exactly those bytes."""
         with self._lock:
             data = os.pread(self._require(), length, offset)
             while len(data) < length:
@@ -235,7 +235,7 @@ class _UnnamedFile:
 
 
 def _require_room(directory: Path, size: int) -> None:
-    """NoSpaceError if so many octets would leave less than RESERVED."""
+    """NoSpaceError if so many bytes would leave less than RESERVED."""
     try:
         found = os.statvfs(directory)
     except OSError as error:

@@ -32,7 +32,7 @@ CUT = "cut"
 class Served:
     """One request that is over. endpoint: a first segment, or `other`. view: its `t`. outcome: 2xx to 5xx, or `cut`.
 
-    Octets of the bodies; seconds from the end of the request's head on.
+    Bytes of the bodies; seconds from the end of the request's head on.
     """
 
     method: str

@@ -25,7 +25,7 @@ _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _WORDS = re.compile(r"[\s,]+")
 
 MAX_FROM_CLIENT = 65536
-"""Octets that a client may send in all: pings and a goodbye are small, and few."""
+"""Bytes that a client may send in all: pings and a goodbye are small, and few."""
 
 NextMessage = Callable[[], Awaitable[str | None]]
 """What is to be said next; "" if there is nothing now, None when it is over."""

@@ -1,4 +1,4 @@
-"""Where the octets of an answer go: as fast as the client takes them, and no longer than it does. [spec webapi 1.5]"""
+"""Where the bytes of an answer go: as fast as the client takes them, and no longer than it does. [spec webapi 1.5]"""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from grid.limits import GATEWAY_STALL_S
 from grid.ports import Buffer, Clock, Timer
 
 TOGETHER = 2**25
-"""Octets that all answers under way may have copied for their sockets."""
+"""Bytes that all answers under way may have copied for their sockets."""
 
 LEAST_PIECE = 2**18
-"""Octets of each that are, however many there are."""
+"""Bytes of each that are, however many there are."""
 
 
 def piece_size(answers: int) -> int:
-    """Octets that each of so many answers copies for its socket at once.
+    """Bytes that each of so many answers copies for its socket at once.
 
     What a client takes slowly is then kept once, where it was read, and not in the socket's buffer too; but what a few
     take fast is not cut up.
@@ -35,17 +35,17 @@ class Outlet(Protocol):
         """Send the head, once."""
 
     def write(self, data: bytes) -> None:
-        """Send octets of the body."""
+        """Send bytes of the body."""
 
     def abort(self) -> None:
         """End the connection now."""
 
 
 class Writer:
-    """Where an answer's octets go; waits while the client does not take them."""
+    """Where an answer's bytes go; waits while the client does not take them."""
 
     def __init__(self, outlet: Outlet, size: Callable[[], int]) -> None:
-        """size: octets that are given to the outlet at once."""
+        """size: bytes that are given to the outlet at once."""
         self._outlet = outlet
         self._size = size
         self._ready: Deferred[None] | None = None
@@ -60,7 +60,7 @@ class Writer:
         return 0.0 if self._ready is None else self._outlet.clock.now() - self._paused_at
 
     async def write(self, data: Buffer) -> None:
-        """Take the octets; the head goes before the first of them."""
+        """Take the bytes; the head goes before the first of them."""
         view = memoryview(data)
         await self._room()
         start = 0

@@ -74,10 +74,8 @@ class EventStreams:
             listener.end()
             self._listeners.discard(listener)
 
-    async def _write(self, sink: Sink, octets: bytes) -> None:
-        await with_deadline(
-            self._clock, sink.write(octets), SLOW_S, lambda: PeerTimeoutError("a listener takes nothing")
-        )
+    async def _write(self, sink: Sink, data: bytes) -> None:
+        await with_deadline(self._clock, sink.write(data), SLOW_S, lambda: PeerTimeoutError("a listener takes nothing"))
 
 
 class _Listener:

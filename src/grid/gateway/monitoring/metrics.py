@@ -33,7 +33,7 @@ class Metrics:
         self._ended = Counter(
             "grid_operations", "Operations that ended, by how.", ["kind", "outcome"], registry=self._registry
         )
-        self._octets = Counter("grid_operation_bytes", "Bytes of files moved.", kind, registry=self._registry)
+        self._bytes = Counter("grid_operation_bytes", "Bytes of files moved.", kind, registry=self._registry)
         self._seconds = Histogram(
             "grid_operation_seconds", "Time that operations took.", kind, buckets=_SECONDS, registry=self._registry
         )
@@ -82,7 +82,7 @@ class Metrics:
         if operation.is_active or operation.ended_at is None:
             return
         self._ended.labels(operation.kind, operation.outcome).inc()
-        self._octets.labels(operation.kind).inc(operation.count)
+        self._bytes.labels(operation.kind).inc(operation.count)
         self._seconds.labels(operation.kind).observe(operation.ended_at - operation.began_at)
         if operation.kind != "mapupdate":  # Its requests are those of the operation that it belongs to.
             for row in operation.timeline.rows:

@@ -29,13 +29,13 @@ from grid.ports import Sink
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 MAX_DETAILS = 65536
-"""Octets of what somebody reports."""
+"""Bytes of what somebody reports."""
 
 MAX_INCIDENTS = 100
 """Reports kept; a page that anybody may send to must not fill the disk."""
 
 MAX_STATIC = 64 * 2**20
-"""Octets of a file of the operator's own pages; larger ones belong in the grid."""
+"""Bytes of a file of the operator's own pages; larger ones belong in the grid."""
 
 _OPERATORS_POLICY = ("Content-Security-Policy", "object-src 'none'; base-uri 'self'; frame-ancestors 'none'")
 """The operator's own pages may have scripts of their own, as they always could."""
@@ -130,14 +130,14 @@ class _Monitoring:
     async def static(self, exchange: Exchange) -> AnyAnswer:
         """`/static/...`: the operator's own files."""
         allow(exchange, "GET", "HEAD")
-        octets = await self._gateway.store.runtime.cpu.run(
+        data = await self._gateway.store.runtime.cpu.run(
             read_static, self._gateway.settings.static_directory, exchange.segments[1:]
         )
-        if octets is None:
+        if data is None:
             raise NotFound("there is no such file", shape="page")
         found = content_type(exchange.segments[-1])
         encoding = (("Content-Encoding", found.encoding),) if found.encoding else ()
-        return Answer(200, found.type, octets, (_OPERATORS_POLICY, *encoding))
+        return Answer(200, found.type, data, (_OPERATORS_POLICY, *encoding))
 
     async def private(self, exchange: Exchange) -> AnyAnswer:
         """`/private/logs/v1`, with the node's token."""
@@ -193,7 +193,7 @@ def keep_incident(directory: Path, now: float, report: str) -> None:
 
 
 def read_static(directory: Path, segments: tuple[str, ...]) -> bytes | None:
-    """The octets of a file below the directory, None if there is none, or it is not for showing. Blocking."""
+    """The bytes of a file below the directory, None if there is none, or it is not for showing. Blocking."""
     if not segments or any(not name or name.startswith(".") or "/" in name or "\0" in name for name in segments):
         return None
     try:

@@ -20,7 +20,7 @@ _TYPES = {
 
 @cache
 def contents() -> Mapping[str, tuple[str, bytes]]:
-    """Names to types and octets."""
+    """Names to types and bytes."""
     found = {}
     for entry in files("grid.gateway").joinpath("assets").iterdir():
         kind = _TYPES.get(f".{entry.name.rpartition('.')[2]}")
@@ -33,8 +33,8 @@ def contents() -> Mapping[str, tuple[str, bytes]]:
 def version() -> str:
     """What tells these contents from any others."""
     digest = sha256()
-    for name, (_, octets) in sorted(contents().items()):
-        digest.update(f"{name} {len(octets)}\n".encode() + octets)
+    for name, (_, data) in sorted(contents().items()):
+        digest.update(f"{name} {len(data)}\n".encode() + data)
     return digest.hexdigest()[:16]
 
 

@@ -8,7 +8,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def size_text(size: int | None) -> str:
-    """Octets with three figures; a dash if they are not known."""
+    """Bytes with three figures; a dash if they are not known."""
     if size is None:
         return "–"
     value, unit = float(size), 0

@@ -87,10 +87,10 @@ def _bar(row: Row, y: int, span: float) -> Markup:
     x = _NAMES + row.began_s / span * _WIDTH
     width = max((end - row.began_s) / span * _WIDTH, 2.0)
     shares = f", shares {', '.join(map(str, row.share_numbers))}" if row.share_numbers else ""
-    octets = f", {size_text(row.count)}" if row.count else ""
+    data = f", {size_text(row.count)}" if row.count else ""
     took = "" if row.ended_s is None else f" in {duration_text(row.ended_s - row.began_s)}"
     reason = f": {row.detail}" if row.detail else ""
-    words = f"{row.what}{shares}{octets}, {_WORDS.get(row.outcome, row.outcome)}{took}{reason}"
+    words = f"{row.what}{shares}{data}, {_WORDS.get(row.outcome, row.outcome)}{took}{reason}"
     kind = _CLASSES.get(row.outcome, "run")
     return tag("rect", tag("title", words), x=f"{x:.1f}", y=y, width=f"{width:.1f}", height=_BAR, rx=2, class_=kind)
 

@@ -28,16 +28,16 @@ class GivenChild:
     metadata: Metadata | None = None
 
 
-def parse_children(octets: bytes, *, immutable: bool, may_be_empty: bool) -> dict[str, GivenChild]:
+def parse_children(data: bytes, *, immutable: bool, may_be_empty: bool) -> dict[str, GivenChild]:
     """Children by their NFC names, in the order given; of two with one name the later counts.
 
-    immutable: the directory for them is. may_be_empty: no octets at all are no children. FormatError; CapError for a
+    immutable: the directory for them is. may_be_empty: no bytes at all are no children. FormatError; CapError for a
     capability that cannot be there, naming its child.
     """
-    if may_be_empty and not octets.strip():
+    if may_be_empty and not data.strip():
         return {}
     children: dict[str, GivenChild] = {}
-    for given, entry in read_members(octets):
+    for given, entry in read_members(data):
         name = normalize_name(given)
         children[name] = _parse_child(name, entry, immutable)
         if len(children) > MAX_DIRECTORY_ENTRIES:
@@ -96,9 +96,9 @@ def _slot(name: str, properties: Mapping[str, object], key: str) -> bytes | None
     if not isinstance(value, str):
         raise FormatError(f"{name!r}: {key} is text")
     try:
-        octets = value.strip().encode("utf-8")
+        data = value.strip().encode("utf-8")
     except UnicodeEncodeError as error:
         raise FormatError(f"{name!r}: {key} is Unicode text") from error
-    if len(octets) > MAX_CAP_LENGTH:
+    if len(data) > MAX_CAP_LENGTH:
         raise FormatError(f"{name!r}: {key} is longer than any capability")
-    return octets or None
+    return data or None

@@ -27,56 +27,56 @@ def _refuse_constant(name: str) -> object:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def read_members(octets: bytes) -> Iterator[tuple[str, object]]:
+def read_members(data: bytes) -> Iterator[tuple[str, object]]:
     """Names with values, as they come; FormatError for what is no JSON object, or has a member longer than any.
 
     A number of thousands of digits may come in part: this is for members that are lists or objects.
     """
-    offset = _expect(octets, 0, b"{")
-    if octets[offset : offset + 1] == b"}":
-        _require_end(octets, offset + 1)
+    offset = _expect(data, 0, b"{")
+    if data[offset : offset + 1] == b"}":
+        _require_end(data, offset + 1)
         return
     while True:
-        if octets[offset : offset + 1] != b'"':
+        if data[offset : offset + 1] != b'"':
             raise FormatError("the body is not JSON in UTF-8: a name is missing")
-        name, offset = _read(octets, offset)
-        offset = _expect(octets, offset, b":")
-        value, offset = _read(octets, offset)
+        name, offset = _read(data, offset)
+        offset = _expect(data, offset, b":")
+        value, offset = _read(data, offset)
         yield str(name), value
-        offset = _skip_space(octets, offset)
-        if octets[offset : offset + 1] == b"}":
-            _require_end(octets, offset + 1)
+        offset = _skip_space(data, offset)
+        if data[offset : offset + 1] == b"}":
+            _require_end(data, offset + 1)
             return
-        offset = _expect(octets, offset, b",")
+        offset = _expect(data, offset, b",")
 
 
-def _read(octets: bytes, offset: int) -> tuple[object, int]:
+def _read(data: bytes, offset: int) -> tuple[object, int]:
     """The value that begins there, and the offset behind it."""
     for window in WINDOWS:
         try:
-            text = _UTF8().decode(octets[offset : offset + window])
+            text = _UTF8().decode(data[offset : offset + window])
             value, end = _DECODER.raw_decode(text)
         except (ValueError, RecursionError) as error:
-            if offset + window >= len(octets):
+            if offset + window >= len(data):
                 raise FormatError("the body is not JSON in UTF-8") from error
             continue
         return value, offset + (end if text.isascii() else len(text[:end].encode("utf-8")))
     raise FormatError(f"the body is not JSON in UTF-8, or one child takes more than {WINDOWS[-1]} bytes of it")
 
 
-def _expect(octets: bytes, offset: int, sign: bytes) -> int:
+def _expect(data: bytes, offset: int, sign: bytes) -> int:
     """The offset of what follows the sign."""
-    offset = _skip_space(octets, offset)
-    if octets[offset : offset + 1] != sign:
+    offset = _skip_space(data, offset)
+    if data[offset : offset + 1] != sign:
         raise FormatError(f"the body is not JSON in UTF-8, or no object: {sign.decode()} is missing")
-    return _skip_space(octets, offset + 1)
+    return _skip_space(data, offset + 1)
 
 
-def _require_end(octets: bytes, offset: int) -> None:
-    if _skip_space(octets, offset) != len(octets):
+def _require_end(data: bytes, offset: int) -> None:
+    if _skip_space(data, offset) != len(data):
         raise FormatError("the body is not JSON in UTF-8: something follows the object")
 
 
-def _skip_space(octets: bytes, offset: int) -> int:
-    found = _SPACE.match(octets, offset)
+def _skip_space(data: bytes, offset: int) -> int:
+    found = _SPACE.match(data, offset)
     return offset if found is None else found.end()

@@ -31,8 +31,8 @@ from grid.runtime import run_sized
 MAKERS = frozenset({"mkdir", "mkdir-with-children", "mkdir-immutable"})
 """The values of `t` that make a directory."""
 
-POOLED_OCTETS = 2**16
-"""Octets of a description of children from which it is parsed on the pool: some hundreds of them, 2 ms."""
+POOLED_BYTES = 2**16
+"""Bytes of a description of children from which it is parsed on the pool: some hundreds of them, 2 ms."""
 
 
 @frozen(kw_only=True)
@@ -59,9 +59,9 @@ async def read_children(
     """The children that the body describes; BadRequest, FormatError, CapError, PayloadTooLarge."""
     if exchange.is_form:
         raise BadRequest("children come as JSON; say t= in the URL, and not in the form")
-    octets = await exchange.body.read_all(MAX_CHILDREN_BODY)
-    parse = partial(parse_children, octets, immutable=immutable, may_be_empty=may_be_empty)
-    if len(octets) < POOLED_OCTETS:
+    data = await exchange.body.read_all(MAX_CHILDREN_BODY)
+    parse = partial(parse_children, data, immutable=immutable, may_be_empty=may_be_empty)
+    if len(data) < POOLED_BYTES:
         return parse()
     return await exchange.gateway.store.runtime.cpu.run(parse)
 

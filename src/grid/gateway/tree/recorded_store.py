@@ -39,7 +39,7 @@ class RecordedStore(FileStore):
         return RecordedDirectory(self, cap, self.history)
 
     async def put_directory(self, packed: bytes, format: FormatName, key: PrivateKey) -> WriteCap:
-        """Store the octets of a new mutable directory."""
+        """Store the bytes of a new mutable directory."""
         with self.history.publish(size=len(packed)) as operation:
             cap = await super().put_directory(packed, format, key)
             operation.name(cap.storage_index)
@@ -75,6 +75,6 @@ class RecordedDirectory(Directory):
             return await super()._read()  # It is all in its capability.
         record = self._history.retrieve if self.is_mutable else self._history.download
         with record(index) as operation:
-            octets = await super()._read()
-            operation.size = len(octets)
-        return octets
+            data = await super()._read()
+            operation.size = len(data)
+        return data

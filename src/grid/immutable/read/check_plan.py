@@ -1,4 +1,4 @@
-"""The plan of a check: ask every server what it holds, and on demand verify every octet of every share.
+"""The plan of a check: ask every server what it holds, and on demand verify every byte of every share.
 
 Synchronous and pure; drive.py runs it. A server that keeps silent delays a check by about a second, measured by what the
 others take, and is named in what the check finds.
@@ -127,7 +127,7 @@ class CheckPlan:
         return min((at for at in times if at != inf), default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
-        """Questions to ask and octets to read now."""
+        """Questions to ask and bytes to read now."""
         if self._error is not None:
             return []
         self._give_up(now)
@@ -146,7 +146,7 @@ class CheckPlan:
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """Share lists, octets, and what the processor says of them."""
+        """Share lists, bytes, and what the processor says of them."""
         if isinstance(request, AdviseCorrupt):
             return
         audit = self._take(request, now)

@@ -36,7 +36,7 @@ def choose_shares(
 ) -> list[HeldShare]:
     """At most `wanted` shares of distinct numbers, the ones expected soonest, without those known bad here.
 
-    size: octets to read of each. taken: share numbers not needed. busy: shares that are being read already.
+    size: bytes to read of each. taken: share numbers not needed. busy: shares that are being read already.
     habit: shares read before. Each further share on one server counts as queued behind its others. A parity block is no
     habit where its server has a primary one to give instead.
     """

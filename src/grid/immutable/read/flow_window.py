@@ -1,6 +1,6 @@
-"""How much of a file a read keeps in flight: bandwidth times delay as measured, bounded in octets. Pure.
+"""How much of a file a read keeps in flight: bandwidth times delay as measured, bounded in bytes. Pure.
 
-Little is asked for until the first octets have come, so that they come soon. From then on the window is twice what
+Little is asked for until the first bytes have come, so that they come soon. From then on the window is twice what
 arrives within the shortest time that any batch has taken, which keeps the network and the processors busy
 and grows while a larger window brings more.
 """
@@ -21,7 +21,7 @@ LEAST_BATCHES = 3
 WINDOW_BYTES has room for two."""
 
 WINDOW_BYTES = 32 * 2**20
-"""Octets of text in flight at most: asked for, being opened, or not yet taken by the consumer."""
+"""Bytes of text in flight at most: asked for, being opened, or not yet taken by the consumer."""
 
 GAIN = 2.0
 """Times bandwidth and delay: one window on its way while another is used up."""
@@ -32,7 +32,7 @@ RECENT = 8
 
 @frozen(kw_only=True)
 class Mark:
-    """When a batch was asked for, and how many octets of text had come by then."""
+    """When a batch was asked for, and how many bytes of text had come by then."""
 
     at: float
     come_bytes: int
@@ -54,7 +54,7 @@ class Pace:
 
     @property
     def window_bytes(self) -> int:
-        """Octets of text to have in flight."""
+        """Bytes of text to have in flight."""
         if self._shortest_s is None:
             return START_BYTES
         wanted = GAIN * max(self._rates) * self._shortest_s
@@ -65,7 +65,7 @@ class Pace:
         return Mark(at=now, come_bytes=self._come_bytes)
 
     def came(self, asked: Mark, text_bytes: int, now: float) -> None:
-        """Note that all blocks of a batch of so many octets of text have come."""
+        """Note that all blocks of a batch of so many bytes of text have come."""
         self._come_bytes += text_bytes
         elapsed = max(now - asked.at, 1e-4)
         self._rates.append((self._come_bytes - asked.come_bytes) / elapsed)

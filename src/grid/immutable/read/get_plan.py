@@ -1,6 +1,6 @@
 """The plan of one read of an immutable file: which shares, which ranges, when to hedge, when to give up.
 
-Synchronous and pure; drive.py runs it. Text leaves in order, each octet proven; a late, short or false answer
+Synchronous and pure; drive.py runs it. Text leaves in order, each byte proven; a late, short or false answer
 costs another share's, a silent server costs a hedge and never the read. [spec immutable 12-14; placement 7]
 
 Cost: round trips: one to find and prove the shares (one more where the layout was guessed wrong), then one
@@ -34,7 +34,7 @@ from grid.ports import Buffer, Event, ShareNumber
 
 @frozen(kw_only=True)
 class GetResult:
-    """size: octets delivered. share_count: distinct shares read from. hedged_bytes: octets that came in vain."""
+    """size: bytes delivered. share_count: distinct shares read from. hedged_bytes: bytes that came in vain."""
 
     size: int
     share_count: int
@@ -42,7 +42,7 @@ class GetResult:
 
 
 class GetPlan:
-    """Reads octets offset .. offset + length of a file (at least one octet, inside the file)."""
+    """Reads bytes offset .. offset + length of a file (at least one byte, inside the file)."""
 
     def __init__(
         self, finder: ShareFinder, verifier: FileVerifier, *, k: int, key: bytes | None, offset: int, length: int
@@ -210,10 +210,10 @@ class GetPlan:
                     break
                 if share.bad_segments or share in batch.fetches or not share.at_hand or share.layout is None:
                     continue
-                octets = share.piece(share.layout.data_offset + geometry.block_offset(batch.first), batch.block_bytes)
-                if octets is not None:
+                raw = share.piece(share.layout.data_offset + geometry.block_offset(batch.first), batch.block_bytes)
+                if raw is not None:
                     self._habit.add(share)
-                    batch.blocks[number] = (share, octets)
+                    batch.blocks[number] = (share, raw)
         return True
 
     def _secured(self, batch: Batch) -> set[ShareNumber]:
@@ -318,17 +318,17 @@ class GetPlan:
             self._hedge.learn()
             self._finder.spread_rate()
 
-    def _take_blocks(self, part: Part, request: ReadShares, octets: Buffer) -> None:
+    def _take_blocks(self, part: Part, request: ReadShares, raw: Buffer) -> None:
         fetch, batch = part.purpose, part.batch
         assert isinstance(fetch, BlockFetch)
         offset, length = part.ranges[0]
-        if len(octets) != length:
+        if len(raw) != length:
             self._forget_part(part)
             self._drop(part.share, IntegrityError("the share is cut short"))
             return
         fetch.watches.pop(request, None)
-        fetch.parts[offset] = octets
-        whole = fetch.octets()
+        fetch.parts[offset] = raw
+        whole = fetch.joined()
         if whole is None or batch.fetches.get(part.share) is not fetch:
             return
         del batch.fetches[part.share]

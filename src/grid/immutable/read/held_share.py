@@ -30,7 +30,7 @@ class ShareState(Enum):
 class HeldShare:
     """One share on one server.
 
-    at_hand: (offset, octets) pieces fetched already. asked: ranges that the server was asked for by themselves.
+    at_hand: (offset, bytes) pieces fetched already. asked: ranges that the server was asked for by themselves.
     bad_segments: those whose block here is known to be false.
     """
 
@@ -43,10 +43,10 @@ class HeldShare:
     bad_segments: set[int] = field(factory=set)
 
     def piece(self, offset: int, length: int) -> Buffer | None:
-        """These octets if they are at hand."""
-        for start, octets in self.at_hand:
-            if start <= offset and offset + length <= start + len(octets):
-                return memoryview(octets)[offset - start : offset - start + length]
+        """These bytes if they are at hand."""
+        for start, data in self.at_hand:
+            if start <= offset and offset + length <= start + len(data):
+                return memoryview(data)[offset - start : offset - start + length]
         return None
 
     def pieces(self, ranges: Iterable[Range]) -> list[Buffer] | None:
@@ -60,13 +60,13 @@ class HeldShare:
 
 
 def prove_share(share: HeldShare, verifier: FileVerifier) -> None:
-    """Prove as much of a share as the octets at hand allow; it is READY once the root of its blocks is proven.
+    """Prove as much of a share as the bytes at hand allow; it is READY once the root of its blocks is proven.
 
     IntegrityError, FormatError: the share is false or makes no sense. UnknownVersionError: it is neither.
     DamagedFileError: what is wrong is wrong with the file, on every server.
     """
     if share.layout is None:
-        start = max((len(octets) for offset, octets in share.at_hand if offset == 0), default=0)
+        start = max((len(data) for offset, data in share.at_hand if offset == 0), default=0)
         share.layout = parse_header(share.piece(0, min(MAX_HEADER_SIZE, start)) or b"")
     if verifier.geometry is None:
         _prove_ueb(share, share.layout, verifier)
@@ -85,13 +85,13 @@ def _prove_ueb(share: HeldShare, layout: ShareLayout, verifier: FileVerifier) ->
     length_field = share.piece(layout.ueb_offset, field_size)
     if length_field is None:
         return
-    octets = share.piece(layout.ueb_offset + field_size, parse_ueb_length(layout, length_field))
-    if octets is None:
+    data = share.piece(layout.ueb_offset + field_size, parse_ueb_length(layout, length_field))
+    if data is None:
         return
     try:
-        verifier.accept_ueb(octets)
+        verifier.accept_ueb(data)
     except FormatError as error:
-        # Proven octets that make no sense: every share says so, and no other share can mend it.
+        # Proven bytes that make no sense: every share says so, and no other share can mend it.
         raise DamagedFileError(str(error)) from error
 
 

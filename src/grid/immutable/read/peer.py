@@ -25,7 +25,7 @@ GIVE_UP_FLOOR_S = 20.0
 GIVE_UP_FACTOR = 20.0
 SLOWEST_RATE = 10e3
 """A silent server is taken for dead, and what it was asked for withdrawn, after this long, plus what an answer
-takes at this rate in octets a second: where every server is so slow, patience is all that helps."""
+takes at this rate in bytes a second: where every server is so slow, patience is all that helps."""
 
 
 @define(kw_only=True, eq=False)
@@ -47,7 +47,7 @@ class Peer:
     error: GridError | None = None
 
     def expected_s(self, size: int) -> float:
-        """Seconds until `size` more octets should have come."""
+        """Seconds until `size` more bytes should have come."""
         return self.time_of(self.outstanding_bytes + size)
 
     def time_of(self, size: int) -> float:
@@ -55,14 +55,14 @@ class Peer:
         return self.latency.time_of(size)
 
     def sent(self, size: int, now: float) -> Watch:
-        """Note a request for `size` octets; the watch says when its answer is late, and when it is hopeless."""
+        """Note a request for `size` bytes; the watch says when its answer is late, and when it is hopeless."""
         self.outstanding_bytes += size
         return Watch(peer=self, size=size, queued=self.outstanding_bytes, sent_at=now)
 
 
 @define(kw_only=True, eq=False)
 class Watch:
-    """One outstanding request of a peer. queued: its octets, and those asked for before and not come by then.
+    """One outstanding request of a peer. queued: its bytes, and those asked for before and not come by then.
 
     All times follow what is learned of the peer meanwhile.
     """

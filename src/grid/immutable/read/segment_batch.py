@@ -38,7 +38,7 @@ class BlockFetch:
     parts: dict[int, Buffer] = field(factory=dict)
     doubled: bool = False
 
-    def octets(self) -> Buffer | None:
+    def joined(self) -> Buffer | None:
         """All the blocks in one buffer, once every range has come."""
         if len(self.parts) < len(self.ranges):
             return None
@@ -51,7 +51,7 @@ class BlockFetch:
 class Batch:
     """segments first .. first + count, all in one chunk of the hash trees.
 
-    blocks: share number to (where it came from, its octets). doubled: numbers of blocks whose hashes are too late.
+    blocks: share number to (where it came from, its bytes). doubled: numbers of blocks whose hashes are too late.
     settled: everything is asked for, and was in time when that was looked at last.
     """
 
@@ -89,7 +89,7 @@ class Batch:
 
 
 class BatchCutter:
-    """Cuts the segments of a read into batches: one segment first, so that the first octet comes soon, then more."""
+    """Cuts the segments of a read into batches: one segment first, so that the first byte comes soon, then more."""
 
     def __init__(self, geometry: Geometry, first: int, stop: int) -> None:
         self._geometry = geometry

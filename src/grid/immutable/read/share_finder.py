@@ -112,7 +112,7 @@ class ShareFinder:
         return len(known)
 
     def may_hold(self, block_offset: int, size: int) -> bool:
-        """Whether the first answers may have brought these octets of a share's blocks along."""
+        """Whether the first answers may have brought these bytes of a share's blocks along."""
         if not self._blocks:
             return self._guess.share_size <= WHOLE_SHARE_SIZE
         start, length = self._blocks[0]
@@ -120,7 +120,7 @@ class ShareFinder:
         return start <= offset and offset + size <= start + length
 
     def blocks_coming(self, block_offset: int, size: int) -> int:
-        """How many answers that are to bring these octets of a share's blocks may still be waited for."""
+        """How many answers that are to bring these bytes of a share's blocks may still be waited for."""
         if not self._bearing or not self.may_hold(block_offset, size):
             return 0
         return sum(1 for request in self._bearing if request in self._finding and not self._finding[request].silent)
@@ -359,7 +359,7 @@ class ShareFinder:
         return wants
 
     def _examine(self, share: HeldShare) -> None:
-        """Prove as much as the octets at hand allow; a share that is false is dropped."""
+        """Prove as much as the bytes at hand allow; a share that is false is dropped."""
         try:
             prove_share(share, self._verifier)
         except DamagedFileError:

@@ -14,13 +14,13 @@ WHOLE_SHARE_SIZE = 65536
 """Shares up to this size are fetched whole by the first question."""
 
 SPECULATED_BLOCK_BYTES = 786432
-"""Octets of blocks that the first question to a server may fetch of all its shares together: two of 3-of-10."""
+"""Bytes of blocks that the first question to a server may fetch of all its shares together: two of 3-of-10."""
 
 SPECULATED_SEGMENTS = 2
 """Segments whose blocks the first question fetches where the read needs no more; else those of its first alone."""
 
 TAIL_SLACK = 2048
-"""Octets asked for beyond the guessed end: an older writer's extension block may be longer."""
+"""Bytes asked for beyond the guessed end: an older writer's extension block may be longer."""
 
 
 def speculate(guess: Guess, first_segment: int) -> list[Range]:

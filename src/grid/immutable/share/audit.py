@@ -1,4 +1,4 @@
-"""Verifying every octet of one share on one server: the part of a check that reads.
+"""Verifying every byte of one share on one server: the part of a check that reads.
 
 Synchronous: it says what to read or compute next and is told the answers. It trusts nothing but the cap, and
 keeps no block longer than it takes to hash it. [spec immutable 15]
@@ -35,10 +35,10 @@ from grid.immutable.share.verify import FileVerifier
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 AUDIT_BYTES = 2 * 2**20
-"""Octets of blocks read and hashed at a time; a server's patience is bounded by it on slow lines."""
+"""Bytes of blocks read and hashed at a time; a server's patience is bounded by it on slow lines."""
 
 TREE_PART = 8 * 2**20
-"""Octets of a hash tree read in one range."""
+"""Bytes of a hash tree read in one range."""
 
 TREE_PARTS = 2
 """Such ranges in one message."""
@@ -77,19 +77,19 @@ class BlockJob:
     geometry: Geometry
     first_segment: int
     segment_count: int
-    octets: Buffer = field(repr=False)
+    data: Buffer = field(repr=False)
     leaves: bytes = field(repr=False)
 
 
 @define(kw_only=True, eq=False)
 class Compute(Request):
-    """Answer: None if the job's octets are right, else what is wrong with them; from the processor pool."""
+    """Answer: None if the job's bytes are right, else what is wrong with them; from the processor pool."""
 
     job: TreeJob | BlockJob
 
 
 def run_job(job: TreeJob | BlockJob) -> str | None:
-    """What is wrong with the octets of a job, or None."""
+    """What is wrong with the bytes of a job, or None."""
     return check_trees(job) if isinstance(job, TreeJob) else check_blocks(job)
 
 
@@ -105,7 +105,7 @@ def check_trees(job: TreeJob) -> str | None:
 
 def check_blocks(job: BlockJob) -> str | None:
     """Whether every block matches its proven hash."""
-    view, start, blocks = memoryview(job.octets), 0, []
+    view, start, blocks = memoryview(job.data), 0, []
     for index in range(job.segment_count):
         stop = start + job.geometry.block_length(job.first_segment + index)
         blocks.append(view[start:stop])
@@ -148,7 +148,7 @@ class ShareAudit:
         )
 
     def read(self, pieces: Sequence[Buffer] | None) -> None:
-        """Take the octets of the ranges asked for; None: the server has no such share any more.
+        """Take the bytes of the ranges asked for; None: the server has no such share any more.
 
         DamagedFileError: what is wrong is wrong with the file, on every server.
         """
@@ -246,7 +246,7 @@ class ShareAudit:
         try:
             geometry = self._verifier.accept_ueb(memoryview(tail)[field_size : field_size + length])
         except FormatError as error:
-            # Proven octets that make no sense are the uploader's, and no server's, fault.
+            # Proven bytes that make no sense are the uploader's, and no server's, fault.
             raise DamagedFileError(str(error)) from error
         if len(chain) != layout.chain_size:
             raise FormatError("the share is cut short")
@@ -280,15 +280,15 @@ class ShareAudit:
         roots = (self._verifier.ueb.crypttext_root_hash, self._verifier.block_root(self.number))
         self._job = TreeJob(leaf_count=count, trees=(crypttext, block), roots=roots)
 
-    def _take_blocks(self, octets: Buffer) -> None:
-        if len(octets) != self._ranges[0][1]:
+    def _take_blocks(self, data: Buffer) -> None:
+        if len(data) != self._ranges[0][1]:
             raise FormatError("the share is cut short")
         first, count = self._segment, self._batch_count
         self._job = BlockJob(
             geometry=self._geometry,
             first_segment=first,
             segment_count=count,
-            octets=octets,
+            data=data,
             leaves=self._block_leaves[32 * first : 32 * (first + count)],
         )
         self._segment += count

@@ -3,10 +3,10 @@
 Owns encryption, erasure coding and all hashing of a put or a repair. Never asks whose shares are stored
 where: the blocks of all N shares are always made, because the cap's hash covers them all.
 
-Costs of a file of `size` octets. Round trips, disk: none. CPU: one AES pass, n - k parity blocks and
-n / k + 2 SHA-256 passes per octet, on pool threads, batches in parallel; `absorb` holds two of them, one of
+Costs of a file of `size` bytes. Round trips, disk: none. CPU: one AES pass, n - k parity blocks and
+n / k + 2 SHA-256 passes per byte, on pool threads, batches in parallel; `absorb` holds two of them, one of
 which has to run in order. Memory: of each batch not yet sent, its padded size times n / k and the input; of the file,
-32 * segment_count * (n + 1) octets of leaves until `finish` (64 kB * 256 per 2 GiB at N = 256), and as much
+32 * segment_count * (n + 1) bytes of leaves until `finish` (64 kB * 256 per 2 GiB at N = 256), and as much
 as one block tree more per trailer while it is sent. [spec immutable 4-11]
 """
 
@@ -77,7 +77,7 @@ class EncodedBatch:
 
     @property
     def data_size(self) -> int:
-        """Octets of the batch's blocks in each share."""
+        """Bytes of the batch's blocks in each share."""
         return self.geometry.block_offset(self.first_segment + self.segment_count) - self.data_offset
 
     def blocks(self, share_number: int) -> list[memoryview]:
@@ -96,7 +96,7 @@ class EncodedBatch:
         return blocks
 
     def pieces(self, share_number: int) -> list[memoryview]:
-        """The share's octets of the batch, which belong at data_offset of its data section, as few views.
+        """The share's bytes of the batch, which belong at data_offset of its data section, as few views.
 
         One view for a parity share, or where one share is the whole file; one for each segment otherwise.
         """
@@ -109,7 +109,7 @@ class EncodedBatch:
         return [self.ciphertext] if k == 1 else self.blocks(share_number)
 
     def leaf_row(self, share_number: int) -> memoryview:
-        """The block hashes of the share, 32 octets for each segment of the batch."""
+        """The block hashes of the share, 32 bytes for each segment of the batch."""
         size = HASH_SIZE * self.segment_count
         return self.block_leaves[share_number * size : (share_number + 1) * size]
 
@@ -129,7 +129,7 @@ class FinishedEncoding:
 
     @property
     def share_size(self) -> int:
-        """Octets of every share."""
+        """Bytes of every share."""
         return share_size(self.layout, len(self.ueb))
 
     @property
@@ -143,7 +143,7 @@ class FinishedEncoding:
         return ChkCap(key=key, ueb_hash=self.ueb_hash, needed=geometry.k, total=geometry.n, size=geometry.size)
 
     def trailer(self, share_number: int) -> list[bytes]:
-        """The share's octets from trailer_offset to its end, in pieces; what all shares have in common is one object.
+        """The share's bytes from trailer_offset to its end, in pieces; what all shares have in common is one object.
 
         The share's block tree is made anew at every call. What is packed is parsed back and proven first:
         IntegrityError or FormatError say that this machine's memory does not keep what is written to it.
@@ -176,7 +176,7 @@ class FinishedEncoding:
 class Encoder:
     """Encodes one file, some whole segments at a time.
 
-    key: 16 octets to encrypt with; None if what is encoded is ciphertext already, as in a repair.
+    key: 16 bytes to encrypt with; None if what is encoded is ciphertext already, as in a repair.
     `encode_segments` may run on several threads at once; `absorb` takes the batches in order, one at a time.
     """
 
@@ -197,7 +197,7 @@ class Encoder:
 
     @property
     def share_size(self) -> int:
-        """Octets of every share, known before anything is encoded, if the extension block is a new one."""
+        """Bytes of every share, known before anything is encoded, if the extension block is a new one."""
         return share_size(self.layout, ueb_size(self.geometry))
 
     def encode_segments(self, first_segment: int, text: Buffer) -> EncodedBatch:
@@ -250,7 +250,7 @@ class Encoder:
     def finish(self, original_ueb: bytes | None = None) -> FinishedEncoding:
         """The trailers and the cap's values, once every segment is absorbed; ValueError before.
 
-        original_ueb: the proven extension block of the file that is repaired, to be stored octet for octet.
+        original_ueb: the proven extension block of the file that is repaired, to be stored byte for byte.
         IntegrityError if the shares made are not those of that file; FormatError if it is no block of it.
         """
         geometry = self.geometry

@@ -12,9 +12,9 @@ from grid import limits
 from grid.errors import FormatError
 
 DEFAULT_MAX_SEGMENT_SIZE = 2**20
-"""Octets; what 1.20 writes with. [spec immutable 2]"""
+"""Bytes; what 1.20 writes with. [spec immutable 2]"""
 HASH_SIZE = 32
-"""Octets of every hash in a share."""
+"""Bytes of every hash in a share."""
 
 
 def ceil_divide(dividend: int, divisor: int) -> int:
@@ -29,7 +29,7 @@ def power_of_two_at_least(count: int) -> int:
 
 @frozen(kw_only=True)
 class Geometry:
-    """The sizes of one file, in octets, and its counts; everything follows from the first four attributes.
+    """The sizes of one file, in bytes, and its counts; everything follows from the first four attributes.
 
     size, k, n come from the cap; segment_size, a multiple of k, from the writer or the proven extension
     block. It may exceed the file's size. FormatError if the four cannot be those of a file.
@@ -89,17 +89,17 @@ class Geometry:
 
     @property
     def padded_tail_size(self) -> int:
-        """Octets of the last segment as the erasure code sees it, with up to k - 1 zero octets at its end."""
+        """Bytes of the last segment as the erasure code sees it, with up to k - 1 zero bytes at its end."""
         return self.k * self.tail_block_size
 
     @property
     def data_size(self) -> int:
-        """Octets of all blocks of one share."""
+        """Bytes of all blocks of one share."""
         return (self.segment_count - 1) * self.block_size + self.tail_block_size
 
     @property
     def tree_size(self) -> int:
-        """Octets of one serialized per-segment tree."""
+        """Bytes of one serialized per-segment tree."""
         return HASH_SIZE * (2 * self.padded_segment_count - 1)
 
     @property
@@ -117,11 +117,11 @@ class Geometry:
         return segment_index * self.segment_size
 
     def segment_length(self, segment_index: int) -> int:
-        """Octets of the segment, without padding."""
+        """Bytes of the segment, without padding."""
         return self.tail_size if segment_index == self.segment_count - 1 else self.segment_size
 
     def padded_segment_length(self, segment_index: int) -> int:
-        """Octets of the segment as the erasure code sees it: k blocks."""
+        """Bytes of the segment as the erasure code sees it: k blocks."""
         return self.k * self.block_length(segment_index)
 
     def block_offset(self, segment_index: int) -> int:
@@ -129,11 +129,11 @@ class Geometry:
         return self.data_size if segment_index == self.segment_count else segment_index * self.block_size
 
     def block_length(self, segment_index: int) -> int:
-        """Octets of each block of the segment."""
+        """Bytes of each block of the segment."""
         return self.tail_block_size if segment_index == self.segment_count - 1 else self.block_size
 
     def segment_range(self, offset: int, length: int) -> tuple[int, int]:
-        """The half-open range of segments that hold these octets of the file; empty if there are none of them."""
+        """The half-open range of segments that hold these bytes of the file; empty if there are none of them."""
         end = min(offset + length, self.size)
         if offset < 0 or end <= offset:
             return 0, 0

@@ -1,6 +1,6 @@
 """The sections of an immutable share: where they lie, the header that says so, and the trailer behind the blocks.
 
-Owns the share's octets outside of the blocks. Never reads a value of the header as proven: every offset
+Owns the share's bytes outside of the blocks. Never reads a value of the header as proven: every offset
 is only a claim of the server's. [spec immutable 8, 10, 14]
 """
 
@@ -19,11 +19,11 @@ from grid.immutable.share.ueb import ueb_size
 from grid.ports import Buffer
 
 MAX_HEADER_SIZE = 68
-"""Octets that hold the header of either version."""
+"""Bytes that hold the header of either version."""
 CHAIN_ENTRY_SIZE = 34
-"""Octets: a node number of 2 and a hash of 32."""
+"""Bytes: a node number of 2 and a hash of 32."""
 MAX_CHAIN_SIZE = CHAIN_ENTRY_SIZE * (2 * limits.MAX_SHARES - 1)
-"""Octets: every node of the largest share hash tree once. A writer stores at most 9 entries."""
+"""Bytes: every node of the largest share hash tree once. A writer stores at most 9 entries."""
 
 _HEADERS = {1: struct.Struct(">9L"), 2: struct.Struct(">L8Q")}
 _LENGTH_FIELDS = {1: struct.Struct(">L"), 2: struct.Struct(">Q")}
@@ -35,7 +35,7 @@ _LARGE_TABLE = 32
 
 @frozen(kw_only=True)
 class ShareLayout:
-    """Where the sections of one share start, in octets from its first one; version is 1 or 2."""
+    """Where the sections of one share start, in bytes from its first one; version is 1 or 2."""
 
     version: int
     data_offset: int
@@ -47,12 +47,12 @@ class ShareLayout:
 
     @property
     def length_field_size(self) -> int:
-        """Octets of the number at ueb_offset that says how long the extension block behind it is."""
+        """Bytes of the number at ueb_offset that says how long the extension block behind it is."""
         return _LENGTH_FIELDS[self.version].size
 
     @property
     def chain_size(self) -> int:
-        """Octets of the share hash chain."""
+        """Bytes of the share hash chain."""
         return self.ueb_offset - self.chain_offset
 
 
@@ -90,7 +90,7 @@ def guess(size: int, k: int, n: int, max_segment_size: int = DEFAULT_MAX_SEGMENT
 
 
 def share_size(layout: ShareLayout, ueb_size: int) -> int:
-    """Octets of the whole share, which is what is allocated on servers: exact, no slack."""
+    """Bytes of the whole share, which is what is allocated on servers: exact, no slack."""
     return layout.ueb_offset + layout.length_field_size + ueb_size
 
 
@@ -110,7 +110,7 @@ def pack_header(layout: ShareLayout, geometry: Geometry) -> bytes:
 
 
 def parse_header(data: Buffer) -> ShareLayout:
-    """Where this share says that its sections start; data: its first octets, MAX_HEADER_SIZE if it has them.
+    """Where this share says that its sections start; data: its first bytes, MAX_HEADER_SIZE if it has them.
 
     The sections need neither be adjacent nor in order, but for those whose size follows from the offsets.
     Block size and data size are not looked at. UnknownVersionError if the version may be one that is to come;
@@ -147,12 +147,12 @@ def parse_header(data: Buffer) -> ShareLayout:
 
 
 def pack_ueb_length(layout: ShareLayout, length: int) -> bytes:
-    """The length_field_size octets before an extension block of this length."""
+    """The length_field_size bytes before an extension block of this length."""
     return _LENGTH_FIELDS[layout.version].pack(length)
 
 
 def parse_ueb_length(layout: ShareLayout, data: Buffer) -> int:
-    """Octets of the extension block, from the octets at ueb_offset; more data than the field may be given.
+    """Bytes of the extension block, from the bytes at ueb_offset; more data than the field may be given.
 
     FormatError if the field is cut short, or an extension block cannot have that length.
     """
@@ -176,7 +176,7 @@ def pack_chain(share_number: int, share_count: int, nodes: Mapping[int, bytes] |
 def parse_chain(data: Buffer) -> dict[int, bytes]:
     """The hashes of a share hash chain by node number; of a repeated number, the last one.
 
-    Nothing says yet that such nodes exist in the tree or belong to it. FormatError if the octets are not
+    Nothing says yet that such nodes exist in the tree or belong to it. FormatError if the bytes are not
     whole entries, or too many.
     """
     if len(data) % CHAIN_ENTRY_SIZE or len(data) > MAX_CHAIN_SIZE:
@@ -187,7 +187,7 @@ def parse_chain(data: Buffer) -> dict[int, bytes]:
 def chain_order(share_number: int, share_count: int) -> list[int]:
     """The node numbers of one share's chain in the order that 1.20 writes: that of a small hash set.
 
-    Readers take any order; only shares equal to the octet need this one. [spec immutable 8]
+    Readers take any order; only shares equal to the byte need this one. [spec immutable 8]
     """
     leaf = 2 ** (share_count - 1).bit_length() - 1 + share_number
     table: list[int | None] = [None] * _SMALL_TABLE

@@ -97,14 +97,14 @@ class OpenWindow(Request):
 
 @define(kw_only=True, eq=False)
 class Deliver(Request):
-    """Answer: None, when the consumer has taken the octets."""
+    """Answer: None, when the consumer has taken the bytes."""
 
     data: Buffer = field(repr=False)
 
 
 @define(kw_only=True, eq=False)
 class ReadSource(Request):
-    """Answer: exactly these octets of what is put."""
+    """Answer: exactly these bytes of what is put."""
 
     offset: int
     length: int
@@ -132,7 +132,7 @@ class FinishEncoding(Request):
 
 @define(kw_only=True, eq=False)
 class MakeTrailers(Request):
-    """Answer: share number to the octets behind its blocks, from the processor pool."""
+    """Answer: share number to the bytes behind its blocks, from the processor pool."""
 
     for_server: ServerId
     shares: frozenset[ShareNumber]

@@ -3,7 +3,7 @@
 Pure and safe on pool threads. Blocks are checked against proven leaves, decoded, checked again as ciphertext
 against the cap's crypttext tree, and decrypted; nothing unproven comes out. [spec immutable 12]
 
-Cost of a window: CPU: 2 hashed octets per octet of plaintext, the erasure code for missing primary blocks, one AES pass;
+Cost of a window: CPU: 2 hashed bytes per byte of plaintext, the erasure code for missing primary blocks, one AES pass;
 one call of C for all decoding and one for all hashes, and a microsecond for each block besides. Memory: the plaintext,
 and missing primary blocks, which are no more than the plaintext; received blocks are read in place.
 """
@@ -34,7 +34,7 @@ class Window:
     """Consecutive segments, and all that is needed to read them.
 
     blocks: k share numbers to the share's consecutive blocks, as one buffer. leaves: for each of these share
-    numbers the proven block hashes, 32 octets a segment; crypttext_leaves likewise. key None: the ciphertext
+    numbers the proven block hashes, 32 bytes a segment; crypttext_leaves likewise. key None: the ciphertext
     itself is wanted. ValueError when it is opened and a buffer is not as long as the blocks.
     """
 
@@ -56,7 +56,7 @@ class WindowResult:
 
 
 def window_sizes(geometry: Geometry, first_segment: int, segment_count: int) -> tuple[int, int]:
-    """(octets of one share's blocks, octets of text) in a run of segments."""
+    """(bytes of one share's blocks, bytes of text) in a run of segments."""
     last = first_segment + segment_count - 1
     blocks = (segment_count - 1) * geometry.block_size + geometry.block_length(last)
     text = (segment_count - 1) * geometry.segment_size + geometry.segment_length(last)
@@ -72,7 +72,7 @@ def open_window(window: Window) -> WindowResult:
     cut = RowCut(window.segment_count, geometry.block_size, geometry.block_length(last))
     text_size = window_sizes(geometry, window.first_segment, window.segment_count)[1]
     shares = {number: memoryview(run) for number, run in window.blocks.items()}
-    # The code works octet by octet: all blocks of a share are one block to it, as good as what they are made of.
+    # The code works byte by byte: all blocks of a share are one block to it, as good as what they are made of.
     runs = primary_blocks(geometry.k, geometry.n, shares)
     leaves, segments = hash_rows(cut, list(shares.values()), _block_hasher, runs, _segment_hasher, text_size)
     bad = _bad_blocks(window, leaves)

@@ -1,6 +1,6 @@
 """The URI extension block (UEB): what a file's cap does not say and all its shares repeat.
 
-Owns its octets, its hash and its agreement with the cap. Never trusts a value before the caller has
+Owns its bytes, its hash and its agreement with the cap. Never trusts a value before the caller has
 compared `ueb_hash` with the cap's. [spec immutable 9]
 """
 
@@ -30,7 +30,7 @@ _HASHES = frozenset({"crypttext_hash", "crypttext_root_hash", "share_root_hash"}
 class UriExtension:
     """The fields of an extension block that mean anything; None for those left out.
 
-    Numbers are octets or counts, hashes 32 octets. A value made by parse_ueb is well-formed, but agrees
+    Numbers are bytes or counts, hashes 32 bytes. A value made by parse_ueb is well-formed, but agrees
     with its cap only once check_ueb says so.
     """
 
@@ -68,45 +68,45 @@ def describe_file(
 
 
 def pack_ueb(ueb: UriExtension) -> bytes:
-    """The octets of the extension block: its fields in ascending order of key, those that are None left out."""
+    """The bytes of the extension block: its fields in ascending order of key, those that are None left out."""
     pieces = []
     for name in _FIELD_NAMES:
         value = getattr(ueb, name)
         if value is not None:
-            octets = b"%d" % value if name in _NUMBERS else value
-            pieces.append(b"%s:%s" % (name.encode(), pack_netstring(octets)))
+            raw = b"%d" % value if name in _NUMBERS else value
+            pieces.append(b"%s:%s" % (name.encode(), pack_netstring(raw)))
     return b"".join(pieces)
 
 
 def ueb_size(geometry: Geometry) -> int:
-    """Octets of the extension block that a writer gives to a file of this geometry."""
+    """Bytes of the extension block that a writer gives to a file of this geometry."""
     blank = bytes(HASH_SIZE)
     ueb = describe_file(geometry, crypttext_hash=blank, crypttext_root_hash=blank, share_root_hash=blank)
     return len(pack_ueb(ueb))
 
 
 def ueb_hash(data: Buffer) -> bytes:
-    """The 32 octets that the cap holds to vouch for these octets of an extension block."""
+    """The 32 bytes that the cap holds to vouch for these bytes of an extension block."""
     return tagged_hash(UEB_TAG, data)
 
 
 def parse_ueb(data: Buffer) -> UriExtension:
-    """The fields in these octets, in whatever order they come; unknown keys are passed over, a repeated key's
+    """The fields in these bytes, in whatever order they come; unknown keys are passed over, a repeated key's
     last value wins.
 
-    FormatError if the octets are not exactly a sequence of fields, are too many, lack a mandatory field,
+    FormatError if the bytes are not exactly a sequence of fields, are too many, lack a mandatory field,
     or a field's value is malformed.
     """
     if len(data) >= limits.MAX_UEB_SIZE:
         raise FormatError(f"an extension block of {len(data)} bytes is too long")
-    octets = bytes(data)
+    raw = bytes(data)
     values: dict[str, bytes] = {}
     offset = 0
-    while offset < len(octets):
-        match = _KEY.match(octets, offset)
+    while offset < len(raw):
+        match = _KEY.match(raw, offset)
         if match is None:
             raise FormatError(f"no field starts at offset {offset} of the extension block")
-        value, offset = parse_netstring(octets, match.end(), limits.MAX_UEB_SIZE)
+        value, offset = parse_netstring(raw, match.end(), limits.MAX_UEB_SIZE)
         values[match.group()[:-1].decode("ascii")] = value
     return _interpret(values)
 

@@ -3,7 +3,7 @@
 It must never keep a byte that is not proven from the capability, and a proof is all or nothing: after an
 error nothing new is kept, and what was proven once is never overwritten. [spec immutable 12]
 
-Cost: no round trips, no disk. CPU: one hash per tree node, once per file or share. Memory: 32 octets per
+Cost: no round trips, no disk. CPU: one hash per tree node, once per file or share. Memory: 32 bytes per
 segment and share in use, cut into chunks of CHUNK_LEAVES of which the latest few of each tree are kept, so
 that a file of any size costs a bounded amount.
 """
@@ -52,7 +52,7 @@ class LeafRows:
         return chunk in self._chunks
 
     def leaves(self, first: int, count: int) -> bytes:
-        """The proven leaves of segments first .. first+count, 32 octets each; KeyError if not all are kept."""
+        """The proven leaves of segments first .. first+count, 32 bytes each; KeyError if not all are kept."""
         parts = []
         while count > 0:
             chunk, start = divmod(first, CHUNK_LEAVES)
@@ -100,23 +100,23 @@ class FileVerifier:
         self._block_roots: dict[ShareNumber, bytes] = {}
         self._block_rows: dict[ShareNumber, LeafRows] = {}
         self.ueb: UriExtension | None = None
-        self.ueb_octets: bytes = b""
+        self.ueb_bytes: bytes = b""
         self.geometry: Geometry | None = None
         self.crypttext_rows: LeafRows | None = None
 
-    def accept_ueb(self, octets: Buffer) -> Geometry:
+    def accept_ueb(self, data: Buffer) -> Geometry:
         """Prove the URI extension block, and with it the geometry and both roots.
 
-        IntegrityError: these are not the octets the cap names. FormatError: they are, and make no sense, which
+        IntegrityError: these are not the bytes the cap names. FormatError: they are, and make no sense, which
         is the uploader's fault and no server's.
         """
-        if tagged_hash(_UEB_TAG, octets) != self._ueb_hash:
+        if tagged_hash(_UEB_TAG, data) != self._ueb_hash:
             raise IntegrityError("the URI extension block does not match the capability")
         if self.geometry is None:
-            ueb = parse_ueb(octets)
+            ueb = parse_ueb(data)
             geometry = check_ueb(ueb, self._size, self._k, self._n)
             self.crypttext_rows = LeafRows(geometry.segment_count, ueb.crypttext_root_hash)
-            self.ueb, self.ueb_octets, self.geometry = ueb, bytes(octets), geometry
+            self.ueb, self.ueb_bytes, self.geometry = ueb, bytes(data), geometry
         return self.geometry
 
     def has_root(self, share_number: ShareNumber) -> bool:
@@ -127,10 +127,10 @@ class FileVerifier:
         """The proven root of this share's block hash tree; KeyError if it is not proven."""
         return self._block_roots[share_number]
 
-    def accept_chain(self, share_number: ShareNumber, octets: Buffer) -> None:
+    def accept_chain(self, share_number: ShareNumber, data: Buffer) -> None:
         """Prove the root of a share's block hash tree from the share hash chain stored in it."""
         assert self.ueb is not None and self.geometry is not None
-        nodes = parse_chain(octets)
+        nodes = parse_chain(data)
         leaf_node = padded_leaf_count(self._n) - 1 + share_number
         leaf = nodes.pop(leaf_node, None)
         if leaf is None:

@@ -4,7 +4,7 @@ Synchronous and pure; drive.py runs it. Reading, encoding, hashing and sending o
 carries all of its shares of a batch; a server that fails or stalls is left behind as long as enough others
 remain, and success means that what is counted was said to be durable. [spec immutable 11; placement 5]
 
-Cost: round trips: per server one message per batch, a window of octets at once, and one to close. Memory:
+Cost: round trips: per server one message per batch, a window of bytes at once, and one to close. Memory:
 LIVE_BYTES of shares of a few batches. CPU: per batch one pool call to encode and one to hash.
 """
 
@@ -38,13 +38,13 @@ from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, ShareWrite
 
 WRITE_BYTES = 20 * 2**20
-"""Octets of all shares in a batch of a write: nearly two megabytes to each of ten servers, as each message has its price."""
+"""Bytes of all shares in a batch of a write: nearly two megabytes to each of ten servers, as each message has its price."""
 
 LIVE_BYTES = 2 * WRITE_BYTES
-"""Octets of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
+"""Bytes of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
 
 WRITE_WINDOW = 2**21 + 2**17
-"""Octets outstanding per server, or one message if that is longer: all servers' together are what travels."""
+"""Bytes outstanding per server, or one message if that is longer: all servers' together are what travels."""
 
 
 @define(kw_only=True, eq=False)
@@ -74,9 +74,9 @@ class _Server:
     closed: bool = False
 
 
-def require_whole(octets: Buffer, length: int) -> None:
-    """GridError unless a source gave as many octets as it was asked for."""
-    if len(octets) != length:
+def require_whole(data: Buffer, length: int) -> None:
+    """GridError unless a source gave as many bytes as it was asked for."""
+    if len(data) != length:
         raise GridError("the file became shorter while it was read; put it again when it no longer changes")
 
 
@@ -156,7 +156,7 @@ class PutPlan:
         return [] if self._error is not None else requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """Octets of the source, encoded batches, trailers, and the consent of servers."""
+        """Bytes of the source, encoded batches, trailers, and the consent of servers."""
         match request:
             case ReadSource():
                 assert self._reading is not None and isinstance(answer, bytes | bytearray | memoryview)

@@ -80,7 +80,7 @@ class _Phase(Enum):
 
 
 class SelectPlan:
-    """Places shares 0..n-1 of share_size octets each so that `happy` servers each hold one of their own.
+    """Places shares 0..n-1 of share_size bytes each so that `happy` servers each hold one of their own.
 
     existing: the shares to count on, by server, where they are known already (a repair); then servers are not
     asked for their lists, and what else they claim to hold is not counted. Shares on servers that are no

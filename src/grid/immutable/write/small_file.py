@@ -20,7 +20,7 @@ from grid.placement.assign import assign
 from grid.ports import Buffer, ServerId, ShareNumber, StorageServer
 
 ASK_FIRST_SIZE = 64 * 1024
-"""Octets of a share from which on it is asked first whether the file is there: sending it in vain would cost more."""
+"""Bytes of a share from which on it is asked first whether the file is there: sending it in vain would cost more."""
 
 ASK_FIRST_COUNT = 2
 """How many servers are asked that: of a file that is there, the first in its order nearly always hold shares."""
@@ -39,7 +39,7 @@ class WholeFile:
 
     @property
     def share_size(self) -> int:
-        """Octets of each share."""
+        """Bytes of each share."""
         return sum(map(len, self.shares[0]))
 
 
@@ -49,7 +49,7 @@ def storage_index_of(key: bytes) -> StorageIndex:
 
 
 def whole_share_size(geometry: Geometry) -> int | None:
-    """Octets of each share of a small file; None if the file is not small."""
+    """Bytes of each share of a small file; None if the file is not small."""
     if geometry.n * geometry.block_size > limits.STORE_CALL_BYTES:
         return None
     size = share_size(plan_layout(geometry), ueb_size(geometry))
@@ -57,7 +57,7 @@ def whole_share_size(geometry: Geometry) -> int | None:
 
 
 def encode_whole(data: Buffer, geometry: Geometry, key: bytes | None, convergence: bytes | None) -> WholeFile:
-    """The file of these octets. key: None to derive it from the octets and the convergence secret."""
+    """The file of these bytes. key: None to derive it from the bytes and the convergence secret."""
     if key is None:
         assert convergence is not None
         hasher = convergent_hasher(convergence, geometry)
@@ -74,7 +74,7 @@ def encode_whole(data: Buffer, geometry: Geometry, key: bytes | None, convergenc
 
 
 def place_whole(ordered: Sequence[StorageServer], n: int, size: int) -> dict[ServerId, list[ShareNumber]] | None:
-    """The shares for each server, each of size octets; None unless enough servers are known to have room.
+    """The shares for each server, each of size bytes; None unless enough servers are known to have room.
 
     Enough are n of the first 2n, or all where there are fewer than n. What is not known of a server has to be asked.
     """

@@ -14,7 +14,7 @@ nothing else looks, so what goes on elsewhere is not in a hurry."""
 
 HOPELESS_S = 60.0
 SLOWEST_RATE = 20e3
-"""A write is hopeless when it has taken longer than a minute, plus its size at this rate in octets a second."""
+"""A write is hopeless when it has taken longer than a minute, plus its size at this rate in bytes a second."""
 
 PEERLESS_S = 30.0
 """A write is stalled after this long before any write was answered: there is nothing to compare it with."""

@@ -55,7 +55,7 @@ class StorePlan:
     """Stores on each server the shares placed on it; the plan never fails, but may come to not enough."""
 
     def __init__(self, placed: Mapping[ServerId, Shares], *, n: int, happy: int, size: int, ask_first: int) -> None:
-        """size: octets of the file, for observers. ask_first: how many servers are asked before what they hold."""
+        """size: bytes of the file, for observers. ask_first: how many servers are asked before what they hold."""
         self._placed = placed
         self._n = n
         self._happy = happy

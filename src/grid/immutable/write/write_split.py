@@ -8,7 +8,7 @@ from grid.ports import Buffer, ShareWrite
 
 
 def split_writes(writes: Sequence[ShareWrite], limit: int) -> list[list[ShareWrite]]:
-    """The same octets at the same offsets, in order, in as few messages of at most `limit` octets as it takes.
+    """The same bytes at the same offsets, in order, in as few messages of at most `limit` bytes as it takes.
 
     Nearly always one message, with the writes as they were given; what is cut is cut as views.
     """

@@ -1,4 +1,4 @@
-"""The plan of a verify: every octet of every share of a version is read and checked. [spec mutable 18]
+"""The plan of a verify: every byte of every share of a version is read and checked. [spec mutable 18]
 
 Synchronous and pure; drive.py runs it. A share is good if its header, offsets, keys, signature, chain, tree and blocks are
 exactly those of the version; a share that cannot be read is neither good nor corrupt.
@@ -104,7 +104,7 @@ class AuditPlan:
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """Octets, and what the processor says of them."""
+        """Bytes, and what the processor says of them."""
         if isinstance(request, ReadSlot):
             assert isinstance(answer, Mapping)
             watch, audit = self._watches.pop(request)
@@ -174,8 +174,8 @@ class AuditPlan:
             )
 
     def _odd_ones(self) -> list[ShareAudit]:
-        """Good shares whose private key has other octets than most: who cannot decrypt it cannot tell otherwise."""
+        """Good shares whose private key has other bytes than most: who cannot decrypt it cannot tell otherwise."""
         good = [audit for audit in self._done if audit.verdict is Verdict.GOOD]
         counts = Counter(audit.private_key for audit in good)
-        usual = max(counts, key=lambda octets: counts[octets], default=b"")
+        usual = max(counts, key=lambda data: counts[data], default=b"")
         return [audit for audit in good if audit.private_key != usual]

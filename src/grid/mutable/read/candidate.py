@@ -20,13 +20,13 @@ class Candidate:
     pieces: dict[Range, Buffer] = field(factory=dict, repr=False)
 
     def get(self, wanted: Range) -> Buffer | None:
-        """Those octets, if they have come."""
+        """Those bytes, if they have come."""
         piece = self.sighting.at_hand(wanted)
         return piece if piece is not None else cut_out(b"", self.pieces, wanted)
 
     def require(self, wanted: Range) -> bytes:
-        """Those octets; FormatError if they have not come."""
-        octets = self.get(wanted)
-        if octets is None:
+        """Those bytes; FormatError if they have not come."""
+        data = self.get(wanted)
+        if data is None:
             raise FormatError("the share is cut short")
-        return bytes(octets)
+        return bytes(data)

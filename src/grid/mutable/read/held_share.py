@@ -139,7 +139,7 @@ class HeldShare:
         nodes: dict[int, bytes] = {}
         for (offset, _), piece in zip(ranges, pieces, strict=True):
             first = (offset - start) // HASH_SIZE
-            octets = bytes(piece)
-            for index in range(len(octets) // HASH_SIZE):
-                nodes[first + index] = octets[index * HASH_SIZE : (index + 1) * HASH_SIZE]
+            data = bytes(piece)
+            for index in range(len(data) // HASH_SIZE):
+                nodes[first + index] = data[index * HASH_SIZE : (index + 1) * HASH_SIZE]
         self.nodes[batch.chunk_first] = nodes

@@ -1,13 +1,13 @@
 """What a client remembers of the mutable files it has met, and what it asks for before it is told that it may.
 
 A file's sizes seldom change between two uses. Who knows them asks, in the same message as which versions there are, for
-the octets that will be wanted if they are still the same. Such octets are proven like any others, and belong to the
+the bytes that will be wanted if they are still the same. Such bytes are proven like any others, and belong to the
 version whose front came with them; where the memory is wrong they are of no use, and nothing else is lost.
 See docs/decisions/0094-questions-asked-early.md.
 
-Cost: round trips: one less where the memory is right. Network: up to MOST_MESSAGE_OCTETS for nothing where it
+Cost: round trips: one less where the memory is right. Network: up to MOST_MESSAGE_BYTES for nothing where it
 is wrong, from each of at most k servers, and what every share is asked for from all; more from a server that has gained
-shares since. Memory: a few hundred octets for each of MOST_FILES files.
+shares since. Memory: a few hundred bytes for each of MOST_FILES files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from grid.mutable.share.versions import VersionMap
 from grid.ports import Range, Runtime, ServerId, ShareNumber
 
 FIRST_READ = 16384
-"""Octets asked for of every share: the header and the keys, and all of a directory of a hundred names."""
+"""Bytes asked for of every share: the header and the keys, and all of a directory of a hundred names."""
 
 USUAL_FRONT = mdmf.DATA_OFFSET
 """No less is asked for, whatever an unsigned table says: a header and the usual keys end there in either format."""
@@ -38,10 +38,10 @@ USUAL_FRONT = mdmf.DATA_OFFSET
 MOST_FILES = 512
 """Files that are remembered, those met last."""
 
-MOST_SHARE_OCTETS = 256 * 2**10
-"""Octets of one share that are asked for early: a range of the file three times as long, and a second on a slow line."""
+MOST_SHARE_BYTES = 256 * 2**10
+"""Bytes of one share that are asked for early: a range of the file three times as long, and a second on a slow line."""
 
-MOST_MESSAGE_OCTETS = 2 * MOST_SHARE_OCTETS
+MOST_MESSAGE_BYTES = 2 * MOST_SHARE_BYTES
 """The same of all shares that one server holds."""
 
 MOST_RANGES = 24
@@ -50,7 +50,7 @@ MOST_RANGES = 24
 
 @frozen(kw_only=True)
 class Foresight:
-    """What the first question asks of each share: `front` octets from its start, and the ranges given.
+    """What the first question asks of each share: `front` bytes from its start, and the ranges given.
 
     everywhere: of every share. of_holders: of the shares that those servers hold. Both ascend. Without arguments: what is
     asked for of a file that is not known.
@@ -81,14 +81,14 @@ class KnownFile:
     crowd: int
 
     def foresee(self, everywhere: Sequence[Range], of_holders: Sequence[Range]) -> Foresight:
-        """Those ranges of every share, and those of k shares; only the front if they are many octets."""
+        """Those ranges of every share, and those of k shares; only the front if they are many bytes."""
         front = min(FIRST_READ, max(USUAL_FRONT, self.table.data[0]))
         ranges = [merge_ranges([wanted for wanted in some if sum(wanted) > front]) for some in (everywhere, of_holders)]
         both = merge_ranges([*ranges[0], *ranges[1]])
-        octets = sum(size for _, size in both)
+        data = sum(size for _, size in both)
         of_anyone = self.crowd * sum(size for _, size in ranges[0])
-        of_holder = max(self.holders.values(), default=1) * octets
-        too_much = octets > MOST_SHARE_OCTETS or max(of_anyone, of_holder) > MOST_MESSAGE_OCTETS
+        of_holder = max(self.holders.values(), default=1) * data
+        too_much = data > MOST_SHARE_BYTES or max(of_anyone, of_holder) > MOST_MESSAGE_BYTES
         if too_much or len(both) > MOST_RANGES:
             return Foresight(front=front)
         return Foresight(front=front, everywhere=ranges[0], of_holders=both, holders=frozenset(self.holders))
@@ -98,7 +98,7 @@ class KnownFile:
         return self.foresee([], [])
 
     def foresee_read(self, offset: int, length: int | None, *, and_key: bool = False) -> Foresight:
-        """What a read of those octets (None: all that follow) wants. and_key: the private key as well."""
+        """What a read of those bytes (None: all that follow) wants. and_key: the private key as well."""
         end = self.geometry.size if length is None else min(self.geometry.size, offset + length)
         wanted = [self.table.private_key] if and_key else []
         if offset < end and self.is_short(*self.geometry.segment_range(offset, end - offset)):
@@ -106,9 +106,9 @@ class KnownFile:
         return self.foresee([], wanted)
 
     def is_short(self, first: int, stop: int) -> bool:
-        """Whether those segments can be so few octets of a share, hashes and all, that it is worth to look closer."""
+        """Whether those segments can be so few bytes of a share, hashes and all, that it is worth to look closer."""
         share_bytes, _ = self.geometry.run_sizes(first, stop - first)
-        return share_bytes + HASH_SIZE * (stop - first) <= MOST_SHARE_OCTETS and stop - first <= CHUNK_LEAVES
+        return share_bytes + HASH_SIZE * (stop - first) <= MOST_SHARE_BYTES and stop - first <= CHUNK_LEAVES
 
 
 Foresee = Callable[[KnownFile], Foresight]

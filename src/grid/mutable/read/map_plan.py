@@ -189,7 +189,7 @@ class MapPlan:
         return requests
 
     def _consider(self, read: ReadSlot, number: ShareNumber, pieces: Sequence[Buffer], now: float) -> None:
-        """Take note of one share by its first octets."""
+        """Take note of one share by its first bytes."""
         server_id, head = read.server_id, pieces[0]
         try:
             if number >= MAX_MUTABLE_SHARES:

@@ -1,6 +1,6 @@
 """The plan of one read of one version: which shares, which ranges, when to ask another server. [spec mutable 14]
 
-Synchronous and pure; drive.py runs it. Text leaves in order, each octet proven, all of it of one version: every
+Synchronous and pure; drive.py runs it. Text leaves in order, each byte proven, all of it of one version: every
 answer carries the share's checkstring, and a share that has moved on is left, not blamed. A bad share costs that share.
 
 Cost: round trips: one message per server and batch, several batches in flight; none for what came with the map.
@@ -31,7 +31,7 @@ from grid.mutable.share.versions import Place, Sighting
 from grid.ports import Buffer, Event, Range, ServerId, ShareNumber
 
 WINDOW_BYTES = 16 * 2**20
-"""Octets of text asked for, being opened, or not yet taken by the consumer; two batches, where that is more."""
+"""Bytes of text asked for, being opened, or not yet taken by the consumer; two batches, where that is more."""
 
 PARITY_COST = 1.25
 SLOW_COST = 20.0
@@ -40,14 +40,14 @@ SLOW_COST = 20.0
 
 @frozen(kw_only=True)
 class ReadResult:
-    """size: octets delivered. bad: shares that proved bad, and why."""
+    """size: bytes delivered. bad: shares that proved bad, and why."""
 
     size: int
     bad: Mapping[Place, str]
 
 
 class ReadPlan:
-    """Reads octets offset .. offset + length of a version (at least one octet, inside it).
+    """Reads bytes offset .. offset + length of a version (at least one byte, inside it).
 
     keys None: ciphertext of whole segments is wanted, each with its salt before it (MDMF).
     """

@@ -17,7 +17,7 @@ from grid.mutable.share.offset_table import ShareTable
 from grid.ports import Buffer, Range, ShareNumber
 
 FIRST_BYTES = 512 * 2**10
-"""Octets of text in the first batch, so that the first octets come soon; each further one has twice as many."""
+"""Bytes of text in the first batch, so that the first bytes come soon; each further one has twice as many."""
 
 
 class BatchState(Enum):
@@ -41,19 +41,19 @@ class Fetch:
     part_count: int = 1
     doubled: bool = False
 
-    def take(self, offset: int, octets: Buffer) -> Buffer | None:
+    def take(self, offset: int, data: Buffer) -> Buffer | None:
         """The whole run, once its last part has come."""
-        self.parts[offset] = octets
+        self.parts[offset] = data
         if len(self.parts) < self.part_count:
             return None
-        return octets if self.part_count == 1 else b"".join(self.parts[start] for start in sorted(self.parts))
+        return data if self.part_count == 1 else b"".join(self.parts[start] for start in sorted(self.parts))
 
 
 @define(kw_only=True, eq=False)
 class Batch:
     """Segments first .. first + count, all in one chunk of leaves. share_bytes: of one share; text_bytes: of all.
 
-    runs: share number to (where it came from, its octets). settled: k of them are here or on their way, so that there
+    runs: share number to (where it came from, its bytes). settled: k of them are here or on their way, so that there
     is nothing to ask for until a share of the file is late or lost.
     """
 
@@ -106,7 +106,7 @@ class BatchCutter:
 
 
 def ranges_of_read(geometry: Geometry, table: ShareTable, offset: int, length: int) -> list[Range]:
-    """What a read of those octets of the file will want of a share, if it is one of those chosen, besides its chain."""
+    """What a read of those bytes of the file will want of a share, if it is one of those chosen, besides its chain."""
     cutter = BatchCutter(geometry, offset, length)
     ranges: list[Range] = []
     while not cutter.at_end:

@@ -1,4 +1,4 @@
-"""The verification of one share, octet by octet: part of the audit plan, with its kernels. [spec mutable 18]
+"""The verification of one share, byte by byte: part of the audit plan, with its kernels. [spec mutable 18]
 
 Pure; the jobs are safe on pool threads and touch nothing but what they are given.
 """
@@ -24,7 +24,7 @@ from grid.mutable.share.versions import Sighting
 from grid.ports import Buffer, Range
 
 READ_BYTES = 4 * 2**20
-"""Octets read of a share at once."""
+"""Bytes read of a share at once."""
 
 _block_hasher = LeafHasher(BLOCK_TAG)
 
@@ -94,9 +94,9 @@ class ShareAudit:
         elif kind == "part":
             self._parts.append(pieces[0])
         elif kind == "blocks":
-            octets = b"".join([*self._parts, pieces[0]]) if self._parts else pieces[0]
+            data = b"".join([*self._parts, pieces[0]]) if self._parts else pieces[0]
             self._parts.clear()
-            self._job = partial(hash_blocks, self._geometry, *run, octets)
+            self._job = partial(hash_blocks, self._geometry, *run, data)
         else:
             self._tree.append(bytes(pieces[0]))
             if not self._steps:

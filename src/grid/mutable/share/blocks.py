@@ -4,7 +4,7 @@ Pure and safe on pool threads; runs of one file in parallel. Never sends or keep
 own. [spec mutable 5]
 
 Cost per segment: CPU: one AES pass straight into the primary blocks, n - k parity blocks, n hashes; no copy
-besides. Memory: n blocks and n salts of each segment of the run; 32 octets for each leaf until the version is signed.
+besides. Memory: n blocks and n salts of each segment of the run; 32 bytes for each leaf until the version is signed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _block_hasher = LeafHasher(BLOCK_TAG)
 class SegmentRun:
     """Consecutive segments to encode.
 
-    text: their plaintext, or (read_key None) their ciphertext. salts: one for each, 16 octets.
+    text: their plaintext, or (read_key None) their ciphertext. salts: one for each, 16 bytes.
     wanted: the shares whose data are asked for; the hashes of all are made anyway.
     """
 
@@ -46,7 +46,7 @@ class SegmentRun:
 
 @frozen(kw_only=True)
 class EncodedRun:
-    """data: the octets of each wanted share's run, salts included. leaves: for each share, 32 octets a segment."""
+    """data: the bytes of each wanted share's run, salts included. leaves: for each share, 32 bytes a segment."""
 
     first_segment: int
     segment_count: int

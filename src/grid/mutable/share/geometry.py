@@ -19,7 +19,7 @@ SALT_SIZE = 16
 HASH_SIZE = 32
 CHAIN_ENTRY_SIZE = 34
 MDMF_SEGMENT_SIZE = 131072
-"""Octets of plaintext per segment that a writer of MDMF uses, before rounding up to a multiple of k."""
+"""Bytes of plaintext per segment that a writer of MDMF uses, before rounding up to a multiple of k."""
 
 FormatName = Literal["sdmf", "mdmf"]
 
@@ -47,7 +47,7 @@ def round_up(number: int, step: int) -> int:
 
 @frozen(kw_only=True)
 class Geometry:
-    """Sizes in octets. version: 0 is SDMF, 1 is MDMF. segment_size: a multiple of k, 0 only without segments.
+    """Sizes in bytes. version: 0 is SDMF, 1 is MDMF. segment_size: a multiple of k, 0 only without segments.
 
     FormatError for numbers that no version of a file has.
     """
@@ -77,7 +77,7 @@ class Geometry:
 
     @classmethod
     def of_file(cls, version: int, size: int, k: int, n: int) -> Geometry:
-        """What a writer makes of so many octets; FormatError."""
+        """What a writer makes of so many bytes; FormatError."""
         if not 1 <= k <= n <= MAX_MUTABLE_SHARES:
             raise FormatError(f"{k}-of-{n} is no encoding: mutable files take 1 <= needed <= total <= 255")
         segment_size = round_up(size if version == SDMF_VERSION else MDMF_SEGMENT_SIZE, k)
@@ -90,30 +90,30 @@ class Geometry:
 
     @property
     def block_size(self) -> int:
-        """Octets of a full block."""
+        """Bytes of a full block."""
         return self.segment_size // self.k
 
     @property
     def salt_size(self) -> int:
-        """Octets of salt before each block."""
+        """Bytes of salt before each block."""
         return SALT_SIZE if self.version == MDMF_VERSION else 0
 
     @property
     def stride(self) -> int:
-        """Octets from one block with its salt to the next."""
+        """Bytes from one block with its salt to the next."""
         return self.salt_size + self.block_size
 
     @property
     def tail_size(self) -> int:
-        """Octets of the last segment; 0 if there is none."""
+        """Bytes of the last segment; 0 if there is none."""
         return self.size - max(0, self.segment_count - 1) * self.segment_size
 
     def segment_length(self, segment: int) -> int:
-        """Octets of that segment, without padding."""
+        """Bytes of that segment, without padding."""
         return min(self.segment_size, self.size - segment * self.segment_size)
 
     def block_length(self, segment: int) -> int:
-        """Octets of that segment's block, without salt."""
+        """Bytes of that segment's block, without salt."""
         return -(-self.segment_length(segment) // self.k)
 
     def run_offset(self, segment: int) -> int:
@@ -123,14 +123,14 @@ class Geometry:
         return (segment - 1) * self.stride + self.salt_size + self.block_length(segment - 1)
 
     def run_sizes(self, first: int, count: int) -> tuple[int, int]:
-        """(octets of one share, octets of text) of consecutive segments."""
+        """(bytes of one share, bytes of text) of consecutive segments."""
         stop = first + count
         text = min(stop * self.segment_size, self.size) - first * self.segment_size
         return self.run_offset(stop) - self.run_offset(first), text
 
     @property
     def data_size(self) -> int:
-        """Octets of all blocks and salts in one share."""
+        """Bytes of all blocks and salts in one share."""
         return self.run_offset(self.segment_count)
 
     @property
@@ -140,14 +140,14 @@ class Geometry:
 
     @property
     def tree_size(self) -> int:
-        """Octets of a share's block hash tree."""
+        """Bytes of a share's block hash tree."""
         return HASH_SIZE * (2 * padded_leaf_count(self.segment_count) - 1)
 
     @property
     def chain_size(self) -> int:
-        """Octets of a share hash chain."""
+        """Bytes of a share hash chain."""
         return CHAIN_ENTRY_SIZE * (padded_leaf_count(self.n).bit_length() - 1)
 
     def segment_range(self, offset: int, length: int) -> tuple[int, int]:
-        """(first, stop) segments that hold those octets of the file, of which there is at least one."""
+        """(first, stop) segments that hold those bytes of the file, of which there is at least one."""
         return offset // self.segment_size, (offset + length - 1) // self.segment_size + 1

@@ -18,7 +18,7 @@ CHUNK_LEAVES = 1024
 """Leaves proven at once in a long read: 32 KiB a share for 128 MiB of the file."""
 
 GAP_BYTES = 1024
-"""Octets between two ranges that are cheaper to read along than to leave out."""
+"""Bytes between two ranges that are cheaper to read along than to leave out."""
 
 
 def chunk_leaves(segment_count: int) -> int:
@@ -49,7 +49,7 @@ def hash_ranges(geometry: Geometry, table: ShareTable, first_leaf: int, leaves: 
 
 
 def merge_ranges(ranges: Sequence[Range], gap: int = GAP_BYTES) -> list[Range]:
-    """Ranges that hold the given ones, ascending, with gaps of at most so many octets read along."""
+    """Ranges that hold the given ones, ascending, with gaps of at most so many bytes read along."""
     merged: list[Range] = []
     for offset, size in sorted(ranges):
         if merged and offset <= sum(merged[-1]) + gap:
@@ -61,7 +61,7 @@ def merge_ranges(ranges: Sequence[Range], gap: int = GAP_BYTES) -> list[Range]:
 
 
 def split_range(whole: Range, size: int) -> list[Range]:
-    """Consecutive ranges of at most `size` octets; at least one, even of nothing."""
+    """Consecutive ranges of at most `size` bytes; at least one, even of nothing."""
     offset, length = whole
     starts = range(offset, offset + max(1, length), size)
     return [(start, min(size, offset + length - start)) for start in starts]

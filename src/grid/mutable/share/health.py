@@ -132,6 +132,6 @@ RepairResult = health.RepairResult[CheckResult]
 """What a repair did."""
 
 
-def storage_index_text(octets: bytes) -> str:
+def storage_index_text(data: bytes) -> str:
     """A storage index as results name it."""
-    return encode(octets)
+    return encode(data)

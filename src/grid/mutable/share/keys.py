@@ -1,6 +1,6 @@
 """The keys of a mutable file: what a cap gives, and what is derived of it. [spec mutable 3]
 
-Pure. Holds secrets: no repr shows them. The stored octets of a private key are never made anew.
+Pure. Holds secrets: no repr shows them. The stored bytes of a private key are never made anew.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class FileKeys:
         return self.write_key
 
     def accept_public_key(self, der: bytes) -> PublicKey:
-        """The file's public key; IntegrityError or FormatError if these are not its octets."""
+        """The file's public key; IntegrityError or FormatError if these are not its bytes."""
         # Hashed before it is parsed: only the file's own key ever reaches the parser.
         expected = tagged_hash(b"allmydata_mutable_pubkey_to_fingerprint_v1", der)
         if not hmac.compare_digest(expected, self.fingerprint):
@@ -81,7 +81,7 @@ class FileKeys:
         return parse_public_key(der)
 
     def accept_private_key(self, encrypted: bytes) -> PrivateKey:
-        """The file's private key; IntegrityError if the octets are not it, AuthorityError without the write key."""
+        """The file's private key; IntegrityError if the bytes are not it, AuthorityError without the write key."""
         write_key = self.require_write_key()
         der = crypt_once(write_key, encrypted)
         if not hmac.compare_digest(tagged_hash(_WRITE_KEY_TAG, der, 16), write_key):
@@ -90,12 +90,12 @@ class FileKeys:
 
 
 def encrypt_private_key(key: PrivateKey) -> bytes:
-    """What every share holds of the private key; the same octets for the whole life of the file."""
+    """What every share holds of the private key; the same bytes for the whole life of the file."""
     return crypt_once(key.write_key, key.der)
 
 
 def data_key(read_key: bytes, salt: bytes) -> bytes:
-    """The 16 octets that encrypt the one segment with this salt."""
+    """The 16 bytes that encrypt the one segment with this salt."""
     return tagged_pair_hash(_DATA_KEY_TAG, salt, read_key, 16)
 
 

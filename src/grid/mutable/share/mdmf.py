@@ -44,7 +44,7 @@ def plan_table(
 
 
 def pack_table(table: ShareTable) -> bytes:
-    """The octets at TABLE_OFFSET."""
+    """The bytes at TABLE_OFFSET."""
     public_key, size = table.public_key
     return _TABLE.pack(
         table.private_key[0],

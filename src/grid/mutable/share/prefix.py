@@ -24,7 +24,7 @@ MAX_SEQNUM = 2**64 - 1
 
 @frozen(kw_only=True)
 class Prefix:
-    """seqnum: the version's place in time. root_hash: over all its shares. iv: 16 octets of SDMF, none of MDMF.
+    """seqnum: the version's place in time. root_hash: over all its shares. iv: 16 bytes of SDMF, none of MDMF.
 
     k, n, segment_size and size are as they were parsed; `geometry` checks them.
     """
@@ -70,7 +70,7 @@ class Prefix:
         )
 
     def pack(self) -> bytes:
-        """The octets that are signed."""
+        """The bytes that are signed."""
         sizes = (self.k, self.n, self.segment_size, self.size)
         if self.version == SDMF_VERSION:
             return SDMF_PREFIX.pack(SDMF_VERSION, self.seqnum, self.root_hash, self.iv, *sizes)
@@ -78,12 +78,12 @@ class Prefix:
 
 
 def checkstring_size(version: int) -> int:
-    """Octets of the checkstring of that share version."""
+    """Bytes of the checkstring of that share version."""
     return SDMF_CHECKSTRING_SIZE if version == SDMF_VERSION else MDMF_CHECKSTRING_SIZE
 
 
 def prefix_size(version: int) -> int:
-    """Octets of the signed prefix of that share version."""
+    """Bytes of the signed prefix of that share version."""
     return SDMF_PREFIX.size if version == SDMF_VERSION else MDMF_PREFIX.size
 
 

@@ -83,14 +83,14 @@ class Compute(Request):
 
 @define(kw_only=True, eq=False)
 class Deliver(Request):
-    """Answer: None, when the consumer has taken the octets."""
+    """Answer: None, when the consumer has taken the bytes."""
 
     data: Buffer = field(repr=False)
 
 
 @define(kw_only=True, eq=False)
 class ReadSource(Request):
-    """Answer: exactly these octets of what is written."""
+    """Answer: exactly these bytes of what is written."""
 
     offset: int
     length: int

@@ -36,7 +36,7 @@ def plan_table(geometry: Geometry, public_key_size: int, private_key_size: int) 
 
 
 def pack_table(table: ShareTable) -> bytes:
-    """The octets at TABLE_OFFSET; FormatError if the share is too large for SDMF."""
+    """The bytes at TABLE_OFFSET; FormatError if the share is too large for SDMF."""
     offsets = (table.signature[0], table.chain[0], table.block_tree[0], table.data[0], table.private_key[0], table.eof)
     try:
         return _TABLE.pack(*offsets)

@@ -24,7 +24,7 @@ Place = tuple[ServerId, ShareNumber]
 
 @frozen(kw_only=True, eq=False)
 class Sighting:
-    """A share whose signed prefix is proven. table: where its fields lie. head: its first octets, as they came.
+    """A share whose signed prefix is proven. table: where its fields lie. head: its first bytes, as they came.
 
     pieces: more of its bytes that have come, by where they lie; nothing of them is proven. number_proven: whether its hash
     chain leads from its number to the root hash, or this process has written it.
@@ -44,13 +44,13 @@ class Sighting:
         return self.server_id, self.number
 
     def at_hand(self, wanted: Range) -> Buffer | None:
-        """Those octets of the share, if they came with its head, or in a piece."""
+        """Those bytes of the share, if they came with its head, or in a piece."""
         return cut_out(self.head, self.pieces, wanted)
 
 
 @frozen(kw_only=True, eq=False)
 class BadShare:
-    """A share that cannot be used. front: its first octets, up to LONGEST_PREFIX, which a write tests."""
+    """A share that cannot be used. front: its first bytes, up to LONGEST_PREFIX, which a write tests."""
 
     server_id: ServerId
     number: ShareNumber
@@ -196,12 +196,12 @@ def version_name(prefix: Prefix) -> str:
 
 
 def front_of(head: Buffer) -> bytes:
-    """What a write tests of a share that is bad: all that was seen of its first octets."""
+    """What a write tests of a share that is bad: all that was seen of its first bytes."""
     return bytes(head[:LONGEST_PREFIX])
 
 
 def cut_out(head: Buffer, pieces: Mapping[Range, Buffer], wanted: Range) -> Buffer | None:
-    """Those octets of a share, of whose front and pieces (by where they lie) these have come; None if they have not."""
+    """Those bytes of a share, of whose front and pieces (by where they lie) these have come; None if they have not."""
     offset, size = wanted
     for start, piece in ((0, head), *((start, piece) for (start, _), piece in pieces.items())):
         if start <= offset and offset + size <= start + len(piece):

@@ -35,7 +35,7 @@ def tests_of_version(prefix: Prefix) -> Tests:
 
 
 def tests_of_front(front: bytes) -> Tests:
-    """That a share starts so, of which at most LONGEST_PREFIX octets were read."""
+    """That a share starts so, of which at most LONGEST_PREFIX bytes were read."""
     return ((0, LONGEST_PREFIX, front),) if front else ABSENT
 
 

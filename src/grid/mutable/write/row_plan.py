@@ -1,6 +1,6 @@
 """The plan that fetches and proves hashes of all shares of a version, for an update in place. [spec mutable 17]
 
-Synchronous and pure; drive.py runs it. Every octet is proven against the signed root hash before it is given out; a copy
+Synchronous and pure; drive.py runs it. Every byte is proven against the signed root hash before it is given out; a copy
 that is bad or silent is replaced by another copy of the number, or the number is missing from the result.
 
 Cost: round trips: one; none where all has come with the map. Network: of each share the nodes asked for, and its chain.
@@ -28,7 +28,7 @@ from grid.mutable.share.versions import Place, Sighting
 from grid.ports import Buffer, Event, Range, ShareNumber
 
 MESSAGE_BYTES = 16 * 2**20
-"""Octets of hashes asked for in one message, unless those of one share are more."""
+"""Bytes of hashes asked for in one message, unless those of one share are more."""
 
 
 @frozen(kw_only=True)
@@ -216,9 +216,9 @@ class RowPlan:
             if not tree_start <= offset < tree_start + tree_size:
                 continue
             first = (offset - tree_start) // HASH_SIZE
-            octets = bytes(piece)
-            for index in range(len(octets) // HASH_SIZE):
-                nodes[first + index] = octets[index * HASH_SIZE : (index + 1) * HASH_SIZE]
+            data = bytes(piece)
+            for index in range(len(data) // HASH_SIZE):
+                nodes[first + index] = data[index * HASH_SIZE : (index + 1) * HASH_SIZE]
         missing = [node for node in self._node_numbers if node not in nodes]
         if missing:
             raise IntegrityError("the share's block hash tree is cut short")

@@ -29,10 +29,10 @@ from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
 
 WRITE_BYTES = 32 * 2**20
-"""Octets of all shares in a batch: more than an immutable file has, since a piece of a slot costs a server more than its octets do."""
+"""Bytes of all shares in a batch: more than an immutable file has, since a piece of a slot costs a server more than its bytes do."""
 
 LIVE_BYTES = 2 * WRITE_BYTES
-"""Octets of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
+"""Bytes of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
 
 FIRST_PART = 6
 """The first batch is so many times smaller than the others: it claims the places while the next one is encoded."""
@@ -44,10 +44,10 @@ STREAM_HEDGE_S = 0.5
 """A server that takes longer for a piece than this, and several times as long as the others, is left behind where they suffice."""
 
 UNFINISHED = b"\xff"
-"""The first octet of a share whose header is yet to come: a version that no reader knows."""
+"""The first byte of a share whose header is yet to come: a version that no reader knows."""
 
 TOKEN_SIZE = 41
-"""Octets of a token: as many as a checkstring of MDMF has."""
+"""Bytes of a token: as many as a checkstring of MDMF has."""
 
 
 class ClaimKind(Enum):
@@ -64,8 +64,8 @@ class ClaimKind(Enum):
 class StreamJob:
     """What to encode, and how its places are claimed.
 
-    data_offset: where blocks start in a share. salts: 16 octets a segment and the source is plaintext, or None: the
-    source has each segment's salt and ciphertext. token: TOKEN_SIZE octets, the first of them UNFINISHED.
+    data_offset: where blocks start in a share. salts: 16 bytes a segment and the source is plaintext, or None: the
+    source has each segment's salt and ciphertext. token: TOKEN_SIZE bytes, the first of them UNFINISHED.
     claim_offset: where the token is written (ignored for NONE). needed, happy: distinct shares, and servers with one of
     their own, without which it is given up.
     """
@@ -107,7 +107,7 @@ class StreamJob:
 class Streamed:
     """hashes: of all shares. goal: the places that have all blocks but the last, and what holds there until then.
 
-    last_offset, last: the octets that are missing from each share, and where they go: they come with its header.
+    last_offset, last: the bytes that are missing from each share, and where they go: they come with its header.
     denied: places whose servers say that they are not as they were any more, and what was tested there at first.
     """
 
@@ -219,7 +219,7 @@ class StreamPlan:
         return [] if self._error is not None else requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """Octets of the source, encoded runs, and the consent of servers."""
+        """Bytes of the source, encoded runs, and the consent of servers."""
         match request:
             case ReadSource():
                 assert self._reading is not None and isinstance(answer, bytes | bytearray | memoryview)
@@ -393,8 +393,8 @@ class StreamPlan:
                 self._lose(server_id, PeerTimeoutError(f"server {server_id} did not answer in time"))
 
 
-def make_token(octets: bytes) -> bytes:
-    """A token of TOKEN_SIZE octets out of 32 unpredictable ones; FormatError if these are fewer."""
-    if len(octets) < HASH_SIZE:
+def make_token(raw: bytes) -> bytes:
+    """A token of TOKEN_SIZE bytes out of 32 unpredictable ones; FormatError if these are fewer."""
+    if len(raw) < HASH_SIZE:
         raise FormatError("a token takes 32 bytes")
-    return (UNFINISHED + octets).ljust(TOKEN_SIZE, b"\0")
+    return (UNFINISHED + raw).ljust(TOKEN_SIZE, b"\0")

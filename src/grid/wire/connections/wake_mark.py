@@ -1,4 +1,4 @@
-"""From how many octets on a socket wakes its reader: a turn of the event loop costs the same for one octet as for many."""
+"""From how many bytes on a socket wakes its reader: a turn of the event loop costs the same for one byte as for many."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def set_wake_mark(transport: Any, mark: int) -> None:
-    """Have the transport's socket count as readable from that many octets on, where it is one and the system can.
+    """Have the transport's socket count as readable from that many bytes on, where it is one and the system can.
 
     Only what is sure to come may be waited for; the end of a connection is noticed all the same.
     """

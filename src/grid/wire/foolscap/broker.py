@@ -38,9 +38,9 @@ _LONG_STRING = 4096
 _COLLECTED_SIZE = 2**20
 """Bytes of a string from which on it is collected by itself."""
 _RECORD_ROOM = 2**15
-"""More octets than one TLS record has."""
+"""More bytes than one TLS record has."""
 _WAKE_SIZE = 2**19
-"""Octets of a long string that are received at once, as far as the kernel's buffers hold them."""
+"""Bytes of a long string that are received at once, as far as the kernel's buffers hold them."""
 
 
 class _RootUnslicer(PBRootUnslicer):
@@ -57,7 +57,7 @@ class _RootUnslicer(PBRootUnslicer):
 
 @implementer(IPushProducer)
 class BoundedBroker(Broker):
-    """One connection: no message longer than MAX_WIRE_MESSAGE octets, not much more than MAX_UNSENT waiting to go."""
+    """One connection: no message longer than MAX_WIRE_MESSAGE bytes, not much more than MAX_UNSENT waiting to go."""
 
     unslicerClass = _RootUnslicer  # noqa: N815 - the name is Foolscap's
     _place: Place | None = None
@@ -362,7 +362,7 @@ class BoundedBroker(Broker):
     def _wait_for(self, missing: int) -> None:
         """Be woken when much of a long string has come, rather than for each of its packets.
 
-        missing: octets of it that are yet to come; so many more at least will come, encrypted or not, but for those
+        missing: bytes of it that are yet to come; so many more at least will come, encrypted or not, but for those
         of one record which may be here and not decrypted.
         """
         mark = min(_WAKE_SIZE, missing - _RECORD_ROOM)
@@ -372,10 +372,10 @@ class BoundedBroker(Broker):
             set_wake_mark(self.transport, mark)
 
     def _size_of_string_at_head(self) -> int:
-        """Octets that must be in the buffer before there is anything to do; 0 if that is not known."""
+        """Bytes that must be in the buffer before there is anything to do; 0 if that is not known."""
         prefix = self.buffer.peek(_PREFIX_SIZE)
-        for position, octet in enumerate(prefix):
-            if octet >= 0x80:
+        for position, byte in enumerate(prefix):
+            if byte >= 0x80:
                 is_string = prefix[position : position + 1] == STRING
                 if not is_string:
                     return 0

@@ -1,4 +1,4 @@
-"""TLS under Foolscap in large strokes: the same octets on the wire for a fraction of the calls.
+"""TLS under Foolscap in large strokes: the same bytes on the wire for a fraction of the calls.
 
 Twisted's TLS layer encrypts 16 KiB at a time, fetches each record by itself and hands each one to the protocol
 by itself; at megabytes a message that costs more than the cipher. Here a stroke of a quarter megabyte is one
@@ -26,22 +26,22 @@ from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
 STROKE_SIZE = 2**18
-"""Octets encrypted or read at once."""
+"""Bytes encrypted or read at once."""
 
 _READ_SIZE = 2**20
-"""Octets asked of the socket at once."""
+"""Bytes asked of the socket at once."""
 
 _SEND_SIZE = 2**19
-"""Octets given to the socket at once: a stroke and all that joins it."""
+"""Bytes given to the socket at once: a stroke and all that joins it."""
 
 _RECORD_ROOM = STROKE_SIZE // 16384 * 64 + 4096
-"""What records add to a stroke: some 22 octets each, and handshake messages."""
+"""What records add to a stroke: some 22 bytes each, and handshake messages."""
 
 _RECORD_SIZE = 2**14
-"""Octets in a full TLS record."""
+"""Bytes in a full TLS record."""
 
 _LARGE_WRITE = 2**16
-"""Octets from which on a write is not joined with others."""
+"""Bytes from which on a write is not joined with others."""
 
 _ROOM = bytearray(STROKE_SIZE + _RECORD_SIZE)
 _ROOM_VIEW = memoryview(_ROOM)
@@ -166,12 +166,12 @@ class BulkTransport(BufferingTLSTransport):
     def _flushSendBIO(self) -> None:
         while True:
             try:
-                octets = self._tlsConnection.bio_read(STROKE_SIZE + _RECORD_ROOM)
+                byte_string = self._tlsConnection.bio_read(STROKE_SIZE + _RECORD_ROOM)
             except SSL.WantReadError:
                 return
-            self._unsent_size += len(octets)
-            self.transport.write(octets)
-            if len(octets) < STROKE_SIZE + _RECORD_ROOM:
+            self._unsent_size += len(byte_string)
+            self.transport.write(byte_string)
+            if len(byte_string) < STROKE_SIZE + _RECORD_ROOM:
                 return
 
     def _flushReceiveBIO(self) -> None:

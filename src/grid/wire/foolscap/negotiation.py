@@ -20,7 +20,7 @@ from grid.wire.connections.places import Place, Places
 from grid.wire.foolscap.bulk import BulkNegotiation
 
 HEADER_SIZE = 4096
-"""Octets that Foolscap allows a header; it refuses more."""
+"""Bytes that Foolscap allows a header; it refuses more."""
 
 
 _watches: WeakKeyDictionary[Any, dict[str, ConnectWatch]] = WeakKeyDictionary()
@@ -56,7 +56,7 @@ class PlacedNegotiation(BulkNegotiation):
         return _watches.get(self.tub, {}).get(self.target.getTubID()) if self.isClient else None
 
     def dataReceived(self, chunk: bytes) -> None:
-        """Take what a header may have, and an octet that is too many; once that was refused, hang up on more."""
+        """Take what a header may have, and a byte that is too many; once that was refused, hang up on more."""
         watch = self._watch
         if watch is not None:
             watch.end()

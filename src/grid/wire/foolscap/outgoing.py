@@ -141,7 +141,7 @@ class StreamedBytes(OutgoingBytes):
         return part
 
 
-class OctetsConstraint(ByteStringConstraint):
+class BytesConstraint(ByteStringConstraint):
     """The constraint of a byte string, which on its way out may be in parts."""
 
     def checkObject(self, obj: Any, inbound: bool) -> None:

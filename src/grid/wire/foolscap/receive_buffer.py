@@ -1,6 +1,6 @@
-"""The octets that a Foolscap connection has received and not parsed, without a copy for each token.
+"""The bytes that a Foolscap connection has received and not parsed, without a copy for each token.
 
-Foolscap looks at the first 65 octets, takes what is a token's and puts the rest back; with its own buffer each of
+Foolscap looks at the first 65 bytes, takes what is a token's and puts the rest back; with its own buffer each of
 these steps copies the whole piece that lies in front, which with strokes of a quarter megabyte costs more than
 the decryption. Here they move a mark.
 
@@ -16,7 +16,7 @@ from io import BytesIO
 
 
 class ReceiveBuffer:
-    """A queue of octets in pieces; as much of foolscap.stringchain.StringChain as the receiving side uses."""
+    """A queue of bytes in pieces; as much of foolscap.stringchain.StringChain as the receiving side uses."""
 
     def __init__(self) -> None:
         self._pieces: deque[bytes] = deque()
@@ -36,7 +36,7 @@ class ReceiveBuffer:
             self.append(begun)
 
     def append(self, data: bytes) -> None:
-        """Put the octets behind the others."""
+        """Put the bytes behind the others."""
         self._size += len(data)
         if self._string is not None:
             data = self._string.take(data)
@@ -44,7 +44,7 @@ class ReceiveBuffer:
             (self._pieces if self._string is None else self._string.after).append(data)
 
     def appendleft(self, data: bytes) -> None:
-        """Put the octets before the others: back to where they were, if they have just been taken."""
+        """Put the bytes before the others: back to where they were, if they have just been taken."""
         if not data:
             return
         self._size += len(data)
@@ -65,7 +65,7 @@ class ReceiveBuffer:
         self._pieces.appendleft(data)
 
     def popleft(self, count: int) -> bytes:
-        """The first `count` octets, or all if there are fewer; they are taken out."""
+        """The first `count` bytes, or all if there are fewer; they are taken out."""
         if not self._size or count <= 0:
             return b""
         if self._string is not None:
@@ -82,7 +82,7 @@ class ReceiveBuffer:
         return self._pop_pieces(min(count, self._size))
 
     def peek(self, count: int) -> bytes:
-        """The first `count` octets of what came as one piece; they stay."""
+        """The first `count` bytes of what came as one piece; they stay."""
         return self._pieces[0][self._start : self._start + count] if self._pieces else b""
 
     def clear(self) -> None:

@@ -25,29 +25,29 @@ from grid.limits import (
     READ_CALL_RANGES,
     WRITE_CALL_BYTES,
 )
-from grid.wire.foolscap.outgoing import OctetsConstraint
+from grid.wire.foolscap.outgoing import BytesConstraint
 from grid.wire.packed.finds import MAX_FIND_ANSWER, MAX_FIND_MESSAGE
 from grid.wire.packed.share_ranges import MAX_ANSWER_SIZE, MAX_REQUEST_SIZE
 from grid.wire.packed.slots import MAX_SLOT_ANSWER, MAX_SLOT_WANTS
 from grid.wire.packed.stores import MAX_STORE_ANSWER, MAX_STORE_MESSAGE
 
 
-def octets(maximum: int | None, minimum: int = 0) -> Any:
-    """The constraint for a byte string of so many octets."""
-    return OctetsConstraint(maxLength=maximum, minLength=minimum)
+def byte_string(maximum: int | None, minimum: int = 0) -> Any:
+    """The constraint for a byte string of so many bytes."""
+    return BytesConstraint(maxLength=maximum, minLength=minimum)
 
 
-STORAGE_INDEX = octets(16, 16)
-SECRET = octets(32, 32)
+STORAGE_INDEX = byte_string(16, 16)
+SECRET = byte_string(32, 32)
 NUMBER = IntegerConstraint(8)
-SHARE_DATA = octets(MAX_SLOT_WRITE)
+SHARE_DATA = byte_string(MAX_SLOT_WRITE)
 NOTHING = Nothing()
 ANYTHING = Anything()
 SHARE_NUMBERS = SetOf(NUMBER, MAX_SHARES)
 RANGES = ListOf(TupleOf(NUMBER, NUMBER), READ_CALL_RANGES)
 SHARE_RANGES = DictOf(NUMBER, ListOf(SHARE_DATA, READ_CALL_RANGES), MAX_SHARES)
 TEST_WRITE = TupleOf(
-    ListOf(TupleOf(NUMBER, NUMBER, octets(16), SHARE_DATA), READ_CALL_RANGES),
+    ListOf(TupleOf(NUMBER, NUMBER, byte_string(16), SHARE_DATA), READ_CALL_RANGES),
     ListOf(TupleOf(NUMBER, SHARE_DATA), READ_CALL_RANGES),
     ChoiceOf(NOTHING, NUMBER),
 )
@@ -65,7 +65,7 @@ class RIBucketReader(RemoteInterface):
     """One finished immutable share."""
 
     read = RemoteMethodSchema(_response=SHARE_DATA, offset=NUMBER, length=NUMBER)
-    advise_corrupt_share = RemoteMethodSchema(_response=NOTHING, reason=octets(MAX_ADVISORY_LENGTH))
+    advise_corrupt_share = RemoteMethodSchema(_response=NOTHING, reason=byte_string(MAX_ADVISORY_LENGTH))
 
 
 class RIShareUpload(RemoteInterface):
@@ -73,7 +73,9 @@ class RIShareUpload(RemoteInterface):
 
     __remote_name__ = "RIShareUpload.grid-storage"
 
-    write = RemoteMethodSchema(_response=NOTHING, records=octets(MAX_REQUEST_SIZE), data=octets(WRITE_CALL_BYTES))
+    write = RemoteMethodSchema(
+        _response=NOTHING, records=byte_string(MAX_REQUEST_SIZE), data=byte_string(WRITE_CALL_BYTES)
+    )
     close = RemoteMethodSchema(_response=NOTHING, sharenums=SHARE_NUMBERS)
     abort = RemoteMethodSchema(_response=NOTHING, sharenums=SHARE_NUMBERS)
 
@@ -83,7 +85,7 @@ class RIStorageServer(RemoteInterface):
 
     __remote_name__ = "RIStorageServer.tahoe.allmydata.com"
 
-    get_version = RemoteMethodSchema(_response=DictOf(octets(200), ANYTHING, 20))
+    get_version = RemoteMethodSchema(_response=DictOf(byte_string(200), ANYTHING, 20))
     allocate_buckets = RemoteMethodSchema(
         _response=TupleOf(SHARE_NUMBERS, DictOf(NUMBER, RIBucketWriter, MAX_SHARES)),
         storage_index=STORAGE_INDEX,
@@ -109,25 +111,30 @@ class RIStorageServer(RemoteInterface):
     )
     advise_corrupt_share = RemoteMethodSchema(
         _response=NOTHING,
-        share_type=octets(16),
+        share_type=byte_string(16),
         storage_index=STORAGE_INDEX,
         shnum=NUMBER,
-        reason=octets(MAX_ADVISORY_LENGTH),
+        reason=byte_string(MAX_ADVISORY_LENGTH),
     )
     grid_find_shares = RemoteMethodSchema(
-        _response=octets(MAX_ANSWER_SIZE), storage_index=STORAGE_INDEX, ranges=octets(MAX_REQUEST_SIZE)
+        _response=byte_string(MAX_ANSWER_SIZE), storage_index=STORAGE_INDEX, ranges=byte_string(MAX_REQUEST_SIZE)
     )
-    grid_find_each = RemoteMethodSchema(_response=octets(MAX_FIND_ANSWER), finds=octets(MAX_FIND_MESSAGE))
+    grid_find_each = RemoteMethodSchema(_response=byte_string(MAX_FIND_ANSWER), finds=byte_string(MAX_FIND_MESSAGE))
     grid_read_shares = RemoteMethodSchema(
-        _response=octets(MAX_ANSWER_SIZE), storage_index=STORAGE_INDEX, wants=octets(MAX_REQUEST_SIZE)
+        _response=byte_string(MAX_ANSWER_SIZE), storage_index=STORAGE_INDEX, wants=byte_string(MAX_REQUEST_SIZE)
     )
     grid_read_slot = RemoteMethodSchema(
-        _response=octets(MAX_ANSWER_SIZE), storage_index=STORAGE_INDEX, wants=octets(MAX_SLOT_WANTS)
+        _response=byte_string(MAX_ANSWER_SIZE), storage_index=STORAGE_INDEX, wants=byte_string(MAX_SLOT_WANTS)
     )
     grid_write_slot = RemoteMethodSchema(
-        _response=octets(MAX_SLOT_ANSWER), storage_index=STORAGE_INDEX, head=octets(MAX_SLOT_HEAD), data=SHARE_DATA
+        _response=byte_string(MAX_SLOT_ANSWER),
+        storage_index=STORAGE_INDEX,
+        head=byte_string(MAX_SLOT_HEAD),
+        data=SHARE_DATA,
     )
-    grid_store_shares = RemoteMethodSchema(_response=octets(MAX_STORE_ANSWER), stores=octets(MAX_STORE_MESSAGE))
+    grid_store_shares = RemoteMethodSchema(
+        _response=byte_string(MAX_STORE_ANSWER), stores=byte_string(MAX_STORE_MESSAGE)
+    )
     grid_allocate = RemoteMethodSchema(
         _response=TupleOf(SHARE_NUMBERS, SHARE_NUMBERS, RIShareUpload),
         storage_index=STORAGE_INDEX,

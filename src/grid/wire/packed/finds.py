@@ -1,8 +1,8 @@
 """The packed form of questions which shares there are of several files, and what is in ranges of them.
 
 An extension of this project's servers, the same over both transports. All numbers are big-endian. A message is a
-run of entries, one per file: storage index 16 octets, range count u16, and that many ranges (offset u64, length
-u32). The answer has for each file in order: u8 whether it could be looked for, a length u32, and as many octets:
+run of entries, one per file: storage index 16 bytes, range count u16, and that many ranges (offset u64, length
+u32). The answer has for each file in order: u8 whether it could be looked for, a length u32, and as many bytes:
 an answer of grid.wire.packed.share_ranges. A server leaves data out where all answers together would outgrow one answer's limit.
 """
 
@@ -26,10 +26,10 @@ MAX_FIND_RANGES = 64
 """Ranges of one file: a head, a tail and some blocks."""
 
 MAX_FIND_MESSAGE = FIND_CALL_FILES * (_HEAD.size + MAX_FIND_RANGES * _RANGE.size)
-"""Octets in the longest message."""
+"""Bytes in the longest message."""
 
 MAX_FIND_ANSWER = MAX_ANSWER_SIZE + FIND_CALL_FILES * (_OUTCOME.size + 2 + MAX_SHARES * _SHARE_OVERHEAD)
-"""Octets in the longest answer."""
+"""Bytes in the longest answer."""
 
 Found = Mapping[ShareNumber, Sequence[Buffer]]
 

@@ -2,7 +2,7 @@
 
 An extension of this project's servers: a packed message is one byte string whatever it holds, so that a batch
 costs the transport one token instead of one per range, and its length bounds everything inside. All numbers
-are big-endian. A request is a run of 13-octet records (share u8, offset u64, length u32). An answer is a head
+are big-endian. A request is a run of 13-byte records (share u8, offset u64, length u32). An answer is a head
 (share count u16, then per share: number u8, range count u16, that many lengths u32) and the data, in that order.
 A write is the records and the data, in that order.
 """
@@ -24,7 +24,7 @@ _SHARE_HEAD = struct.Struct(">BH")
 RECORD_SIZE = _RECORD.size
 MAX_REQUEST_SIZE = READ_CALL_RANGES * RECORD_SIZE
 MAX_ANSWER_SIZE = READ_CALL_BYTES + _SHARE_COUNT.size + MAX_SHARES * _SHARE_HEAD.size + 4 * READ_CALL_RANGES
-"""Octets in the longest answer a reader accepts."""
+"""Bytes in the longest answer a reader accepts."""
 
 Wants = Mapping[ShareNumber, Sequence[Range]]
 Answer = Mapping[ShareNumber, Sequence[Buffer]]

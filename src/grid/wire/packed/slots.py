@@ -4,10 +4,10 @@ An extension of this project's servers: a call is one or two byte strings, howev
 has, so that it costs the transport as many tokens. All numbers are big-endian. The request of a read is a count u16,
 that many share numbers u8 (none: all), and the ranges as of `grid.wire.packed.share_ranges`.
 
-A write is a head and the data. The head has the write enabler, the renewal and the cancel secret (32 octets each), the
+A write is a head and the data. The head has the write enabler, the renewal and the cancel secret (32 bytes each), the
 count of ranges u32 and of shares u16; the ranges (offset u64, length u64); and of each share: its number u8, how many
-tests u32 and writes u32 it has, whether there is a new length u8, and that u64; its tests (offset u64, length u64, octets
-of the specimen u32, the specimen), and its writes (offset u64, octets u32). The data are those of all writes, in that order.
+tests u32 and writes u32 it has, whether there is a new length u8, and that u64; its tests (offset u64, length u64, bytes
+of the specimen u32, the specimen), and its writes (offset u64, bytes u32). The data are those of all writes, in that order.
 The answer is u8 whether all tests held, and an answer as of `grid.wire.packed.share_ranges`.
 """
 
@@ -38,10 +38,10 @@ _WRITE = struct.Struct(">QL")
 _PASSED = struct.Struct(">B")
 
 MAX_SLOT_WANTS = _COUNT.size + MAX_SHARES + MAX_REQUEST_SIZE
-"""Octets in the longest request of a read."""
+"""Bytes in the longest request of a read."""
 
 MAX_SLOT_ANSWER = _PASSED.size + MAX_ANSWER_SIZE
-"""Octets in the longest answer to a write."""
+"""Bytes in the longest answer to a write."""
 
 
 def pack_slot_wants(share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]) -> bytes:
@@ -86,7 +86,7 @@ def pack_slot_write(
 
 def parse_slot_write(head: bytes, data: bytes) -> tuple[SlotSecrets, dict[ShareNumber, TestWrite], list[Range]]:
     """The write, its data views into the message; FormatError if it does not add up, or asks for too long an answer."""
-    cursor, octets = _Cursor(head), _Cursor(memoryview(data))
+    cursor, raw = _Cursor(head), _Cursor(memoryview(data))
     enabler, renew, cancel, range_count, share_count = cursor.record(_HEAD)
     ranges: list[Range] = [cursor.record(_RANGE) for _ in range(range_count)]
     if not _is_answer_bounded(ranges):
@@ -103,10 +103,10 @@ def parse_slot_write(head: bytes, data: bytes) -> tuple[SlotSecrets, dict[ShareN
         records = [cursor.record(_WRITE) for _ in range(write_count)]
         writes[ShareNumber(number)] = TestWrite(
             tests=tests,
-            writes=[(offset, octets.take(size)) for offset, size in records],
+            writes=[(offset, raw.take(size)) for offset, size in records],
             new_length=length if has_length else None,
         )
-    if cursor.left or octets.left:
+    if cursor.left or raw.left:
         raise FormatError("a packed write that is longer than its records say")
     secrets = SlotSecrets(write_enabler=enabler, lease=LeaseSecrets(renew=renew, cancel=cancel))
     return secrets, writes, ranges
@@ -144,26 +144,26 @@ def fits_answer(found: Mapping[ShareNumber, Sequence[Buffer]]) -> bool:
 
 
 def _fits(ranges: Sequence[Range], share_count: int) -> bool:
-    octets = sum(length for _, length in ranges)
-    return octets * share_count <= READ_CALL_BYTES and len(ranges) * share_count <= READ_CALL_RANGES
+    raw = sum(length for _, length in ranges)
+    return raw * share_count <= READ_CALL_BYTES and len(ranges) * share_count <= READ_CALL_RANGES
 
 
 class _Cursor:
-    """Goes over octets; FormatError where they end too early."""
+    """Goes over bytes; FormatError where they end too early."""
 
-    def __init__(self, octets: Buffer) -> None:
-        self._octets = octets
+    def __init__(self, raw: Buffer) -> None:
+        self._bytes = raw
         self._position = 0
 
     @property
     def left(self) -> int:
-        return len(self._octets) - self._position
+        return len(self._bytes) - self._position
 
     def take(self, size: int) -> Buffer:
         if size > self.left:
             raise FormatError("a packed write that ends within its records")
         start, self._position = self._position, self._position + size
-        return self._octets[start : self._position]
+        return self._bytes[start : self._position]
 
     def record(self, form: struct.Struct) -> tuple[Any, ...]:
         return form.unpack(self.take(form.size))

@@ -1,7 +1,7 @@
 """The packed form of stores of whole small shares, of any number of files in one message. Pure.
 
 An extension of this project's servers, the same over both transports. All numbers are big-endian. A message is a
-run of entries, one per file: a head (storage index 16 octets, renewal secret 32, cancel secret 32, share size u32,
+run of entries, one per file: a head (storage index 16 bytes, renewal secret 32, cancel secret 32, share size u32,
 share count u16), that many share numbers u8, and the shares one after the other. The answer has for each file in
 order: u8 whether all was stored, u16 how many shares were held before, and their numbers u8.
 """
@@ -19,10 +19,10 @@ _HEAD = struct.Struct(">16s32s32sLH")
 _OUTCOME = struct.Struct(">BH")
 
 MAX_STORE_MESSAGE = STORE_CALL_BYTES + STORE_CALL_SHARES * (_HEAD.size + 1)
-"""Octets in the longest message."""
+"""Bytes in the longest message."""
 
 MAX_STORE_ANSWER = STORE_CALL_SHARES * (_OUTCOME.size + MAX_SHARES)
-"""Octets in the longest answer: one about as many files as there may be shares."""
+"""Bytes in the longest answer: one about as many files as there may be shares."""
 
 
 def pack_stores(stores: Sequence[NewShares]) -> bytes:

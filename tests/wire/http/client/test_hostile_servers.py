@@ -32,7 +32,7 @@ def chunked(*chunks: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body + b"0\r\n\r\n"
 
 
-async def test_batched_read_when_answered_in_single_octets_is_understood() -> None:
+async def test_batched_read_when_answered_in_single_bytes_is_understood() -> None:
     async with talking(says(chunked(*(GOOD[i : i + 1] for i in range(len(GOOD)))))) as client:
         found = await client.read_shares(INDEX, WANTS)
         assert {int(n): [bytes(p) for p in pieces] for n, pieces in found.items()} == {1: [b"abcd"], 2: [b"ij"]}

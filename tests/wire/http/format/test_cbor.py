@@ -120,8 +120,8 @@ def test_message_when_of_too_many_items_is_refused(monkeypatch: pytest.MonkeyPat
 
 def test_byte_strings_when_parsed_are_views_into_the_message() -> None:
     message = pack_cbor_bytes([b"x" * 1000])
-    (octets,) = parse_cbor(message)
-    assert octets.obj is message
+    (raw,) = parse_cbor(message)
+    assert raw.obj is message
 
 
 KEYS = st.one_of(st.integers(-(2**64), 2**64 - 1), st.text(max_size=5), st.binary(max_size=5))

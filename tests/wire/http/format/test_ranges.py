@@ -28,7 +28,7 @@ def test_range_when_not_one_closed_range_is_refused(value: bytes) -> None:
 
 
 @pytest.mark.parametrize("value", [b"", b"bytes */10", b"bytes 5-4/*", b"bytes 0-1", b"items 0-1/2", b"bytes=0-1/2"])
-def test_content_range_when_not_a_range_of_octets_is_refused(value: bytes) -> None:
+def test_content_range_when_not_a_range_of_bytes_is_refused(value: bytes) -> None:
     with pytest.raises(FormatError):
         parse_content_range(value)
 
@@ -37,18 +37,16 @@ SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted), 
 
 
 @given(SPANS, st.integers(0, 30), st.integers(0, 30))
-def test_coverage_when_spans_are_added_knows_which_octets_are_there(
-    spans: list[list[int]], low: int, high: int
-) -> None:
+def test_coverage_when_spans_are_added_knows_which_bytes_are_there(spans: list[list[int]], low: int, high: int) -> None:
     coverage, model = Coverage(30), set[int]()
     for start, end in spans:
         coverage.add(start, end)
         model |= set(range(start, end))
-    missing = {octet for begin, end in coverage.missing() for octet in range(begin, end)}
+    missing = {byte for begin, end in coverage.missing() for byte in range(begin, end)}
     assert missing == set(range(30)) - model
     assert coverage.complete == (not missing)
     assert coverage.missing() == sorted(coverage.missing())
-    there = [octet for begin, end in coverage.overlap(low, high) for octet in range(begin, end)]
+    there = [byte for begin, end in coverage.overlap(low, high) for byte in range(begin, end)]
     assert there == sorted(model & set(range(low, high)))
     assert coverage.span_count <= 1 + len(spans)
 

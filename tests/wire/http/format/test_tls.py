@@ -1,4 +1,4 @@
-"""The TLS layer: from how many octets on the socket wakes it, and that nothing is waited for which may not come."""
+"""The TLS layer: from how many bytes on the socket wakes it, and that nothing is waited for which may not come."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Handle:
 
 
 class Wire:
-    """A transport whose octets go to the layer of the other side when the test says so."""
+    """A transport whose bytes go to the layer of the other side when the test says so."""
 
     def __init__(self) -> None:
         self.socket = Handle()
@@ -68,31 +68,31 @@ def connected(awaited: int) -> tuple[TlsLayer, Upper, TlsLayer]:
     client.connectionMade()
     while client.transport.sent or server.transport.sent:
         for one, other in ((client, server), (server, client)):
-            octets, one.transport.sent = one.transport.sent, b""
-            if octets:
-                other.dataReceived(octets)
+            raw, one.transport.sent = one.transport.sent, b""
+            if raw:
+                other.dataReceived(raw)
     return client, upper, server
 
 
 def sealed(client: TlsLayer, size: int) -> bytes:
-    """So many octets as the client sends them."""
+    """So many bytes as the client sends them."""
     client.write(bytes(size))
-    octets, client.transport.sent = client.transport.sent, b""
-    return bytes(octets)
+    raw, client.transport.sent = client.transport.sent, b""
+    return bytes(raw)
 
 
 def test_mark_when_much_is_to_come_is_high_and_goes_down_to_its_end() -> None:
     size = 2_000 * KIB
     client, upper, server = connected(size)
-    octets = sealed(client, size)
+    raw = sealed(client, size)
     marks: list[int] = []
     position = 0
-    while position < len(octets):
+    while position < len(raw):
         mark = server.transport.socket.marks[-1] if server.transport.socket.marks else 1
         # The kernel wakes the reader from the mark on: were it more than what comes, nobody would ever read on.
-        assert mark <= len(octets) - position
+        assert mark <= len(raw) - position
         taken = max(mark, 10_000)
-        server.dataReceived(octets[position : position + taken])
+        server.dataReceived(raw[position : position + taken])
         marks.append(mark)
         position += taken
     assert upper.received == size
@@ -105,11 +105,11 @@ def test_mark_when_much_is_to_come_is_high_and_goes_down_to_its_end() -> None:
 def test_mark_is_never_more_than_what_is_still_to_come(step: int) -> None:
     size = 300 * KIB
     client, upper, server = connected(size)
-    octets = sealed(client, size)
-    for position in range(0, len(octets), step):
-        server.dataReceived(octets[position : position + step])
+    raw = sealed(client, size)
+    for position in range(0, len(raw), step):
+        server.dataReceived(raw[position : position + step])
         marks = server.transport.socket.marks
-        assert not marks or marks[-1] <= max(1, len(octets) - position - step)
+        assert not marks or marks[-1] <= max(1, len(raw) - position - step)
     assert upper.received == size
     assert server.transport.socket.marks[-1:] in ([], [1])
 
@@ -124,8 +124,8 @@ def test_mark_when_nothing_is_expected_any_more_is_one_at_once() -> None:
 
 def test_mark_without_a_layer_is_of_the_transport_itself() -> None:
     wire = Wire()
-    for octets in (10**9, 100 * KIB, 100, 0):
-        expect(wire, octets)
+    for raw in (10**9, 100 * KIB, 100, 0):
+        expect(wire, raw)
     assert wire.socket.marks == [tls._WAKE_SIZE, 100 * KIB, 1, 1]
 
 

@@ -127,17 +127,17 @@ async def test_one_port_when_asked_by_either_protocol_serves_both(tmp_path: Any)
         await stop_tub(tub)
 
 
-async def test_first_octets_when_they_come_one_by_one_are_waited_for() -> None:
+async def test_first_bytes_when_they_come_one_by_one_are_waited_for() -> None:
     async with running(await make_service()) as rig, wired(rig.port) as wire:
-        for octet in b"GET /id":
-            wire.transport.write(bytes([octet]))
+        for byte in b"GET /id":
+            wire.transport.write(bytes([byte]))
             await deferLater(reactor, 0.002)
         assert not wire.lost.called
         wire.transport.write(b"/")  # It is Foolscap's from here on, which this test has none of.
         await wire.lost
 
 
-async def test_first_octets_when_they_never_come_end_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_first_bytes_when_they_never_come_end_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listeners, "SNIFF_DEADLINE_S", 0.05)
     async with running(await make_service()) as rig, wired(rig.port) as wire:
         wire.transport.write(b"GET /i")

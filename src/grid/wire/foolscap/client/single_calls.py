@@ -10,7 +10,7 @@ from grid.limits import CACHED_READER_SETS
 from grid.ports import Allocation, Buffer, Range, ShareNumber, ShareWrite, StorageIndex
 from grid.wire.foolscap.client.calls import all_answers, call, check_pieces, check_share_numbers, send
 from grid.wire.foolscap.client.link import Session
-from grid.wire.foolscap.schema import RIBucketReader, RIBucketWriter, RIStorageServer, octets
+from grid.wire.foolscap.schema import RIBucketReader, RIBucketWriter, RIStorageServer, byte_string
 from grid.wire.foolscap.values import as_bytes
 
 
@@ -50,7 +50,7 @@ async def _read(
     readers: Mapping[ShareNumber, Any], where: str, wants: Mapping[ShareNumber, Sequence[Range]]
 ) -> dict[ShareNumber, list[bytes]]:
     sent = [
-        send(readers[number], RIBucketReader, "read", offset, length, result=octets(length))
+        send(readers[number], RIBucketReader, "read", offset, length, result=byte_string(length))
         for number, ranges in wants.items()
         for offset, length in ranges
     ]

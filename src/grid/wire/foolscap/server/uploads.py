@@ -91,7 +91,7 @@ class RemoteWriter(Referenceable):
         self._number = number
 
     def remote_write(self, offset: int, data: bytes) -> Deferred[None]:
-        """Store the octets there."""
+        """Store the bytes there."""
         return answer(self._write(offset, data))
 
     async def _write(self, offset: int, data: bytes) -> None:
@@ -114,7 +114,7 @@ class RemoteUpload(Referenceable):
         self._session = session
 
     def remote_write(self, records: bytes, data: bytes) -> Deferred[None]:
-        """Store all the octets, of as many shares as the records name."""
+        """Store all the bytes, of as many shares as the records name."""
         return answer(self._write(records, data))
 
     async def _write(self, records: bytes, data: bytes) -> None:

@@ -1,6 +1,6 @@
 """The client's end of one HTTP connection: one request at a time, its answer given to a receiver as it comes.
 
-What a request sends is borrowed until it is answered; it goes out as the socket takes it. An answer's octets are
+What a request sends is borrowed until it is answered; it goes out as the socket takes it. An answer's bytes are
 passed on as the buffers they came in. Every wait has a deadline, kept by one timer that is re-armed when it fires.
 """
 
@@ -76,7 +76,7 @@ class ClientConnection(TwistedProtocol):
         self._deadline = 0.0
         self._timer: Timer | None = None
         self.is_lost = False
-        self.got_octets = False
+        self.got_bytes = False
         self.is_reusable = True
         self.idle_since = clock.now()
 
@@ -92,7 +92,7 @@ class ClientConnection(TwistedProtocol):
 
     def dataReceived(self, data: bytes) -> None:
         """Take what has come."""
-        self.got_octets = True
+        self.got_bytes = True
         self._set_deadline(HTTP_STALL_DEADLINE_S)
         pending = self._pending
         if pending is None:
@@ -147,7 +147,7 @@ class ClientConnection(TwistedProtocol):
         assert self._pending is None
         done: Deferred[ResponseHead] = Deferred(lambda _: self._cancelled())
         self._pending = _Pending(choose, done)
-        self.got_octets = False
+        self.got_bytes = False
         self._set_deadline(HTTP_STALL_DEADLINE_S)
         self._outbox.push(pieces)
         return await done
@@ -237,7 +237,7 @@ class ClientConnection(TwistedProtocol):
 
 
 class Collector:
-    """Keeps a body of at most limit octets."""
+    """Keeps a body of at most limit bytes."""
 
     def __init__(self, limit: int, where: str) -> None:
         self._limit = limit

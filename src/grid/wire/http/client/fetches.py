@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from grid.ports import Buffer, Range
 
 MERGE_GAP = 2048
-"""Octets worth reading in vain to save a request of some 500 us."""
+"""Bytes worth reading in vain to save a request of some 500 us."""
 
 
 def plan_fetches(ranges: Sequence[Range]) -> list[Range]:

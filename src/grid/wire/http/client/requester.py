@@ -102,7 +102,7 @@ class Asker:
             try:
                 return await connection.ask(pieces, choose)
             except PeerGoneError:
-                if not (was_used and question.repeatable) or connection.got_octets:
+                if not (was_used and question.repeatable) or connection.got_bytes:
                     raise
             finally:
                 self.pool.release(entrance.address, connection)

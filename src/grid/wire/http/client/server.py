@@ -3,7 +3,7 @@
 Cost: the first call takes a TLS handshake and a round trip for the version. After that find_shares, read_shares,
 read_slot and Upload.write take one request where the server offers batches; elsewhere one per share and run of
 neighbouring ranges, side by side over a few connections, and one more to list shares where that is asked for.
-Octets are copied once on the way in (a range's pieces joined) and once on the way out (by the cipher).
+Bytes are copied once on the way in (a range's pieces joined) and once on the way out (by the cipher).
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class HttpServer:
         share_size: int,
     ) -> Allocation:
         """Room for new shares."""
-        secret = self._runtime.entropy.octets(UPLOAD_SECRET_SIZE)
+        secret = self._runtime.entropy.random_bytes(UPLOAD_SECRET_SIZE)
         question = Question(
             method=b"POST",
             path=pack_path(storage_index, "immutable"),

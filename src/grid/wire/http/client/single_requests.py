@@ -19,7 +19,7 @@ from grid.wire.http.format.ranges import pack_content_range, pack_range, parse_c
 from grid.wire.http.format.routes import pack_path
 
 Fetch = Callable[[Entrance, bytes, int, int], Coroutine[Any, Any, Buffer | None]]
-"""Entrance, path, offset and length to the octets there; None if there is no such share."""
+"""Entrance, path, offset and length to the bytes there; None if there is no such share."""
 
 _WRITE_ERRORS = {409: ConflictingWriteError, 413: DataTooLargeError, 416: DataTooLargeError}
 
@@ -65,7 +65,7 @@ async def read_ranges(
 
 
 async def fetch_range(asker: Asker, entrance: Entrance, path: bytes, offset: int, length: int) -> Buffer | None:
-    """Those octets of a share, cut short at its end; None if it is not there."""
+    """Those bytes of a share, cut short at its end; None if it is not there."""
     question = Question(method=b"GET", path=path, headers=((b"Range", pack_range(offset, length)),))
     collector = Collector(length, asker.where)
 
@@ -99,7 +99,7 @@ def _check_range(asker: Asker, head: ResponseHead, asked: Range, size: int) -> N
 
 
 async def write_share(asker: Asker, entrance: Entrance, index: StorageIndex, secret: bytes, write: ShareWrite) -> bool:
-    """Store those octets; whether the share is complete, and closed, with them."""
+    """Store those bytes; whether the share is complete, and closed, with them."""
     question = Question(
         method=b"PATCH",
         path=pack_path(index, "immutable", write.share_number),

@@ -30,13 +30,13 @@ AHEAD_BYTES = 1024 * 1024
 IDLE_S = 5.0
 STREAMS_PER_SERVER = 4
 STREAK_BYTES = 512 * 1024
-"""Octets read in order before it is believed that this will go on."""
+"""Bytes read in order before it is believed that this will go on."""
 REMEMBERED = 256
 
 
 @define
 class _Progress:
-    """How far a share was read in order: the next offset, and for how many octets that has gone on."""
+    """How far a share was read in order: the next offset, and for how many bytes that has gone on."""
 
     next_offset: int
     streak: int = 0
@@ -65,7 +65,7 @@ class ShareStream:
         self._tasks.start(self._run(entrance, question), lambda _: self._ended(None), self._ended)
 
     async def read(self, length: int) -> Buffer:
-        """The next octets, fewer only at the end of the share; PeerError if the stream breaks before."""
+        """The next bytes, fewer only at the end of the share; PeerError if the stream breaks before."""
         self._stop_timer()
         self._timer = self._clock.call_later(IDLE_S, self.close)
         self.next_offset += length
@@ -88,7 +88,7 @@ class ShareStream:
         self._held = 0
 
     def feed(self, data: Buffer) -> None:
-        """Take octets of the answer."""
+        """Take bytes of the answer."""
         self._received += len(data)
         if self._received > self._promised:
             raise PeerError(f"{self._asker.where} answered with more bytes than it said")
@@ -180,7 +180,7 @@ class ReadAhead:
         self._streams: dict[bytes, ShareStream] = {}
 
     async def fetch(self, entrance: Entrance, path: bytes, offset: int, length: int) -> Buffer | None:
-        """Those octets of the share with that path, cut short at its end; None if it is not there."""
+        """Those bytes of the share with that path, cut short at its end; None if it is not there."""
         stream = self._stream_for(entrance, path, offset, length)
         if stream is not None:
             try:
@@ -210,7 +210,7 @@ class ReadAhead:
         return stream
 
     def _streak(self, path: bytes, offset: int, length: int) -> int:
-        """For how many octets, these included, the share has been read in order; 0 where something else begins."""
+        """For how many bytes, these included, the share has been read in order; 0 where something else begins."""
         progress = self._progress.setdefault(path, _Progress(-1))
         self._progress.move_to_end(path)
         if len(self._progress) > REMEMBERED:

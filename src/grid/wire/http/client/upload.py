@@ -1,9 +1,9 @@
 """An upload to one server over HTTP. [spec wire 17, 18]
 
-A share closes itself on the server with its last octet. So that nothing is finished before `close`, the last
-TAIL_SIZE octets of each share are kept here until then: closing sends them, together with zeros for what was
+A share closes itself on the server with its last byte. So that nothing is finished before `close`, the last
+TAIL_SIZE bytes of each share are kept here until then: closing sends them, together with zeros for what was
 never written. A small share thus takes one request in all, and an upload given up leaves nothing behind.
-It does not end with a connection. Memory: TAIL_SIZE octets for each share.
+It does not end with a connection. Memory: TAIL_SIZE bytes for each share.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ZEROS = bytes(256 * 1024)
 
 
 class _OpenShare:
-    """What is known of one share: octets before `tail_start` are the server's, the others are here."""
+    """What is known of one share: bytes before `tail_start` are the server's, the others are here."""
 
     def __init__(self, size: int) -> None:
         self.tail_start = max(0, size - TAIL_SIZE)
@@ -32,7 +32,7 @@ class _OpenShare:
         self._kept = Coverage(len(self.tail))
 
     def keep(self, offset: int, data: memoryview) -> None:
-        """Keep octets of the tail, offset counted within it; ConflictingWriteError if they were others before."""
+        """Keep bytes of the tail, offset counted within it; ConflictingWriteError if they were others before."""
         end = offset + len(data)
         for begin, stop in self._kept.overlap(offset, end):
             if self.tail[begin:stop] != data[begin - offset : stop - offset]:
@@ -42,7 +42,7 @@ class _OpenShare:
 
 
 class HttpUpload:
-    """The new shares that a server has agreed to take, each of `size` octets."""
+    """The new shares that a server has agreed to take, each of `size` bytes."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class HttpUpload:
         return self._share_numbers
 
     async def write(self, writes: Sequence[ShareWrite]) -> None:
-        """Store all of the writes, but for the shares' tails: one request, or with 1.20 one per run of octets."""
+        """Store all of the writes, but for the shares' tails: one request, or with 1.20 one per run of bytes."""
         self._require_open(write.share_number for write in writes)
         if any(write.offset + write.size > self._size for write in writes):
             raise DataTooLargeError(f"a write past the end of a share of {self._size} bytes")
@@ -157,7 +157,7 @@ class HttpUpload:
 
 
 def _batches(writes: Sequence[ShareWrite]) -> Iterator[list[ShareWrite]]:
-    """The writes in groups of at most WRITE_CALL_BYTES octets."""
+    """The writes in groups of at most WRITE_CALL_BYTES bytes."""
     batch: list[ShareWrite] = []
     size = 0
     for write in writes:
@@ -171,7 +171,7 @@ def _batches(writes: Sequence[ShareWrite]) -> Iterator[list[ShareWrite]]:
 
 
 def _runs(writes: Sequence[ShareWrite]) -> Mapping[ShareNumber, list[tuple[int, list[Buffer]]]]:
-    """(offset, pieces) of each run of consecutive octets, per share in the order given."""
+    """(offset, pieces) of each run of consecutive bytes, per share in the order given."""
     runs: dict[ShareNumber, list[tuple[int, list[Buffer]]]] = {}
     ends: dict[ShareNumber, int] = {}
     for write in writes:

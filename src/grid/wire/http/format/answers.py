@@ -10,7 +10,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from grid.errors import FormatError
 from grid.limits import MAX_SHARES, MAX_VERSION_TEXT
 from grid.ports import Buffer, ServerVersion, ShareNumber, SlotAnswer
-from grid.wire.http.format.bodies import array, closed_map, make_share_set, octets, parse_share_set, share_number, uint
+from grid.wire.http.format.bodies import (
+    array,
+    byte_string,
+    closed_map,
+    make_share_set,
+    parse_share_set,
+    share_number,
+    uint,
+)
 from grid.wire.http.format.cbor import pack_cbor, pack_cbor_bytes, parse_cbor
 
 STORAGE_KEY = b"http://allmydata.org/tahoe/protocols/storage/v1"
@@ -47,7 +55,7 @@ def parse_version(body: Buffer, offers: Collection[bytes] = ()) -> ServerVersion
     batched = EXTENSIONS_VALUE in offers
     fields = closed_map(parse_cbor(body), (STORAGE_KEY, APPLICATION_KEY))
     storage = closed_map(fields[STORAGE_KEY], (MAX_IMMUTABLE, MAX_MUTABLE, AVAILABLE))
-    application = bytes(octets(fields[APPLICATION_KEY])[:MAX_VERSION_TEXT])
+    application = bytes(byte_string(fields[APPLICATION_KEY])[:MAX_VERSION_TEXT])
     return ServerVersion(
         application=application.decode("utf-8", "replace"),
         maximum_immutable_share_size=uint(storage[MAX_IMMUTABLE]),
@@ -107,5 +115,5 @@ def parse_slot_answer(body: Buffer) -> SlotAnswer:
         raise FormatError("an answer to a mutable write that does not say how it went")
     return SlotAnswer(
         passed=passed,
-        data={share_number(number): [octets(piece) for piece in array(pieces)] for number, pieces in data.items()},
+        data={share_number(number): [byte_string(piece) for piece in array(pieces)] for number, pieces in data.items()},
     )

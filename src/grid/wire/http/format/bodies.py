@@ -32,7 +32,7 @@ def uint(value: Any) -> int:
     return value
 
 
-def octets(value: Any) -> memoryview:
+def byte_string(value: Any) -> memoryview:
     """The value as a byte string."""
     if not isinstance(value, memoryview):
         raise FormatError("a CBOR value that is no byte string")
@@ -67,12 +67,12 @@ def make_share_set(numbers: Collection[int]) -> Tagged:
 
 
 def pack_allocation_request(share_numbers: Collection[int], size: int) -> bytes:
-    """A: which shares, and the octets of each."""
+    """A: which shares, and the bytes of each."""
     return pack_cbor_bytes({"share-numbers": make_share_set(share_numbers), "allocated-size": size})
 
 
 def parse_allocation_request(body: Buffer) -> tuple[frozenset[ShareNumber], int]:
-    """A: which shares, and the octets of each."""
+    """A: which shares, and the bytes of each."""
     fields = closed_map(parse_cbor(body), ("share-numbers", "allocated-size"))
     return parse_share_set(fields["share-numbers"]), uint(fields["allocated-size"])
 
@@ -133,12 +133,12 @@ def _parse_test_write(value: Any) -> TestWrite:
 
 def _parse_test(value: Any) -> tuple[int, int, bytes]:
     fields = closed_map(value, ("offset", "size", "specimen"))
-    return uint(fields["offset"]), uint(fields["size"]), bytes(octets(fields["specimen"]))
+    return uint(fields["offset"]), uint(fields["size"]), bytes(byte_string(fields["specimen"]))
 
 
 def _parse_write(value: Any) -> tuple[int, Buffer]:
     fields = closed_map(value, ("offset", "data"))
-    return uint(fields["offset"]), octets(fields["data"])
+    return uint(fields["offset"]), byte_string(fields["data"])
 
 
 def _parse_range(value: Any) -> Range:

@@ -76,7 +76,7 @@ class _Parser:
             case 1:
                 return -1 - number
             case 2:
-                return self._octets(number, major)
+                return self._bytes(number, major)
             case 3:
                 return self._text(number)
             case 4:
@@ -110,25 +110,25 @@ class _Parser:
             return None
         raise FormatError("a CBOR float, break or simple value that no schema has")
 
-    def _octets(self, size: int, major: int) -> memoryview:
+    def _bytes(self, size: int, major: int) -> memoryview:
         if size == _INDEFINITE:
             pieces = []
             while not self._at_break():
                 initial = self.view[self.position]
                 if initial >> 5 != major or initial & 31 == 31:
                     raise FormatError("a CBOR string whose chunks are not definite strings of its kind")
-                pieces.append(self._octets(self._argument(initial & 31), major))
+                pieces.append(self._bytes(self._argument(initial & 31), major))
             return memoryview(b"".join(pieces))
         end = self.position + size
         if end > len(self.view):
             raise FormatError("a CBOR string longer than its message")
-        octets = self.view[self.position : end]
+        raw = self.view[self.position : end]
         self.position = end
-        return octets
+        return raw
 
     def _text(self, size: int) -> str:
         try:
-            return str(self._octets(size, 3), "utf-8")
+            return str(self._bytes(size, 3), "utf-8")
         except UnicodeDecodeError:
             raise FormatError("a CBOR text that is not UTF-8") from None
 
@@ -189,8 +189,8 @@ def _pack(value: Value, pieces: list[Buffer]) -> None:
     elif isinstance(value, int):
         pieces.append(_head(0, value) if value >= 0 else _head(1, -1 - value))
     elif isinstance(value, str):
-        octets = value.encode()
-        pieces += (_head(3, len(octets)), octets)
+        raw = value.encode()
+        pieces += (_head(3, len(raw)), raw)
     elif isinstance(value, bytes | bytearray | memoryview):
         pieces += (_head(2, len(value)), value)
     elif isinstance(value, Tagged):

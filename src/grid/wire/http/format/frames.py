@@ -4,8 +4,8 @@ Requests are the records of grid.wire.packed.share_ranges. An answer is a stream
 the length of what follows later: a frame is a kind (u8), a share number (u8) and a number (u32), big-endian.
 
     SHARE   begins a share's data; number: how many ranges follow, 0 if they were left out
-    DATA    number octets follow, and then more of the same range
-    LAST    number octets follow, the end of the range
+    DATA    number bytes follow, and then more of the same range
+    LAST    number bytes follow, the end of the range
     END     the answer is whole
 
 A share that is not held has no frames. Ranges come in the order of the request.

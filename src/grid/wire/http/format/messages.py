@@ -140,14 +140,14 @@ class BodyDecoder(Protocol):
 
     @property
     def length(self) -> int | None:
-        """Octets of the whole body, where that was said beforehand."""
+        """Bytes of the whole body, where that was said beforehand."""
 
     @property
     def awaited(self) -> int:
-        """Octets that must still come, as far as is known: of the body, or of a part of it."""
+        """Bytes that must still come, as far as is known: of the body, or of a part of it."""
 
     def decode(self, data: bytes) -> tuple[list[Buffer], bytes | None]:
-        """The body's octets among the data, and what follows the body once it has ended (None until then).
+        """The body's bytes among the data, and what follows the body once it has ended (None until then).
 
         FormatError if it is framed wrongly. An empty call tells whether the body has ended already.
         """
@@ -282,7 +282,7 @@ def _framed(headers: Headers) -> BodyDecoder | None:
 
 
 def pack_chunk_head(size: int) -> bytes:
-    """What precedes a chunk of that many octets; CHUNK_END follows it."""
+    """What precedes a chunk of that many bytes; CHUNK_END follows it."""
     return b"%x\r\n" % size
 
 

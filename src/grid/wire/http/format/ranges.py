@@ -1,4 +1,4 @@
-"""Byte ranges: the headers that name them, and the set of octets written so far. [spec wire 16, 17] Pure."""
+"""Byte ranges: the headers that name them, and the set of bytes written so far. [spec wire 16, 17] Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def parse_range(value: bytes) -> Range:
 
 
 def parse_content_range(value: bytes) -> Range:
-    """Where a request's body belongs; FormatError if it is not a non-empty range of octets."""
+    """Where a request's body belongs; FormatError if it is not a non-empty range of bytes."""
     return _closed(_CONTENT_RANGE.fullmatch(value))
 
 
@@ -42,7 +42,7 @@ def _closed(match: re.Match[bytes] | None) -> Range:
 
 
 class Coverage:
-    """Which octets of 0..size-1 are there: disjoint spans in ascending order, neighbours merged."""
+    """Which bytes of 0..size-1 are there: disjoint spans in ascending order, neighbours merged."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -50,7 +50,7 @@ class Coverage:
         self._ends: list[int] = []
 
     def add(self, start: int, end: int) -> None:
-        """The octets start..end-1 are there now."""
+        """The bytes start..end-1 are there now."""
         if start >= end:
             return
         low = bisect_left(self._ends, start)
@@ -61,7 +61,7 @@ class Coverage:
         self._ends[low:high] = [end]
 
     def overlap(self, start: int, end: int) -> list[tuple[int, int]]:
-        """(begin, end) of the octets among start..end-1 that are there, ascending."""
+        """(begin, end) of the bytes among start..end-1 that are there, ascending."""
         touched = range(bisect_right(self._ends, start), bisect_left(self._starts, end))
         return [(max(start, self._starts[index]), min(end, self._ends[index])) for index in touched]
 

@@ -27,11 +27,11 @@ from grid.wire.connections.wake_mark import set_wake_mark
 _READ_SIZE = 128 * 1024
 """Decrypted and handed on at once: past the size of a processor's cache the copies cost more than the cipher."""
 _SOCKET_SIZE = 256 * 1024
-"""Octets asked of the socket at once, and from which on it counts as full: one stroke."""
+"""Bytes asked of the socket at once, and from which on it counts as full: one stroke."""
 _SEND_SIZE = 512 * 1024
-"""Octets given to the socket at once: a stroke, its records' heads, and what joins it."""
+"""Bytes given to the socket at once: a stroke, its records' heads, and what joins it."""
 _WAKE_SIZE = 512 * 1024
-"""Octets that a socket waits for at most before it wakes its reader, where they are sure to come."""
+"""Bytes that a socket waits for at most before it wakes its reader, where they are sure to come."""
 _LEAST_WAKE_SIZE = 32 * 1024
 """Fewer are not worth a call into the kernel."""
 _BUFFER = memoryview(bytearray(_READ_SIZE))
@@ -90,12 +90,12 @@ def send_pieces(transport: Any, pieces: Sequence[Buffer]) -> None:
         transport.write(b"".join(pieces))
 
 
-def expect(transport: Any, octets: int) -> None:
-    """Tell a TlsLayer, or a transport of Twisted's, how many octets are sure to come; 0: any number."""
+def expect(transport: Any, size: int) -> None:
+    """Tell a TlsLayer, or a transport of Twisted's, how many bytes are sure to come; 0: any number."""
     if isinstance(transport, TlsLayer):
-        transport.expect(octets)
+        transport.expect(size)
     else:
-        set_wake_mark(transport, min(octets, _WAKE_SIZE) if octets >= _LEAST_WAKE_SIZE else 1)
+        set_wake_mark(transport, min(size, _WAKE_SIZE) if size >= _LEAST_WAKE_SIZE else 1)
 
 
 class TlsLayer(Protocol):
@@ -270,10 +270,10 @@ class TlsLayer(Protocol):
             return False
         return True
 
-    def expect(self, octets: int) -> None:
+    def expect(self, size: int) -> None:
         """So many are sure to come, so that the socket need not tell of fewer; 0: any number may."""
-        self._expected = octets
-        if not octets:
+        self._expected = size
+        if not size:
             self._set_wake_mark()
 
     def loseConnection(self) -> None:

@@ -1,4 +1,4 @@
-"""The body of a request as a run of octets to take from the front, in any amounts."""
+"""The body of a request as a run of bytes to take from the front, in any amounts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grid.ports import Buffer
 from grid.wire.http.server.exchange import Exchange
 
 
-class OctetSource:
+class ByteSource:
     """Reads an exchange's body; what it holds is at most one piece more than was asked for."""
 
     def __init__(self, exchange: Exchange) -> None:
@@ -18,14 +18,14 @@ class OctetSource:
         self._held_size = 0
 
     async def take_exactly(self, size: int) -> bytes:
-        """The next size octets joined; FormatError if the body ends before."""
+        """The next size bytes joined; FormatError if the body ends before."""
         pieces = await self.take(size)
         if sum(map(len, pieces)) < size:
             raise FormatError("a request's body that ends too early")
         return b"".join(pieces)
 
     async def take(self, size: int) -> list[Buffer]:
-        """The next size octets, fewer only at the body's end."""
+        """The next size bytes, fewer only at the body's end."""
         while self._held_size < size:
             pieces = await self._exchange.read_piece(size - self._held_size)
             if not pieces:

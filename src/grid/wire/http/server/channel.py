@@ -153,7 +153,7 @@ class ServerChannel(Protocol):
     # What an exchange calls.
 
     def send(self, pieces: Sequence[Buffer]) -> None:
-        """Send octets; nothing happens once the connection is lost."""
+        """Send bytes; nothing happens once the connection is lost."""
         if self._state is not _State.CLOSED:
             self._outbox.push(pieces)
 

@@ -23,7 +23,7 @@ from grid.wire.http.format.messages import (
 )
 
 UNREAD_LIMIT = 256 * 1024
-"""Octets of a body that may wait for their reader before the socket is left alone."""
+"""Bytes of a body that may wait for their reader before the socket is left alone."""
 
 HeaderPairs = Iterable[tuple[bytes, bytes]]
 
@@ -36,7 +36,7 @@ class Connection(Outgoing, Protocol):
         """Whether the socket has taken everything, and has room."""
 
     def send(self, pieces: Sequence[Buffer]) -> None:
-        """Send octets; nothing happens once the connection is lost."""
+        """Send bytes; nothing happens once the connection is lost."""
 
     async def drained(self) -> None:
         """Return when the socket has room; PeerGoneError."""
@@ -79,12 +79,12 @@ class Exchange:
 
     @property
     def body_length(self) -> int | None:
-        """Octets of the body, if the client said so beforehand."""
+        """Bytes of the body, if the client said so beforehand."""
         return self._body.length
 
     @property
     def awaited(self) -> int:
-        """Octets of the body that are sure to come."""
+        """Bytes of the body that are sure to come."""
         return self._body.awaited
 
     @property
@@ -93,7 +93,7 @@ class Exchange:
         return self._body_ended
 
     async def read_piece(self, least: int) -> list[Buffer]:
-        """The body's next octets: at least that many, fewer only at its end, none after it. They are the caller's.
+        """The body's next bytes: at least that many, fewer only at its end, none after it. They are the caller's.
 
         PeerGoneError if the connection is lost before, FormatError if the body is framed wrongly.
         """
@@ -111,7 +111,7 @@ class Exchange:
         return pieces
 
     def feed(self, data: bytes) -> bytes | None:
-        """Take octets from the connection; what follows the body once it has ended. FormatError."""
+        """Take bytes from the connection; what follows the body once it has ended. FormatError."""
         pieces, rest = self._body.decode(data)
         self._unread += pieces
         self._unread_size += sum(map(len, pieces))
@@ -127,7 +127,7 @@ class Exchange:
 
     @property
     def awaits_body(self) -> bool:
-        """Whether the handler waits for octets from the client."""
+        """Whether the handler waits for bytes from the client."""
         return self._reader is not None
 
     @property

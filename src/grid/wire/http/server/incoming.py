@@ -1,7 +1,7 @@
 """Uploads in progress that were begun over HTTP: who may write them, and what is still missing. [spec wire 17]
 
 They do not belong to a connection: they end by completion, by abort, or because nobody writes for half an hour,
-which is the storage's to enforce; here they are only forgotten. A share closes itself when its last octet is
+which is the storage's to enforce; here they are only forgotten. A share closes itself when its last byte is
 there, so closing happens inside the write that brings it.
 """
 
@@ -38,7 +38,7 @@ class Incoming:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is missing; what has no octets is whole as soon as it is mentioned."""
+        """Whether nothing is missing; what has no bytes is whole as soon as it is mentioned."""
         return self.coverage.complete or not self.coverage.size
 
 
@@ -54,7 +54,7 @@ class IncomingShares:
         return len(self._shares)
 
     def begin(self, index: StorageIndex, upload: Upload, secret: bytes, size: int) -> None:
-        """The shares of a new allocation, of size octets each, may be written by who knows the secret."""
+        """The shares of a new allocation, of size bytes each, may be written by who knows the secret."""
         now = self._clock.now()
         self._forget_old(now)
         lock = DeferredLock()

@@ -1,6 +1,6 @@
 """Where the server's connections come from: the port shared with Foolscap, and the plain one for reads.
 
-The first 8 octets of a connection to the shared port say which protocol it speaks. [spec wire 13]
+The first 8 bytes of a connection to the shared port say which protocol it speaks. [spec wire 13]
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class SharedPortFactory(Door):
 
 
 class _Sniffer(Protocol):
-    """Holds a connection until its first 8 octets are here, and hands it over with them."""
+    """Holds a connection until its first 8 bytes are here, and hands it over with them."""
 
     transport: Any
 

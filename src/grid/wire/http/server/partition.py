@@ -23,7 +23,7 @@ class Part:
 def partition(
     wants: Mapping[ShareNumber, Sequence[Range]], group_size: Callable[[], int]
 ) -> Iterator[tuple[list[Part], bool]]:
-    """Groups of parts in the order of the request, with whether each is the last; no group exceeds its size in octets.
+    """Groups of parts in the order of the request, with whether each is the last; no group exceeds its size in bytes.
 
     group_size is asked when a group is begun. There is at least one group, perhaps empty.
     """

@@ -37,7 +37,7 @@ from grid.wire.http.format.refusals import RefusedError
 from grid.wire.http.format.routes import Endpoint
 from grid.wire.http.server.partition import Part, partition
 from grid.wire.http.server.piece_size import SMALLEST_PIECE
-from grid.wire.http.server.service import CBOR_HEADERS, OCTETS_HEADERS, Answerer, Bounds, Request
+from grid.wire.http.server.service import BYTES_HEADERS, CBOR_HEADERS, Answerer, Bounds, Request
 from grid.wire.packed.finds import MAX_FIND_MESSAGE, pack_find_answers, parse_finds
 from grid.wire.packed.share_ranges import parse_ranges, parse_wants
 from grid.wire.packed.slots import MAX_SLOT_WANTS, parse_slot_wants
@@ -126,9 +126,9 @@ class ReadAnswers:
         asked = self._bounds.pieces.piece_size
         (piece,) = await read([(0, asked)])
         if len(piece) < asked:
-            exchange.send(200, OCTETS_HEADERS, [piece])
+            exchange.send(200, BYTES_HEADERS, [piece])
             return
-        exchange.start(200, OCTETS_HEADERS, None)
+        exchange.start(200, BYTES_HEADERS, None)
         offset = 0
         while piece:
             offset += len(piece)
@@ -201,7 +201,7 @@ class ReadAnswers:
             ranges = parse_ranges(body)
             if sum(length for _, length in ranges) <= SMALLEST_PIECE:
                 request.exchange.send(
-                    200, OCTETS_HEADERS, pack_answer(await self._reads.find_shares(room, index, ranges))
+                    200, BYTES_HEADERS, pack_answer(await self._reads.find_shares(room, index, ranges))
                 )
             else:
                 held = await self._server.find_shares(index)
@@ -210,7 +210,7 @@ class ReadAnswers:
     async def _batched_finds(self, request: Request) -> None:
         async with self._records(request, MAX_FIND_MESSAGE) as (body, room):
             finds = parse_finds(body)
-            request.exchange.send(200, OCTETS_HEADERS, pack_find_answers(await self._reads.find_each(room, finds)))
+            request.exchange.send(200, BYTES_HEADERS, pack_find_answers(await self._reads.find_each(room, finds)))
 
     async def _batched_read(self, request: Request) -> None:
         async with self._records(request, MAX_READ_BODY) as (body, room):
@@ -235,9 +235,9 @@ class ReadAnswers:
                 pieces.append(END_FRAME)
             if not exchange.answered:
                 if is_last_group:
-                    exchange.send(200, OCTETS_HEADERS, pieces)
+                    exchange.send(200, BYTES_HEADERS, pieces)
                     return
-                exchange.start(200, OCTETS_HEADERS, None)
+                exchange.start(200, BYTES_HEADERS, None)
             exchange.write(pieces)
             del pieces
             await self._make_room(request, room)
@@ -275,7 +275,7 @@ class ReadAnswers:
             # No name for what was read: it is the outbox that lets go of it, piece by piece.
             request.exchange.send(
                 200,
-                OCTETS_HEADERS,
+                BYTES_HEADERS,
                 pack_answer(await self._reads.read_slot(room, request.route.storage_index, *wants)),
             )
 
@@ -287,4 +287,4 @@ def _share(found: Mapping[ShareNumber, Sequence[Buffer]], number: ShareNumber) -
 
 
 def _range_headers(offset: int, length: int) -> tuple[tuple[bytes, bytes], ...]:
-    return (*OCTETS_HEADERS, (b"Content-Range", pack_content_range(offset, length)))
+    return (*BYTES_HEADERS, (b"Content-Range", pack_content_range(offset, length)))

@@ -31,10 +31,10 @@ from grid.wire.http.server.exchange import Exchange
 from grid.wire.http.server.piece_size import PieceSizer
 
 CBOR = b"application/cbor"
-OCTETS = b"application/octet-stream"
+BYTES = b"application/octet-stream"
 CBOR_HEADERS = ((b"Content-Type", CBOR),)
 TEXT_HEADERS = ((b"Content-Type", b"text/plain; charset=utf-8"),)
-OCTETS_HEADERS = ((b"Content-Type", OCTETS),)
+BYTES_HEADERS = ((b"Content-Type", BYTES),)
 
 SMALL_BODY = 64 * 1024
 """Bodies up to this need not wait for room."""

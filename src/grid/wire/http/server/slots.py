@@ -18,7 +18,7 @@ WRITE_ENABLER_SIZE = 32
 
 
 class SlotAnswers:
-    """Test and write. The request is held whole, since its tests must pass before its first octet is stored."""
+    """Test and write. The request is held whole, since its tests must pass before its first byte is stored."""
 
     def __init__(self, server: StorageServer, bounds: Bounds) -> None:
         self._reads = MeasuredReads(server)

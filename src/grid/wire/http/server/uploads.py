@@ -18,9 +18,9 @@ from grid.wire.http.format.frames import COUNT, MAX_WRITE_RECORDS, RECORD, parse
 from grid.wire.http.format.ranges import parse_content_range
 from grid.wire.http.format.refusals import RefusedError
 from grid.wire.http.format.routes import Endpoint
-from grid.wire.http.server.byte_source import OctetSource
+from grid.wire.http.server.byte_source import ByteSource
 from grid.wire.http.server.incoming import Incoming, IncomingShares
-from grid.wire.http.server.service import OCTETS_HEADERS, Answerer, Bounds, Request
+from grid.wire.http.server.service import BYTES_HEADERS, Answerer, Bounds, Request
 from grid.wire.packed.stores import MAX_STORE_MESSAGE, pack_store_answers, parse_stores
 
 
@@ -71,7 +71,7 @@ class UploadAnswers:
         length = request.exchange.body_length
         if length is not None and length < remaining:
             raise FormatError("a body shorter than its Content-Range")
-        source = OctetSource(request.exchange)
+        source = ByteSource(request.exchange)
         while remaining:
             with self._bounds.pieces.held() as room:
                 size = min(remaining, room)
@@ -99,11 +99,11 @@ class UploadAnswers:
     async def _batched_store(self, request: Request) -> None:
         async with self._bounds.body(request.exchange, MAX_STORE_MESSAGE) as body:
             answers = await self._server.store_shares(parse_stores(body))
-        request.exchange.send(200, OCTETS_HEADERS, [pack_store_answers(answers)])
+        request.exchange.send(200, BYTES_HEADERS, [pack_store_answers(answers)])
 
     async def _batched_write(self, request: Request) -> None:
         index, secret = request.route.storage_index, request.secrets[UPLOAD]
-        source = OctetSource(request.exchange)
+        source = ByteSource(request.exchange)
         (count,) = COUNT.unpack(await source.take_exactly(COUNT.size))
         if count > MAX_WRITE_RECORDS:
             raise FormatError("a batched write of too many pieces")
@@ -113,12 +113,12 @@ class UploadAnswers:
             raise RefusedError(416)
         await self._store_batch(index, source, records, targets)
         whole = bytes(sorted(number for number, incoming in targets.items() if incoming.is_whole))
-        request.exchange.send(200, OCTETS_HEADERS, [whole])
+        request.exchange.send(200, BYTES_HEADERS, [whole])
 
     async def _store_batch(
         self,
         index: StorageIndex,
-        source: OctetSource,
+        source: ByteSource,
         records: Sequence[tuple[ShareNumber, int, int]],
         targets: dict[ShareNumber, Incoming],
     ) -> None:
