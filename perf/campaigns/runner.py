@@ -13,12 +13,12 @@ from perf.campaigns.campaign import Campaign, Cell, plan_cells
 from perf.campaigns.labels import parse_label
 from perf.campaigns.scenarios import Stage
 from perf.campaigns.work import work_of
+from perf.processes.node_directory import Transport
 from perf.records.record import RecordWriter, Sample, Timeline
 from perf.sampling.timeline import Outliers
 from perf.systems.contract import System
 from perf.systems.grid import GridSystem
 from perf.systems.tahoe import TahoeSystem
-from tests.support.node_directory import Transport
 
 
 def make_system(text: str) -> System:

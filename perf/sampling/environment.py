@@ -16,7 +16,7 @@ from typing import Any
 
 import grid
 from perf.campaigns.campaign import Encoding
-from tests.support.grid_process import child_environment
+from perf.processes.node_process import child_environment
 
 PACKAGES = ("grid-storage", "Twisted", "foolscap", "zfec", "pyeclib", "cryptography", "pycryptodome", "treq")
 ROOT = Path(__file__).resolve().parent.parent.parent

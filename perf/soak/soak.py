@@ -26,14 +26,14 @@ from grid.caps import ChkCap, parse_cap
 from grid.codec import base32
 from grid.runtime import KEPT_MEMORY
 from grid.wire.http.client.pool import CONNECTIONS_PER_SERVER
+from perf.processes.node_directory import Kind, NodeSettings, Transport, make_node
+from perf.processes.node_process import NodeProcess, child_environment
+from perf.processes.process_grid import ProcessGrid
 from perf.sampling.growth import Allowance, fit
 from perf.sampling.usage import cpu_seconds, resident
 from perf.soak.durations import Durations
 from perf.soak.plan import LARGEST, Disturbed, SoakPlan, StoredFile
 from perf.systems.soak_process import ROOT, ClientProcess, SoakError
-from tests.support.grid_process import NodeProcess, child_environment
-from tests.support.node_directory import Kind, NodeSettings, Transport, make_node
-from tests.support.tahoe_grid import ProcessGrid
 
 SERVERS = 10
 MORTAL = range(5, SERVERS)

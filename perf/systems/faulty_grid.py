@@ -19,12 +19,12 @@ from types import TracebackType
 from typing import Self
 
 from perf.faults.faults import Case, Fault, Outcome
+from perf.processes.clients import GridGateway
+from perf.processes.node_directory import Kind, Transport, grid_executable
+from perf.processes.node_process import child_environment
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.soak.soak import start_node
 from perf.systems.stalling_node import STALLED_FILE
-from tests.support.clients import GridGateway
-from tests.support.grid_process import child_environment
-from tests.support.node_directory import Kind, Transport, grid_executable
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 SERVERS = 10
 KB, MB = 1000, 10**6

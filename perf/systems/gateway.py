@@ -15,8 +15,8 @@ from typing import BinaryIO, Self, TypeVar
 from attrs import frozen
 
 from perf.campaigns.campaign import Format
+from perf.processes.clients import WebClient
 from perf.systems.contract import Fetch
-from tests.support.clients import WebClient
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -13,14 +13,14 @@ from attrs import evolve, frozen
 
 from perf.campaigns.campaign import Format
 from perf.campaigns.labels import Codec, Durability
+from perf.processes.clients import GridClient, GridGateway
+from perf.processes.node_directory import Kind, Transport, grid_executable
+from perf.processes.node_process import child_environment
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.sampling.usage import Trace
 from perf.systems.contract import CommandLine, Fetch, WarmClient
 from perf.systems.gateway import HttpGateway
 from perf.systems.processes import ProcessSystem
-from tests.support.clients import GridClient, GridGateway
-from tests.support.grid_process import child_environment
-from tests.support.node_directory import Kind, Transport, grid_executable
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

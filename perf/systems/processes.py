@@ -21,13 +21,13 @@ from attrs import define, evolve, frozen
 
 from perf.campaigns.campaign import Encoding, Format
 from perf.campaigns.labels import Durability
+from perf.processes.node_directory import Kind, Transport
+from perf.processes.node_process import child_environment
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.sampling.statistics import median
 from perf.sampling.traffic import connections, difference
 from perf.sampling.usage import Usage, cpu_seconds, peak_resident, reset_peaks, resident, run_measured
 from perf.systems.contract import CommandLine, Fetch, WarmClient
-from tests.support.grid_process import child_environment
-from tests.support.node_directory import Kind, Transport
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 T = TypeVar("T")
 

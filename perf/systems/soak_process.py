@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.grid_process import child_environment
+from perf.processes.node_process import child_environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from attrs import frozen
 
+from perf.processes.clients import TahoeClient
+from perf.processes.node_directory import Kind, tahoe_executable
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.systems.contract import CommandLine, WarmClient
 from perf.systems.gateway import HttpGateway
 from perf.systems.processes import ProcessSystem
-from tests.support.clients import TahoeClient
-from tests.support.node_directory import Kind, tahoe_executable
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 
 @frozen

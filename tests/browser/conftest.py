@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from attrs import define, field
 
+from perf.processes.node_process import child_environment
 from tests.browser.visitor import Visitor
-from tests.support.grid_process import child_environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

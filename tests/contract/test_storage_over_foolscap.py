@@ -18,9 +18,9 @@ from grid.wire.foolscap.server import server as server_module
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.foolscap.values import BATCH_KEY, pack_version
 from grid.wire.locators import Furl, parse_furl
+from perf.processes.process_grid import ProcessGrid
 from tests.contract.whole_shares import WholeSharesContract
 from tests.support.storage import IDENTITY
-from tests.support.tahoe_grid import ProcessGrid
 from tests.wire.foolscap.loopback import connected
 
 

@@ -12,11 +12,11 @@ from grid.discovery.cache import read_cache
 from grid.discovery.introducer_server import Introducer
 from grid.wire.foolscap.tub import listen, register, set_location, start_tub, stop_tub
 from grid.wire.locators import parse_furl
+from perf.processes.node_directory import NodeSettings, make_node
+from perf.processes.node_process import free_ports
+from perf.processes.process_grid import ProcessGrid
 from tests.discovery.samples import IDS, signed
 from tests.discovery.test_introducer import client, clock
-from tests.support.grid_process import free_ports
-from tests.support.node_directory import NodeSettings, make_node
-from tests.support.tahoe_grid import ProcessGrid
 
 pytestmark = pytest.mark.interop
 

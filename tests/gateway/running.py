@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 from attrs import frozen
 
+from perf.processes.node_process import child_environment
 from tests.support.conformance import require_documented
 from tests.support.exchanges import Reply, send
-from tests.support.grid_process import child_environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ANSWER_S = 120.0

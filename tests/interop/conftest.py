@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 
+from perf.processes.clients import GridClient, GridGateway, TahoeClient
+from perf.processes.node_directory import Kind
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.interop.gateways import Gateways
-from tests.support.clients import GridClient, GridGateway, TahoeClient
-from tests.support.node_directory import Kind
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 ENCODINGS = {"3-of-10": (3, 7, 10), "1-of-1": (1, 1, 1), "20-of-60": (20, 7, 60)}
 """Name -> needed, happy, total."""

@@ -15,9 +15,9 @@ from attrs import frozen
 
 from grid.caps import UnknownCap, parse_cap
 from grid.codec import base32
-from tests.support.clients import COMMAND_S, WebClient
+from perf.processes.clients import COMMAND_S, WebClient
+from perf.processes.process_grid import ProcessGrid
 from tests.support.exchanges import Alike
-from tests.support.tahoe_grid import ProcessGrid
 
 NEW_WRITE = "x-tahoe-future-test-writeable:write"
 NEW_READ = "x-tahoe-future-test-read:read"

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
+from perf.processes.clients import WebClient
+from perf.processes.node_process import POLL_S, wait_until
+from perf.processes.process_grid import ProcessGrid
 from tests.interop.exchange_stage import Sides, make_sides
-from tests.support.clients import WebClient
 from tests.support.exchanges import ANSWER_S, HANG_S, Exchange, Reply, send
-from tests.support.grid_process import POLL_S, wait_until
-from tests.support.tahoe_grid import ProcessGrid
 
 
 @frozen(kw_only=True)

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from perf.processes.clients import GridClient, TahoeClient, run_command
+from perf.processes.node_directory import tahoe_executable
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.cli.tree_grid import local_files, make_local_tree
 from tests.interop.conftest import CONVERGENCE, LEASE_MASTER, Pair
-from tests.support.clients import GridClient, TahoeClient, run_command
-from tests.support.node_directory import tahoe_executable
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 pytestmark = pytest.mark.interop
 

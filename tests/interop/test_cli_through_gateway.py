@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 
+from perf.processes.clients import COMMAND_S, Done, GridClient
+from perf.processes.node_directory import grid_executable
+from perf.processes.process_grid import ClientSettings
 from tests.interop.gateways import Gateways
-from tests.support.clients import COMMAND_S, Done, GridClient
-from tests.support.node_directory import grid_executable
-from tests.support.tahoe_grid import ClientSettings
 
 pytestmark = pytest.mark.interop
 

@@ -10,10 +10,10 @@ import pytest
 
 from grid.caps import ChkCap, parse_cap
 from grid.codec import base32
+from perf.processes.clients import GridClient, TahoeClient
+from perf.processes.node_directory import Kind
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.interop.conftest import Pair
-from tests.support.clients import GridClient, TahoeClient
-from tests.support.node_directory import Kind
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 pytestmark = pytest.mark.interop
 

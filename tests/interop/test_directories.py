@@ -27,8 +27,8 @@ from grid.mutable.sources import MemorySource
 from grid.node.client import Client
 from grid.node.directory import open_directory
 from grid.runtime import make_runtime
+from perf.processes.clients import COMMAND_S, TahoeClient
 from tests.interop.conftest import CONVERGENCE, Pair
-from tests.support.clients import COMMAND_S, TahoeClient
 
 pytestmark = [pytest.mark.interop, pytest.mark.background]
 

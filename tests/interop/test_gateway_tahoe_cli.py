@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 
+from perf.processes.clients import COMMAND_S, Done, WebClient
+from perf.processes.node_directory import tahoe_executable
+from perf.processes.node_process import child_environment
 from tests.cli.tree_grid import local_files
 from tests.interop.gateways import Gateways
-from tests.support.clients import COMMAND_S, Done, WebClient
 from tests.support.exchanges import Alike
-from tests.support.grid_process import child_environment
-from tests.support.node_directory import tahoe_executable
 
 pytestmark = pytest.mark.interop
 

@@ -17,6 +17,9 @@ from grid.wire.http.client.pool import Pool
 from grid.wire.http.client.server import HttpServer
 from grid.wire.http.format.tls import spki_hash_of_pem
 from grid.wire.locators import Nurl, parse_furl
+from perf.processes.clients import TahoeClient, run_command
+from perf.processes.node_directory import tahoe_executable
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.contract.storage_server import (
     begin,
     fresh_index,
@@ -28,9 +31,6 @@ from tests.contract.storage_server import (
     vector,
 )
 from tests.contract.whole_shares import WholeSharesContract
-from tests.support.clients import TahoeClient, run_command
-from tests.support.node_directory import tahoe_executable
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 from tests.wire.http.rig import make_identity, make_runtime
 
 pytestmark = pytest.mark.interop

@@ -29,8 +29,8 @@ from grid.node.directory import open_directory
 from grid.placement.leases import LeaseMaster
 from grid.ports import Runtime, StorageServer
 from grid.runtime import make_runtime
+from perf.processes.clients import COMMAND_S, TahoeClient
 from tests.interop.conftest import Pair, Topology
-from tests.support.clients import COMMAND_S, TahoeClient
 
 pytestmark = [pytest.mark.interop, pytest.mark.background]
 

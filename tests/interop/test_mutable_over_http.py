@@ -16,13 +16,13 @@ from grid.node.directory import open_directory
 from grid.ports import ShareNumber
 from grid.runtime import make_runtime
 from grid.wire.http.client.server import HttpServer
+from perf.processes.clients import GridClient, TahoeClient
+from perf.processes.node_directory import Kind
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.contract.storage_server import slot_secrets, vector
 from tests.interop.conftest import Pair
 from tests.interop.test_client_over_http import use_http
 from tests.interop.test_mutable import FORMATS, SEGMENT, Ours, Theirs, sample_bytes
-from tests.support.clients import GridClient, TahoeClient
-from tests.support.node_directory import Kind
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 pytestmark = [pytest.mark.interop, pytest.mark.background]
 

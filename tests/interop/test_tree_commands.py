@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from perf.processes.clients import GridClient, TahoeClient, run_command
+from perf.processes.node_directory import tahoe_executable
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.interop.conftest import CONVERGENCE, LEASE_MASTER, Pair
-from tests.support.clients import GridClient, TahoeClient, run_command
-from tests.support.node_directory import tahoe_executable
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 pytestmark = pytest.mark.interop
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.grid_process import NodeProcess, free_ports
-from tests.support.node_directory import NodeSettings, grid_executable, make_node
+from perf.processes.node_directory import NodeSettings, grid_executable, make_node
+from perf.processes.node_process import NodeProcess, free_ports
 
 _PROGRAM = """
 import ctypes, resource

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from perf.processes.node_process import free_ports
 from tests.cli.command import grid
-from tests.support.grid_process import free_ports
 
 
 def _client_directory(tmp_path: Path, more: str = "", storage: str = "[storage]\nenabled = false\n") -> Path:

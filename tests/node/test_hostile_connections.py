@@ -26,7 +26,8 @@ from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.http.format.authority import authorization
 from grid.wire.http.format.tls import client_context
 from grid.wire.locators import Furl, parse_furl
-from tests.support.grid_process import NodeProcess, free_ports, stop_all
+from perf.processes.node_directory import NodeSettings, make_node
+from perf.processes.node_process import NodeProcess, free_ports, stop_all
 from tests.support.hostile_clients import (
     Flood,
     Hostile,
@@ -36,7 +37,6 @@ from tests.support.hostile_clients import (
     plainly,
     switched,
 )
-from tests.support.node_directory import NodeSettings, make_node
 
 DESCRIPTORS = 400
 """Of each process: some 160 places, of which one address gets 120."""

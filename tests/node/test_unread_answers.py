@@ -31,6 +31,8 @@ from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.http.format.authority import authorization, pack_secrets, plain_authorization
 from grid.wire.http.format.routes import READS, Endpoint
 from grid.wire.locators import Furl, parse_furl
+from perf.processes.node_directory import NodeSettings, make_node
+from perf.processes.node_process import NodeProcess, free_ports
 from tests.node.unread_requests import (
     FOOLSCAP,
     FREE,
@@ -43,8 +45,6 @@ from tests.node.unread_requests import (
     HttpRequest,
     References,
 )
-from tests.support.grid_process import NodeProcess, free_ports
-from tests.support.node_directory import NodeSettings, make_node
 from tests.support.storage import ServiceScene
 
 MOST_RESIDENT = 200 * 2**20

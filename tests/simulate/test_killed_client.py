@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients import GridClient
-from tests.support.grid_process import child_environment, wait_until
-from tests.support.node_directory import grid_executable
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
+from perf.processes.clients import GridClient
+from perf.processes.node_directory import grid_executable
+from perf.processes.node_process import child_environment, wait_until
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,10 @@ from grid.placement.order import permute
 from grid.ports import StorageServer
 from grid.runtime import RealRuntime, make_runtime
 from grid.wire.locators import parse_furl
-from tests.support.grid_process import NodeProcess, wait_until
+from perf.processes.node_process import NodeProcess, wait_until
+from perf.processes.process_grid import ProcessGrid
 from tests.support.library_client import LibraryClient
 from tests.support.mortal_server import Moment, MortalServer, When
-from tests.support.tahoe_grid import ProcessGrid
 
 SERVERS = 5
 NEEDED = 2

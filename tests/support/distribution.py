@@ -22,7 +22,7 @@ SHARED_GRIDS = {
 """The grids that several modules of tests/interop share: name -> what is in the names of tests that use it."""
 
 _LONG = re.compile(
-    r"\b(subprocess|grid_process|tahoe_grid|grid_executable|local_grid|RuleBasedStateMachine|schemathesis|running import)\b"
+    r"\b(subprocess|node_process|process_grid|grid_executable|local_grid|RuleBasedStateMachine|schemathesis|running import)\b"
 )
 """What is in the source of tests that start processes, or that Hypothesis drives through a state machine."""
 

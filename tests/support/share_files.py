@@ -9,7 +9,7 @@ from attrs import frozen
 
 from grid.caps import ChkCap, parse_cap
 from grid.codec import base32
-from tests.support.tahoe_grid import ProcessGrid
+from perf.processes.process_grid import ProcessGrid
 
 _HEADER = struct.Struct(">LLL")
 _LEASE_SIZE = 72

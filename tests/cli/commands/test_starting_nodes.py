@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from grid.cli.main import main
+from perf.processes.node_process import free_ports
 from tests.cli.command import environment, grid
-from tests.support.grid_process import free_ports
 
 FURL = "pb://l2rdxsw4e5nqqud4h4cj7uuaz2s6is2e@tcp:127.0.0.1:9/ln3ddyjdlt3cxe5uujeubs3ho2cl4jht"
 

@@ -16,9 +16,9 @@ import pytest
 from attrs import define, field
 
 from grid.node.local_grid import LocalGrid
+from perf.processes.node_process import free_ports, wait_until
 from tests.cli.command import environment, grid
 from tests.cli.tree_grid import TreeClient, make_tree_client
-from tests.support.grid_process import free_ports, wait_until
 
 PATIENCE_S = 120.0
 

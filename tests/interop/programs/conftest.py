@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.node_directory import tahoe_executable
-from tests.support.tahoe_grid import ProcessGrid
+from perf.processes.node_directory import tahoe_executable
+from perf.processes.process_grid import ProcessGrid
 
 
 def program(name: str) -> str:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
+from perf.processes.clients import COMMAND_S, GridClient
+from perf.processes.node_directory import grid_executable
+from perf.processes.node_process import child_environment
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.cli.tree_grid import local_files
 from tests.interop.programs.conftest import program
-from tests.support.clients import COMMAND_S, GridClient
-from tests.support.grid_process import child_environment
-from tests.support.node_directory import grid_executable
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 pytestmark = pytest.mark.interop
 

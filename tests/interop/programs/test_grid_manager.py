@@ -10,9 +10,9 @@ from attrs import frozen
 
 from grid.caps import UnknownCap, parse_cap
 from grid.codec import base32
+from perf.processes.clients import Client, GridClient, TahoeClient, run_command
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.interop.programs.conftest import program
-from tests.support.clients import Client, GridClient, TahoeClient, run_command
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 pytestmark = pytest.mark.interop
 

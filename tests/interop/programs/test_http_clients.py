@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from perf.processes.clients import COMMAND_S, GridGateway
+from perf.processes.node_process import child_environment
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.interop.programs.conftest import program
-from tests.support.clients import COMMAND_S, GridGateway
-from tests.support.grid_process import child_environment
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 pytestmark = pytest.mark.interop
 

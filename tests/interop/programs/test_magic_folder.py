@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from attrs import define, field
 
+from perf.processes.clients import COMMAND_S, run_command
+from perf.processes.node_process import child_environment, free_ports, wait_until
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.interop.programs.conftest import program
-from tests.support.clients import COMMAND_S, run_command
-from tests.support.grid_process import child_environment, free_ports, wait_until
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 pytestmark = pytest.mark.interop
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 
+from perf.processes.clients import COMMAND_S, TahoeClient, WebClient, run_command
+from perf.processes.node_directory import Kind, grid_executable
+from perf.processes.node_process import NodeProcess, stop_all, wait_until
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.cli.tree_grid import local_files
 from tests.interop.programs.conftest import program
-from tests.support.clients import COMMAND_S, TahoeClient, WebClient, run_command
-from tests.support.grid_process import NodeProcess, stop_all, wait_until
-from tests.support.node_directory import Kind, grid_executable
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 pytestmark = pytest.mark.interop
 

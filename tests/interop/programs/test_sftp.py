@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
+from perf.processes.clients import COMMAND_S, GridClient, TahoeClient
+from perf.processes.node_process import child_environment, free_ports, wait_until
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.interop.programs.conftest import program
-from tests.support.clients import COMMAND_S, GridClient, TahoeClient
-from tests.support.grid_process import child_environment, free_ports, wait_until
-from tests.support.tahoe_grid import ClientSettings, ProcessGrid
 
 pytestmark = pytest.mark.interop
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from perf.__main__ import main
+from perf.processes.node_process import child_environment
 from perf.sampling.environment import ROOT, expect_own_tree
-from tests.support.grid_process import child_environment
 
 
 @pytest.fixture

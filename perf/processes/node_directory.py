@@ -13,7 +13,7 @@ from typing import Literal
 
 from attrs import field, frozen
 
-from tests.support.grid_process import NodeProcess
+from perf.processes.node_process import NodeProcess
 
 Kind = Literal["grid", "tahoe"]
 """Whose program runs a node."""

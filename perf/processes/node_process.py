@@ -1,6 +1,6 @@
 """One node of a real grid as an operating system process: started, watched, stopped and killed by its pid.
 
-It knows nothing of what the node is; tests.support.node_directory writes what a node runs from.
+It knows nothing of what the node is; perf.processes.node_directory writes what a node runs from.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from typing import Literal, Self
 
 from attrs import evolve, frozen
 
-from tests.support.clients import Client, GridClient, GridGateway, TahoeClient
-from tests.support.grid_process import NodeProcess, free_ports, stop_all, wait_until
-from tests.support.node_directory import Kind, NodeSettings, Transport, make_node
+from perf.processes.clients import Client, GridClient, GridGateway, TahoeClient
+from perf.processes.node_directory import Kind, NodeSettings, Transport, make_node
+from perf.processes.node_process import NodeProcess, free_ports, stop_all, wait_until
 
 
 @frozen(kw_only=True)

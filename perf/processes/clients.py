@@ -10,15 +10,15 @@ import urllib.request
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from attrs import frozen
 
-from tests.support.grid_process import NodeProcess, child_environment
-from tests.support.node_directory import grid_executable, tahoe_executable
+from perf.processes.node_directory import grid_executable, tahoe_executable
+from perf.processes.node_process import NodeProcess, child_environment
 
 COMMAND_S = 300.0
-"""No command of a test takes longer."""
+"""Longer than any command takes."""
 
 CHECK_STATUSES = (0, 1, 4)
 """`grid check`: healthy, not healthy, not recoverable; all with a result."""
@@ -55,7 +55,7 @@ def run_command(command: list[str], data: bytes | None = None, expected: Collect
 
 
 class Client(Protocol):
-    """What a test asks of either program's client."""
+    """What tests and campaigns ask of either program's client."""
 
     @property
     def directory(self) -> Path:
@@ -135,7 +135,9 @@ class WebClient:
             raise RuntimeError(f"the repair did not succeed: {done['post-repair-results']['results']}")
 
     @contextmanager
-    def _request(self, method: str, path: str, body: Any = None, size: int = 0) -> Iterator[http.client.HTTPResponse]:
+    def _request(
+        self, method: str, path: str, body: BinaryIO | None = None, size: int = 0
+    ) -> Iterator[http.client.HTTPResponse]:
         base = urllib.parse.urlsplit(self.url)
         assert base.hostname is not None
         connection = http.client.HTTPConnection(base.hostname, base.port, timeout=COMMAND_S, blocksize=COPY_BYTES)
