@@ -35,10 +35,10 @@ _FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages made here into the navigation."""
-    records = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md"))
+    records = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("0*.md"))
     nav: list[Any] = config.nav or []
     nav[1]["Using Grid"].insert(-1, "running-nodes.md")
-    nav[2]["Reference"][:0] = ["commands.md"]
+    nav[2]["Reference"].insert(1, "commands.md")
     nav[2]["Reference"].append("changes.md")
     nav.append(
         {
@@ -47,7 +47,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
                 "contributing.md",
                 "measuring.md",
                 {"Modules": [f"api/{name}.md" for name in packages()]},
-                {"Decisions": [f"decisions/{name}" for name in records]},
+                {"Decisions": ["decisions/README.md", *(f"decisions/{name}" for name in records)]},
             ]
         }
     )

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "deploy" / "README.md", ROOT / "perf" / "README.md"]
 )
+RECORDS = ROOT / "docs" / "decisions"
 _LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 
 
@@ -22,10 +23,29 @@ def test_link_when_followed_leads_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_index_when_compared_with_the_folder_lists_every_page() -> None:
-    index = ROOT / "docs" / "README.md"
+@pytest.mark.parametrize("index", [ROOT / "docs" / "README.md", RECORDS / "README.md"], ids=["docs", "decisions"])
+def test_index_when_compared_with_its_folder_lists_every_page(index: Path) -> None:
     listed = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text())}
-    assert {page for page in PAGES if page.is_relative_to(ROOT / "docs")} - listed - {index} == set()
+    mine = {page for page in PAGES if page.is_relative_to(index.parent)}
+    if index.parent != RECORDS:
+        mine -= {page for page in PAGES if page.parent == RECORDS and page.name != "README.md"}
+    assert mine - listed - {index} == set()
+
+
+@pytest.mark.parametrize("record", sorted(RECORDS.glob("0*.md")), ids=lambda record: record.name)
+def test_record_when_listed_in_the_index_has_the_same_title(record: Path) -> None:
+    number, title = int(record.name[:4]), record.read_text().splitlines()[0]
+    assert title.startswith(f"# {number}. ")
+    assert (RECORDS / "README.md").read_text().count(f"- [{number}]({record.name}) {title.partition('. ')[2]}\n") == 1
+
+
+def test_numbers_in_the_readme_when_looked_up_are_those_of_the_performance_page() -> None:
+    rows = [row for row in (ROOT / "README.md").read_text().splitlines() if re.match(r"\| [^|]+ \| [\d.]+ \S+ \|", row)]
+    measured = (ROOT / "docs" / "performance.md").read_text()
+    assert len(rows) == 5
+    for row in rows:
+        _, _, grid, peer, _ = (cell.strip() for cell in row.split("|"))
+        assert re.search(rf"^\|.*\| {re.escape(grid)} \|.*\| {re.escape(peer)} \|", measured, re.MULTILINE), row
 
 
 def test_table_of_packages_in_the_architecture_is_up_to_date() -> None:
