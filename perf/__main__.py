@@ -8,18 +8,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from attrs import evolve
 
 from perf.campaigns.campaign import MB, Campaign, Load
 from perf.campaigns.catalogue import CAMPAIGNS
-from perf.campaigns.labels import BASES, OPTIONS
+from perf.campaigns.labels import BASES, OPTIONS, parse_label, with_baselines
 from perf.campaigns.runner import run_campaign
 from perf.campaigns.target_rows import target_tables
 from perf.faults.command import add_faults
+from perf.processes.installation import install_baseline, resolve
 from perf.records.record import Header, Record, RecordError, RecordWriter, read_record
-from perf.reports.report import AA_RUNS, compare, report, same
+from perf.reports.report import AA_RUNS, compare, report, same, slower
 from perf.sampling.environment import capture, expect_own_tree, measure_floor
 from perf.soak.command import add_soak
 
@@ -30,7 +32,8 @@ AA_OUTCOMES = {
 }
 
 _LABELS_HELP = (
-    f"with commas, of {', '.join(BASES)} (tahoe needs GRID_TAHOE), each with {', '.join(f'+{o}' for o in OPTIONS)}"
+    f"with commas, of {', '.join(BASES)} (tahoe needs GRID_TAHOE), each with {', '.join(f'+{o}' for o in OPTIONS)}; "
+    "grid@http:COMMIT is Grid as it was then"
 )
 
 TIMELINES_DRAWN = 6
@@ -57,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
     _tell(f"{campaign.name}: {campaign.purpose}; about {campaign.duration} as it is usually run")
     seed = options.seed if options.seed is not None else time.time_ns() % 10**9
     with tempfile.TemporaryDirectory(prefix="grid-perf-", dir=options.directory) as work:
-        environment = capture(Path(work))
+        environment = {**capture(Path(work)), "baselines": _set_up(campaign.systems)}
         floor = measure_floor(campaign.encodings)
         path = options.output or RECORDS / f"{campaign.name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
         header = Header(
@@ -73,16 +76,43 @@ def _run(options: argparse.Namespace) -> int:
         outcome = same(record)
         _tell(f"A/A check: {AA_OUTCOMES[outcome]}")
         return int(outcome is not True or failures > 0)
+    if options.baseline:
+        worse = slower(record)
+        _tell(f"Against {options.baseline}: {_against(worse)}")
+        return int(bool(worse) or failures > 0)
     return int(failures > 0)
+
+
+def _set_up(systems: Sequence[str]) -> dict[str, str]:
+    """Install the commits that the systems name, before anything is measured; what each is in full."""
+    commits = {label.commit for label in map(parse_label, systems) if label.commit}
+    for commit in sorted(commits):
+        _tell(f"installing commit {commit}, unless it is installed")
+        install_baseline(commit)
+    return {commit: resolve(commit) for commit in sorted(commits)}
+
+
+def _against(worse: list[str] | None) -> str:
+    if worse is None:
+        return f"too few runs to tell, take {AA_RUNS} or more"
+    return f"slower at {'; '.join(worse)}" if worse else "nothing is slower"
 
 
 def _chosen(options: argparse.Namespace) -> Campaign:
     campaign = CAMPAIGNS[options.campaign]
+    systems = tuple(options.systems.split(",")) if options.systems else campaign.systems
     if options.aa:
         systems = (options.aa, f"{options.aa}#2")
         campaign = evolve(campaign, name=f"{campaign.name}-aa", systems=systems, runs=max(AA_RUNS, campaign.runs))
+    elif options.baseline:
+        campaign = evolve(
+            campaign,
+            name=f"{campaign.name}-baseline",
+            systems=with_baselines(systems, options.baseline),
+            runs=max(AA_RUNS, campaign.runs),
+        )
     elif options.systems:
-        campaign = evolve(campaign, systems=tuple(options.systems.split(",")))
+        campaign = evolve(campaign, systems=systems)
     if options.clients:
         campaign = evolve(campaign, clients=tuple(options.clients.split(",")))
     if options.sizes:
@@ -182,6 +212,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--repetitions", type=int, help="of each cell in a run")
     run.add_argument("--seed", type=int, help="of the order; from the clock if not given")
     run.add_argument("--aa", metavar="SYSTEM", help="the system against itself, which must show no difference")
+    run.add_argument("--baseline", metavar="COMMIT", help="the grids of the campaign beside those of an older commit")
     run.add_argument("--directory", type=Path, help="where the grids keep their data")
     run.add_argument("--output", type=Path, help="the record's file; below perf/records if not given")
     shown = commands.add_parser("report", help="the targets, and what records say, in Markdown")

@@ -1,11 +1,13 @@
-"""The names of systems under test: whose grid, over which transport, with which codec and durability. Pure.
+"""The names of systems under test: whose grid, over which transport, of which commit, with which codec and durability. Pure.
 
-`grid@http+zfec#2`: Grid over HTTP, coded by zfec, the second of its kind. What follows a `+` departs from the default,
-what follows a `#` only tells equals apart.
+`grid@http:054f5b7+zfec#2`: Grid over HTTP as it was at commit 054f5b7, coded by zfec, the second of its kind. Without a
+commit it is the tree that the harness belongs to. What follows a `+` departs from the default, what follows a `#` only
+tells equals apart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from attrs import frozen
@@ -20,11 +22,16 @@ OPTIONS = ("zfec", "undurable")
 
 @frozen(kw_only=True)
 class Label:
-    """A label taken apart. base: one of BASES. codec, durability: as records have them; 1.20 has one of each only."""
+    """A label taken apart.
+
+    base: one of BASES. codec, durability: as records have them; 1.20 has one of each only. commit: of an older Grid, as
+    it was given, or empty.
+    """
 
     base: str
     codec: Codec
     durability: Durability
+    commit: str = ""
 
     @property
     def is_grid(self) -> bool:
@@ -34,17 +41,22 @@ class Label:
     @property
     def is_default(self) -> bool:
         """Whether nothing departs from what users get."""
-        return not self.is_grid or (self.codec == "isal" and self.durability == "full" and self.base != BASES[2])
+        if not self.is_grid:
+            return True
+        return not self.commit and self.codec == "isal" and self.durability == "full" and self.base != BASES[2]
 
 
 def parse_label(text: str) -> Label:
     """ValueError if there is no such system."""
-    name, *options = text.partition("#")[0].split("+")
+    head, *options = text.partition("#")[0].split("+")
+    name, colon, commit = head.partition(":")
     base = ALIASES.get(name, name)
     if base not in BASES:
         raise ValueError(f"no system {name!r}; there are {', '.join([*ALIASES, *BASES])}")
     if wrong := [option for option in options if option not in OPTIONS]:
         raise ValueError(f"no option {wrong[0]!r} of a system; there are {', '.join(OPTIONS)}")
+    if colon and not (commit and base.startswith("grid@")):
+        raise ValueError(f"{text}: a commit of Grid's stands behind a colon, as in grid@http:054f5b7")
     if base.startswith("tahoe@"):
         if options:
             raise ValueError(f"{text}: Tahoe-LAFS codes with zfec and never waits for a disk")
@@ -53,4 +65,25 @@ def parse_label(text: str) -> Label:
         base=base,
         codec="zfec" if "zfec" in options else "isal",
         durability="none" if "undurable" in options else "full",
+        commit=commit,
     )
+
+
+def at_commit(text: str, commit: str) -> str:
+    """The label of the same system at that commit."""
+    head, mark, rest = text.partition("+") if "+" in text else text.partition("#")
+    return f"{head}:{commit}{mark}{rest}"
+
+
+def with_baselines(systems: Sequence[str], commit: str) -> tuple[str, ...]:
+    """Each Grid among the systems, and beside it the same at that commit; ValueError if there is none."""
+    ours = [system for system in systems if parse_label(system).is_grid]
+    if not ours:
+        raise ValueError("there is no Grid among these systems, so that no commit can be compared with it")
+    return tuple(label for system in ours for label in (system, at_commit(system, commit)))
+
+
+def without_commit(text: str) -> str:
+    """The label of the same system without its commit: what a baseline is compared with."""
+    commit = parse_label(text).commit
+    return text.replace(f":{commit}", "", 1) if commit else text

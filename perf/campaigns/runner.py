@@ -13,6 +13,7 @@ from perf.campaigns.campaign import Campaign, Cell, plan_cells
 from perf.campaigns.labels import parse_label
 from perf.campaigns.scenarios import Stage
 from perf.campaigns.work import work_of
+from perf.processes.installation import OWN, install_baseline
 from perf.processes.node_directory import Transport
 from perf.records.record import RecordWriter, Sample, Timeline
 from perf.sampling.timeline import Outliers
@@ -27,8 +28,14 @@ def make_system(text: str) -> System:
     transport: Transport = "foolscap" if label.base.endswith("@foolscap") else "http"
     if not label.is_grid:
         return TahoeSystem(text, transport)
-    plain = label.base == "grid@http-plain"
-    return GridSystem(text, transport, plaintext_reads=plain, durability=label.durability, codec=label.codec)
+    return GridSystem(
+        text,
+        transport,
+        plaintext_reads=label.base == "grid@http-plain",
+        durability=label.durability,
+        codec=label.codec,
+        installation=install_baseline(label.commit) if label.commit else OWN,
+    )
 
 
 def run_campaign(

@@ -13,6 +13,7 @@ from typing import Any
 from attrs import asdict
 
 from perf.faults.faults import OPERATIONS, Outcome, judge, plan_cases, table
+from perf.processes.installation import OWN, install_baseline, resolve
 from perf.sampling.environment import capture, expect_own_tree
 from perf.systems.faulty_grid import FaultyGrid
 
@@ -28,6 +29,7 @@ def add_faults(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type
     command.add_argument("--repetitions", type=int, default=5, help="of each case; the first may learn")
     command.add_argument("--no-kinds", action="store_true", help="only servers that are silent altogether, or gone")
     command.add_argument("--no-commands", action="store_true", help="only a running gateway, no command by itself")
+    command.add_argument("--baseline", metavar="COMMIT", help="measure that commit, to compare another record with")
     command.add_argument("--directory", type=Path, help="where the grids keep their data")
     command.add_argument("--output", type=Path, help="the record's file; below perf/records if not given")
 
@@ -38,12 +40,14 @@ def _faults(options: argparse.Namespace) -> int:
     transports, operations = options.transports.split(","), options.operations.split(",")
     cases = plan_cases(transports, kinds=not options.no_kinds, cold=not options.no_commands)
     cases = [case for case in cases if case.operation in operations]
+    installation = install_baseline(options.baseline) if options.baseline else OWN
     path = options.output or RECORDS / f"faults-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="grid-faults-", dir=options.directory) as work, path.open("x") as record:
-        record.write(json.dumps({"faults": 1, "environment": capture(Path(work))}) + "\n")
+        environment = capture(Path(work)) | ({"commit": resolve(options.baseline)} if options.baseline else {})
+        record.write(json.dumps({"faults": 1, "environment": environment}) + "\n")
         for transport in transports:
-            with FaultyGrid(Path(work) / transport, transport) as grid:
+            with FaultyGrid(Path(work) / transport, transport, installation) as grid:
                 for case in (case for case in cases if case.transport == transport):
                     outcomes.append(grid.measure(case, options.repetitions))
                     record.write(json.dumps(asdict(outcomes[-1])) + "\n")

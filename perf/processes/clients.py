@@ -178,8 +178,10 @@ class GridGateway(WebClient):
 class GridClient:
     """A client directory of Grid, through the command line; no process runs between commands."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, program: str = "") -> None:
+        """program: the `grid` to run; the installed one if not given."""
         self.directory = directory
+        self._program = program or grid_executable()
 
     def connected_count(self) -> int:
         """Storage servers that `grid status` reaches; 0 while there is no introducer to ask."""
@@ -210,4 +212,8 @@ class GridClient:
 
     def run(self, *arguments: str, data: bytes | None = None, expected: Collection[int] = (0,)) -> bytes:
         """What `grid -d DIRECTORY ARGUMENTS` prints on stdout; CommandError at another status than those expected."""
-        return run_command([grid_executable(), "-d", str(self.directory), *arguments], data, expected)
+        return run_command(self.command(*arguments), data, expected)
+
+    def command(self, *arguments: str) -> list[str]:
+        """`grid -d DIRECTORY ARGUMENTS`."""
+        return [self._program, "-d", str(self.directory), *arguments]

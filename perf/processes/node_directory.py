@@ -31,6 +31,7 @@ class NodeSettings:
     segment_size: the largest segment of new files, in bytes, or None for the 1 MiB that nodes use.
     gateway: whether it serves the web interface, on any port.
     transport, plaintext_reads, durability: the keys of Grid's nodes; 1.20 has none of them.
+    program: the `grid` that runs it; the installed one if not given.
     """
 
     kind: Kind
@@ -49,6 +50,7 @@ class NodeSettings:
     gateway: bool = False
     convergence: bytes | None = field(default=None, repr=False)
     lease_master: bytes | None = field(default=None, repr=False)
+    program: str = ""
 
 
 def tahoe_executable() -> str:
@@ -81,7 +83,11 @@ def make_node(directory: Path, settings: NodeSettings) -> NodeProcess:
         if secret is not None:
             (private / name).write_text(_base32(secret) + "\n")
             (private / name).chmod(0o600)
-    run = [tahoe_executable(), "run", "--allow-stdin-close"] if is_tahoe else [grid_executable(), "run"]
+    run = (
+        [tahoe_executable(), "run", "--allow-stdin-close"]
+        if is_tahoe
+        else [settings.program or grid_executable(), "run"]
+    )
     return NodeProcess(directory, [*run, str(directory)])
 
 

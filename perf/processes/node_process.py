@@ -70,6 +70,7 @@ class NodeProcess:
         self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
         self._wanted = False
+        self._working_directory: Path | None = None
 
     @property
     def wanted(self) -> bool:
@@ -99,9 +100,10 @@ class NodeProcess:
         path = self.directory / "run.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def run_with(self, command: Sequence[str]) -> None:
-        """Run this command from the next start on."""
+    def run_with(self, command: Sequence[str], working_directory: Path | None = None) -> None:
+        """Run this command from the next start on; in our own working directory if none is given."""
         self._command = list(command)
+        self._working_directory = working_directory
 
     def start(self) -> None:
         """Start the process; it is ready some time later."""
@@ -110,7 +112,12 @@ class NodeProcess:
         self._wanted = True
         with (self.directory / "run.log").open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=child_environment()
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=child_environment(),
+                cwd=self._working_directory,
             )
 
     def expect_running(self) -> None:

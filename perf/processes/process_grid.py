@@ -49,13 +49,14 @@ class ProcessGrid:
         transport: Transport = "auto",
         plaintext_reads: bool = False,
         durability: Literal["full", "none"] = "full",
-        reserved_space: str = "1M",
         convergence: bytes | None = None,
         lease_master: bytes | None = None,
+        program: str = "",
     ) -> None:
         """root: a directory to make. transport, plaintext_reads, durability: of Grid's nodes.
 
-        convergence, lease_master: 32 bytes that all clients share, or each its own.
+        convergence, lease_master: 32 bytes that all clients share, or each its own. program: the `grid` of its nodes
+        and commands; the installed one if not given.
         """
         self.root = root
         self.introducer_furl = ""
@@ -67,7 +68,7 @@ class ProcessGrid:
         self._transport: Transport = transport
         self._plaintext_reads = plaintext_reads
         self._durability: Literal["full", "none"] = durability
-        self._reserved_space = reserved_space
+        self._program = program
         self._convergence = convergence
         self._lease_master = lease_master
         self._introducer: NodeProcess | None = None
@@ -120,6 +121,7 @@ class ProcessGrid:
                 plaintext_reads=self._plaintext_reads,
                 convergence=self._convergence,
                 lease_master=self._lease_master,
+                program=self._program,
             ),
         )
         client: Client
@@ -128,7 +130,7 @@ class ProcessGrid:
             self._gateways.append(node)
             client = TahoeClient(node) if settings.kind == "tahoe" else GridGateway(node)
         else:
-            client = GridClient(directory)
+            client = GridClient(directory, self._program)
         self.clients.append(client)
         return client
 
@@ -167,7 +169,7 @@ class ProcessGrid:
             force_foolscap=self._force_foolscap,
             plaintext_reads=self._plaintext_reads,
             durability=self._durability,
-            reserved_space=self._reserved_space,
+            program=self._program,
         )
         self._introducer = make_node(self.root / "introducer", evolve(base, port=ports[0]))
         self._introducer.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from perf.campaigns.labels import parse_label
+from perf.campaigns.labels import parse_label, without_commit
 from perf.campaigns.work import MB, Work, bound, work_of, works_of
 from perf.records.record import Record, Sample
 from perf.sampling.environment import describe
@@ -31,6 +31,8 @@ def report(record: Record, subject: str | None = None) -> str:
         raise ValueError(f"no system {subject!r} in this record; there are {', '.join(systems)}")
     lines = [f"# {record.header.campaign}", "", describe(dict(record.header.environment)) + _loads(record), ""]
     lines += _throughput(record, subject or systems[0])
+    if pairs := baselines(record):
+        lines += ["", *_changes(record, pairs)]
     lines += ["", *_costs(record), "", COSTS_NOTE]
     lines += ["", *_systems(systems)]
     if record.header.floor:
@@ -100,6 +102,50 @@ def same(record: Record) -> bool | None:
     return all(ratio.interval.contains(1.0) for ratio in ratios)
 
 
+def baselines(record: Record) -> list[tuple[str, str]]:
+    """Each system of the record and its baseline: the same at an older commit."""
+    systems = record.header.systems
+    pairs = [(_without_commit(system), system) for system in systems]
+    return [(now, before) for now, before in pairs if now != before and now in systems]
+
+
+def slower(record: Record) -> list[str] | None:
+    """The work at which a system is slower than its baseline; None if there are too few runs to tell.
+
+    Intervals are widened as those of same().
+    """
+    rows = _against_baselines(record, baselines(record))
+    if not rows or min(ratio.count for _, _, ratio in rows) < AA_RUNS:
+        return None
+    return [f"{work}, {system}" for work, system, ratio in rows if verdict(ratio.interval) == "slower"]
+
+
+def _changes(record: Record, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    rows = [
+        [str(work), now, _ratio(ratio), verdict(ratio.interval) if ratio.count >= AA_RUNS else "too few runs"]
+        for work, now, ratio in _against_baselines(record, pairs)
+    ]
+    names = ", ".join(f"{now} with {before}" for now, before in pairs)
+    note = f"Speed against the older commit, paired within each run, intervals widened for all rows together: {names}."
+    return [*_table(["work", "system", "now / before", "verdict"], rows), "", note]
+
+
+def _against_baselines(record: Record, pairs: Sequence[tuple[str, str]]) -> list[tuple[Work, str, Estimate]]:
+    level = 1 - 0.05 / max(1, len(works(record)) * len(pairs))
+    return [
+        (work, now, ratio)
+        for now, before in pairs
+        for work, ratio in speedups(record, now, before, level=level).items()
+    ]
+
+
+def _without_commit(system: str) -> str:
+    try:
+        return without_commit(system)
+    except ValueError:
+        return system
+
+
 def verdict(interval: Interval) -> str:
     """What an interval of a speed ratio allows to say."""
     if interval.contains(1.0):
@@ -109,7 +155,8 @@ def verdict(interval: Interval) -> str:
 
 def _throughput(record: Record, subject: str) -> list[str]:
     systems = record.header.systems
-    others = [name for name in systems if name != subject]
+    compared_below = {before for _, before in baselines(record)}
+    others = [name for name in systems if name != subject and name not in compared_below]
     titles = ["work", *(f"{name} [95 %], n" for name in systems), *(f"{subject} / {name}" for name in others)]
     titles += ["floor"] if record.header.floor else []
     ratios = {name: speedups(record, subject, name) for name in others}

@@ -9,7 +9,6 @@ import http.client
 import json
 import os
 import subprocess
-import sys
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -20,7 +19,8 @@ from typing import Self
 
 from perf.faults.faults import Case, Fault, Outcome
 from perf.processes.clients import GridGateway
-from perf.processes.node_directory import Kind, Transport, grid_executable
+from perf.processes.installation import OWN, Installation
+from perf.processes.node_directory import Kind, Transport
 from perf.processes.node_process import child_environment
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.soak.soak import start_node
@@ -38,11 +38,19 @@ COMMAND_S = 90.0
 class FaultyGrid:
     """Ten servers, a gateway and a directory for commands, inside a `with`."""
 
-    def __init__(self, root: Path, transport: Transport) -> None:
+    def __init__(self, root: Path, transport: Transport, installation: Installation = OWN) -> None:
+        """installation: what nodes and commands run."""
         storage: list[Kind] = ["grid"] * SERVERS
         self._grid = ProcessGrid(
-            root, introducer="grid", storage=storage, force_foolscap=False, transport=transport, durability="none"
+            root,
+            introducer="grid",
+            storage=storage,
+            force_foolscap=False,
+            transport=transport,
+            durability="none",
+            program=installation.program,
         )
+        self._installation = installation
         self._transport = transport
         self._count = 0
 
@@ -50,7 +58,8 @@ class FaultyGrid:
         self._grid.__enter__()
         for node in self._grid.storage:
             node.stop()
-            node.run_with([sys.executable, "-m", "perf.systems.stalling_node", str(node.directory)])
+            command = self._installation.module("perf.systems.stalling_node", str(node.directory))
+            node.run_with(command, self._installation.tree)
             start_node(node)
         gateway = self._grid.add_client(ClientSettings(kind="grid", gateway=True))
         assert isinstance(gateway, GridGateway)
@@ -181,7 +190,7 @@ class FaultyGrid:
             raise ValueError(name)
 
         def prepare() -> Callable[[], str]:
-            command = [grid_executable(), "-d", str(self._commands), *arguments()]
+            command = [self._installation.program, "-d", str(self._commands), *arguments()]
 
             def run() -> str:
                 done = subprocess.run(

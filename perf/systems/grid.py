@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,14 @@ from attrs import evolve, frozen
 from perf.campaigns.campaign import Format
 from perf.campaigns.labels import Codec, Durability
 from perf.processes.clients import GridClient, GridGateway
-from perf.processes.node_directory import Kind, Transport, grid_executable
+from perf.processes.installation import OWN, Installation
+from perf.processes.node_directory import Kind, Transport
 from perf.processes.node_process import child_environment
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.sampling.usage import Trace
 from perf.systems.contract import CommandLine, Fetch, WarmClient
 from perf.systems.gateway import HttpGateway
 from perf.systems.processes import ProcessSystem
-
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class LibraryError(Exception):
@@ -32,13 +30,16 @@ class LibraryError(Exception):
 class LibraryProcess:
     """The warm client: perf.systems.library in a process of its own, asked by lines of JSON over its stdin."""
 
-    def __init__(self, directory: Path, servers: int, codec: Codec) -> None:
-        """Return when it is connected to that many servers; LibraryError if it has no such codec."""
+    def __init__(self, directory: Path, servers: int, codec: Codec, installation: Installation = OWN) -> None:
+        """Return when it is connected to that many servers; LibraryError if it has no such codec.
+
+        installation: whose library it is, and whose part of the harness speaks for it.
+        """
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "perf.systems.library", str(directory), str(servers), codec],
+            installation.module("perf.systems.library", str(directory), str(servers), codec),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            cwd=ROOT,
+            cwd=installation.tree,
             env=child_environment(),
         )
         (present,) = self._answer()
@@ -130,11 +131,11 @@ class GridCommands:
 
     def put(self, source: Path) -> list[str]:
         """`grid put FILE`."""
-        return [grid_executable(), "-d", str(self.client.directory), "put", str(source)]
+        return self.client.command("put", str(source))
 
     def get(self, cap: str, target: Path) -> list[str]:
         """`grid get CAP FILE`."""
-        return [grid_executable(), "-d", str(self.client.directory), "get", cap, str(target)]
+        return self.client.command("get", cap, str(target))
 
 
 class GridSystem(ProcessSystem):
@@ -150,17 +151,24 @@ class GridSystem(ProcessSystem):
         plaintext_reads: bool = False,
         durability: Durability = "full",
         codec: Codec = "isal",
+        installation: Installation = OWN,
     ) -> None:
-        """label: what records call it. plaintext_reads: only over HTTP. codec: of the warm client."""
-        super().__init__(label, transport, plaintext_reads=plaintext_reads, durability=durability)
+        """label: what records call it. plaintext_reads: only over HTTP. codec: of the warm client.
+
+        installation: what nodes, commands and the warm client run.
+        """
+        super().__init__(
+            label, transport, plaintext_reads=plaintext_reads, durability=durability, program=installation.program
+        )
         self._codec: Codec = codec
+        self._installation = installation
         self._libraries: list[LibraryProcess] = []
 
     def start_clients(self, grid: ProcessGrid, settings: ClientSettings) -> tuple[WarmClient, CommandLine]:
         """A library process and a command line over the same client directory."""
         client = grid.add_client(settings)
         assert isinstance(client, GridClient)
-        library = LibraryProcess(client.directory, len(grid.storage), self._codec)
+        library = LibraryProcess(client.directory, len(grid.storage), self._codec, self._installation)
         self._libraries.append(library)
         return library, GridCommands(client)
 

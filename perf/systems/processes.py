@@ -62,12 +62,17 @@ class ProcessSystem(ABC):
         *,
         plaintext_reads: bool = False,
         durability: Durability = "full",
+        program: str = "",
     ) -> None:
-        """label: what records call it. transport: which one all nodes use. plaintext_reads: reads in the clear."""
+        """label: what records call it. transport: which one all nodes use. plaintext_reads: reads in the clear.
+
+        program: the `grid` of nodes and commands; the installed one if not given.
+        """
         self.label = label
         self._transport: Transport = transport
         self._plaintext_reads = plaintext_reads
         self._durability: Durability = durability
+        self._program = program
         self._grid: ProcessGrid | None = None
         self._clients: dict[Encoding, _Clients] = {}
 
@@ -93,6 +98,7 @@ class ProcessSystem(ABC):
             transport=self._transport,
             plaintext_reads=self._plaintext_reads,
             durability=self._durability,
+            program=self._program,
         )
         self._grid.__enter__()
         for encoding in encodings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perf.campaigns.labels import Label, parse_label
+from perf.campaigns.labels import Label, parse_label, with_baselines, without_commit
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,12 @@ from perf.campaigns.labels import Label, parse_label
         ("grid@http#2", Label(base="grid@http", codec="isal", durability="full"), True),
         ("grid@http-plain", Label(base="grid@http-plain", codec="isal", durability="full"), False),
         ("grid@http+zfec+undurable", Label(base="grid@http", codec="zfec", durability="none"), False),
+        ("grid:054f5b7", Label(base="grid@foolscap", codec="isal", durability="full", commit="054f5b7"), False),
+        (
+            "grid@http:v1.0+zfec#2",
+            Label(base="grid@http", codec="zfec", durability="full", commit="v1.0"),
+            False,
+        ),
         ("tahoe@http", Label(base="tahoe@http", codec="zfec", durability="none"), True),
     ],
 )
@@ -22,7 +28,18 @@ def test_label_says_what_the_system_is(text: str, label: Label, default: bool) -
     assert label.is_default is default
 
 
-@pytest.mark.parametrize("text", ["ftp", "grid@smtp", "grid+fast", "tahoe+zfec", ""])
+@pytest.mark.parametrize("text", ["ftp", "grid@smtp", "grid+fast", "tahoe+zfec", "tahoe:054f5b7", "grid:", ""])
 def test_label_of_no_system_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no system|no option|Tahoe-LAFS"):
+    with pytest.raises(ValueError, match=r"no system|no option|Tahoe-LAFS|colon"):
         parse_label(text)
+
+
+def test_baselines_stand_beside_their_systems_and_leave_other_programs_out() -> None:
+    systems = with_baselines(("grid@foolscap", "grid@http+zfec#2", "tahoe@http"), "054f5b7")
+    assert systems == ("grid@foolscap", "grid@foolscap:054f5b7", "grid@http+zfec#2", "grid@http:054f5b7+zfec#2")
+    assert [without_commit(system) for system in systems[1::2]] == ["grid@foolscap", "grid@http+zfec#2"]
+
+
+def test_baseline_of_no_grid_is_refused() -> None:
+    with pytest.raises(ValueError, match="no Grid"):
+        with_baselines(("tahoe@http",), "054f5b7")

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from perf.records.record import Record
-from perf.reports.report import compare, report, same, speedups, verdict
+from perf.reports.report import compare, report, same, slower, speedups, verdict
 from perf.sampling.statistics import Interval
 from tests.perf.samples import HEADER, many_sample, range_sample, record, sample
 
@@ -95,3 +95,22 @@ def test_verdict_follows_the_interval() -> None:
     assert verdict(Interval(1.2, 1.5)) == "faster"
     assert verdict(Interval(0.5, 0.9)) == "slower"
     assert verdict(Interval(0.9, 1.1)) == "no difference"
+
+
+def test_report_beside_a_baseline_compares_each_system_with_its_own() -> None:
+    times = {
+        "grid@http": [[1.0], [1.1]] * 4,
+        "grid@http:054f5b7": [[2.0], [2.2]] * 4,
+        "grid": [[3.0], [3.3]] * 4,
+        "grid:054f5b7": [[1.5], [1.65]] * 4,
+    }
+    text = report(record(times))
+    assert row(text, "| put 100 MB, 3-of-10, warm | grid@http | 2.00")[3] == "faster"
+    assert row(text, "| put 100 MB, 3-of-10, warm | grid | 0.50")[3] == "slower"
+    assert "grid@http / grid:054f5b7" not in text
+    assert slower(record(times)) == ["put 100 MB, 3-of-10, warm, grid"]
+
+
+def test_slower_of_a_few_runs_does_not_tell() -> None:
+    assert slower(record({"grid": [[2.0]] * 3, "grid:054f5b7": [[1.0]] * 3})) is None
+    assert slower(record({"grid": [[2.0]] * 8, "tahoe": [[1.0]] * 8})) is None
