@@ -39,9 +39,17 @@ def test_record_when_listed_in_the_index_has_the_same_title(record: Path) -> Non
     assert (RECORDS / "README.md").read_text().count(f"- [{number}]({record.name}) {title.partition('. ')[2]}\n") == 1
 
 
+@pytest.mark.parametrize("record", sorted(RECORDS.glob("0*.md")), ids=lambda record: record.name)
+def test_record_when_read_has_the_form_of_all_records(record: Path) -> None:
+    text = record.read_text()
+    assert re.match(r"# \d+\. \S.*\n\nStatus: (accepted|superseded by \d+), 20\d\d-\d\d-\d\d\.", text)
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Context", "Options considered", "Decision", "Consequences"]
+    assert not re.search(r"^## .*\n+(?=## |\Z)", text, re.MULTILINE), "a section is empty"
+
+
 def test_numbers_in_the_readme_when_looked_up_are_those_of_the_performance_page() -> None:
     rows = [row for row in (ROOT / "README.md").read_text().splitlines() if re.match(r"\| [^|]+ \| [\d.]+ \S+ \|", row)]
-    measured = (ROOT / "docs" / "performance.md").read_text()
+    measured = (ROOT / "docs" / "performance" / "README.md").read_text()
     assert len(rows) == 5
     for row in rows:
         _, _, grid, peer, _ = (cell.strip() for cell in row.split("|"))
