@@ -16,12 +16,12 @@ from attrs import evolve
 from perf.campaigns.campaign import MB, Campaign, Load
 from perf.campaigns.catalogue import CAMPAIGNS
 from perf.campaigns.labels import BASES, OPTIONS, parse_label, with_baselines
-from perf.campaigns.runner import run_campaign
-from perf.campaigns.target_rows import target_tables
 from perf.faults.command import add_faults
 from perf.processes.installation import install_baseline, resolve
 from perf.records.record import Header, Record, RecordError, RecordWriter, read_record
 from perf.reports.report import AA_RUNS, compare, report, same, slower
+from perf.reports.target_rows import target_tables
+from perf.runs.runner import run_campaign
 from perf.sampling.environment import capture, expect_own_tree, measure_floor
 from perf.soak.command import add_soak
 

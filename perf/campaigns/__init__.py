@@ -1,1 +1,1 @@
-"""Campaigns: what is measured, how often, in which order, and what it must reach."""
+"""Campaigns: what is measured, how often, and in which order. Definitions only; perf.runs carries them out."""

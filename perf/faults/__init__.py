@@ -1,1 +1,1 @@
-"""The faults campaign: what silent and missing servers cost each operation."""
+"""The faults campaign: what silent and missing servers cost each operation, on a grid of real processes."""

@@ -13,9 +13,9 @@ from typing import Any
 from attrs import asdict
 
 from perf.faults.faults import OPERATIONS, Outcome, judge, plan_cases, table
+from perf.faults.faulty_grid import FaultyGrid
 from perf.processes.installation import OWN, install_baseline, resolve
 from perf.sampling.environment import capture, expect_own_tree
-from perf.systems.faulty_grid import FaultyGrid
 
 RECORDS = Path(__file__).resolve().parent.parent / "records"
 

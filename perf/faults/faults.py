@@ -1,6 +1,6 @@
 """The faults campaign: what silent and missing servers cost each operation of a running gateway, and of single commands. Pure.
 
-The cases, and the bounds they are held to. perf.systems.faulty_grid carries them out, perf.faults.command reports.
+The cases, and the bounds they are held to. perf.faults.faulty_grid carries them out, perf.faults.command reports.
 """
 
 from __future__ import annotations

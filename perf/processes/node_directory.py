@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Literal
@@ -89,6 +90,19 @@ def make_node(directory: Path, settings: NodeSettings) -> NodeProcess:
         else [settings.program or grid_executable(), "run"]
     )
     return NodeProcess(directory, [*run, str(directory)])
+
+
+def start_node(node: NodeProcess) -> None:
+    """Start a storage node again and return when it takes connections."""
+    configuration = (node.directory / "grid.cfg").read_text()
+    port = int(configuration.partition("tub.location = tcp:127.0.0.1:")[2].partition("\n")[0])
+
+    def listens() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    node.start()
+    node.wait_for(listens, "to take connections again")
 
 
 def _configuration(nickname: str, settings: NodeSettings) -> str:

@@ -1,1 +1,1 @@
-"""Reports and plots made from records."""
+"""Reports, plots and the verdict on each target, made from records."""

@@ -6,8 +6,8 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from perf.campaigns.work import MB, Work, work_of
 from perf.records.record import Record, Timeline
+from perf.records.work import MB, Work, work_of
 from perf.reports.report import floor_of, works
 from perf.sampling.statistics import estimate
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from perf.campaigns.labels import parse_label, without_commit
-from perf.campaigns.work import MB, Work, bound, work_of, works_of
 from perf.records.record import Record, Sample
+from perf.records.work import MB, Work, bound, work_of, works_of
 from perf.sampling.environment import describe
 from perf.sampling.statistics import Estimate, Interval, estimate, median, paired_ratio, unpaired_ratio
 
@@ -175,7 +175,7 @@ def _throughput(record: Record, subject: str) -> list[str]:
 
 
 def floor_of(record: Record, work: Work) -> float | None:
-    """MB/s of perf.campaigns.work.bound for that work; None where it says nothing."""
+    """MB/s of perf.records.work.bound for that work; None where it says nothing."""
     return bound(record.header.floor, work)
 
 

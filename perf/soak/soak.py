@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -26,14 +25,14 @@ from grid.caps import ChkCap, parse_cap
 from grid.codec import base32
 from grid.runtime import KEPT_MEMORY
 from grid.wire.http.client.pool import CONNECTIONS_PER_SERVER
-from perf.processes.node_directory import Kind, NodeSettings, Transport, make_node
-from perf.processes.node_process import NodeProcess, child_environment
+from perf.processes.node_directory import Kind, NodeSettings, Transport, make_node, start_node
+from perf.processes.node_process import child_environment
 from perf.processes.process_grid import ProcessGrid
 from perf.sampling.growth import Allowance, fit
 from perf.sampling.usage import cpu_seconds, resident
 from perf.soak.durations import Durations
 from perf.soak.plan import LARGEST, Disturbed, SoakPlan, StoredFile
-from perf.systems.soak_process import ROOT, ClientProcess, SoakError
+from perf.soak.soak_process import ROOT, ClientProcess, SoakError
 
 SERVERS = 10
 MORTAL = range(5, SERVERS)
@@ -254,19 +253,6 @@ class Soak:
     def _write(self, **line: object) -> None:
         self._record.write(json.dumps({"at": round(self._elapsed(), 3), **line}, separators=(",", ":")) + "\n")
         self._record.flush()
-
-
-def start_node(node: NodeProcess) -> None:
-    """Start a storage node again and return when it takes connections."""
-    configuration = (node.directory / "grid.cfg").read_text()
-    port = int(configuration.partition("tub.location = tcp:127.0.0.1:")[2].partition("\n")[0])
-
-    def listens() -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
-
-    node.start()
-    node.wait_for(listens, "to take connections again")
 
 
 def soak(settings: SoakSettings, directory: Path, record: TextIO, tell: Callable[[str], None]) -> Outcome:

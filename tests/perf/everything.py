@@ -7,8 +7,8 @@ from pathlib import Path
 from attrs import evolve
 
 from perf.campaigns.campaign import Campaign, Encoding, Load, whole_files
-from perf.campaigns.runner import run_campaign
 from perf.records.record import Header, Record, RecordWriter, read_record
+from perf.runs.runner import run_campaign
 
 EVERYTHING = Campaign(
     name="everything",

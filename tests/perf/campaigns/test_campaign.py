@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perf.campaigns.campaign import Campaign, plan_cells
 from perf.campaigns.catalogue import CAMPAIGNS
-from perf.campaigns.runner import make_system
+from perf.runs.runner import make_system
 
 BIG = CAMPAIGNS["put-get"]
 

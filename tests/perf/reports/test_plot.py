@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from perf.campaigns.work import works_of
 from perf.records.record import Sample, Timeline
+from perf.records.work import works_of
 from perf.reports.plot import axis_of, panels_of, spans_of
 from tests.perf.samples import many_sample, range_sample, sample
 

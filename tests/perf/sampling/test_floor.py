@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from perf.campaigns.campaign import Encoding
-from perf.campaigns.work import bound, work_of
+from perf.records.work import bound, work_of
 from perf.sampling.environment import measure_floor
 from perf.sampling.floor import measure_floor as measure_here
 from tests.perf.samples import sample

@@ -7,7 +7,7 @@ from typing import Any
 
 from perf.soak.mutable_plan import MOST, MOST_LAYERS, MutablePlan
 from perf.soak.plan import ENCODINGS
-from perf.systems.soak_mutable import bytes_of, keystream
+from perf.soak.soak_mutable import bytes_of, keystream
 
 
 def play(seed: int, count: int, answer: dict[str, Any] | None = None) -> tuple[MutablePlan, list[dict[str, Any]]]:

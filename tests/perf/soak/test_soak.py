@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from perf.soak.soak import Outcome, SoakSettings, soak
-from perf.systems.soak_client import ComparingSink, contents
+from perf.soak.soak_client import ComparingSink, contents
 
 KEY = b"k" * 16
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from perf.campaigns.campaign import KIB, MB
-from perf.campaigns.targets import Finding, Outcome, Target, Wanted, judge
 from perf.records.record import Record
+from perf.reports.targets import Finding, Outcome, Target, Wanted, judge
 from perf.sampling.statistics import Estimate
 
 FILES = "Immutable files"

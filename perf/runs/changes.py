@@ -12,7 +12,7 @@ from attrs import evolve
 
 from perf.campaigns.campaign import Cell
 from perf.records.record import Sample
-from perf.sampling.sample import WrongBytesError, blank, failed_before, filled, take
+from perf.runs.sample import WrongBytesError, blank, failed_before, filled, take
 from perf.sampling.usage import Usage
 from perf.systems.contract import System
 

@@ -23,10 +23,10 @@ class SoakError(Exception):
 
 
 class ClientProcess:
-    """perf.systems.soak_client in a process of its own."""
+    """perf.soak.soak_client in a process of its own."""
 
     def __init__(self, directories: Sequence[Path], servers: int, log: Path) -> None:
-        command = [sys.executable, "-m", "perf.systems.soak_client", str(servers), *map(str, directories)]
+        command = [sys.executable, "-m", "perf.soak.soak_client", str(servers), *map(str, directories)]
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 command,

@@ -20,10 +20,9 @@ from typing import Self
 from perf.faults.faults import Case, Fault, Outcome
 from perf.processes.clients import GridGateway
 from perf.processes.installation import OWN, Installation
-from perf.processes.node_directory import Kind, Transport
+from perf.processes.node_directory import Kind, Transport, start_node
 from perf.processes.node_process import child_environment
 from perf.processes.process_grid import ClientSettings, ProcessGrid
-from perf.soak.soak import start_node
 from perf.systems.stalling_node import STALLED_FILE
 
 SERVERS = 10

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perf.sampling import sample
+from perf.runs import sample
 
 
 def test_memory_when_touched_then_so_much_is_written_and_nothing_is_left(

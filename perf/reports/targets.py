@@ -12,8 +12,8 @@ from typing import Literal
 from attrs import evolve, field, frozen
 
 from perf.campaigns.labels import parse_label
-from perf.campaigns.work import MB, Work, work_of
 from perf.records.record import Record, Sample
+from perf.records.work import MB, Work, work_of
 from perf.sampling.statistics import Estimate, estimate, median, paired_ratio
 
 MIB = 2**20

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from perf.campaigns.work import bound, work_of, works_of
 from perf.records.record import Sample
+from perf.records.work import bound, work_of, works_of
 from tests.perf.samples import HEADER, many_sample, range_sample, sample, tree_sample
 
 SEGMENTED = evolve(sample(), factors={"k": 3, "n": 10, "size": 10**8, "segment": 131072})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from perf.campaigns.target_rows import GET, TARGETS, target_tables
-from perf.campaigns.targets import Metric, Target, Wanted, judge
 from perf.records.record import Record, Sample
+from perf.reports.target_rows import GET, TARGETS, target_tables
+from perf.reports.targets import Metric, Target, Wanted, judge
 from tests.perf.samples import HEADER, sample, tree_sample
 
 GET_ROW = Target(table="t", what="get", wanted=GET, bar=3, stretch=4, against="tahoe's best")

@@ -1,6 +1,6 @@
 """The client of a soak: the library in one process over two transports; it makes and checks every byte itself.
 
-    python -m perf.systems.soak_client SERVERS CLIENT_DIRECTORY...
+    python -m perf.soak.soak_client SERVERS CLIENT_DIRECTORY...
 
 A question is one line of JSON, a list of operations that are carried out at the same time; so is the answer, a list
 with one object for each of them. The first line that it prints says that every client is connected to so many servers. Files have no contents but
@@ -31,7 +31,7 @@ from grid.node.directory import open_directory
 from grid.node.readiness import wait_for_servers
 from grid.ports import Buffer, Runtime
 from grid.runtime import make_runtime
-from perf.systems.soak_mutable import MutableWork
+from perf.soak.soak_mutable import MutableWork
 
 READY_S = 60.0
 

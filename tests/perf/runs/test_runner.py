@@ -12,8 +12,8 @@ from attrs import evolve
 
 from perf.campaigns.campaign import Campaign, Encoding, Load, whole_files
 from perf.campaigns.labels import ALIASES, BASES
-from perf.campaigns.runner import make_system, run_campaign
 from perf.records.record import Header, Record, RecordWriter, read_record
+from perf.runs.runner import make_system, run_campaign
 from perf.sampling.usage import Trace, Usage
 from perf.systems.contract import Fetch, WarmClient
 

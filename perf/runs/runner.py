@@ -11,11 +11,11 @@ from attrs import evolve
 
 from perf.campaigns.campaign import Campaign, Cell, plan_cells
 from perf.campaigns.labels import parse_label
-from perf.campaigns.scenarios import Stage
-from perf.campaigns.work import work_of
 from perf.processes.installation import OWN, install_baseline
 from perf.processes.node_directory import Transport
 from perf.records.record import RecordWriter, Sample, Timeline
+from perf.records.work import work_of
+from perf.runs.scenarios import Stage
 from perf.sampling.timeline import Outliers
 from perf.systems.contract import System
 from perf.systems.grid import GridSystem

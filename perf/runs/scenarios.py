@@ -1,4 +1,4 @@
-"""What is asked of the systems of one run: files put, got, read in parts; the rest is in perf.campaigns.changes. All checked.
+"""What is asked of the systems of one run: files put, got, read in parts; the rest is in perf.runs.changes. All checked.
 
 Every byte that comes back is compared. Not timed: the put of a file that ranges are read from.
 """
@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from perf.campaigns.campaign import Cell, Encoding, Format
-from perf.campaigns.changes import add_children, idle, list_children, make_directories
 from perf.records.record import Sample
-from perf.sampling.sample import WrongBytesError, blank, digest_file, empty, failed_before, make_file, take
+from perf.runs.changes import add_children, idle, list_children, make_directories
+from perf.runs.sample import WrongBytesError, blank, digest_file, empty, failed_before, make_file, take
 from perf.sampling.usage import Usage
 from perf.systems.contract import Fetch, System
 

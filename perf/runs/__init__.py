@@ -1,0 +1,1 @@
+"""Runs: campaigns carried out, sample by sample, on real systems."""
