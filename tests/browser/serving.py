@@ -22,12 +22,11 @@ from twisted.protocols.basic import LineReceiver
 
 from grid.directory.file_store import FileStore
 from grid.errors import PeerGoneError
-from grid.gateway.gateway import Gateway, GatewaySettings
-from grid.gateway.http.guards import LOOPBACK_HOSTS
 from grid.gateway.http.server import GatewayFactory
-from grid.gateway.http.spool import SpoolFolder
-from grid.gateway.pages.server_view import ServerView
-from grid.gateway.site import make_routes
+from grid.gateway.shared.node_view import ServerView
+from grid.gateway.shared.services import LOOPBACK_HOSTS, GatewaySettings
+from grid.gateway.shared.spool import SpoolFolder
+from grid.gateway.site import Gateway, make_routes
 from grid.immutable.put import Encoding
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity

@@ -21,7 +21,7 @@ from grid.directory.pack import Child, pack_directory, parse_directory
 from grid.errors import FormatError
 from grid.gateway.pages.directory import DirectoryView
 from grid.gateway.tree.children import parse_children
-from grid.gateway.tree.directory_pages import listing_page
+from grid.gateway.tree.directory_views import listing_page
 from tests.support.turn_watch import longest_call
 
 LONGEST_S = 0.2

@@ -10,13 +10,12 @@ from typing import Any
 from grid.caps import DirectoryCap
 from grid.directory.pack import Child
 from grid.gateway.faults import NotImplementedHere
-from grid.gateway.files.by_capability import parse_child, routes
 from grid.gateway.files.downloads import get_file
-from grid.gateway.files.files import delete_child, post_file, put_cap, put_file
+from grid.gateway.files.file_changes import Place, delete_child, post_file, put_cap, put_file
+from grid.gateway.files.file_resource import routes
 from grid.gateway.http.answers import AnyAnswer
-from grid.gateway.http.exchange import Exchange
+from grid.gateway.http.exchange import Exchange, parse_child
 from grid.gateway.http.routing import Handler
-from grid.gateway.tree.place import Place
 from tests.support.web_gateway import WebGateway, web_gateway
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from grid.gateway.http.guards import LOOPBACK_HOSTS, AllowedHosts
+from grid.gateway.shared.services import LOOPBACK_HOSTS, AllowedHosts
 from grid.runtime import keep_freed_memory
 from tests.gateway.rig import running_gateway
 

@@ -7,18 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from grid.caps import UnknownCap, parse_cap
-from grid.gateway.files import by_capability
-from grid.gateway.tree import operation_resource
-from grid.gateway.tree.mkdir import make_unlinked
-from grid.gateway.tree.tree_resource import tree_resource
 from grid.storage.paths import SHARES, index_name
 from tests.support.web_gateway import WebGateway, web_gateway
 
 
 def gateway_of_trees(folder: Path, **options: Any) -> AbstractAsyncContextManager[WebGateway]:
-    """`/uri`, `/cap`, `/file` and `/operations`, over servers in memory. folder: for what it spools."""
-    handlers = {**by_capability.routes(tree_resource, make_unlinked), **operation_resource.routes()}
-    return web_gateway(folder, handlers=handlers, **options)
+    """A whole gateway over servers in memory. folder: for spooled uploads."""
+    return web_gateway(folder, **options)
 
 
 def lose(web: WebGateway, text: str, count: int) -> None:

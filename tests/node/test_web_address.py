@@ -7,7 +7,7 @@ import socket
 import pytest
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 
-from grid.gateway.http.guards import LOOPBACK_HOSTS
+from grid.gateway.shared.services import LOOPBACK_HOSTS
 from grid.node.config import NodeSettings, parse_config
 from grid.node.web_address import allowed_hosts, place_to_listen, url_of
 

@@ -18,12 +18,12 @@ from twisted.internet.protocol import Protocol
 from twisted.python.failure import Failure
 
 from grid.directory.file_store import FileStore
-from grid.gateway.gateway import Gateway, GatewaySettings
 from grid.gateway.http.routing import Handler, Routes
 from grid.gateway.http.server import GatewayFactory
-from grid.gateway.http.spool import SpoolFolder
-from grid.gateway.pages.server_view import ServerView
-from grid.gateway.site import make_routes
+from grid.gateway.shared.node_view import ServerView
+from grid.gateway.shared.services import GatewaySettings
+from grid.gateway.shared.spool import SpoolFolder
+from grid.gateway.site import Gateway, make_routes
 from grid.immutable.put import Encoding
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity, StorageServer

@@ -1,34 +1,63 @@
-"""All of the gateway's handlers behind one factory. [spec webapi 2]"""
+"""A whole gateway: what it keeps between requests, and all of its handlers behind one factory. [spec webapi 2]"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from grid.gateway import web_pages
-from grid.gateway.files import by_capability
-from grid.gateway.gateway import Gateway
+from attrs import define, field
+
+from grid.gateway.files import file_resource
 from grid.gateway.http.routing import Routes
 from grid.gateway.http.server import GatewayFactory
-from grid.gateway.monitoring import health, monitoring, status_pages
+from grid.gateway.monitoring import monitoring_resource, node_pages, operation_status
+from grid.gateway.monitoring.log_stream import LogStreams
+from grid.gateway.monitoring.operation_status import EventStreams
+from grid.gateway.monitoring.statistics import Statistics, StorageView
+from grid.gateway.shared.services import Services
 from grid.gateway.tree import operation_resource
 from grid.gateway.tree.mkdir import make_unlinked
+from grid.gateway.tree.operations import Operations
 from grid.gateway.tree.tree_resource import tree_resource
 from grid.wire.connections.places import Places
+
+
+@define(kw_only=True, eq=False)
+class Gateway(Services):
+    """One gateway. storage: the storage server in the same node, if there is one."""
+
+    storage: StorageView | None = None
+    operations: Operations = field(init=False)
+    statistics: Statistics = field(init=False)
+    streams: EventStreams = field(init=False)
+    logs: LogStreams = field(init=False, factory=LogStreams)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        clock = self.store.runtime.clock
+        self.operations = Operations(clock)
+        self.statistics = Statistics(clock, self.history.counters)
+        self.streams = EventStreams(self.history, clock)
+
+    def end_streams(self) -> None:
+        """End tree operations, event streams and log streams, which would never end by themselves."""
+        self.operations.close()
+        self.streams.close()
+        self.logs.close()
 
 
 def make_routes(gateway: Gateway) -> Routes:
     """Every path that the gateway answers."""
     found = Routes()
-    found.add(health.routes(gateway))
-    found.add(web_pages.routes(gateway))
-    found.add(status_pages.routes(gateway, web_pages.pages(gateway)))
-    found.add(monitoring.routes(gateway))
-    found.add(by_capability.routes(tree_resource, make_unlinked))
-    found.add(operation_resource.routes())
-    found.add_former(web_pages.former_addresses())
+    found.add(node_pages.routes(gateway))
+    found.add(operation_status.routes(gateway, gateway.streams))
+    found.add(monitoring_resource.routes(gateway, gateway))
+    found.add(file_resource.routes(partial(tree_resource, gateway.operations), make_unlinked))
+    found.add(operation_resource.routes(gateway.operations))
+    found.add_former(node_pages.former_addresses())
     return found
 
 
 def make_site(gateway: Gateway, reactor: Any, places: Places) -> GatewayFactory:  # noqa: ANN401 - Twisted's
-    """What an endpoint listens with. places: of all connections of this process."""
+    """The factory for a listening endpoint. places: of all connections of this process."""
     return GatewayFactory(gateway, make_routes(gateway), reactor, places)

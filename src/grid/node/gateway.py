@@ -21,14 +21,13 @@ from twisted.internet.error import CannotListenError
 from grid.directory.file_store import FileStore
 from grid.engine.server_memory import server_memory
 from grid.errors import ConfigError, GridError, PeerTimeoutError
-from grid.gateway.blacklist import Blacklist
-from grid.gateway.gateway import Gateway, GatewaySettings
-from grid.gateway.http.guards import AllowedHosts
 from grid.gateway.http.server import GatewayFactory
-from grid.gateway.http.spool import SpoolFolder
-from grid.gateway.monitoring.storage_status import StorageView
-from grid.gateway.pages.server_view import ServerView
-from grid.gateway.site import make_site
+from grid.gateway.monitoring.statistics import StorageView
+from grid.gateway.shared.blacklist import Blacklist
+from grid.gateway.shared.node_view import ServerView
+from grid.gateway.shared.services import AllowedHosts, GatewaySettings
+from grid.gateway.shared.spool import SpoolFolder
+from grid.gateway.site import Gateway, make_site
 from grid.node.client import Client
 from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically

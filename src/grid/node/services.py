@@ -33,7 +33,7 @@ from grid.wire.foolscap.tub import register, share_memory, stop_tub
 from grid.wire.status import ConnectionState
 
 if TYPE_CHECKING:
-    from grid.gateway.monitoring.storage_status import StorageView
+    from grid.gateway.monitoring.statistics import StorageView
 
 VERSION = f"grid/{__version__}"
 

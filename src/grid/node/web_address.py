@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from grid.errors import ConfigError
-from grid.gateway.http.guards import LOOPBACK_HOSTS, AllowedHosts
+from grid.gateway.shared.services import LOOPBACK_HOSTS, AllowedHosts
 from grid.node.config import NodeSettings
 from grid.node.quantities import parse_hosts
 

@@ -11,8 +11,7 @@ from twisted.internet.defer import Deferred
 
 from grid.errors import NotHappyError
 from grid.gateway.history.history import History
-from grid.gateway.history.operation import KEPT, Operation
-from grid.gateway.history.timeline import MAX_ROWS
+from grid.gateway.history.operation import KEPT, MAX_ROWS, Operation
 from grid.ports import Event, ServerId
 from tests.support.virtual_time import VirtualClock
 

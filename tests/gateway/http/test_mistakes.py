@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from grid.gateway.pages.mistakes import render_mistake, sentence
-from grid.gateway.pages.server_view import ServerView
+from grid.gateway.shared.node_view import ServerView
 from tests.gateway.pages.hostile import HOSTILE, Document, require_harmless
 from tests.gateway.rig import running_gateway
 from tests.gateway.trees import gateway_of_trees, lose

@@ -366,7 +366,7 @@ async def test_gateway_when_it_ends_lets_what_runs_end_first(tmp_path: Path) -> 
 
 async def test_token_when_wrong_or_missing_is_refused(tmp_path: Path) -> None:
     async def private(exchange: Exchange) -> AnyAnswer:
-        exchange.gateway.require_token(exchange)
+        exchange.gateway.require_token(exchange.headers.get("authorization"))
         return Answer(200, "text/plain", b"secret")
 
     async with running_gateway(tmp_path, {"guarded": private}) as rig:

@@ -78,7 +78,7 @@ async def test_headers_when_they_dribble_in_end_the_connection(tmp_path: Path, m
 
 
 async def test_body_when_it_dribbles_in_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grid.gateway.http.body_rate.GATEWAY_BODY_PERIOD_S", 0.1)
+    monkeypatch.setattr("grid.gateway.http.body.GATEWAY_BODY_PERIOD_S", 0.1)
     async with running_gateway(tmp_path, {"echo": _echo}) as rig:
         wire = await rig.connect()
         wire.send(f"PUT /echo HTTP/1.1\r\nHost: {rig.host}\r\nContent-Length: 100\r\n\r\nx".encode())

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import frozen
 
-from grid.gateway.http.traffic import VIEWS, Served, Traffic
+from grid.gateway.shared.traffic import VIEWS, Served, Traffic
 from tests.gateway.rig import Rig, running_gateway
 
 

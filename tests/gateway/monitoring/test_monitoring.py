@@ -13,7 +13,7 @@ from twisted.logger import Logger
 from grid.errors import NotHappyError
 from grid.gateway.http.answers import AnyAnswer, text_answer
 from grid.gateway.http.exchange import Exchange
-from grid.gateway.monitoring.monitoring import read_static
+from grid.gateway.monitoring.monitoring_resource import read_static
 from grid.ports import Event
 from grid.runtime import Tasks
 from tests.gateway.rig import TOKEN, Rig, Wire, running_gateway

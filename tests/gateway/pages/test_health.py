@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from grid.gateway.pages.check_results import render_check_results
-from grid.gateway.pages.server_view import ServerView
+from grid.gateway.pages.health import render_check_results
+from grid.gateway.shared.node_view import ServerView
 from tests.gateway.pages.hostile import HOSTILE, require_harmless
 
 

@@ -11,10 +11,9 @@ from grid.caps import ChkCap, DirectoryCap, LitCap, SdmfWriteCap, UnknownChild
 from grid.directory.pack import Child, Target
 from grid.gateway.pages.directory import DirectoryView, render_directory, render_rename
 from grid.gateway.pages.entries import sorted_entries
-from grid.gateway.pages.info import render_info
+from grid.gateway.pages.info import render_info, render_upload_results
 from grid.gateway.pages.paging import parse_page
 from grid.gateway.pages.shell import render_error
-from grid.gateway.pages.upload_results import render_upload_results
 from tests.gateway.pages.hostile import HOSTILE, require_harmless
 
 WRITE = DirectoryCap(SdmfWriteCap(write_key=b"w" * 16, fingerprint=b"f" * 32))

@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from grid.gateway.history.operation import Operation
-from grid.gateway.history.timeline import Row, Timeline
+from grid.gateway.history.operation import Operation, Row, Timeline
 from grid.gateway.pages.operations import render_operation, render_operations
-from grid.gateway.pages.server_view import ServerView
-from grid.gateway.pages.servers import render_servers
+from grid.gateway.pages.servers import render_servers, render_welcome
 from grid.gateway.pages.statistics import render_statistics
 from grid.gateway.pages.tree_operation import render_tree_operation
-from grid.gateway.pages.welcome import render_welcome
+from grid.gateway.shared.node_view import ServerView
 from tests.gateway.pages.hostile import HOSTILE, require_harmless
 
 

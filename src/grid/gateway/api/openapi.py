@@ -12,9 +12,8 @@ from functools import cache
 from attrs import frozen
 
 from grid import __version__
-from grid.gateway.api.actions import JSON, Action
 from grid.gateway.api.schemas import SCHEMAS, ref
-from grid.gateway.api.table import ENDPOINTS, PARAMETERS, Endpoint
+from grid.gateway.api.table import ENDPOINTS, JSON, PARAMETERS, Action, Endpoint
 
 VERSION = "3.1.0"
 

@@ -1,10 +1,4 @@
-"""What GET and HEAD answer for a file: its bytes, or what is known of it. [spec webapi 4.1-4.6]
-
-Large files stream into the socket as they are proven. An answer begins with the first proven byte, so that a file that
-cannot be read has its own status instead.
-
-Cost: memory: WHOLE_SIZE of a mutable file, or what the engine has under way.
-"""
+"""What people see of a file that was stored, and of one they ask about. [spec webapi 3, 4.1]"""
 
 from __future__ import annotations
 
@@ -18,13 +12,40 @@ from grid.directory.pack import Child
 from grid.errors import ConflictError, GridError, NotEnoughSharesError
 from grid.gateway.content_type import UNNAMED, attachment, content_type
 from grid.gateway.faults import BadRequest, Gone, Headers, RangeNotSatisfiable
-from grid.gateway.files.file_pages import info_page
-from grid.gateway.http.answers import EMBEDDABLE, Answer, AnyAnswer, StreamedAnswer, json_answer, plain_cap, warned
-from grid.gateway.http.etags import entity_tag, is_held
+from grid.gateway.http.answers import (
+    EMBEDDABLE,
+    Answer,
+    AnyAnswer,
+    StreamedAnswer,
+    json_answer,
+    page,
+    plain_cap,
+    warned,
+)
 from grid.gateway.http.exchange import Exchange
-from grid.gateway.http.ranges import ByteRange, RangeBeyondEndError, parse_range
+from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, entity_tag, is_held, parse_range
+from grid.gateway.pages.info import render_info, render_upload_results
+from grid.gateway.pages.links import object_path, with_arguments
+from grid.gateway.pages.shell import crumbs
 from grid.mutable.session import Gathering
 from grid.ports import Sink
+
+
+def upload_page(cap: KnownCap, name: str = "") -> Answer:
+    """An unlinked immutable file was stored. name: of the file at its sender's."""
+    return page(render_upload_results(cap, name))
+
+
+def info_page(exchange: Exchange, child: Child, size: int | None, name: str = "") -> Answer:
+    """What is known of a file or of an object of an unknown kind. size: bytes, None if they are not known.
+
+    name: of the file, "" if it has none.
+    """
+    root, *names = exchange.segments[1:]
+    is_by_path = exchange.segments[0] in ("uri", "cap") and any(names)
+    address = with_arguments(object_path(root, names), t="info")
+    return page(render_info(child, size, name, crumbs(root, names, last=address) if is_by_path else None))
+
 
 WHOLE_SIZE = 2**20
 """Bytes of a mutable file that are read before the answer begins, which saves asking for its size first."""

@@ -1,16 +1,12 @@
-"""Storing what a request brings: a new file of the format it asks for, or new contents of a mutable one. [spec webapi 3, 4.7]
+"""The convergent key of a body, made while the body arrives, so that it is read only once more. [spec immutable 3]
 
-Owns which bodies stream and which are spooled first. A convergent key takes the whole file, so immutable files are
-spooled, and hashed while they arrive; a new MDMF file streams through; what replaces contents is spooled, as another
-writer may make it necessary to send it twice.
-
-Cost: disk: the spool is written once and read once. Memory: an SDMF file whole, or what the engine has under way.
+A key depends on the segment size, and so on the size of the file; where that is not known yet, the file is taken to be
+long. If it turns out to be short, the key is made the usual way, which is cheap then.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 from attrs import field, frozen
 
@@ -18,56 +14,45 @@ from grid.caps import KnownCap
 from grid.crypto.rsa import PrivateKey
 from grid.directory.file_store import FileStore
 from grid.errors import DataTooLargeError, GridError
-from grid.gateway.files.convergence import ArrivingKey
-from grid.gateway.http.file_format import FileFormat
-from grid.gateway.http.semaphore import Turns
-from grid.gateway.http.spool import Spool, SpoolFolder
-from grid.immutable.put import INLINE_SIZE, KEY_CHUNK, LIT_SIZE
+from grid.gateway.http.arguments import FileFormat
+from grid.gateway.shared.spool import Spool, SpoolFolder
+from grid.gateway.shared.store_turns import Stores
+from grid.immutable.put import INLINE_SIZE, KEY_CHUNK, LIT_SIZE, Encoding
+from grid.immutable.share.encode import convergent_hasher
+from grid.immutable.share.geometry import Geometry
 from grid.limits import MAX_SDMF_BODY
 from grid.mutable.node import MutableFile
 from grid.ports import Buffer
 
+
+class ArrivingKey:
+    """Hashes a body as it arrives. One call at a time, on any thread."""
+
+    def __init__(self, secret: bytes, encoding: Encoding, size: int | None) -> None:
+        """secret: the convergence secret. size: bytes that are to come, None if nobody said."""
+        self._encoding = encoding
+        self._geometry = self._of_size(max(encoding.max_segment_size if size is None else size, LIT_SIZE + 1))
+        self._hasher = convergent_hasher(secret, self._geometry)
+        self._size = 0
+
+    def update(self, data: Buffer) -> None:
+        """More of the body, in order."""
+        self._hasher.update(data)
+        self._size += len(data)
+
+    def finish(self) -> bytes | None:
+        """The key of all that came; None if it came to another size than was expected, and the key is another one."""
+        if self._size <= LIT_SIZE or self._of_size(self._size).segment_size != self._geometry.segment_size:
+            return None
+        return self._hasher.digest(16)
+
+    def _of_size(self, size: int) -> Geometry:
+        encoding = self._encoding
+        return Geometry.of_file(size, encoding.k, encoding.n, encoding.max_segment_size)
+
+
 UPDATE_SIZE = 16 * 2**20
 """Bytes of a mutable file that are replaced at once, from memory."""
-
-LARGE_SIZE = 2**20
-"""Bytes from which a file takes a turn to be stored: its shares take 40 MiB, or 64, of memory meanwhile."""
-
-LARGE_STORES = 4
-"""Large files that are stored at once; the others are kept on the disk until it is their turn."""
-
-
-PASSING_STORES = 2
-"""Files that pass straight through at once. Their clients may be slow, so that they hold up nobody: others are spooled."""
-
-
-class Stores:
-    """Who stores what at the moment: turns of both kinds, shared by all requests."""
-
-    def __init__(self) -> None:
-        self.large = Turns(LARGE_STORES)
-        self.passing = Turns(PASSING_STORES)
-        self._alone: dict[bytes, tuple[Turns, int]] = {}
-
-    @asynccontextmanager
-    async def alone(self, key: bytes | None) -> AsyncIterator[None]:
-        """Store nothing else with this key meanwhile: a server gives room for one share to one upload only."""
-        if key is None:
-            yield
-            return
-        turns, count = self._alone.get(key, (Turns(1), 0))
-        self._alone[key] = turns, count + 1
-        try:
-            async with turns.one():
-                yield
-        finally:
-            turns, count = self._alone.pop(key)
-            if count > 1:
-                self._alone[key] = turns, count - 1
-
-    def turn(self, size: int) -> AbstractAsyncContextManager[None]:
-        """A turn to store a file of that size which is all here."""
-        return self.large.one() if size >= LARGE_SIZE else nullcontext()
 
 
 @frozen(kw_only=True)

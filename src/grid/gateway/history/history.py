@@ -1,16 +1,16 @@
-"""Recent and running operations of a gateway, as those see them who watch it. [spec webapi 9.2]
+"""Recent and running operations of a gateway, and the counters that monitors read. [spec webapi 9.2, 9.3]
 
-Built from what the plans tell their observers: `History.observe` is the observer of the gateway's one store, and whatever
-it hears belongs to the operation that the running task has begun with `upload`, `download`, `retrieve` or `publish`. Never
-a capability: an object goes by its storage index.
+Built from the events of plans: `History.observe` is the observer of the gateway's one store, and every event belongs to
+the operation that the running task began with `upload`, `download`, `retrieve` or `publish`. Never a capability: an
+object goes by its storage index.
 
-Cost: memory: the operations kept, each with at most timeline.MAX_ROWS rows.
+Cost: memory: the operations kept, each with at most operation.MAX_ROWS rows.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -18,11 +18,27 @@ from twisted.logger import Logger
 
 from grid.errors import GridError
 from grid.gateway.faults import fault_of
-from grid.gateway.history.counters import Counters
-from grid.gateway.history.operation import KEPT, Kind, Operation
-from grid.gateway.history.timeline import Timeline
+from grid.gateway.history.operation import KEPT, Kind, Operation, Timeline
 from grid.immutable.put import LIT_SIZE
 from grid.ports import Clock, Event
+
+
+class Counters:
+    """A counter is there from its first increment on."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, int] = {}
+
+    def add(self, name: str, count: int = 1) -> None:
+        """Count so much more; nothing for zero, which leaves an absent counter absent."""
+        if count:
+            self._values[name] = self._values.get(name, 0) + count
+
+    @property
+    def values(self) -> Mapping[str, int]:
+        """All of them."""
+        return dict(self._values)
+
 
 _log = Logger("grid.gateway")
 

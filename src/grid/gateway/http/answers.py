@@ -1,4 +1,8 @@
-"""What a handler answers: a status, headers and bytes, all at hand or written as they come. Pure. [spec webapi 1.5]"""
+"""Answers of handlers: a status, headers, and a body that is at hand or written as it comes. Pure. [spec webapi 1.5, 12]
+
+Owns the headers on every answer, and redirects, which never lead to another host: a link to a form could otherwise send
+people anywhere.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,44 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
+from urllib.parse import quote, urlsplit
 
 from attrs import evolve, field, frozen
 
 from grid import __version__
 from grid.caps import KnownCap
+from grid.errors import FormatError
 from grid.gateway.faults import Headers, HttpFault
 from grid.gateway.pages.assets import address as assets_address
 from grid.gateway.pages.shell import render_error
 from grid.ports import Sink
+
+_CAP = "%(uri)s"
+
+
+def check_when_done(url: str, origin: str) -> str:
+    """The URL, if it leads to this gateway; FormatError. origin: scheme and host of the gateway, as `http://host:1`."""
+    if any(character <= " " or character in "\\\x7f" or character.isspace() for character in url):
+        raise FormatError("when_done= is not a URL")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise FormatError("when_done= is not a URL") from None
+    if parts.scheme or parts.netloc:
+        if f"{parts.scheme}://{parts.netloc}".lower() != origin.lower():
+            raise FormatError("when_done= leads to another host")
+    elif url.startswith("//"):
+        raise FormatError("when_done= leads to another host")
+    return url
+
+
+def with_cap(url: str, cap: str, origin: str) -> str:
+    """A checked URL with the new capability where it says `%(uri)s`, and with this gateway's host if it names none."""
+    filled = url.replace(_CAP, quote(cap, safe=""))
+    if urlsplit(filled).netloc:
+        return filled
+    return f"{origin}{filled}" if filled.startswith("/") else f"{origin}/{filled}"
+
 
 COMMON = (
     ("Server", f"Grid/{__version__}"),

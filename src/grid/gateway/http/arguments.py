@@ -1,13 +1,53 @@
-"""The arguments of a request: of its query first, then of its form. Pure. [spec webapi 1.3]"""
+"""The arguments of a request, from its query first and then from its form, and how each is parsed. Pure. [spec webapi 1.3]
+
+No message quotes a private key.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Iterable, Sequence
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
+from grid.crypto.rsa import PrivateKey, import_private_key
+from grid.errors import FormatError
 from grid.gateway.faults import BadRequest
-from grid.gateway.http.file_format import FileFormat
+from grid.limits import MAX_RSA_KEY_SIZE
+from grid.mutable.share.geometry import FormatName
+
+FileFormat = Literal["chk", "sdmf", "mdmf"]
+"""The formats of files; all but the first are mutable."""
+
+
+def choose_format(format: FileFormat | None, mutable: bool | None) -> FileFormat:
+    """The format named; without one, whether it is to be mutable decides, which means SDMF always."""
+    if format is not None:
+        return format
+    return "sdmf" if mutable else "chk"
+
+
+def mutable_format(format: FileFormat) -> FormatName | None:
+    """The format as the engine of mutable files knows it; None if the file is immutable."""
+    return None if format == "chk" else format
+
+
+def parse_key_argument(text: str) -> PrivateKey:
+    """The key in the URL-safe base64 of a DER key of 2048 bits, PKCS#1 or PKCS#8, with or without `=`; FormatError."""
+    if len(text) > 2 * MAX_RSA_KEY_SIZE:
+        raise FormatError("private-key= is longer than any key")
+    padded = text.rstrip("=")
+    padded += "=" * (-len(padded) % 4)
+    try:
+        der = base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        raise FormatError("private-key= takes the URL-safe base64 of a private key") from None
+    try:
+        return import_private_key(der)
+    except FormatError:
+        raise FormatError("private-key= takes an unencrypted RSA key of 2048 bits, as DER") from None
+
 
 MAX_ARGUMENTS = 1000
 """Arguments in a query or a form; a form of ours has six."""

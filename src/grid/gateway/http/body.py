@@ -1,6 +1,6 @@
-"""A request's body as it arrives: chunks that wait for whoever takes them. [spec webapi 1.1]
+"""A request's body as it arrives: chunks that wait until a handler takes them, and the rate it must keep. [spec webapi 1.1]
 
-Owns the bound on what arrived and was not taken: past it the socket is not read. Knows nothing of HTTP.
+Owns the bound on bytes that arrived and were not taken: past it the socket is not read. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from contextlib import asynccontextmanager
 from twisted.internet.defer import Deferred
 
 from grid.gateway.faults import BadRequest, PayloadTooLarge
-from grid.gateway.http.spool import Spool
+from grid.gateway.shared.spool import Spool
+from grid.limits import GATEWAY_BODY_PACE, GATEWAY_BODY_PERIOD_S
+from grid.ports import Clock, Timer
 from grid.wire.connections.body_rate import Pace
 
 MAX_WAITING = 2**20
@@ -165,3 +167,41 @@ class Body:
 def gone() -> BadRequest:
     """What a handler that waits for a body is told when the client goes away."""
     return BadRequest("the client went away before all of its request had come")
+
+
+class BodyPace:
+    """Looks at one body again and again."""
+
+    def __init__(self, clock: Clock, body: Body, on_late: Callable[[], None]) -> None:
+        """on_late: called once, if the body is wanted and comes too slowly."""
+        self._clock = clock
+        self._body = body
+        self._on_late = on_late
+        self._timer: Timer | None = None
+        self._seen = 0
+
+    def watch(self) -> None:
+        """Begin, and go on."""
+        self._timer = self._clock.call_later(GATEWAY_BODY_PERIOD_S, self._check)
+
+    def end(self, on_late: Callable[[], None]) -> None:
+        """Nobody wants the rest: it may come for one more period, then `on_late` is called."""
+        self.stop()
+        self._timer = self._clock.call_later(GATEWAY_BODY_PERIOD_S, on_late)
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _check(self) -> None:
+        self._timer = None
+        body = self._body
+        if body.has_ended:
+            return
+        if body.is_wanted and body.received - self._seen < GATEWAY_BODY_PACE:
+            self._on_late()
+            return
+        self._seen = body.received
+        self.watch()

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from attrs import define, field
 
+from grid.caps import UnknownCap, parse_cap, settle_unknown_child
+from grid.directory.pack import Child
 from grid.gateway.faults import BadRequest
 from grid.gateway.http.arguments import Arguments
 from grid.gateway.http.body import Body
 from grid.gateway.http.forms import Form, is_form, read_form
-
-if TYPE_CHECKING:
-    from grid.gateway.gateway import Gateway
-
+from grid.gateway.pages.links import object_path
+from grid.gateway.shared.services import Services
 
 TAKES_CHILDREN = frozenset({"mkdir-with-children", "mkdir-immutable", "set_children", "set-children"})
 """The values of `t` whose body describes children as JSON."""
@@ -44,7 +43,7 @@ class Exchange:
     headers: Headers = field(repr=False)
     arguments: Arguments = field(repr=False)
     body: Body = field(repr=False)
-    gateway: Gateway = field(repr=False)
+    gateway: Services = field(repr=False)
     origin: str = field(repr=False)
     raw_path: str = field(repr=False, default="")
     raw_query: str = field(repr=False, default="")
@@ -93,3 +92,17 @@ def split_path(raw: bytes) -> tuple[str, ...]:
         return tuple(unquote_to_bytes(segment).decode("utf-8") for segment in raw.lstrip(b"/").split(b"/"))
     except UnicodeDecodeError:
         raise BadRequest("a segment of the path is not UTF-8") from None
+
+
+def parse_child(segment: str) -> Child:
+    """The object of a capability in a path; one line feed behind it is not minded. Unknown ones are a target too."""
+    cap = parse_cap(segment.removesuffix("\n"))
+    if isinstance(cap, UnknownCap):
+        return Child(target=settle_unknown_child(cap.text, None))
+    return Child(target=cap)
+
+
+def own_path(exchange: Exchange) -> str:
+    """The address of the directory that a request is for, as its page has it."""
+    root, *names = exchange.segments[1:]
+    return object_path(root.removesuffix("\n"), names[:-1] if names and not names[-1] else names, directory=True)

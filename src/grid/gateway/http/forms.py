@@ -11,7 +11,7 @@ from multipart import MultipartError, MultipartSegment, PushMultipartParser, par
 from grid.gateway.faults import BadRequest, PayloadTooLarge
 from grid.gateway.http.arguments import MAX_ARGUMENTS, Arguments, parse_query
 from grid.gateway.http.body import Body
-from grid.gateway.http.spool import Spool, SpoolFolder
+from grid.gateway.shared.spool import Spool, SpoolFolder
 from grid.ports import CpuPool
 
 FILE_FIELD = "file"

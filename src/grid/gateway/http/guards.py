@@ -7,30 +7,11 @@ forms post anywhere. Both are told apart by headers that programs do not send an
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address
 from urllib.parse import urlsplit
-
-from attrs import frozen
 
 from grid.gateway.faults import BadRequest, Forbidden, MisdirectedRequest
 from grid.gateway.http.exchange import Headers
-
-
-@frozen
-class AllowedHosts:
-    """What a gateway may be called in a Host header. names: lower case, IPv6 addresses in brackets.
-
-    any_address: any IP address will do: a page that a browser has under an address was not sent there by a name.
-    """
-
-    names: frozenset[str]
-    any_address: bool = False
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.names or (self.any_address and _is_address(name))
-
-
-LOOPBACK_HOSTS = AllowedHosts(frozenset({"127.0.0.1", "localhost", "[::1]"}))
+from grid.gateway.shared.services import AllowedHosts
 
 MAX_SHOWN = 253
 
@@ -93,14 +74,6 @@ def _explain(name: str) -> str:
         f" that it listens on; or, if it is to have this name, say web.allowed_hosts = {shown} in section [node] of its"
         f" configuration, and start it again"
     )
-
-
-def _is_address(name: str) -> bool:
-    bracketed = name.startswith("[")
-    try:
-        return (ip_address(name[1:-1] if bracketed else name).version == 6) == bracketed
-    except ValueError:
-        return False
 
 
 def _name(host: str) -> str:

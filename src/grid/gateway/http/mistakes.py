@@ -8,15 +8,12 @@ from __future__ import annotations
 from grid.caps import UnknownChild
 from grid.errors import FormatError, GridError
 from grid.gateway.faults import HttpFault
-from grid.gateway.files.by_capability import parse_child
-from grid.gateway.http.answers import Answer, fault_answer, page
-from grid.gateway.http.exchange import Exchange
-from grid.gateway.http.when_done import check_when_done
+from grid.gateway.http.answers import Answer, check_when_done, fault_answer, page
+from grid.gateway.http.exchange import Exchange, own_path, parse_child
 from grid.gateway.pages import forms
 from grid.gateway.pages.links import object_path
 from grid.gateway.pages.markup import Markup
 from grid.gateway.pages.mistakes import Back, render_mistake
-from grid.gateway.tree.replacing import own_path
 
 _OBJECTS = frozenset({"uri", "cap"})
 

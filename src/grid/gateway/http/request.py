@@ -9,7 +9,7 @@ Cost: memory: a body's bound and a window of the engine for each request. One tu
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
@@ -19,29 +19,39 @@ from grid.errors import GridError
 from grid.gateway.faults import BadRequest, HttpFault, InternalError, RequestTimeout, ServiceUnavailable, fault_of
 from grid.gateway.http.answers import COMMON, SANDBOX, Answer, AnyAnswer, StreamedAnswer, keeping, protecting
 from grid.gateway.http.arguments import Arguments, parse_query
-from grid.gateway.http.body import Body, gone
-from grid.gateway.http.body_rate import BodyPace
+from grid.gateway.http.body import Body, BodyPace, gone
 from grid.gateway.http.exchange import Exchange, Headers, split_path
 from grid.gateway.http.guards import check_host, check_origin, loggable
 from grid.gateway.http.mistakes import refusal
-from grid.gateway.http.spool import Spool
+from grid.gateway.http.routing import Routes
 from grid.gateway.http.websocket import SwitchingAnswer
 from grid.gateway.http.writer import Writer, piece_size
+from grid.gateway.shared.services import Services
+from grid.gateway.shared.spool import Spool
 from grid.limits import GATEWAY_BODY_PACE, GATEWAY_DISCARDED
 from grid.wire.connections.body_rate import Pace
 from grid.wire.connections.places import Standing
 
-if TYPE_CHECKING:
-    from grid.gateway.http.server import GatewayFactory
-
 _log = Logger("grid.gateway")
+
+
+class RequestOwner(Protocol):
+    """The factory behind all requests of a gateway, as one request sees it."""
+
+    gateway: Services
+    routes: Routes
+    requests: set[GatewayRequest]
+    is_closing: bool
+
+    def forget(self, request: GatewayRequest) -> None:
+        """The request is over."""
 
 
 class GatewayRequest(http.Request):
     """One request, handled from the end of its headers on."""
 
     channel: Any
-    factory: GatewayFactory
+    factory: RequestOwner
 
     def __init__(self, channel: Any, *arguments: Any) -> None:
         super().__init__(channel, *arguments)

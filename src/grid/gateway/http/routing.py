@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from grid.gateway.faults import MethodNotAllowed, NotFound, NotImplementedHere
 from grid.gateway.http.answers import AnyAnswer
 from grid.gateway.http.exchange import Exchange
+from grid.gateway.shared.traffic import KNOWN_METHODS
 
 Handler = Callable[[Exchange], Awaitable[AnyAnswer]]
-
-KNOWN_METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})
 
 
 class Routes:

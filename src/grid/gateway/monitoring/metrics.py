@@ -11,10 +11,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from grid.gateway.gateway import Gateway
 from grid.gateway.history.operation import KEPT, Operation
-from grid.gateway.http.traffic import Served
 from grid.gateway.monitoring.statistics import Value
+from grid.gateway.shared.services import Services
+from grid.gateway.shared.traffic import Served
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -25,7 +25,7 @@ _FIRST_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 class Metrics:
     """The metrics of one gateway, in a registry of their own."""
 
-    def __init__(self, gateway: Gateway, listeners: Callable[[], int]) -> None:
+    def __init__(self, gateway: Services, listeners: Callable[[], int]) -> None:
         """listeners: how many follow operations now."""
         self._gateway = gateway
         self._registry = CollectorRegistry(auto_describe=True)
@@ -133,7 +133,7 @@ class _Http:
 class _OpenFileReads(Collector):
     """How often a read found its file open already, with what was learnt of it."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Services) -> None:
         self._files = gateway.open_files
 
     def collect(self) -> Iterable[Metric]:

@@ -1,6 +1,6 @@
-"""Statistics of the node under the names that monitors know, and the text form of them. [spec webapi 9.3]
+"""Statistics of the node and of its storage server, under the names that monitors know. [spec webapi 9.3, 9.4]
 
-Owns the one timer that looks at the processor.
+Owns the one timer that samples processor time.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import re
 import time
 from collections import deque
 from collections.abc import Mapping
+from typing import Any, Protocol
 
-from grid.gateway.history.counters import Counters
+from grid.gateway.history.history import Counters
 from grid.ports import Clock, Timer
 
 LOOK_S = 60.0
@@ -85,3 +86,23 @@ def pack_openmetrics(values: Mapping[str, Mapping[str, Value]]) -> bytes:
             text = "NaN" if value is None else str(int(value) if isinstance(value, bool) else value)
             lines.append(f"tahoe_{group}_{_FORBIDDEN.sub('_', name)}{label} {text}\n")
     return ("".join(lines) + "# EOF\n").encode("ascii")
+
+
+class StorageView(Protocol):
+    """What is shown of a node's own storage server."""
+
+    def counters(self) -> Mapping[str, int]:
+        """`storage_server.*` that only grow."""
+
+    async def statistics(self) -> dict[str, Value]:
+        """`storage_server.*` of the moment, and latencies, by their names."""
+
+    async def crawlers(self) -> dict[str, Any]:
+        """`bucket-counter`, `lease-checker` and `lease-checker-progress`."""
+
+    def counting(self) -> dict[str, Any]:
+        """Of the bucket counter what `lease-checker-progress` is of the lease checker."""
+
+    @property
+    def expiry(self) -> str:
+        """When leases end here, in words."""

@@ -11,15 +11,14 @@ from grid.directory.pack import Child
 from grid.gateway.pages.entries import SORT_KEYS, SortKey, info_path, linked_at, sorted_entries
 from grid.gateway.pages.figures import size_text, time_text
 from grid.gateway.pages.forms import delete_form, link_form, mkdir_form, move_form, rename_form, upload_form
-from grid.gateway.pages.icons import icon
 from grid.gateway.pages.links import can_be_walked, file_path, object_path, with_arguments
-from grid.gateway.pages.markup import Markup, join, tag
+from grid.gateway.pages.markup import Markup, icon, join, tag
 from grid.gateway.pages.mistakes import sentence, servers_hint
 from grid.gateway.pages.paging import PAGE_ROWS, Paged, caption_text, find_names, page_links
 from grid.gateway.pages.preview import kind_of
-from grid.gateway.pages.server_view import ServerView
 from grid.gateway.pages.sharing import share_links
 from grid.gateway.pages.shell import card, crumbs, document, hidden, nothing_here, notice
+from grid.gateway.shared.node_view import ServerView
 
 LONGEST_SHOWN = 1000
 """Characters of a name that a page shows, in each of the eight places where a row has it."""

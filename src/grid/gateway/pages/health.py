@@ -1,16 +1,23 @@
-"""The health of an object as a picture of which server holds which share, and in words. Pure. [spec webapi 6]
-
-Reads the JSON shapes of check results, which programs get too, so that both are told the same.
-"""
+"""The answer to a check, a verification or a repair, for people. Pure. [spec webapi 6.1]"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from grid.gateway.pages.directory import check_form
 from grid.gateway.pages.markup import Markup, join, tag
-from grid.gateway.pages.server_view import ServerView
-from grid.gateway.pages.shell import card, facts, notice
+from grid.gateway.pages.shell import card, document, facts, notice
+from grid.gateway.shared.node_view import ServerView
 from grid.plural import counted
+
+
+def render_check_results(
+    checked: Mapping[str, object], known: Sequence[ServerView], path: str, return_to: str | None = None
+) -> str:
+    """checked: as programs get it. known: all servers. path: of the object; return_to: where to go back to."""
+    back = tag("p", tag("a", "Back", href=return_to or path, class_="button quiet"))
+    return document("Health", tag("h1", "Health"), health_card(checked, known, check_form(path)), back)
+
 
 _MAX_SERVERS, _MAX_SHARES = 100, 256
 

@@ -1,4 +1,4 @@
-"""One object: what it is, a look at it, its capabilities to hand on, its health. Pure. [spec webapi 10]"""
+"""What became of an upload, for people. Pure. [spec webapi 3]"""
 
 from __future__ import annotations
 
@@ -6,13 +6,25 @@ from grid.caps import DirectoryCap, KnownCap, LitCap, MdmfReadCap, MdmfWriteCap,
 from grid.codec.base32 import encode
 from grid.directory.pack import Child
 from grid.gateway.pages.directory import check_form
+from grid.gateway.pages.entries import info_path
 from grid.gateway.pages.figures import size_text
-from grid.gateway.pages.icons import icon
 from grid.gateway.pages.links import file_path, object_path, with_arguments
-from grid.gateway.pages.markup import Markup, tag
+from grid.gateway.pages.markup import Markup, icon, tag
 from grid.gateway.pages.preview import preview
 from grid.gateway.pages.sharing import share_links
 from grid.gateway.pages.shell import button, card, document, facts, hidden, notice
+
+
+def render_upload_results(cap: KnownCap, name: str = "") -> str:
+    """An unlinked file was stored: its capability is the only way back to it."""
+    words = tag(
+        "p",
+        tag("strong", "Stored."),
+        " Keep its capability: without one, nobody can find the file again, not even you.",
+    )
+    details = tag("p", tag("a", "Details, preview and health", href=info_path(cap, name), class_="button primary"))
+    again = tag("p", tag("a", "Home", href="/", class_="button quiet"))
+    return document("File stored", tag("h1", "File stored"), notice("good", words), share_links(cap), details, again)
 
 
 def render_info(child: Child, size: int | None, name: str = "", way: Markup | None = None) -> str:

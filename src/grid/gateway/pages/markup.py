@@ -53,3 +53,40 @@ def _attribute(key: str, value: Value) -> str:
         return ""
     name = key.rstrip("_").replace("_", "-")
     return f" {name}" if value is True else f' {name}="{_text(str(value))}"'
+
+
+_PATHS = {
+    "folder": "M3 6.5A1.5 1.5 0 0 1 4.5 5h4.4l2 2.2h8.6A1.5 1.5 0 0 1 21 8.7v9.8a1.5 1.5 0 0 1-1.5 1.5h-15A1.5 1.5 0 0 1 3 18.5z",
+    "file": "M6 3.5h8l4.5 4.5v12.5H6zM14 3.5V8h4.5",
+    "image": "M4 5h16v14H4zM4 16l4.5-4.5 4 4 3-3L20 17M15.5 9.2h.01",
+    "media": "M4 5h16v14H4zM10 9v6l5-3z",
+    "unknown": "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM9.6 9.4a2.5 2.5 0 1 1 3.6 2.2c-.8.4-1.2.9-1.2 1.8M12 16.6h.01",
+    "upload": "M12 15.5V4.5M7.5 9 12 4.5 16.5 9M4.5 15v4.5h15V15",
+    "download": "M12 4.5v11M7.5 11l4.5 4.5 4.5-4.5M4.5 15v4.5h15V15",
+    "plus": "M12 5v14M5 12h14",
+    "edit": "M5 19l1-4L16.5 4.5l3 3L9 18z",
+    "eye": "M2.5 12S6 5.5 12 5.5 21.5 12 21.5 12 18 18.5 12 18.5 2.5 12 2.5 12zM12 14.8a2.8 2.8 0 1 0 0-5.6 2.8 2.8 0 0 0 0 5.6z",
+    "info": "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM12 11v5.5M12 7.6h.01",
+    "lock": "M6 10.5h12v9H6zM8.5 10.5V8a3.5 3.5 0 0 1 7 0v2.5",
+    "key": "M8.5 18a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM11 12l8-8M15.5 7.5l2.5 2.5",
+    "shield": "M12 3.5l7.5 3v5c0 4.5-3.2 7.6-7.5 9-4.3-1.4-7.5-4.5-7.5-9v-5zM8.8 12l2.3 2.3 4.2-4.4",
+    "server": "M4 5h16v6H4zM4 13h16v6H4zM7.5 8h.01M7.5 16h.01",
+    "chevron": "M9.5 5.5 16 12l-6.5 6.5",
+    "grid": "M4 4h6v6H4zM14 4h6v6h-6zM4 14h6v6H4zM14 14h6v6h-6z",
+}
+
+
+def icon(name: str) -> Markup:
+    """A picture that says nothing by itself: the text beside it does.
+
+    It only names one of `all_icons`, so that long lists stay small.
+    """
+    return Markup(f'<svg class="icon" width="20" height="20" aria-hidden="true"><use href="#icon-{name}"/></svg>')
+
+
+def all_icons() -> Markup:
+    """What the pictures of a page are drawn after; it is not seen itself."""
+    drawn = "".join(
+        f'<symbol id="icon-{name}" viewBox="0 0 24 24"><path d="{path}"/></symbol>' for name, path in _PATHS.items()
+    )
+    return Markup(f'<svg width="0" height="0" class="unseen" aria-hidden="true" focusable="false">{drawn}</svg>')

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from grid.gateway.pages.markup import Markup, tag
-from grid.gateway.pages.server_view import ServerView
 from grid.gateway.pages.shell import card, document, notice
+from grid.gateway.shared.node_view import ServerView
 from grid.plural import counted
 
 

@@ -1,17 +1,111 @@
-"""What the gateway does and did, and one of its operations request by request. Pure. [spec webapi 9.2]
+"""The requests of one operation over time, as an SVG: a band for every server, a bar for every request. Pure.
 
-Both pages follow what happens: a part of each is fetched anew when the gateway announces a change.
+Bars of one server that overlap are stacked, so that what was under way at once is seen at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from grid.gateway.history.operation import Operation
+from attrs import frozen
+
+from grid.gateway.history.operation import Operation, Row
 from grid.gateway.pages.figures import duration_text, size_text, time_text
 from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.shell import card, document, facts, nothing_here, notice
-from grid.gateway.pages.timeline import draw_timeline
+from grid.plural import counted
+
+_NAMES, _WIDTH, _BAR, _STEP, _PAD = 170, 760, 10, 12, 8
+_MAX_BARS = 600
+_MAX_STACK = 8
+_CLASSES = {"": "run", "answer": "ok", "fail": "fail", "cancel": "late", "reject": "fail"}
+_WORDS = {"": "under way", "answer": "answered", "fail": "failed", "cancel": "no longer needed", "reject": "refused"}
+
+
+@frozen
+class _Placed:
+    row: Row
+    lane: int
+
+
+def draw_timeline(rows: Sequence[Row], names: Mapping[str, str]) -> Markup:
+    """The picture. rows: requests and moments, in the order in which they began. names: nicknames of servers."""
+    shown = [row for row in rows if row.server_id][:_MAX_BARS]
+    if not shown:
+        return nothing_here("No request was sent yet", "Requests to servers appear here.", "server")
+    now = max(row.ended_s if row.ended_s is not None else row.began_s for row in rows)
+    span = max(now * 1.02, 1e-3)
+    bands, y = [], 26
+    for server in dict.fromkeys(row.server_id for row in shown):
+        placed = list(_stack(row for row in shown if row.server_id == server))
+        height = (1 + max(each.lane for each in placed)) * _STEP + _PAD
+        bands.append(_band(names.get(server) or server, placed, y, height, span))
+        y += height
+    total = f"{counted(len(shown), 'request')} to {counted(len(bands), 'server')} in {duration_text(now)}"
+    width = _NAMES + _WIDTH + 20
+    svg = tag(
+        "svg",
+        _axis(span, y),
+        *bands,
+        class_="timeline",
+        viewBox=f"0 0 {width} {y + 6}",
+        width=width,
+        height=y + 6,
+        role="img",
+        aria_label=total,
+    )
+    legend = (("held", "answered"), ("wait", "under way"), ("slow", "no longer needed"), ("damaged", "failed"))
+    words = tag("p", total, class_="hint")
+    keys = tag("ul", [tag("li", word, class_=kind) for kind, word in legend], class_="legend")
+    return tag("div", words, svg, keys, class_="picture", tabindex="0", role="region", aria_label="Timeline")
+
+
+def _stack(rows: Iterable[Row]) -> Iterable[_Placed]:
+    """The rows of one server, each on the first lane that is free when it begins."""
+    ends: list[float] = []
+    for row in rows:
+        end = row.ended_s if row.ended_s is not None else float("inf")
+        lane = next((index for index, free in enumerate(ends) if free <= row.began_s), len(ends))
+        if lane >= _MAX_STACK:
+            lane = min(range(_MAX_STACK), key=ends.__getitem__)
+        if lane == len(ends):
+            ends.append(end)
+        else:
+            ends[lane] = max(end, ends[lane])
+        yield _Placed(row, lane)
+
+
+def _band(name: str, placed: Sequence[_Placed], y: int, height: int, span: float) -> Markup:
+    short = name if len(name) <= 20 else f"{name[:19]}…"
+    bars = [_bar(each.row, y + 4 + each.lane * _STEP, span) for each in placed]
+    line = tag("line", x1=0, x2=_NAMES + _WIDTH, y1=y, y2=y, class_="axis")
+    return tag("g", line, tag("text", short, x=0, y=y + 14, class_="name"), bars)
+
+
+def _bar(row: Row, y: int, span: float) -> Markup:
+    end = row.ended_s if row.ended_s is not None else span
+    x = _NAMES + row.began_s / span * _WIDTH
+    width = max((end - row.began_s) / span * _WIDTH, 2.0)
+    shares = f", shares {', '.join(map(str, row.share_numbers))}" if row.share_numbers else ""
+    data = f", {size_text(row.count)}" if row.count else ""
+    took = "" if row.ended_s is None else f" in {duration_text(row.ended_s - row.began_s)}"
+    reason = f": {row.detail}" if row.detail else ""
+    words = f"{row.what}{shares}{data}, {_WORDS.get(row.outcome, row.outcome)}{took}{reason}"
+    kind = _CLASSES.get(row.outcome, "run")
+    return tag("rect", tag("title", words), x=f"{x:.1f}", y=y, width=f"{width:.1f}", height=_BAR, rx=2, class_=kind)
+
+
+def _axis(span: float, height: int) -> Markup:
+    marks = []
+    for part in range(5):
+        x = _NAMES + _WIDTH * part // 4
+        marks.append(tag("line", x1=x, x2=x, y1=20, y2=height, class_="axis"))
+        anchor = "start" if part == 0 else "end" if part == 4 else "middle"
+        marks.append(
+            tag("text", duration_text(span * part / 4) if part else "0", x=x, y=13, class_="name", text_anchor=anchor)
+        )
+    return tag("g", marks)
+
 
 EVENTS = "/status/events"
 """Where changes are announced."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from grid.caps import DirectoryCap, KnownCap, LitCap
-from grid.gateway.pages.icons import icon
 from grid.gateway.pages.links import object_path
-from grid.gateway.pages.markup import Markup, tag
+from grid.gateway.pages.markup import Markup, icon, tag
 from grid.gateway.pages.shell import card
 
 

@@ -1,8 +1,12 @@
-"""POST `t=check`: the health of one object of any kind, and its repair. [spec webapi 6]"""
+"""Checks and repairs: what a request asks for, one object's `t=check`, and the documents that report health.
+[spec webapi 6, 7.3]
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from attrs import frozen
 
 from grid.caps import KnownCap, UnknownChild
 from grid.codec.base32 import encode
@@ -10,14 +14,117 @@ from grid.directory.deep_check import Checked, check_and_repair
 from grid.directory.pack import Target
 from grid.directory.walk import Visited
 from grid.errors import GridError, NotEnoughSharesError
+from grid.gateway.faults import BadRequest, Gone, HttpFault, fault_of
 from grid.gateway.files.downloads import unrecoverable
-from grid.gateway.files.files import when_done
-from grid.gateway.http.answers import AnyAnswer, json_answer, redirect
+from grid.gateway.files.file_changes import when_done
+from grid.gateway.http.answers import AnyAnswer, check_when_done, json_answer, redirect
+from grid.gateway.http.arguments import Arguments
 from grid.gateway.http.exchange import Exchange
-from grid.gateway.http.when_done import check_when_done
-from grid.gateway.tree.check_documents import check_document, nothing_to_check, repair_document
-from grid.gateway.tree.check_options import CheckOptions, output_of
-from grid.gateway.tree.directory_pages import check_page
+from grid.gateway.tree.directory_views import check_page
+from grid.placement.health import HEALTH_COUNTS
+
+
+@frozen(kw_only=True)
+class CheckOptions:
+    """What a check is to do besides looking for shares."""
+
+    verify: bool
+    repair: bool
+    add_lease: bool
+
+    @classmethod
+    def of(cls, arguments: Arguments) -> CheckOptions:
+        """What a request asks for; BadRequest."""
+        return cls(
+            verify=arguments.flag("verify", False),
+            repair=arguments.flag("repair", False),
+            add_lease=arguments.flag("add-lease", False),
+        )
+
+
+def output_of(arguments: Arguments, *others: str) -> str:
+    """`output=` in lower case: "" for a page, "json", or one of the others; BadRequest."""
+    output = (arguments.text("output") or "").strip().lower()
+    if output == "html":
+        output = ""
+    if output not in ("", "json", *others):
+        raise BadRequest("output= is JSON, or left out")
+    return output
+
+
+Json = dict[str, object]
+
+
+def nothing_to_check() -> Json:
+    """CHECK of an object without shares, or of an unknown kind."""
+    return {"storage-index": "", "results": {"healthy": True}}
+
+
+def check_document(checked: Checked, storage_index: str) -> Json:
+    """CHECK. storage_index: base32, for an object whose health is not known."""
+    if checked.health is not None:
+        return dict(checked.health.to_json())
+    return nothing_to_check() if checked.error is None else unknown_health(storage_index, checked)
+
+
+def repair_document(checked: Checked, storage_index: str, *, in_tree: bool) -> Json:
+    """CHECK-AND-REPAIR. in_tree: of many objects, where one without shares has a document of its own."""
+    if not storage_index:
+        return {"storage-index": "", "repair-attempted": False} if in_tree else nothing_to_check()
+    if checked.repair is not None:
+        return dict(checked.repair.to_json())
+    before = check_document(checked, storage_index)
+    document: Json = {
+        "storage-index": storage_index,
+        "repair-attempted": checked.health is not None and checked.error is not None,
+        "repair-successful": False,
+        "pre-repair-results": before,
+        "post-repair-results": before,
+    }
+    if checked.error is not None:
+        document["error"] = str(fault_of(checked.error))
+    return document
+
+
+def unknown_health(storage_index: str, checked: Checked) -> Json:
+    """CHECK of an object whose check failed: nothing good is known of it."""
+    why = str(fault_of(checked.error)) if checked.error is not None else "it was not looked at"
+    zeros = dict.fromkeys(HEALTH_COUNTS, 0)
+    results: Mapping[str, object] = {
+        "healthy": False,
+        "recoverable": False,
+        **zeros,
+        "list-corrupt-shares": [],
+        "servers-responding": [],
+        "sharemap": {},
+    }
+    return {"storage-index": storage_index, "summary": f"Not checked: {why}", "results": dict(results), "error": why}
+
+
+class UnreadDirectories:
+    """Directories that a walk cannot read; the root among them ends it."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[tuple[str, ...], str] = {}
+
+    def note(self, visited: Visited, error: GridError) -> None:
+        """One that cannot be read; its error, if it is the root."""
+        if not visited.path:
+            raise error
+        self.reasons[visited.path] = str(told(error))
+
+    def explain(self, unit: Json) -> Json:
+        """The unit, with the reason if it is of such a directory."""
+        path = unit["path"]
+        reason = self.reasons.pop(tuple(path), None) if isinstance(path, list) else None
+        return unit if reason is None else {**unit, "error": reason}
+
+
+def told(error: GridError) -> HttpFault:
+    """What is said of an error that ends a walk: mostly a directory that cannot be read."""
+    if isinstance(error, NotEnoughSharesError):
+        return Gone(str(error), kind="UnrecoverableFileError")
+    return fault_of(error)
 
 
 async def check_object(exchange: Exchange, target: Target) -> AnyAnswer:

@@ -13,7 +13,8 @@ from grid.directory.names import normalize_name
 from grid.directory.node import Directory
 from grid.errors import GridError
 from grid.gateway.faults import BadRequest
-from grid.gateway.files.files import (
+from grid.gateway.files.file_changes import (
+    Place,
     new_file,
     parse_target,
     put_form_file,
@@ -22,14 +23,18 @@ from grid.gateway.files.files import (
     when_done,
 )
 from grid.gateway.http.answers import HTML, Answer, AnyAnswer, cap_answer, plain_cap, redirect, text_answer, warned
-from grid.gateway.http.etags import entity_tag, is_held
 from grid.gateway.http.exchange import Exchange
+from grid.gateway.http.ranges_and_tags import entity_tag, is_held
 from grid.gateway.tree.children import as_edits
-from grid.gateway.tree.directory_pages import directory_info_page, listing_page, rename_form_page, view_of
-from grid.gateway.tree.listing import listing_answer
+from grid.gateway.tree.directory_views import (
+    directory_info_page,
+    listing_answer,
+    listing_page,
+    rename_form_page,
+    view_of,
+)
 from grid.gateway.tree.mkdir import make_named, read_children, require_writable
 from grid.gateway.tree.path import find_target_directory, list_children, lost
-from grid.gateway.tree.place import Place
 from grid.gateway.tree.replacing import asks, link, move, reply_to, unlink
 from grid.runtime import run_sized
 

@@ -18,10 +18,10 @@ from grid.directory.names import normalize_name
 from grid.directory.node import Directory
 from grid.errors import ExistingChildError, NotWriteableError
 from grid.gateway.faults import BadRequest
-from grid.gateway.files.files import when_done
+from grid.gateway.files.file_changes import when_done
 from grid.gateway.http.answers import AnyAnswer, cap_answer, redirect
+from grid.gateway.http.arguments import parse_key_argument
 from grid.gateway.http.exchange import Exchange
-from grid.gateway.http.private_key import parse_key_argument
 from grid.gateway.tree.children import GivenChild, as_children, parse_children
 from grid.gateway.tree.path import NewBranch, list_children
 from grid.limits import MAX_CHILDREN_BODY

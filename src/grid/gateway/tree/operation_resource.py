@@ -1,23 +1,89 @@
-"""Operations over a tree with a handle: starting, asking, cancelling. [spec webapi 7.1]"""
+"""`/operations/H`: starting a tree operation, asking for its state, cancelling it. [spec webapi 7.1, 7.2]"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import partial
 from urllib.parse import quote
 
 from grid.caps import DirectoryCap
+from grid.codec.base32 import encode
 from grid.errors import CancelledError
 from grid.gateway.faults import BadRequest, MethodNotAllowed, NotFound
 from grid.gateway.http.answers import Answer, AnyAnswer, json_answer, redirect, text_answer
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.routing import Handler, allow
-from grid.gateway.tree.check_options import CheckOptions, output_of
-from grid.gateway.tree.directory_pages import operation_page
-from grid.gateway.tree.operation_documents import manifest_text, size_text, state_document, state_json
-from grid.gateway.tree.operations import TreeKind, TreeWork
-from grid.gateway.tree.unreadable import told
+from grid.gateway.tree.checks import CheckOptions, Json, output_of, told
+from grid.gateway.tree.directory_views import operation_page
+from grid.gateway.tree.operations import Operations, TreeKind, TreeWork
 from grid.limits import MAX_HANDLE_LENGTH
 from grid.runtime import run_sized
+
+
+def state_document(work: TreeWork) -> Json:
+    """The document that `output=JSON` gives. What ended an operation early is in `error`, beside what it had come to."""
+    match work.kind:
+        case "deep-stats":
+            return {**work.stats.to_json(), "finished": work.finished}
+        case "deep-size":
+            return {"finished": work.finished, "size": work.stats.to_json()}
+        case "manifest":
+            return _manifest(work)
+        case "deep-check":
+            return _health(work)
+
+
+def state_json(work: TreeWork, document: Json) -> bytes:
+    """The document as 1.20 lays it out: each kind in its own way."""
+    if work.kind == "deep-size":
+        return (json.dumps(document) + "\n").encode("ascii")
+    end = "\n" if work.kind == "deep-check" else ""
+    return (json.dumps(document, indent=1) + end).encode("ascii")
+
+
+def size_text(work: TreeWork) -> str:
+    """The short form of `start-deep-size`."""
+    return f"{_finished_line(work)}size: {work.stats.deep_size}\n" if work.finished else _finished_line(work)
+
+
+def manifest_text(work: TreeWork) -> str:
+    """A line for each object: path and capability."""
+    if not work.finished:
+        return _finished_line(work)
+    entries = (f"{'/'.join(path)} {cap or ''}\n" for path, cap in work.manifest.entries)
+    return _finished_line(work) + "".join(entries)
+
+
+def _finished_line(work: TreeWork) -> str:
+    return f"finished: {'yes' if work.finished else 'no'}\n"
+
+
+def _manifest(work: TreeWork) -> Json:
+    document: Json = {"stats": work.stats.to_json(), "finished": work.finished, "origin": _root_index(work)}
+    if work.finished:
+        document |= {key: value for key, value in work.manifest.to_json().items() if key != "stats"}
+    return document
+
+
+def _health(work: TreeWork) -> Json:
+    report, repair = work.report, work.options.repair
+    counts = report.counters.to_json(repair=repair)
+    document: Json = {key: value for key, value in counts.items() if "unrecoverable" not in key}
+    document["finished"] = work.finished
+    document["root-storage-index"] = _root_index(work)
+    document["list-corrupt-shares"] = report.corrupt
+    if repair:
+        document["list-remaining-corrupt-shares"] = report.remaining
+    document["list-unhealthy-files"] = report.unhealthy
+    document["stats"] = work.stats.to_json() if work.finished else {}
+    return document
+
+
+def _root_index(work: TreeWork) -> str:
+    index = work.root.storage_index
+    return "" if index is None else encode(index)
+
 
 STARTS: Mapping[str, TreeKind] = {
     "start-manifest": "manifest",
@@ -28,12 +94,12 @@ STARTS: Mapping[str, TreeKind] = {
 """What POST starts with a handle, by `t`."""
 
 
-def routes() -> Mapping[str, Handler]:
+def routes(running: Operations) -> Mapping[str, Handler]:
     """Handlers by first segment."""
-    return {"operations": operations}
+    return {"operations": partial(operations, running)}
 
 
-def start_operation(exchange: Exchange, root: DirectoryCap) -> AnyAnswer:
+def start_operation(operations: Operations, exchange: Exchange, root: DirectoryCap) -> AnyAnswer:
     """Start what `t` names, and say where its state is; BadRequest, TooManyRequests."""
     arguments, gateway = exchange.arguments, exchange.gateway
     kind, handle = STARTS[arguments.t], arguments.text("ophandle")
@@ -43,13 +109,13 @@ def start_operation(exchange: Exchange, root: DirectoryCap) -> AnyAnswer:
         raise BadRequest("ophandle= is too long")
     output_of(arguments, "text")
     options, retain_s = CheckOptions.of(arguments), arguments.count("retain-for")
-    gateway.operations.start(handle, kind, root, options, gateway.store, retain_s)
+    operations.start(handle, kind, root, options, gateway.store, retain_s)
     output = arguments.text("output")
     query = f"?output={quote(output, safe='')}" if output else ""
     return redirect(f"{exchange.origin}/operations/{quote(handle, safe='')}{query}")
 
 
-async def operations(exchange: Exchange) -> AnyAnswer:
+async def operations(running: Operations, exchange: Exchange) -> AnyAnswer:
     """`/operations/H[/$SI]`."""
     if len(exchange.segments) == 1:
         raise MethodNotAllowed("an operation's handle belongs behind this", headers=(("Allow", ""),))
@@ -59,7 +125,7 @@ async def operations(exchange: Exchange) -> AnyAnswer:
         raise NotFound("there is no such page", shape="page")
     if exchange.is_form:
         await exchange.form()
-    arguments, table = exchange.arguments, exchange.gateway.operations.table
+    arguments, table = exchange.arguments, running.table
     work = table.look_at(handle, arguments.count("retain-for"))
     if rest and work.kind != "deep-check":
         raise NotFound("there is no such page", shape="page")

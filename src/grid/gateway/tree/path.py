@@ -20,8 +20,8 @@ from grid.directory.node import Directory
 from grid.directory.pack import Child
 from grid.errors import GridError, NotEnoughSharesError
 from grid.gateway.faults import BadRequest, Gone, HttpFault, NotFound, Shape, fault_of
-from grid.gateway.files.by_capability import parse_child
-from grid.gateway.gateway import Gateway
+from grid.gateway.http.exchange import parse_child
+from grid.gateway.shared.services import Services
 from grid.limits import MAX_PATH_DEPTH
 
 
@@ -66,7 +66,7 @@ class Obstacle(GridError):
     """Something in the middle of a path is no directory."""
 
 
-async def follow(gateway: Gateway, path: TreePath) -> Reached:
+async def follow(gateway: Services, path: TreePath) -> Reached:
     """How far the path leads. Obstacle; HttpFault, as a page, for a directory on the way that cannot be read."""
     reached = Reached(child=path.root, trail=_longer(None, "", path.root))
     for depth, name in enumerate(path.names):
@@ -85,7 +85,7 @@ def _longer(trail: Trail | None, name: str, child: Child) -> Trail | None:
     return Trail.of(child.target) if trail is None else trail.below(name, child.target)
 
 
-def open_directory(gateway: Gateway, child: Child) -> Directory:
+def open_directory(gateway: Services, child: Child) -> Directory:
     """The directory that a child is. Obstacle if it is none; Forbidden if it may not be shown; CapError."""
     target = child.target
     if isinstance(target, UnknownChild) or not isinstance(target, DirectoryCap):
@@ -132,7 +132,7 @@ class NewBranch:
         return await directory.edit(edits)
 
 
-async def find_target_directory(gateway: Gateway, text: str) -> Trail:
+async def find_target_directory(gateway: Services, text: str) -> Trail:
     """The directory that `to_dir=` names: a capability, and a path behind it whose slashes are as they are.
 
     NotFound; BadRequest if it is no directory.

@@ -16,7 +16,7 @@ from grid.directory.node import Directory
 from grid.directory.pack import Child, Target
 from grid.errors import ExistingChildError
 from grid.gateway.http.answers import Answer, page, redirect
-from grid.gateway.http.exchange import Exchange
+from grid.gateway.http.exchange import Exchange, own_path
 from grid.gateway.pages.entries import target_text
 from grid.gateway.pages.links import object_path
 from grid.gateway.pages.replacing import Gone, Question, free_name, render_gone, render_question
@@ -51,12 +51,6 @@ def reply_to(exchange: Exchange, back: str | None) -> Reply:
     arguments, action = exchange.arguments, own_path(exchange)
     agreed = "replace" in arguments and arguments.replace() is not False
     return Reply(action=action, back=back or action, agreed=agreed)
-
-
-def own_path(exchange: Exchange) -> str:
-    """The address of the directory that a request is for, as its page has it."""
-    root, *names = exchange.segments[1:]
-    return object_path(root.removesuffix("\n"), names[:-1] if names and not names[-1] else names, directory=True)
 
 
 async def link(directory: Directory, name: str, target: Target, reply: Reply) -> Answer:

@@ -19,9 +19,7 @@ from grid.directory.walk import walk
 from grid.errors import GridError
 from grid.gateway.http.answers import AnyAnswer, lines
 from grid.gateway.http.exchange import Exchange
-from grid.gateway.tree.check_documents import check_document, repair_document
-from grid.gateway.tree.check_options import CheckOptions
-from grid.gateway.tree.unreadable import UnreadDirectories, told
+from grid.gateway.tree.checks import CheckOptions, UnreadDirectories, check_document, repair_document, told
 from grid.ports import Sink
 
 STREAMS = frozenset({"stream-manifest", "stream-deep-check"})

@@ -10,15 +10,15 @@ from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.node import Directory
 from grid.gateway.faults import BadRequest, Conflict, NotFound, NotImplementedHere
 from grid.gateway.files.downloads import get_file
-from grid.gateway.files.files import delete_child, post_file, put_cap, put_file, when_done
+from grid.gateway.files.file_changes import Place, delete_child, post_file, put_cap, put_file, when_done
 from grid.gateway.http.answers import AnyAnswer, cap_answer, plain_cap, redirect
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.tree.checks import check_object
 from grid.gateway.tree.directories import CHANGES, MOVES, change_directory, get_directory
 from grid.gateway.tree.mkdir import MAKERS, make_at_path, make_named
 from grid.gateway.tree.operation_resource import STARTS, start_operation
+from grid.gateway.tree.operations import Operations
 from grid.gateway.tree.path import NewBranch, Obstacle, Reached, TreePath, follow, open_directory, parse_path
-from grid.gateway.tree.place import Place
 from grid.gateway.tree.streams import STREAMS, stream_tree
 
 _ONLY_LOOKING = frozenset({"delete", "rename", "rename-form", "check"})
@@ -27,7 +27,7 @@ _ONLY_LOOKING = frozenset({"delete", "rename", "rename-form", "check"})
 _PUTS = frozenset({"", "uri", "mkdir"})
 
 
-async def tree_resource(exchange: Exchange) -> AnyAnswer:
+async def tree_resource(operations: Operations, exchange: Exchange) -> AnyAnswer:
     """A request for an object by its capability, or by a path from a directory."""
     path = parse_path(exchange.segments[1:])
     if exchange.method == "POST":
@@ -47,7 +47,7 @@ async def tree_resource(exchange: Exchange) -> AnyAnswer:
         case "PUT":
             return await _put(exchange, path, reached)
         case "POST":
-            return await _post(exchange, path, reached)
+            return await _post(operations, exchange, path, reached)
         case "DELETE":
             _require_no_slash(path, reached)
             return await delete_child(exchange, _place(reached))
@@ -73,7 +73,7 @@ async def _put(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswe
     return await (put_cap if t == "uri" else put_file)(exchange, _place(reached))
 
 
-async def _post(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
+async def _post(operations: Operations, exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
     t, target = exchange.arguments.t, reached.child.target
     if t == "check":
         return await check_object(exchange, target)
@@ -85,7 +85,7 @@ async def _post(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnsw
     if t in STREAMS:
         return await stream_tree(exchange, open_directory(exchange.gateway, reached.child).cap)
     if t in STARTS:
-        return start_operation(exchange, open_directory(exchange.gateway, reached.child).cap)
+        return start_operation(operations, exchange, open_directory(exchange.gateway, reached.child).cap)
     assert reached.trail is not None
     return await change_directory(exchange, open_directory(exchange.gateway, reached.child), reached.trail)
 

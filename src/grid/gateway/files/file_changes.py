@@ -1,0 +1,280 @@
+"""PUT, POST and DELETE of a file at a place: the end of a request's path. [spec webapi 4, 4.7, 4.8, 5.1]
+
+Owns the choice between new contents in place and a new link. Everything that can be refused is refused before any of the
+body is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from attrs import field, frozen
+
+from grid.caps import DirectoryCap, KnownCap, SdmfWriteCap, UnknownCap, UnknownChild, parse_cap, settle_unknown_child
+from grid.directory.edits import Edit, RemoveChild, SetChild
+from grid.directory.pack import Child, Target
+from grid.errors import NotEnoughSharesError, NotWriteableError
+from grid.gateway.faults import BadRequest, Conflict, NotFound, NotImplementedHere
+from grid.gateway.files.downloads import unrecoverable
+from grid.gateway.files.uploads import (
+    Arriving,
+    NewFile,
+    replace_contents,
+    require_sdmf_size,
+    spool_body,
+    store_new,
+    store_spooled,
+)
+from grid.gateway.history.operation import Operation
+from grid.gateway.http.answers import Answer, cap_answer, check_when_done, redirect, warned
+from grid.gateway.http.arguments import Replace, choose_format, parse_key_argument
+from grid.gateway.http.exchange import Exchange
+from grid.gateway.pages.entries import target_text
+from grid.gateway.shared.services import Services
+from grid.gateway.shared.spool import Spool
+from grid.limits import MAX_CAP_LENGTH, MAX_SDMF_BODY
+
+
+class Parent(Protocol):
+    """What links are made in: a directory, or directories that are to be made together with the link."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether links can be made and removed."""
+
+    async def edit(self, edits: Sequence[Edit]) -> Mapping[str, Child]:
+        """Make all of the edits, or none; the children replaced or removed, by name. The errors of Directory.edit."""
+
+
+@frozen(kw_only=True)
+class Place:
+    """child: what is there, None if nothing is. parent: where it is linked, None for the object of the URL's own cap.
+
+    name: under which it is linked there, in NFC; "" without a parent.
+    """
+
+    child: Child | None = field(repr=False)
+    parent: Parent | None = field(default=None, repr=False)
+    name: str = ""
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether a directory is there."""
+        return self.child is not None and isinstance(self.child.target, DirectoryCap)
+
+    @property
+    def mutable_file(self) -> KnownCap | None:
+        """The cap of the mutable file that is there; None if it is anything else."""
+        target = None if self.child is None else self.child.target
+        if isinstance(target, KnownCap) and not isinstance(target, DirectoryCap) and target.is_mutable:
+            return target
+        return None
+
+
+MAX_LABEL = 64
+"""Characters of what a client calls an operation of its own (`progress=`)."""
+
+
+async def put_file(exchange: Exchange, place: Place) -> Answer:
+    """PUT without `t`: new contents for what is there, or a new file under the place's name, which may be free."""
+    arguments = exchange.arguments
+    offset, replace = arguments.offset(), arguments.replace()
+    if exchange.headers.get("content-range") is not None:
+        raise NotImplementedHere("Content-Range in a PUT is not supported; offset= is, for mutable files")
+    file = _require_replaceable(place, replace)
+    if file is not None:
+        exchange.gateway.require_allowed(file)
+        await _put_contents(exchange, file, offset)
+        return warned(cap_answer(file), exchange.gateway.store.open_mutable(file).warning)
+    if offset or (offset is not None and place.child is not None):
+        raise BadRequest("offset= is for mutable files: an immutable one is never changed")
+    cap = await store_body(exchange, new_file(exchange))
+    return await _link(place, cap, "only-files" if replace else False)
+
+
+async def put_cap(exchange: Exchange, place: Place) -> Answer:
+    """PUT with `t=uri`: link to the capability that the body holds. 200, whether or not something was there."""
+    replace = exchange.arguments.replace()
+    if place.parent is None:
+        raise BadRequest("t=uri needs the path of a child: a capability by itself cannot be replaced")
+    _require_writable(place)
+    if (replace is False and place.child is not None) or (replace == "only-files" and place.is_directory):
+        raise _exists(place)
+    text = await exchange.body.read_all(MAX_CAP_LENGTH)
+    target = parse_target(text)
+    await _link(place, target, replace)
+    return cap_answer(target_text(target))
+
+
+async def post_file(exchange: Exchange, place: Place) -> Answer:
+    """POST `t=upload` to a file that is there: new contents for it, or a new file in its place."""
+    if place.child is None:
+        raise NotFound(f"No such child: {place.name}", shape="page")
+    _require_replaceable(place, True)
+    file = await required_form_file(exchange)
+    return await put_form_file(exchange, place, file, exchange.arguments.flag("replace", True))
+
+
+async def required_form_file(exchange: Exchange) -> Spool:
+    """The file in the request's form; BadRequest if there is none. Its fields are among the arguments from then on."""
+    form = await exchange.form()
+    if form.file is None:
+        raise BadRequest("the form has no field `file` that holds a file")
+    return form.file
+
+
+async def put_form_file(exchange: Exchange, place: Place, spool: Spool, replace: Replace) -> Answer:
+    """The file of a form as the contents of what is there, or as a new file under the place's name, free or not."""
+    location = when_done(exchange)
+    file = _require_replaceable(place, replace)
+    if file is not None:
+        exchange.gateway.require_allowed(file)
+        await _replace(exchange, file, spool, None)
+        answer = redirect(location) if location else cap_answer(file)
+        return warned(answer, exchange.gateway.store.open_mutable(file).warning)
+    cap = await store_form_file(exchange, new_file(exchange), spool)
+    await _link(place, cap, "only-files" if replace else False)
+    return redirect(location) if location else cap_answer(cap)
+
+
+async def delete_child(exchange: Exchange, place: Place) -> Answer:
+    """DELETE: the link to a file or a directory is removed; the answer is the capability of what it led to."""
+    if place.parent is None:
+        raise BadRequest("DELETE needs the path of a child: a capability by itself cannot be removed")
+    if place.child is None:
+        raise NotFound(f"No such child: {place.name}", shape="page")
+    previous = await place.parent.edit([RemoveChild(place.name)])
+    target = previous.get(place.name, place.child).target
+    return cap_answer(target_text(target))
+
+
+def when_done(exchange: Exchange) -> str | None:
+    """Where the request's sender wants to be sent when it is done, None for the usual answer; FormatError.
+
+    To be asked before anything is done, and in a POST after its form was read.
+    """
+    url = exchange.arguments.text("when_done")
+    return check_when_done(url, exchange.origin) if url else None
+
+
+def new_file(exchange: Exchange) -> NewFile:
+    """How the request wants a new file to be stored; BadRequest."""
+    arguments = exchange.arguments
+    format = arguments.format()
+    chosen = choose_format(format, arguments.flag("mutable", False) if format is None else None)
+    key = arguments.text("private-key")
+    return NewFile(format=chosen, key=parse_key_argument(key) if key is not None and chosen != "chk" else None)
+
+
+async def store_body(exchange: Exchange, new: NewFile) -> KnownCap:
+    """Store a new file of the request's body."""
+    gateway, body = exchange.gateway, exchange.body
+    with _storing(gateway, new, body.size) as operation:
+        operation.label = (exchange.arguments.shown("progress") or "")[:MAX_LABEL]
+        arriving = Arriving(size=body.size, chunks=_counted(gateway, operation, body.chunks()))
+        cap = await store_new(gateway.store, gateway.settings.spools, gateway.stores, new, arriving)
+        _note(operation, cap, body.received)
+    return cap
+
+
+async def store_form_file(exchange: Exchange, new: NewFile, spool: Spool) -> KnownCap:
+    """Store a new file of what a form brought."""
+    gateway = exchange.gateway
+    with _storing(gateway, new, spool.size) as operation:
+        cap = await store_spooled(gateway.store, gateway.stores, new, spool)
+        _note(operation, cap, spool.size)
+    return cap
+
+
+def parse_target(text: bytes) -> Target:
+    """What a capability in a request is to be linked as; BadRequest if that can be nothing."""
+    text = text.strip()
+    if not text:
+        raise BadRequest("there is no capability in the request")
+    cap = parse_cap(text)
+    if not isinstance(cap, UnknownCap):
+        return cap
+    if cap.error is not None:
+        raise cap.error
+    unknown = settle_unknown_child(text, None)
+    if unknown.error is not None:
+        raise unknown.error
+    return unknown
+
+
+def _require_replaceable(place: Place, replace: Replace) -> KnownCap | None:
+    """The mutable file whose contents are to be replaced; None if the place is to have a new file. Or what forbids it."""
+    if place.is_directory:
+        raise BadRequest("there is a directory: a file cannot be put in its place")
+    if place.child is not None and replace is False and place.parent is not None:
+        raise _exists(place)
+    file = place.mutable_file
+    if file is not None:
+        if file.authority != "write":
+            raise BadRequest("the mutable file cannot be changed with this capability, which only reads")
+        return file
+    if place.parent is None:
+        if place.child is None or isinstance(place.child.target, UnknownChild):
+            raise NotImplementedHere("nothing can be written to an object of an unknown kind")
+        raise BadRequest("an immutable file is never changed, and by itself it has no link that could be")
+    _require_writable(place)
+    return None
+
+
+def _require_writable(place: Place) -> None:
+    if place.parent is not None and not place.parent.is_writable:
+        raise NotWriteableError("the directory cannot be changed with this capability, which only reads")
+
+
+def _storing(gateway: Services, new: NewFile, size: int | None) -> AbstractContextManager[Operation]:
+    history = gateway.history
+    return history.upload(size=size) if new.format == "chk" else history.publish(size=size)
+
+
+async def _counted(gateway: Services, operation: Operation, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The chunks, each told of as it comes."""
+    async for chunk in chunks:
+        gateway.history.receive(operation, len(chunk))
+        yield chunk
+
+
+def _note(operation: Operation, cap: KnownCap, size: int) -> None:
+    """What is known of a new file once it is stored."""
+    operation.size = size
+    if cap.storage_index is not None:
+        operation.name(cap.storage_index)
+
+
+def _exists(place: Place) -> Conflict:
+    return Conflict(f"there is a {place.name!r} already, which replace= forbids to replace")
+
+
+async def _put_contents(exchange: Exchange, cap: KnownCap, offset: int | None) -> None:
+    body, gateway = exchange.body, exchange.gateway
+    is_whole_sdmf = offset is None and isinstance(cap, SdmfWriteCap)
+    if is_whole_sdmf:
+        require_sdmf_size(body.size)
+    with Spool(gateway.settings.spools, gateway.store.runtime.cpu) as spool:
+        arriving = Arriving(size=body.size, chunks=body.chunks())
+        await spool_body(spool, arriving, MAX_SDMF_BODY if is_whole_sdmf else None)
+        await _replace(exchange, cap, spool, offset)
+
+
+async def _replace(exchange: Exchange, cap: KnownCap, spool: Spool, offset: int | None) -> None:
+    if offset is None and isinstance(cap, SdmfWriteCap):
+        require_sdmf_size(spool.size)
+    gateway = exchange.gateway
+    try:
+        with gateway.history.publish(cap.storage_index, spool.size):
+            await replace_contents(gateway.store.open_mutable(cap), gateway.stores, spool, offset)
+    except NotEnoughSharesError as error:
+        raise unrecoverable(error) from error
+
+
+async def _link(place: Place, target: Target, overwrite: Replace) -> Answer:
+    """The link to the new file, and the answer: 201 if the name was free."""
+    assert place.parent is not None
+    replaced = await place.parent.edit([SetChild(place.name, target, overwrite=overwrite)])
+    return cap_answer(target_text(target), 200 if place.name in replaced else 201)

@@ -1,0 +1,105 @@
+"""`/uri` itself, and files under `/file` and `/named`. [spec webapi 3, 4.6]
+
+Everything below `/uri/$CAP` begins with a walk, and is somebody else's.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from urllib.parse import quote, urlencode
+
+from grid.caps import DirectoryCap, UnknownCap, UnknownChild, parse_cap
+from grid.gateway.faults import BadRequest, NotFound, NotImplementedHere
+from grid.gateway.files.downloads import get_file, upload_page
+from grid.gateway.files.file_changes import new_file, required_form_file, store_body, store_form_file, when_done
+from grid.gateway.http.answers import AnyAnswer, cap_answer, redirect, with_cap
+from grid.gateway.http.exchange import Exchange, parse_child
+from grid.gateway.http.routing import Handler
+
+MKDIR = frozenset({"mkdir", "mkdir-with-children", "mkdir-immutable"})
+"""What makes a directory."""
+
+
+def routes(below: Handler, make_directory: Handler) -> Mapping[str, Handler]:
+    """Handlers by first segment. below: of `/uri/$CAP[/PATH]`. make_directory: of `/uri?t=mkdir` and its kin."""
+
+    async def uri(exchange: Exchange) -> AnyAnswer:
+        if exchange.segments[1:2] == ("",):
+            return _without_empty_segments(exchange)
+        if exchange.segments[1:]:
+            return await below(exchange)
+        return await unlinked(exchange, make_directory)
+
+    return {"uri": uri, "cap": uri, "file": named, "named": named}
+
+
+async def unlinked(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
+    """A request for `/uri` or `/cap` without a capability in its path."""
+    match exchange.method:
+        case "GET" | "HEAD":
+            return _find(exchange)
+        case "PUT":
+            return await _put(exchange, make_directory)
+        case "POST":
+            return await _post(exchange, make_directory)
+    raise NotImplementedHere("the method is not known here")
+
+
+def _without_empty_segments(exchange: Exchange) -> AnyAnswer:
+    """The way to the same address without the empty segments behind `/uri`, whatever the method. [spec webapi 1]"""
+    first, _, rest = exchange.raw_path.lstrip("/").partition("/")
+    path = "/".join(["", first, *(part for part in (rest.lstrip("/"),) if part)])
+    query = f"?{exchange.raw_query}" if exchange.raw_query else ""
+    return redirect(quote(path + query, safe=string.punctuation, encoding="latin-1"))
+
+
+def _find(exchange: Exchange) -> AnyAnswer:
+    """The way from a capability in an argument to where it is in the path."""
+    text = exchange.arguments.required("uri").strip()
+    if isinstance(parse_cap(text), UnknownCap):
+        raise BadRequest("this is not a capability (uri=); was it copied completely?")
+    others = [(name, value) for name, value in exchange.arguments.query if name != "uri"]
+    query = f"?{urlencode(others, errors='surrogateescape')}" if others else ""
+    return redirect(f"{exchange.origin}/uri/{quote(text, safe='')}{query}")
+
+
+async def _put(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
+    t = exchange.arguments.t
+    if t == "mkdir":
+        return await make_directory(exchange)
+    if t:
+        raise BadRequest(f"PUT of an unlinked object: t={t!r} is not known")
+    return cap_answer(await store_body(exchange, new_file(exchange)))
+
+
+async def _post(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
+    if exchange.is_form:
+        await exchange.form()
+    t = exchange.arguments.t
+    if t in MKDIR:
+        return await make_directory(exchange)
+    if t not in ("", "upload"):
+        raise BadRequest(f"POST of an unlinked object: t={t!r} is not known")
+    new = new_file(exchange)
+    file = await required_form_file(exchange)
+    location = when_done(exchange) if new.format == "chk" else None
+    cap = await store_form_file(exchange, new, file)
+    if new.format != "chk" and not exchange.wants_page:
+        return cap_answer(cap)
+    if location is not None:
+        return redirect(with_cap(location, cap.to_string(), exchange.origin))
+    return upload_page(cap, (await exchange.form()).file_name or "")
+
+
+async def named(exchange: Exchange) -> AnyAnswer:
+    """`/file/$FILE/...` and `/named/$FILE/...`: a file by its capability, whose type the last segment says."""
+    segments = exchange.segments[1:]
+    if not segments:
+        raise NotFound("a capability belongs behind this")
+    if exchange.method not in ("GET", "HEAD"):
+        raise BadRequest("files can be read here, and nothing else", shape="page")
+    child = parse_child(segments[0])
+    if isinstance(child.target, DirectoryCap | UnknownChild):
+        raise BadRequest("only files can be read here", shape="page")
+    return await get_file(exchange, child, name=segments[-1] if len(segments) > 1 else "", by_path=False)

@@ -1,0 +1,114 @@
+"""Which part of a file a request wants, and whether its client has it already: Range and If-None-Match. Pure.
+[spec webapi 4.3, 4.4]
+"""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+
+from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap
+from grid.codec.base32 import encode
+from grid.errors import GridError
+
+_SPEC = re.compile(r"([0-9]*)[ \t]*-[ \t]*([0-9]*)")
+_MOST_DIGITS = 19
+
+
+class RangeBeyondEndError(GridError):
+    """The range begins at or behind the end of the file."""
+
+
+@frozen
+class ByteRange:
+    """Bytes start .. stop of a file; at least one."""
+
+    start: int
+    stop: int
+
+    @property
+    def length(self) -> int:
+        """Bytes in it."""
+        return self.stop - self.start
+
+    def content_range(self, size: int) -> str:
+        """The Content-Range header's value, of a file of this size."""
+        return f"bytes {self.start}-{self.stop - 1}/{size}"
+
+
+def parse_range(header: str | None, size: int) -> ByteRange | None:
+    """What is asked for of a file of `size` bytes; None for all of it: no header, or none that has a meaning.
+
+    Of several ranges the first is meant. RangeBeyondEndError.
+    """
+    if header is None:
+        return None
+    unit, equals, rest = header.partition("=")
+    if not equals or unit.strip().lower() != "bytes":
+        return None
+    specs = [_parse_spec(text.strip()) for text in rest.split(",")]
+    if None in specs:
+        return None
+    first = specs[0]
+    assert first is not None
+    return _resolve(*first, size)
+
+
+def _parse_spec(text: str) -> tuple[int | None, int | None] | None:
+    """First and last byte as they are written; None if they have no meaning."""
+    match = _SPEC.fullmatch(text)
+    if match is None or text == "-":
+        return None
+    first, last = (_number(part) for part in match.groups())
+    if first is None and not last:
+        return None
+    if first is not None and last is not None and last < first:
+        return None
+    return first, last
+
+
+def _number(digits: str) -> int | None:
+    """No file has a byte whose number has more than _MOST_DIGITS digits."""
+    if not digits:
+        return None
+    digits = digits.lstrip("0") or "0"
+    return int(digits) if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS
+
+
+def _resolve(first: int | None, last: int | None, size: int) -> ByteRange | None:
+    if first is None:
+        assert last is not None
+        return ByteRange(max(0, size - last), size) if size else None
+    if first >= size:
+        raise RangeBeyondEndError(f"the range starts at byte {first}, and the file has {size} bytes")
+    return ByteRange(first, size if last is None else min(last + 1, size))
+
+
+TAGGED_VIEWS = frozenset({"", "json", "uri", "readonly-uri"})
+"""The values of `t` whose answers have a tag."""
+
+
+def entity_tag(cap: KnownCap, view: str, *, by_path: bool) -> str | None:
+    """The tag, without quotes as 1.20 sends it, of what `t=view` answers; None where it could change.
+
+    by_path: the object was found in a directory, so that its JSON has metadata that may change.
+    """
+    body = cap.body if isinstance(cap, DirectoryCap) else cap
+    if view not in TAGGED_VIEWS or (by_path and view == "json") or not isinstance(body, ChkCap | ChkVerifyCap):
+        return None
+    kind = "DIR:" if isinstance(cap, DirectoryCap) else ""
+    return f"{kind}{encode(body.storage_index)}-{view}"
+
+
+def is_held(if_none_match: str | None, tag: str | None) -> bool:
+    """Whether the client said that it has what the tag stands for, quoted or not, alone or in a list."""
+    if if_none_match is None or tag is None:
+        return False
+    listed = [part.strip() for part in if_none_match.split(",")]
+    return "*" in listed or any(_bare(part) == tag for part in listed)
+
+
+def _bare(tag: str) -> str:
+    tag = tag.removeprefix("W/")
+    return tag[1:-1] if len(tag) >= 2 and tag.startswith('"') and tag.endswith('"') else tag

@@ -1,0 +1,123 @@
+"""The node itself: the first page, `/servers`, `/healthz`, `/readyz`, and the assets of all pages. [spec webapi 9.1]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from grid.gateway.faults import BadRequest, NotFound
+from grid.gateway.http.answers import Answer, AnyAnswer, modern_json, page
+from grid.gateway.http.exchange import Exchange
+from grid.gateway.http.routing import Handler, allow
+from grid.gateway.pages import assets
+from grid.gateway.pages.servers import render_servers, render_welcome
+from grid.gateway.shared.node_view import ServerView
+from grid.gateway.shared.services import Services
+
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+def routes(gateway: Services) -> Mapping[str, Handler]:
+    """`/`, `/servers`, `/assets`, and `/healthz` and `/readyz` for supervisors and load balancers.
+
+    /healthz: 200 whenever the gateway answers. /readyz: 503 while fewer servers are connected than a put needs.
+    """
+
+    async def healthz(exchange: Exchange) -> AnyAnswer:
+        allow(exchange, "GET", "HEAD")
+        return modern_json({"status": "ok"}, headers={"Cache-Control": "no-store"})
+
+    async def readyz(exchange: Exchange) -> AnyAnswer:
+        allow(exchange, "GET", "HEAD")
+        servers = gateway.client.servers()
+        connected = sum(server.is_connected for server in servers)
+        ready = connected >= gateway.settings.happy
+        found = {"ready": ready, "connected": connected, "known": len(servers), "needed": gateway.settings.happy}
+        return modern_json(found, 200 if ready else 503, {"Cache-Control": "no-store"})
+
+    async def root(exchange: Exchange) -> AnyAnswer:
+        allow(exchange, "GET", "HEAD", "POST", "OPTIONS")
+        await exchange.form()
+        t = exchange.arguments.t
+        if t.lower() == "json":
+            return modern_json(describe_node(gateway))
+        if t:
+            raise BadRequest(f"the first page has no t={t!r}", shape="page")
+        settings = gateway.settings
+        introducers = gateway.client.introducers()
+        return page(
+            render_welcome(gateway.client.servers(), introducers, needed=settings.happy, nickname=settings.nickname)
+        )
+
+    async def servers(exchange: Exchange) -> AnyAnswer:
+        allow(exchange, "GET", "HEAD")
+        encoding = gateway.store.encoding
+        known, introducers = gateway.client.servers(), gateway.client.introducers()
+        return page(render_servers(known, introducers, encoding.k, encoding.n))
+
+    return {"": root, "servers": servers, "assets": asset, "healthz": healthz, "readyz": readyz}
+
+
+def former_addresses() -> Mapping[str, Handler]:
+    """Where the pages of 1.20 have their style and pictures: there are those of these pages."""
+
+    async def style(exchange: Exchange) -> AnyAnswer:
+        return _former(exchange, "grid.css")
+
+    async def picture(exchange: Exchange) -> AnyAnswer:
+        return _former(exchange, "grid.png")
+
+    return {"tahoe.css": style, "css": style, "icon.png": picture, "favicon.ico": picture, "img": picture}
+
+
+def _former(exchange: Exchange, name: str) -> AnyAnswer:
+    """The asset of that name; NotFound for an address of another kind, as a folder or a script."""
+    allow(exchange, "GET", "HEAD")
+    kind = exchange.segments[-1].rpartition(".")[2].lower()
+    wanted = ("css",) if name.endswith(".css") else ("png", "ico", "svg", "gif")
+    in_folder = exchange.segments[0] in ("css", "img")
+    if len(exchange.segments) != 1 + in_folder or kind not in wanted:
+        raise NotFound("there is no such page", shape="page")
+    return _asset(exchange, name, "no-cache")
+
+
+async def asset(exchange: Exchange) -> AnyAnswer:
+    """A style sheet, a script or a picture; for ever the same at the same address."""
+    allow(exchange, "GET", "HEAD")
+    if len(exchange.segments) != 3:
+        raise NotFound("there is no such page", shape="page")
+    is_current = exchange.segments[1] == assets.version()
+    return _asset(exchange, exchange.segments[-1], _FOREVER if is_current else "no-cache")
+
+
+def _asset(exchange: Exchange, name: str, caching: str) -> AnyAnswer:
+    found = assets.contents().get(name)
+    if found is None:
+        raise NotFound("there is no such page", shape="page")
+    kind, data = found
+    tag = f'"{assets.version()}"'
+    headers = (
+        ("Cache-Control", caching),
+        ("ETag", tag),
+    )
+    if exchange.headers.get("if-none-match") == tag:
+        return Answer(304, kind, b"", headers)
+    return Answer(200, kind, data, headers)
+
+
+def describe_node(gateway: Services) -> dict[str, object]:
+    """The node and its servers, as monitors and other programs know them."""
+    return {
+        "introducers": {"statuses": list(gateway.client.introducers())},
+        "servers": [_describe_server(server) for server in gateway.client.servers()],
+    }
+
+
+def _describe_server(server: ServerView) -> dict[str, object]:
+    return {
+        "nodeid": server.server_id,
+        "nickname": server.nickname,
+        "connection_status": server.status,
+        "available_space": server.available_space,
+        "version": server.version,
+        "last_received_data": server.last_received_at,
+    }

@@ -1,0 +1,37 @@
+"""What the gateway shows of its node and of the grid's servers. Pure.
+
+A port: `grid.node.gateway` implements it over a running client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class ServerView:
+    """What is known of a storage server. status: one line. available_space: bytes. host: where it was announced, "" if nowhere."""
+
+    server_id: str
+    nickname: str
+    is_connected: bool
+    status: str
+    version: str | None = None
+    available_space: int | None = None
+    last_received_at: float | None = None
+    transport: str = ""
+    latency_s: float | None = None
+    host: str = ""
+
+
+class ClientView(Protocol):
+    """What the gateway shows of its node."""
+
+    def servers(self) -> Sequence[ServerView]:
+        """All servers known, connected or not."""
+
+    def introducers(self) -> Sequence[str]:
+        """The state of the connection to each introducer, one line each."""

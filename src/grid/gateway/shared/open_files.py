@@ -1,0 +1,145 @@
+"""Immutable files that stay open between requests, so that a second range of one costs only its blocks.
+
+Owns the bound on how many, when what was learnt of a file is forgotten, and how far a read is ahead of its client. A player that seeks in a film asks for one
+range after another, and browsers ask for several at once.
+
+Cost: memory: KEPT_FILES times what one read has learnt of its file, which may be the first megabyte of its blocks.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from attrs import field, frozen
+
+from grid.caps import ChkCap
+from grid.errors import GridError
+from grid.gateway.shared.read_ahead import SHARE, TOGETHER_SIZE, Portions
+from grid.immutable.get import ImmutableFile
+from grid.immutable.share.geometry import Geometry
+from grid.ports import Buffer, Clock, Observer, Runtime, ServerId, Sink, StorageServer
+from grid.sinks import CountingSink
+
+KEPT_FILES = 16
+"""Files kept open: more than are looked at at once."""
+
+KEPT_SIZE = 2**20
+"""Bytes from which a file is kept open: what is smaller is read with few questions anyway."""
+
+KEPT_S = 60.0
+"""Seconds after which a file is opened anew: servers that were away may be back, and shares may have moved."""
+
+
+@frozen
+class _Open:
+    file: ImmutableFile = field(repr=False)
+    servers: frozenset[ServerId]
+    opened_at: float
+
+
+class OpenFiles:
+    """The immutable files that were read last."""
+
+    def __init__(self, servers: Sequence[StorageServer], runtime: Runtime) -> None:
+        """servers: the live ones, looked at again for each read."""
+        self._servers = servers
+        self._runtime = runtime
+        self._files: OrderedDict[ChkCap, _Open] = OrderedDict()
+        self._reading = 0
+        self.found_open = self.opened = 0
+        self._ahead = 0
+
+    @property
+    def count(self) -> int:
+        """How many are open."""
+        return len(self._files)
+
+    async def read(self, cap: ChkCap, sink: Sink, start: int, length: int, observer: Observer) -> int:
+        """ImmutableFile.read, in portions of which each waits until the client has taken the one before it.
+
+        The sink takes an empty write as the question whether it has room. A file that was open already and fails
+        before it gave anything is tried once anew.
+        """
+        timed = TimedSink(sink, self._runtime.clock)
+        portions = Portions(Geometry.of_file(cap.size, cap.needed, cap.total).segment_size, self._reading)
+        position, stop = start, min(cap.size, start + length)
+        self._reading += 1
+        try:
+            while position < stop:
+                end = portions.next_stop(position, stop, self._room())
+                self._ahead += end - position
+                try:
+                    await self._read_portion(cap, timed, position, end - position, observer)
+                    if end < stop:
+                        await timed.write(b"")
+                        portions.taken(end - position, timed.take_waited())
+                finally:
+                    self._ahead -= end - position
+                position = end
+        finally:
+            self._reading -= 1
+        return position - start
+
+    def _room(self) -> int:
+        """Bytes that the next portion of one read may have."""
+        left = max(0, TOGETHER_SIZE - self._ahead)
+        return left if self._reading == 1 else left // SHARE
+
+    async def _read_portion(self, cap: ChkCap, sink: Sink, start: int, length: int, observer: Observer) -> int:
+        kept, is_new = self._open(cap)
+        counting = CountingSink(sink)
+        try:
+            return (await kept.file.read(counting, start, length, observer)).size
+        except GridError:
+            self._forget(cap, kept)
+            if is_new or counting.written:
+                raise
+        except BaseException:
+            self._forget(cap, kept)
+            raise
+        kept, _ = self._open(cap)
+        return (await kept.file.read(sink, start, length, observer)).size
+
+    def _open(self, cap: ChkCap) -> tuple[_Open, bool]:
+        """The file, and whether nothing was known of it."""
+        servers = list(self._servers)
+        ids = frozenset(server.identity.server_id for server in servers)
+        now = self._runtime.clock.now()
+        kept = self._files.get(cap)
+        if kept is not None and kept.servers == ids and now - kept.opened_at < KEPT_S:
+            self._files.move_to_end(cap)
+            self.found_open += 1
+            return kept, False
+        self.opened += 1
+        kept = _Open(ImmutableFile(cap, servers, self._runtime), ids, now)
+        if cap.size >= KEPT_SIZE:
+            self._files[cap] = kept
+            self._files.move_to_end(cap)
+            if len(self._files) > KEPT_FILES:
+                self._files.popitem(last=False)
+        return kept, True
+
+    def _forget(self, cap: ChkCap, kept: _Open) -> None:
+        if self._files.get(cap) is kept:
+            del self._files[cap]
+
+
+class TimedSink:
+    """Passes bytes on, and knows how long it had to wait for their taker."""
+
+    def __init__(self, sink: Sink, clock: Clock) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._waited_s = 0.0
+
+    async def write(self, data: Buffer) -> None:
+        """Take the bytes."""
+        began_at = self._clock.now()
+        await self._sink.write(data)
+        self._waited_s += self._clock.now() - began_at
+
+    def take_waited(self) -> float:
+        """Seconds since this was asked last."""
+        waited_s, self._waited_s = self._waited_s, 0.0
+        return waited_s

@@ -1,0 +1,124 @@
+"""What all handlers of a gateway share: the grid, the settings, open files, and which objects may be shown.
+
+Lies below everything that speaks HTTP; `grid.gateway.site` adds what single rooms keep between requests.
+"""
+
+from __future__ import annotations
+
+import hmac
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Protocol
+
+from attrs import define, field, frozen
+
+from grid.caps import DirectoryCap, KnownCap, LitCap
+from grid.directory.file_store import FileStore
+from grid.gateway.faults import Forbidden, Unauthorized
+from grid.gateway.history.history import History
+from grid.gateway.history.recorded_store import RecordedStore
+from grid.gateway.shared.node_view import ClientView
+from grid.gateway.shared.open_files import OpenFiles
+from grid.gateway.shared.spool import SpoolFolder
+from grid.gateway.shared.store_turns import Stores
+from grid.gateway.shared.traffic import Traffic
+
+
+@frozen
+class AllowedHosts:
+    """What a gateway may be called in a Host header. names: lower case, IPv6 addresses in brackets.
+
+    any_address: any IP address will do: a page that a browser has under an address was not sent there by a name.
+    """
+
+    names: frozenset[str]
+    any_address: bool = False
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names or (self.any_address and _is_address(name))
+
+
+LOOPBACK_HOSTS = AllowedHosts(frozenset({"127.0.0.1", "localhost", "[::1]"}))
+
+
+def _is_address(name: str) -> bool:
+    bracketed = name.startswith("[")
+    try:
+        return (ip_address(name[1:-1] if bracketed else name).version == 6) == bracketed
+    except ValueError:
+        return False
+
+
+@frozen(kw_only=True)
+class GatewaySettings:
+    """spools: where uploads are kept while they are; private. api_token: of this start of the node.
+
+    hosts: what a Host header may have, None for anything. happy: servers that a put takes. drain_s: how long requests
+    under way may go on when the gateway ends.
+    """
+
+    spools: SpoolFolder
+    static_directory: Path
+    api_token: bytes = field(repr=False)
+    hosts: AllowedHosts | None = None
+    happy: int = 7
+    nickname: str = ""
+    incidents_directory: Path | None = None
+    max_concurrent: int = 1000
+    drain_s: float = 60.0
+
+
+class Blocks(Protocol):
+    """What may not be shown. [spec webapi 11]"""
+
+    def reason(self, storage_index: bytes) -> str | None:
+        """Why the object must not be shown; None if it may."""
+
+
+class _BlocksNothing:
+    def reason(self, storage_index: bytes) -> str | None:
+        return None
+
+
+@define(kw_only=True, eq=False)
+class Services:
+    """One gateway's. store: its grid, whose list of servers is live."""
+
+    store: FileStore
+    client: ClientView
+    settings: GatewaySettings
+    blocks: Blocks = field(factory=_BlocksNothing)
+    history: History = field(init=False)
+    traffic: Traffic = field(init=False, factory=Traffic)
+    open_files: OpenFiles = field(init=False)
+    stores: Stores = field(init=False, factory=Stores)
+
+    def __attrs_post_init__(self) -> None:
+        self.history = History(self.store.runtime.clock)
+        self.store = RecordedStore.over(self.store, self.history).restricted_by(self.require_allowed)
+        self.open_files = OpenFiles(self.store.servers, self.store.runtime)
+
+    def require_allowed(self, cap: KnownCap) -> None:
+        """Forbidden if the object is on the list of those that may not be shown."""
+        body = cap.body if isinstance(cap, DirectoryCap) else cap
+        if isinstance(body, LitCap) or body.storage_index is None:
+            return
+        reason = self.blocks.reason(body.storage_index)
+        if reason is not None:
+            raise Forbidden(f"Access Prohibited: {reason}")
+
+    def is_allowed(self, cap: KnownCap) -> bool:
+        """Whether the object may be shown."""
+        try:
+            self.require_allowed(cap)
+        except Forbidden:
+            return False
+        return True
+
+    def require_token(self, authorization: str | None) -> None:
+        """Unauthorized unless the Authorization header has the node's token. [spec webapi 9.6]"""
+        scheme, _, token = (authorization or "").partition(" ")
+        right = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self.settings.api_token)
+        if scheme.lower() != "tahoe-lafs" or not right:
+            challenge = ("WWW-Authenticate", 'tahoe-lafs realm="tahoe-lafs"')
+            raise Unauthorized("Unauthorized", headers=(challenge,))
