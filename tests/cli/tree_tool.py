@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from grid.caps import DirectoryCap, KnownCap, parse_cap
-from grid.cli.arguments.client_command import run_with_client
+from grid.cli.connection import run_with_client
 from grid.directory.edits import SetChild
 from grid.directory.file_store import FileStore
 from grid.directory.node import Directory

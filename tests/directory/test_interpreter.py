@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from grid.caps import DirectoryCap, LitCap, SdmfWriteCap
-from grid.cli.transfer.local_names import find_collisions
+from grid.cli.transfer.names import find_collisions
 from grid.codec.netstring import pack_netstring
 from grid.directory.edits import SetChild, apply_edits
 from grid.directory.names import normalize_name

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.cli.transfer.local_names import find_collisions
+from grid.cli.transfer.names import find_collisions
 from grid.directory.names import HIDDEN_MARKS, MAX_RUN, SHORT_NAME, normalize_name, order_marks, parse_name
 from grid.errors import FormatError
 from grid.limits import MAX_NAME_SIZE

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 from attrs import define, frozen
 
-from grid.cli.arguments import client_command
+from grid.cli import connection
 from grid.cli.main import main
 from grid.immutable.put import Encoding
 from grid.node.create import NewClient, create_client
@@ -102,7 +102,7 @@ class MemoryCommand:
         self._capture = capture
         furl = "pb://l2rdxsw4e5nqqud4h4cj7uuaz2s6is2e@tcp:127.0.0.1:9/ln3ddyjdlt3cxe5uujeubs3ho2cl4jht"
         create_client(path, NewClient(introducer_furl=furl))
-        monkeypatch.setattr(client_command, "run_with_client", self._run)
+        monkeypatch.setattr(connection, "run_with_client", self._run)
         self.root = self.grid.make().cap
         (path / "private" / "aliases").write_text(f"work: {self.root.to_string()}\n")
 

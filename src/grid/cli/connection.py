@@ -1,21 +1,59 @@
-"""How a command reaches the grid: as a client of its own, or through a gateway (grid.cli.webapi.connection)."""
+"""How a command reaches the grid: as a client of its own, or through a gateway where --gateway or GRID_GATEWAY names one.
+
+It opens the client directory or what stands for it, connects, runs one operation on the reactor, and closes everything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import click
 from attrs import field, frozen
 
-from grid.cli.terminal.warnings import Warnings
-from grid.ports import Observer, Runtime, Sink, StorageServer, ignore_events
+from grid.cli.terminal.invocation import invocation
+from grid.errors import ConfigError
+from grid.node.redaction import one_line
+from grid.ports import Event, Observer, Runtime, Sink, StorageServer, ignore_events
 
 if TYPE_CHECKING:
     from grid.caps import ChkCap, LitCap
     from grid.cli.surveys import Survey
+    from grid.cli.webapi.home import GatewayHome
     from grid.directory.file_store import FileStore
     from grid.directory.store import Store
     from grid.node.client import Client
+    from grid.node.directory import NodeDirectory
+
+    Home = NodeDirectory | GatewayHome
+
+
+T = TypeVar("T")
+
+
+class Warnings:
+    """The warnings of one command."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def tell(self, text: str) -> None:
+        """Say it, unless it was said before."""
+        line = one_line(text)
+        if line and line not in self._told:
+            self._told.add(line)
+            click.echo(f"grid: warning: {line}", err=True)
+
+    def heard_by(self, observer: Observer) -> Observer:
+        """An observer that tells the warnings among the events, and passes all of them on."""
+
+        def observe(event: Event) -> None:
+            if event.what == "warning":
+                self.tell(event.detail)
+            observer(event)
+
+        return observe
 
 
 class Connection(Protocol):
@@ -88,3 +126,77 @@ class DirectConnection:
             preferred=client.preferred,
             observer=self.warnings.heard_by(observer),
         )
+
+
+def open_home(context: click.Context) -> Home:
+    """The client directory that -d or GRID_NODE_DIR names, or what stands for it with a gateway; ConfigError."""
+    run = invocation(context)
+    if run.gateway is None:
+        return open_client_directory(context)
+    from grid.cli.webapi.home import open_gateway_home
+
+    return open_gateway_home(context, _named_path(context), run.gateway, run.gateway_ca)
+
+
+def open_client_directory(context: click.Context) -> NodeDirectory:
+    """The directory that -d or GRID_NODE_DIR names; ConfigError saying how to get one."""
+    from grid.node.directory import NodeKind, open_directory
+
+    path = _named_path(context)
+    if not path.exists():
+        raise ConfigError(
+            f"there is no client directory {path}: name one with -d or GRID_NODE_DIR; `grid up` makes a grid to try"
+        )
+    directory = open_directory(path)
+    if directory.kind is not NodeKind.CLIENT:
+        raise ConfigError(f"{path} is an introducer's directory: name a client's with -d or GRID_NODE_DIR")
+    return directory
+
+
+def run_with_client(directory: NodeDirectory, operation: Callable[[Client], Awaitable[T]]) -> T:
+    """The operation's result; the client is opened before and closed after it, whatever happens."""
+    from grid.cli.terminal.runner import run_task
+    from grid.node.client import Client
+    from grid.runtime import make_runtime
+
+    async def task(reactor: Any) -> T:  # noqa: ANN401
+        client = Client(directory, make_runtime(reactor), reactor)
+        try:
+            client.probe_once()
+            return await operation(client)
+        finally:
+            await client.close()
+
+    return run_task(task)
+
+
+def run_connected(home: Home, operation: Callable[[Connection], Awaitable[T]]) -> T:
+    """The operation's result, as `run_with_client`, directly or through the gateway."""
+    from grid.node.directory import NodeDirectory
+
+    if isinstance(home, NodeDirectory):
+        return run_with_client(home, lambda client: operation(DirectConnection(client)))
+    return run_with_gateway(home, operation)
+
+
+def run_with_gateway(home: GatewayHome, operation: Callable[[Connection], Awaitable[T]]) -> T:
+    """The operation's result; connections to the gateway are closed after it, whatever happens."""
+    from grid.cli.terminal.runner import run_task
+    from grid.cli.webapi.connection import GatewayConnection
+    from grid.cli.webapi.http import GatewayClient
+    from grid.runtime import make_runtime
+
+    async def task(reactor: Any) -> T:  # noqa: ANN401
+        client = GatewayClient(home.address, make_runtime(reactor), reactor, Warnings().tell)
+        try:
+            return await operation(GatewayConnection(client))
+        finally:
+            await client.close()
+
+    return run_task(task)
+
+
+def _named_path(context: click.Context) -> Path:
+    from grid.node.files import expand_home
+
+    return expand_home(invocation(context).node_directory)

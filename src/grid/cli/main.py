@@ -14,11 +14,10 @@ from importlib import import_module
 import click
 
 from grid import __version__
-from grid.cli.arguments.client_command import choose_gateway
 from grid.cli.terminal.descriptors import fill_standard_descriptors
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import named_path, tell_failure
-from grid.cli.terminal.invocation import DEFAULT_DIRECTORY, Invocation, invocation
+from grid.cli.terminal.invocation import DEFAULT_DIRECTORY, DIRECT, Invocation, invocation
 from grid.node.redaction import one_line, redact
 
 _COMMANDS = {
@@ -26,15 +25,15 @@ _COMMANDS = {
     "down": "grid.cli.commands.local:down",
     "create": "grid.cli.commands.create:create",
     "run": "grid.cli.commands.run:run",
-    "gateway": "grid.cli.commands.gateway:gateway",
-    "stop": "grid.cli.commands.stop:stop",
+    "gateway": "grid.cli.commands.run:gateway",
+    "stop": "grid.cli.commands.run:stop",
     "put": "grid.cli.commands.put:put",
     "get": "grid.cli.commands.get:get",
     "cp": "grid.cli.commands.cp:cp",
     "backup": "grid.cli.commands.backup:backup",
-    "restore": "grid.cli.commands.restore:restore",
+    "restore": "grid.cli.commands.backup:restore",
     "ls": "grid.cli.commands.ls:ls",
-    "mkdir": "grid.cli.commands.mkdir:mkdir",
+    "mkdir": "grid.cli.commands.links:mkdir",
     "mv": "grid.cli.commands.links:mv",
     "ln": "grid.cli.commands.links:ln",
     "unlink": "grid.cli.commands.links:unlink",
@@ -178,8 +177,9 @@ def cli(
     ctx: click.Context, node_directory: str | None, gateway: str | None, gateway_ca: str | None, as_json: bool
 ) -> None:
     """Keep files on a grid of storage servers: encrypted, signed for, and safe from the loss of most of them."""
-    invocation(ctx).node_directory = node_directory or DEFAULT_DIRECTORY
-    choose_gateway(ctx, gateway, gateway_ca)
+    run = invocation(ctx)
+    run.node_directory = node_directory or DEFAULT_DIRECTORY
+    run.gateway, run.gateway_ca = None if gateway in (None, DIRECT) else gateway, gateway_ca
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

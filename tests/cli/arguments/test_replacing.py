@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.cli.arguments.replacing import ReplacePolicy, make_policy, time_of
-from grid.cli.arguments.undo import shell_word
+from grid.cli.arguments.replacing import ReplacePolicy, make_policy, shell_word, time_of
 from tests.support.memory_command import MemoryCommand
 
 OLD, NEW = 1_000_000_000, 3_000_000_000

@@ -95,7 +95,7 @@ def test_every_error_of_the_tree_has_a_documented_code() -> None:
         errors.ShareError: (("v0-x", 1, errors.FormatError("x")), {}),
         errors.NotEnoughSharesError: (("x",), {"found": 0, "needed": 1}),
     }
-    text = (Path(__file__).parents[2] / "docs" / "exit-codes.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "exit-codes.md").read_text()
     documented = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
     assert documented == {int(code) for code in ExitCode}
     for kind in _all_errors(GridError):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from grid.cli.transfer.exclusion import VCS_NAMES, make_exclusion, parse_pattern_file
 from grid.cli.transfer.local_tree import Scan, Trouble, scan_directory
+from grid.cli.transfer.names import VCS_NAMES, make_exclusion, parse_pattern_file
 
 
 def paths(scan: Scan) -> set[str]:

@@ -9,11 +9,10 @@ import pytest
 from attrs import define, field
 
 from grid.caps import DirectoryCap
-from grid.cli.transfer.archiving import back_up
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.display import TransferDisplay
 from grid.cli.transfer.places import RemotePlace
-from grid.cli.transfer.snapshot import Snapshotter, metadata_of
+from grid.cli.transfer.snapshot import Snapshotter, back_up, metadata_of
 from grid.cli.transfer.tree import FileFacts
 from grid.cli.transfer.upload import Uploader
 from grid.directory.node import Directory

@@ -1,9 +1,25 @@
+"""A gateway's URL, and the certificates that vouch for it."""
+
 from __future__ import annotations
 
+import datetime
+import ipaddress
+from pathlib import Path
+from typing import Any
+
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from twisted.internet import ssl
+from twisted.internet.endpoints import SSL4ServerEndpoint
 
 from grid.cli.webapi.address import parse_address
-from grid.errors import ConfigError
+from grid.cli.webapi.http import GatewayClient
+from grid.errors import ConfigError, PeerGoneError
+from tests.cli.webapi.scripted import ScriptedGateway, ScriptFactory, reactor, reply, scripted
 
 
 @pytest.mark.parametrize(
@@ -52,3 +68,58 @@ def test_address_knows_what_stays_on_this_machine(host: str, expected: bool) -> 
 def test_address_when_certificates_come_with_plain_http_is_refused() -> None:
     with pytest.raises(ConfigError, match="https only"):
         parse_address("http://h/", "here", "file.pem")
+
+
+def _certificate(folder: Path, address: str) -> Path:
+    """A key with its own certificate for an address, in PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a gateway")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, SHA256())
+    )
+    path = folder / f"{address}.pem"
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(pem + certificate.public_bytes(Encoding.PEM))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("address", "is_named", "is_believed"),
+    [("127.0.0.1", True, True), ("127.0.0.1", False, False), ("10.0.0.1", True, False)],
+)
+async def test_gateway_is_asked_only_if_its_certificate_is_vouched_for_and_its_own(
+    tmp_path: Path, address: str, is_named: bool, is_believed: bool
+) -> None:
+    pem = _certificate(tmp_path, address)
+    gateway = ScriptedGateway(lambda asked: reply("hello"))
+    context = ssl.PrivateCertificate.loadPEM(pem.read_bytes()).options()
+    endpoint = SSL4ServerEndpoint(reactor, 0, context, interface="127.0.0.1")
+    listening: Any = await endpoint.listen(ScriptFactory(gateway))
+    async with scripted([]) as (_, store):
+        where = parse_address(
+            f"https://127.0.0.1:{listening.getHost().port}/", "a test", str(pem) if is_named else None
+        )
+        client = GatewayClient(where, store.runtime, reactor)
+        try:
+            if is_believed:
+                assert await client.text("GET", ["uri", "secret"]) == "hello"
+            else:
+                with pytest.raises(PeerGoneError, match="did not prove") as caught:
+                    await client.text("GET", ["uri", "secret"])
+                assert "secret" not in str(caught.value)
+        finally:
+            await client.close()
+            for connection in list(gateway.open):
+                connection.transport.abortConnection()
+            await listening.stopListening()
+    assert len(gateway.asked) == is_believed

@@ -17,7 +17,7 @@ from grid.errors import CapError, ConfigError, GridError
 from grid.node.files import read_text, write_atomically
 
 if TYPE_CHECKING:
-    from grid.cli.arguments.client_command import Home
+    from grid.cli.connection import Home
 
 DEFAULT_ALIAS = "tahoe"
 """The alias that a path without one is below."""

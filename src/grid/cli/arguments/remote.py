@@ -1,9 +1,14 @@
-"""Which object of the grid an argument of the command line names. Pure. [spec cli 1.5]"""
+"""Which object an argument of the command line names: one of the grid, or a local file. [spec cli 1.5]
+
+It also finds forgotten colons: a local name that looks like an alias is refused, never read or written by mistake.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
+import click
 from attrs import evolve, field, frozen
 
 from grid.caps import DirectoryCap, KnownCap, has_cap_prefix, parse_cap, require_usable
@@ -114,3 +119,25 @@ def _no_default(text: str, suggestion: str) -> UnknownAliasError:
         " not exist. 'grid list-aliases' shows your aliases, and 'grid create-alias tahoe' makes that one.",
         name=text,
     )
+
+
+def require_local_target(name: str, aliases: Mapping[str, str]) -> None:
+    """UsageError if writing to the name would make something here, and an alias is called so."""
+    meant = _meant(name, aliases)
+    if meant:
+        raise click.UsageError(
+            f"{name!r} is a name on this machine, and an alias has that name: write {meant!r} for the grid, or"
+            f" './{name}' for this machine"
+        )
+
+
+def require_local_source(name: str, aliases: Mapping[str, str]) -> None:
+    """NoSuchChildError if there is nothing of the name here, and an alias is called so."""
+    meant = _meant(name, aliases)
+    if meant:
+        raise NoSuchChildError(f"{name}: there is no such file on this machine. Did you mean {meant!r}?", name=name)
+
+
+def _meant(name: str, aliases: Mapping[str, str]) -> str:
+    """The path with its colon; "" if no alias is called so, or something of the name is here."""
+    return "" if os.path.lexists(name.partition("/")[0]) else with_colon(name, aliases)

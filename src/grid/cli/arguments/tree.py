@@ -10,16 +10,15 @@ from attrs import frozen
 
 from grid.caps import DirectoryCap, KnownCap, UnknownChild
 from grid.cli.arguments.aliases import read_aliases
-from grid.cli.arguments.client_command import open_home, run_connected
 from grid.cli.arguments.remote import RemotePath, parse_remote
+from grid.cli.connection import open_home, run_connected
 from grid.directory.moving import Trail, follow_trail
 from grid.directory.pack import Child
 from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 from grid.ports import ignore_events
 
 if TYPE_CHECKING:
-    from grid.cli.arguments.client_command import Home
-    from grid.cli.connection import Connection
+    from grid.cli.connection import Connection, Home
     from grid.cli.surveys import Survey
     from grid.directory.edits import Overwrite
     from grid.directory.store import OpenDirectory, Store

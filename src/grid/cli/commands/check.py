@@ -165,9 +165,9 @@ def _texts(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, ...]:
 def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act) -> int:
     """Do it to each object, up to the first that ends with another status than 0."""
     from grid.caps import LitCap, has_cap_prefix
-    from grid.cli.arguments.client_command import run_connected
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import known, open_tree, open_tree_directory, parse_paths
+    from grid.cli.connection import run_connected
     from grid.cli.terminal.progress import ProgressDisplay
 
     for text in texts:

@@ -14,7 +14,7 @@ from grid.cli.terminal.failures import tell_problem
 from grid.plural import counted
 
 if TYPE_CHECKING:
-    from grid.cli.arguments.undo import Undo
+    from grid.cli.arguments.replacing import Undo
     from grid.cli.connection import Connection
     from grid.cli.transfer.display import TransferDisplay
 

@@ -114,8 +114,7 @@ async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) ->
 
 def _tell(checked: Checked, options: CheckOptions) -> None:
     from grid.cli.terminal.exit_codes import exit_code
-    from grid.cli.terminal.failures import kind_of, tell_problem
-    from grid.cli.terminal.messages import describe
+    from grid.cli.terminal.failures import describe, kind_of, tell_problem
     from grid.cli.terminal.quoting import quote
 
     path = "/".join(checked.visited.path) or "<root>"

@@ -48,11 +48,10 @@ def get(
     """
     from grid.caps import has_cap_prefix
     from grid.cli.arguments.cap_argument import take_text
-    from grid.cli.arguments.client_command import run_connected
-    from grid.cli.arguments.local_names import require_local_target
-    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.remote import parse_remote, require_local_target
     from grid.cli.arguments.targets import require_target
     from grid.cli.arguments.tree import open_tree_directory
+    from grid.cli.connection import run_connected
     from grid.cli.terminal.progress import ProgressDisplay
 
     text, rest = take_text(arguments, cap_file)

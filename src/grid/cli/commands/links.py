@@ -1,4 +1,4 @@
-"""`grid mv`, `ln` and `unlink`: entries of directories, which lead to files and directories. [spec cli 2.7, 2.8]"""
+"""`grid mkdir`, `mv`, `ln` and `unlink`: the entries of directories. [spec cli 2.2, 2.7, 2.8]"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grid.cli.arguments.remote import RemotePath
-    from grid.cli.arguments.undo import Undo
+    from grid.cli.arguments.replacing import Undo
     from grid.directory.pack import Child
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON.")
@@ -32,8 +32,8 @@ def mv(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     A file at TO is replaced, a directory is not. Nothing is copied. -u goes by the times of the links.
     """
     from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.replacing import Undo
     from grid.cli.arguments.tree import Tree, nothing_at, open_tree_directory, run_in_tree
-    from grid.cli.arguments.undo import Undo
     from grid.directory.names import normalize_name
     from grid.errors import GridError, NoSuchChildError
 
@@ -74,8 +74,8 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     A file at TO is replaced, a directory is not.
     """
     from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.replacing import Undo, edit_entry
     from grid.cli.arguments.tree import Tree, open_tree_directory, run_in_tree
-    from grid.cli.arguments.undo import Undo, edit_entry
     from grid.directory.edits import SetChild
     from grid.directory.names import normalize_name
 
@@ -111,8 +111,8 @@ def unlink(ctx: click.Context, *, path: str, recursive: bool, as_json: bool) -> 
     it again is printed; --json has the capability under `removed`.
     """
     from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.replacing import Undo, edit_entry
     from grid.cli.arguments.tree import Tree, nothing_at, open_tree_directory, run_in_tree
-    from grid.cli.arguments.undo import Undo, edit_entry
     from grid.directory.edits import RemoveChild
     from grid.errors import GridError, NoSuchChildError
 
@@ -181,3 +181,41 @@ def _translating_conflicts(run: Callable[[], bool]) -> bool:
         return run()
     except ExistingChildError as error:
         raise ExistingChildError("You can't overwrite a directory with a file", name=error.name) from error
+
+
+@click.command(short_help="Make a directory.")
+@click.argument("path", metavar="[PATH]", required=False, default="")
+@click.option("--format", "format_name", type=click.Choice(["SDMF", "MDMF"], case_sensitive=False), help="Its format.")
+@click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON.")
+@click.pass_context
+def mkdir(ctx: click.Context, *, path: str, format_name: str | None, as_json: bool) -> int:
+    """Make the directory PATH, with those above it that are missing, and print its capability.
+
+    Without a PATH, and for `ALIAS:` alone, the directory is linked nowhere: its capability is all there is of it. A
+    directory that exists is left as it is.
+    """
+    from grid.caps import DirectoryCap
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.tree import Tree, open_tree_directory, run_in_tree
+    from grid.errors import ChildOfWrongTypeError
+    from grid.mutable.share.geometry import FormatName
+
+    directory, aliases = open_tree_directory(ctx)
+    names = parse_remote(path, aliases) if path.strip(" ") else None
+    chosen: FormatName | None = None if format_name is None else "mdmf" if format_name.upper() == "MDMF" else "sdmf"
+
+    async def operation(tree: Tree) -> DirectoryCap:
+        if names is None or not names.names:
+            return await tree.store.create_directory(format=chosen)
+        await tree.require_meant(names)
+        root = tree.store.directory(names.directory)
+        try:
+            return (await root.make_directories(names.names, format=chosen)).cap
+        except ChildOfWrongTypeError:
+            raise ChildOfWrongTypeError(
+                f"{names.shown}: something on this path is not a directory", name=names.shown
+            ) from None
+
+    cap = run_in_tree(directory, operation).to_string()
+    click.echo(json.dumps({"event": "mkdir", "cap": cap}) if as_json else cap)
+    return 0

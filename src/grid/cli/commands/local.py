@@ -85,7 +85,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _wait_until_ready(grid: LocalGrid, started: list[StartedNode]) -> None:
     """Return when every node that should run has answered over its transport; GridError if one cannot."""
-    from grid.cli.arguments.client_command import run_with_client
+    from grid.cli.connection import run_with_client
     from grid.node.directory import open_directory
     from grid.node.local_grid import START_S
     from grid.node.readiness import wait_for_servers

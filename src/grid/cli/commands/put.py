@@ -12,7 +12,7 @@ import click
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
 
 if TYPE_CHECKING:
-    from grid.cli.commands.putting import Stored
+    from grid.cli.commands.put_file import Stored
 
 _COUNTS = ("needed", "happy", "total")
 
@@ -59,10 +59,10 @@ def put(
     status` shows them.
     """
     from grid.cli.arguments.aliases import read_aliases
-    from grid.cli.arguments.client_command import open_home
-    from grid.cli.arguments.local_names import require_local_source
+    from grid.cli.arguments.remote import require_local_source
     from grid.cli.arguments.sources import open_source
-    from grid.cli.commands.putting import PutOptions, store_file, usual_format
+    from grid.cli.commands.put_file import PutOptions, store_file, usual_format
+    from grid.cli.connection import open_home
     from grid.cli.terminal.progress import ProgressDisplay
 
     if len(arguments) > 2:

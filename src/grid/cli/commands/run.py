@@ -1,4 +1,4 @@
-"""`grid run`: one node in the foreground, until it is asked to stop."""
+"""`grid run` and `grid gateway`: one node in the foreground, until it is asked to stop; and `grid stop`, which asks it."""
 
 from __future__ import annotations
 
@@ -64,3 +64,88 @@ def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
         reactor.callFromThread(os.kill, os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, name="stdin", daemon=True).start()
+
+
+@click.command(short_help="Serve the grid over HTTP until SIGTERM or Ctrl-C.")
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
+@click.option(
+    "--listen",
+    metavar="ENDPOINT",
+    help="Where: a port number, or tcp:PORT:interface=ADDRESS, or ssl:PORT:privateKey=FILE:certKey=FILE. "
+    "Default: [node] web.port, else port 3456; always of this machine alone, unless an interface is named.",
+)
+@click.pass_context
+def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) -> int:
+    """Serve the web API and the pages of the client directory DIR (default: that of -d).
+
+    Whoever reaches it can use the grid with the capabilities that they know, and can store files. The log goes to stdout,
+    and never has a capability in it. The address is written to DIR/node.url, where `tahoe` looks for it too.
+    """
+    from attrs import evolve
+
+    from grid.cli.terminal.runner import InterruptedBySignal, run_task
+    from grid.errors import ConfigError
+    from grid.node.core_dumps import forbid_core_dumps
+    from grid.node.descriptors import raise_descriptor_limit
+    from grid.node.directory import NodeKind, open_directory
+    from grid.node.log import NodeLog
+    from grid.node.running import claim
+    from grid.node.services import run_node
+    from grid.node.web_address import DEFAULT_PORT, PortInUseError
+    from grid.runtime import make_runtime
+
+    node = open_directory(Path(directory if directory is not None else invocation(ctx).node_directory))
+    if node.kind is NodeKind.INTRODUCER:
+        raise ConfigError(f"{node.path}: a gateway takes the directory of a client; `grid create client DIR` makes one")
+    node = evolve(node, settings=evolve(node.settings, web_port=listen or node.settings.web_port or DEFAULT_PORT))
+    log = NodeLog(node.settings.log_format)
+    log.hold()
+    log.say(f"'grid gateway' in {str(node.path)!r}")
+
+    def say(line: str) -> None:
+        log.release()
+        log.say(line)
+
+    async def task(reactor: Any) -> None:  # noqa: ANN401
+        await run_node(node, make_runtime(reactor), reactor, say)
+
+    forbid_core_dumps()
+    raise_descriptor_limit()
+    with claim(node.path):
+        try:
+            run_task(task, log, node.settings.web_drain_s)
+        except InterruptedBySignal as stopped:
+            say("stopped")
+            return 0 if stopped.number == signal.SIGTERM else 128 + stopped.number
+        except PortInUseError as problem:
+            raise ConfigError(f"Port {problem.port} is already in use; choose another with --listen.") from None
+        except ConfigError:
+            raise
+        except BaseException:
+            log.release()  # A defect: whatever was logged says where.
+            raise
+    return 0
+
+
+@click.command(short_help="Stop a node; requests to its web gateway may end first.")
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
+@click.option("--now", is_flag=True, help="Cut the requests that are under way.")
+@click.pass_context
+def stop(ctx: click.Context, *, directory: str | None, now: bool) -> int:
+    """Stop the node of DIR (default: that of -d), and wait until it has ended.
+
+    Its web gateway takes no more connections from then on, and lets the requests that are under way end, for as long as
+    `[node] web.drain_timeout` says (60 s). Ctrl-C ends the waiting, not the node.
+    """
+    from grid.node.directory import require_node_directory
+    from grid.node.files import expand_home
+    from grid.node.patience import patience_s
+    from grid.node.running import stop as stop_node
+
+    # The pid is all it takes: the configuration may be broken or gone.
+    path = expand_home(directory if directory is not None else invocation(ctx).node_directory).absolute()
+    found = stop_node(path, patience_s=patience_s(path), say=lambda line: click.echo(line, err=True), at_once=now)
+    if not found:
+        require_node_directory(path)
+    click.echo("the node has ended" if found else "no node was running")
+    return 0

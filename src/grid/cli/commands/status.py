@@ -28,14 +28,14 @@ def status(ctx: click.Context, *, as_json: bool) -> int:
     With a gateway: what that one is connected to. Ends with 5 if fewer servers answer than shares.happy asks for, so
     that nothing could be stored; through a gateway, which does not tell that number, if none does. Else with 0.
     """
-    from grid.cli.arguments.client_command import open_home, run_with_client, run_with_gateway
+    from grid.cli.connection import open_home, run_with_client, run_with_gateway
     from grid.node.directory import NodeDirectory
 
     home = open_home(ctx)
     if isinstance(home, NodeDirectory):
         found = {"node": str(home.path), **run_with_client(home, _ask)}
     else:
-        from grid.cli.webapi.status import ask_gateway
+        from grid.cli.webapi.connection import ask_gateway
 
         found = {"node": home.address.shown, **run_with_gateway(home, ask_gateway)}
     if as_json:

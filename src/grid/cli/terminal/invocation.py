@@ -9,6 +9,9 @@ from attrs import define, field
 
 DEFAULT_DIRECTORY = "~/.grid"
 
+DIRECT = "none"
+"""What --gateway takes for no gateway, where GRID_GATEWAY names one."""
+
 
 @define
 class Invocation:

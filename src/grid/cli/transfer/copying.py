@@ -1,4 +1,4 @@
-"""One copy from its arguments to its end: looks what is there, lets the plan decide, and has it done. [spec cli 2.6]"""
+"""One copy or restore, from its arguments to its end: look at both sides, plan, and carry the plan out. [spec cli 2.6]"""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ from pathlib import Path
 from attrs import evolve, field, frozen
 
 from grid.caps import DirectoryCap
-from grid.cli.arguments.replacing import ReplacePolicy
+from grid.cli.arguments.replacing import ReplacePolicy, Undo
 from grid.cli.arguments.targets import DescriptorSink, open_target
-from grid.cli.arguments.undo import Undo
-from grid.cli.transfer.copy_plan import CopyError, IntoDirectory, SourceFacts, merge_sources, plan_attachment
+from grid.cli.transfer.copy_plan import (
+    CopyError,
+    IntoDirectory,
+    NoSuchSourceError,
+    SourceFacts,
+    WrongTypeError,
+    merge_sources,
+    plan_attachment,
+)
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.display import TransferDisplay
 from grid.cli.transfer.local_tree import LeftOut, Scan, scan_directory
@@ -198,3 +205,34 @@ def _above(shown: str) -> str:
 
 def _scan_followed(path: str, name: str) -> Scan:
     return scan_directory(path, follow_links=True, name=name)
+
+
+async def restore_tree(
+    store: Store,
+    database: LocalDatabase,
+    display: TransferDisplay,
+    source: RemotePlace,
+    target: str,
+    *,
+    jobs: int,
+    replace: ReplacePolicy,
+) -> None:
+    """Put what is in a directory of the grid into a local one; single failures are in the tally.
+
+    NoSuchSourceError if there is nothing there, WrongTypeError if it is no directory, GridError if it cannot be read, OSError if the target cannot be made.
+    """
+    found = await find_remote(store, source)
+    if found is None:
+        raise NoSuchSourceError(f"No such file or directory '{source.shown}'", name=source.shown)
+    if not isinstance(found.cap, DirectoryCap):
+        raise WrongTypeError(f"'{source.shown}' is a file; `grid get` reads it", name=source.shown)
+    scan = await scan_remote(store, found)
+    for where in scan.unknown:
+        display.fail(f"{where}: of an unknown kind")
+    for line in scan.left_out:
+        display.fail(line)
+    tally = display.tally
+    tally.total_files = scan.root.count()[0]
+    tally.total_bytes = sum(size_of(leaf) for _, branch in scan.root.walk() for leaf in branch.leaves.values())
+    writer = LocalWriter(store, database, display, jobs=jobs, keep_metadata=True, replace=replace)
+    await writer.copy_into(target, scan.root)

@@ -1,12 +1,4 @@
-"""The local database: which capability an unchanged local file or directory had. [spec cli 3.4]
-
-The file and its tables are those of 1.20, so that either program goes on where the other left off. Our own tables
-beside them hold exact times (1.20 has whole seconds, in which a file may change unseen) and a seal over each row,
-so that a damaged row is a file to upload again and never a wrong capability. Losing the database costs time only.
-
-Cost: records are kept in memory and written together, every half second or 512 of them; a process that is killed
-loses those.
-"""
+"""The tables of the local database, 1.20's and our own beside them. Pure. [spec cli 3.4]"""
 
 from __future__ import annotations
 
@@ -20,15 +12,46 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from grid.cli.transfer.schema import LAYOUT, OWN_LAYOUT, VERSION, row_text, seal_of
 from grid.cli.transfer.tree import FileFacts
 from grid.codec.base32 import encode
 from grid.codec.netstring import pack_netstring
 from grid.errors import ConfigError
 from grid.node.redaction import one_line
 
+VERSION = 2
+
+LAYOUT = (
+    "CREATE TABLE IF NOT EXISTS version (version INTEGER)",
+    (
+        "CREATE TABLE IF NOT EXISTS local_files (path VARCHAR(1024) PRIMARY KEY, size INTEGER, mtime NUMBER, ctime NUMBER,"
+        " fileid INTEGER)"
+    ),
+    "CREATE TABLE IF NOT EXISTS caps (fileid INTEGER PRIMARY KEY AUTOINCREMENT, filecap VARCHAR(256) UNIQUE)",
+    (
+        "CREATE TABLE IF NOT EXISTS last_upload (fileid INTEGER PRIMARY KEY, last_uploaded TIMESTAMP,"
+        " last_checked TIMESTAMP)"
+    ),
+    (
+        "CREATE TABLE IF NOT EXISTS directories (dirhash VARCHAR(256) PRIMARY KEY, dircap VARCHAR(256),"
+        " last_uploaded TIMESTAMP, last_checked TIMESTAMP)"
+    ),
+)
+"""1.20's, at version 2."""
+
+OWN_LAYOUT = (
+    "CREATE TABLE IF NOT EXISTS grid_files (path TEXT PRIMARY KEY, mtime_ns INTEGER, ctime_ns INTEGER, seal BLOB)",
+    "CREATE TABLE IF NOT EXISTS grid_directories (dirhash TEXT PRIMARY KEY, seal BLOB)",
+    (
+        "CREATE TABLE IF NOT EXISTS grid_downloads (path TEXT PRIMARY KEY, size INTEGER, mtime_ns INTEGER,"
+        " ctime_ns INTEGER, filecap BLOB, seal BLOB)"
+    ),
+)
+"""Exact times, and seals; what was downloaded is never taken for what was uploaded: nobody renews its leases."""
+
 FLUSH_EVERY_S = 0.5
+
 FLUSH_RECORDS = 512
+
 BUSY_S = 5.0
 """How long another program may hold the database before its rows count as not known."""
 
@@ -38,6 +61,21 @@ SETTLED_NS = 50_000_000
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 _DIRHASH_TAG = b"allmydata_backupdb_dirhash_v1"
+
+
+def seal_of(kind: str, *fields: object) -> bytes:
+    """16 bytes that only these fields give, so that a damaged one is noticed."""
+    return sha256(repr((kind, *fields)).encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def row_text(value: object) -> str | None:
+    """The text of a column which 1.20 fills with bytes and older versions with text; None if it is neither."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode("ascii")
+        except UnicodeDecodeError:
+            return None
+    return value if isinstance(value, str) and value.isascii() else None
 
 
 @frozen(kw_only=True)

@@ -12,7 +12,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from grid.caps import DirectoryCap, UnknownChild
-from grid.cli.terminal.messages import describe
+from grid.cli.terminal.failures import describe
 from grid.cli.transfer.bounded import run_pieces
 from grid.cli.transfer.copy_plan import CopyError
 from grid.cli.transfer.tree import Branch, Leaf, RemoteOrigin

@@ -12,16 +12,13 @@ from attrs import frozen
 
 from grid.caps import has_cap_prefix
 from grid.cli.arguments.aliases import read_aliases
-from grid.cli.arguments.client_command import open_home, run_connected
-from grid.cli.arguments.local_names import require_local_source, require_local_target
-from grid.cli.arguments.remote import parse_remote
-from grid.cli.connection import Connection
+from grid.cli.arguments.remote import parse_remote, require_local_source, require_local_target
+from grid.cli.connection import Connection, open_home, run_connected
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.places import LocalPlace, Place, RemotePlace
 
 if TYPE_CHECKING:
-    from grid.cli.arguments.client_command import Home
-    from grid.cli.connection import Connection
+    from grid.cli.connection import Connection, Home
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Makes an immutable snapshot of a local tree: what `grid backup` stores. [spec cli 3]
+"""One backup, from its arguments to its end: scan the tree, store a snapshot of it, and link it. [spec cli 3]
 
 A directory that holds the same names and capabilities as once before is not stored again, and keeps its old metadata,
 as in 1.20. What cannot be read or stored is left out and counted; the rest goes on.
@@ -6,23 +6,27 @@ as in 1.20. What cannot be read or stored is left out and counted; the rest goes
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
-from attrs import asdict, define
+from attrs import asdict, define, frozen
 
-from grid.caps import DirectoryCap, KnownCap, parse_cap
-from grid.cli.terminal.messages import describe
+from grid.caps import DirectoryCap, KnownCap, parse_cap, require_usable
+from grid.cli.terminal.failures import describe
+from grid.cli.transfer.copy_plan import WrongTypeError
 from grid.cli.transfer.database import LocalDatabase, hash_directory, needs_check
 from grid.cli.transfer.display import TransferDisplay
-from grid.cli.transfer.local_tree import LeftOut, Trouble
+from grid.cli.transfer.local_tree import LeftOut, Scan, Trouble, scan_directory
+from grid.cli.transfer.names import normalize_names
+from grid.cli.transfer.places import RemotePlace
 from grid.cli.transfer.post_order import run_post_order
-from grid.cli.transfer.remote_names import normalize_names
 from grid.cli.transfer.to_remote import size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
 from grid.cli.transfer.upload import Uploader, draw, is_healthy
+from grid.directory.edits import SetChild
 from grid.directory.pack import Child
-from grid.directory.store import Store
-from grid.errors import GridError
+from grid.directory.store import OpenDirectory, Store
+from grid.errors import AuthorityError, GridError, NoSuchChildError
 from grid.node.redaction import one_line
 
 _WARNINGS = {
@@ -32,6 +36,10 @@ _WARNINGS = {
     Trouble.DIRECTORY_DENIED: "permission denied on directory '{}'",
     Trouble.UNDECODABLE: "cannot decode '{}'",
 }
+
+ARCHIVES = "Archives"
+
+LATEST = "Latest"
 
 
 @define
@@ -202,3 +210,66 @@ def printable(path: str) -> str:
 def _cap_of(child: Child) -> KnownCap:
     assert isinstance(child.target, KnownCap)
     return child.target
+
+
+@frozen
+class Archived:
+    """name: of the new entry in Archives/."""
+
+    name: str
+    snapshot: DirectoryCap
+
+
+async def back_up(
+    store: Store,
+    snapshotter: Snapshotter,
+    path: str,
+    target: RemotePlace,
+    is_excluded: Callable[[str], bool],
+    begin: Callable[[int, int], None],
+) -> Archived:
+    """Store a snapshot of a local directory and link it in the target, which is made if it is not there.
+
+    begin: told how many files there are, and how many bytes. OSError if the directory cannot be read, in which case
+    nothing was written; GridError if the snapshot cannot be stored or linked.
+    """
+    began_at = store.runtime.clock.unix_time()
+    scan = await store.runtime.cpu.run(_scan, path, is_excluded)
+    into = await _open_target(store, target)
+    size = sum(size_of(leaf) for _, branch in scan.root.walk() for leaf in branch.leaves.values())
+    begin(scan.root.count()[0], size)
+    for left_out in scan.left_out:
+        snapshotter.leave_out(left_out)
+    snapshot = await snapshotter.run(scan.root)
+    name = time.strftime("%Y-%m-%d_%H:%M:%SZ", time.gmtime(began_at))
+    archives = await into.make_directories([ARCHIVES])
+    await archives.edit([SetChild(name, snapshot)])
+    await into.edit([SetChild(LATEST, snapshot)])
+    return Archived(name, snapshot)
+
+
+def _scan(path: str, is_excluded: Callable[[str], bool]) -> Scan:
+    return scan_directory(path, follow_links=False, is_excluded=is_excluded)
+
+
+async def _open_target(store: Store, target: RemotePlace) -> OpenDirectory:
+    root = require_usable(target.root)
+    if not isinstance(root, DirectoryCap):
+        raise WrongTypeError(f"'{target.shown}' is no directory", name=target.shown)
+    directory = store.directory(root)
+    if target.suggestion:
+        await _require_meant(directory, target)
+    if target.path:
+        directory = await directory.make_directories(target.path)
+    if not directory.is_writable:
+        raise AuthorityError(f"'{target.shown}' can only be read")
+    return directory
+
+
+async def _require_meant(directory: OpenDirectory, target: RemotePlace) -> None:
+    """NoSuchChildError if the target begins with an alias without its colon, and with nothing that is there."""
+    try:
+        await directory.get(target.path[:1])
+    except NoSuchChildError:
+        words = f"There is no path '{target.shown}'. Did you mean '{target.suggestion}'?"
+        raise NoSuchChildError(words, name=target.shown) from None

@@ -1,15 +1,22 @@
-"""Where a gateway is: the URL that a command line, GRID_GATEWAY or a node.url names, checked. Pure."""
+"""Where a gateway is, and which certificates vouch for it: the URL from the command line, GRID_GATEWAY or node.url."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
+from typing import Any
 from urllib.parse import urlsplit
 
 from attrs import frozen
+from twisted.web.client import BrowserLikePolicyForHTTPS
 
 from grid.errors import ConfigError
 
 MAX_URL = 2048
+
+MAX_FILE = 4 * 2**20
+
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.S)
 
 
 @frozen(kw_only=True)
@@ -65,3 +72,23 @@ def parse_address(text: str, where: str, ca_file: str | None = None) -> GatewayA
     path = parts.path.strip("/")
     base = f"{parts.scheme}://{shown_host}{port_text}/{path + '/' if path else ''}"
     return GatewayAddress(base=base, host=host, is_secure=parts.scheme == "https", ca_file=ca_file)
+
+
+def tls_policy(address: GatewayAddress) -> Any:  # noqa: ANN401 - an IPolicyForHTTPS
+    """The policy for an Agent; host names are checked, and IP addresses too. ConfigError for a file that has none."""
+    if address.ca_file is None:
+        return BrowserLikePolicyForHTTPS()
+    from twisted.internet.ssl import Certificate, trustRootFromCertificates
+
+    try:
+        with open(address.ca_file, "rb") as file:
+            data = file.read(MAX_FILE)
+    except OSError as problem:
+        raise ConfigError(f"{address.ca_file}: {problem.strerror}") from None
+    try:
+        found = [Certificate.loadPEM(match[0]) for match in _CERTIFICATE.finditer(data)]
+    except Exception:
+        raise ConfigError(f"{address.ca_file}: a certificate in it cannot be read") from None
+    if not found:
+        raise ConfigError(f"{address.ca_file}: there is no certificate in PEM in it")
+    return BrowserLikePolicyForHTTPS(trustRootFromCertificates(found))

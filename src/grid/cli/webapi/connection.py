@@ -1,15 +1,27 @@
-"""A command's connection to the grid through a gateway."""
+"""A command's connection to the grid through a gateway, and what the gateway says of itself. [spec webapi 9.1]"""
 
 from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from grid.caps import ChkCap, LitCap
 from grid.cli.webapi.http import GatewayClient
+from grid.cli.webapi.refusals import GatewayError, readable_text
 from grid.cli.webapi.store import GatewayStore
 from grid.cli.webapi.surveys import GatewaySurvey
 from grid.directory.store import Store
+from grid.limits import MAX_STATUS_JSON
 from grid.ports import Observer, Runtime, Sink, ignore_events
+
+if TYPE_CHECKING:
+    from grid.cli.connection import Connection
+
+_CONNECTED = "connected"
+
+_NAMED = re.compile(r" via \S+ \(([^()]+)\)$")
 
 
 @frozen
@@ -41,3 +53,55 @@ class GatewayConnection:
         """Reads streams of the gateway."""
         assert isinstance(store, GatewayStore)
         return GatewaySurvey(store)
+
+
+async def ask_gateway(connection: Connection) -> dict[str, object]:
+    """The state in the shape of `grid status --json`, as far as a gateway tells it; GatewayError if it is none."""
+    assert isinstance(connection, GatewayConnection)
+    told = await connection.client.json("GET", [""], [("t", "json")], limit=MAX_STATUS_JSON)
+    return parse_state(told)
+
+
+def parse_state(told: object) -> dict[str, object]:
+    """The same of an answer at hand."""
+    match told:
+        case {"introducers": {"statuses": list(statuses)}, "servers": list(servers)}:
+            introducers = [_introducer(number, status) for number, status in enumerate(statuses)]
+            found = [_server(server) for server in servers]
+            return {
+                "introducers": introducers,
+                "servers": sorted(found, key=lambda server: (str(server["nickname"]), str(server["id"]))),
+            }
+    raise GatewayError("the answer is not the state of a gateway: is the URL right?")
+
+
+def _introducer(number: int, status: object) -> dict[str, object]:
+    text = _text(status)
+    # 1.20: `Connected to HINT via tcp`; Grid: the same with ` (NAME)` behind it.
+    is_connected = text.lower().startswith(_CONNECTED)
+    named = _NAMED.search(text) if is_connected else None
+    return {
+        "name": named[1] if named else str(number + 1),
+        "state": _CONNECTED if is_connected else "not connected",
+        "detail": "" if is_connected else text,
+    }
+
+
+def _server(server: object) -> dict[str, object]:
+    if not isinstance(server, dict):
+        raise GatewayError("the answer is not the state of a gateway: is the URL right?")
+    status = _text(server.get("connection_status"))
+    about: dict[str, object] = {"id": _text(server.get("nodeid")), "nickname": _text(server.get("nickname"))}
+    if not status.lower().startswith(_CONNECTED):
+        return {**about, "reachable": False, "detail": status}
+    space = server.get("available_space")
+    return {
+        **about,
+        "reachable": True,
+        "version": _text(server.get("version")),
+        "available_space": space if isinstance(space, int) and not isinstance(space, bool) else None,
+    }
+
+
+def _text(value: object) -> str:
+    return readable_text(value.encode("utf-8", "replace")) if isinstance(value, str) else ""

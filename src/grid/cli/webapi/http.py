@@ -27,11 +27,10 @@ from twisted.web.client import (
 )
 from twisted.web.http_headers import Headers
 
-from grid.cli.webapi.address import GatewayAddress
+from grid.cli.webapi.address import GatewayAddress, tls_policy
 from grid.cli.webapi.agent import AsSent, make_pool
 from grid.cli.webapi.bodies import AnswerBody, SourceProducer
 from grid.cli.webapi.refusals import MAX_TOLD, GatewayError, refusal
-from grid.cli.webapi.trust import tls_policy
 from grid.errors import GridError, PeerGoneError, PeerTimeoutError
 from grid.mutable.sources import MemorySource
 from grid.ports import Runtime, Source

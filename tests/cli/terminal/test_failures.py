@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.cli.terminal.messages import MAX_REASONS, describe, reasons
+from grid.cli.terminal.failures import MAX_REASONS, describe, reasons
 from grid.errors import (
     CancelledError,
     GridError,

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from grid.caps import KnownCap, UnknownChild, parse_cap
-from grid.cli.commands.listing import Columns, listing_lines
+from grid.cli.commands.ls import Columns, listing_lines
 from grid.directory.pack import Child
 
 CHK = "URI:CHK:igjjochnzpummx6fh6hugl52b4:6nacay6an2e3hqve7dklbv7tqxyxkqeirbwzhslygj4p24ih6dmq:3:10:75"

@@ -1,3 +1,5 @@
+"""Names that may cross between the grid and this machine."""
+
 from __future__ import annotations
 
 import os
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.cli.transfer.local_names import find_collisions, refuse_name
+from grid.cli.transfer.names import find_collisions, refuse_name
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "/etc", "a/b", "../x", "a\0b", "x" * 256, "ü" * 128, "\ud800x"])

@@ -1,4 +1,4 @@
-"""What `grid put` does once it runs: store the file, and link it where it is to be. [spec cli 2.4]"""
+"""The work of `grid put`: store one file, and link it at a path if one is given. [spec cli 2.4]"""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from attrs import evolve, field, frozen
 
 from grid.caps import DirectoryCap, KnownCap
 from grid.cli.arguments.aliases import read_aliases
-from grid.cli.arguments.client_command import run_connected
 from grid.cli.arguments.remote import RemotePath, parse_remote
-from grid.cli.arguments.replacing import ReplacePolicy, time_of
+from grid.cli.arguments.replacing import ReplacePolicy, Undo, previous_child, time_of
 from grid.cli.arguments.sources import FileSource, SpooledFile
 from grid.cli.arguments.tree import Tree
-from grid.cli.arguments.undo import Undo, previous_child
-from grid.cli.connection import DirectConnection
+from grid.cli.connection import DirectConnection, run_connected
 from grid.crypto.rsa import PrivateKey, import_private_key
 from grid.directory.edits import SetChild
 from grid.directory.names import normalize_name
@@ -32,8 +30,7 @@ from grid.plural import counted
 from grid.ports import Observer, ignore_events
 
 if TYPE_CHECKING:
-    from grid.cli.arguments.client_command import Home
-    from grid.cli.connection import Connection
+    from grid.cli.connection import Connection, Home
     from grid.cli.terminal.progress import ProgressDisplay
     from grid.directory.store import Store
     from grid.node.client import Client

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grid.cli.terminal.warnings import Warnings
+from grid.cli.connection import Warnings
 from grid.cli.webapi.http import GatewayClient
 from grid.ports import Event
 from tests.cli.webapi.scripted import reactor, reply, scripted

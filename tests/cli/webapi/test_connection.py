@@ -1,9 +1,11 @@
+"""None"""
+
 from __future__ import annotations
 
 import pytest
 
+from grid.cli.webapi.connection import parse_state
 from grid.cli.webapi.refusals import GatewayError
-from grid.cli.webapi.status import parse_state
 
 
 def test_state_of_either_gateway_says_who_is_connected() -> None:
