@@ -1,7 +1,4 @@
-"""The `grid` command: finds the subcommand, runs it, and turns whatever ends it into one line and an exit status.
-
-It imports a command's module only when that command is asked for, or for its line in the help.
-"""
+"""The `grid` command: runs a subcommand, and turns whatever ends it into one line and an exit status."""
 
 from __future__ import annotations
 
@@ -9,56 +6,15 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 import click
 
 from grid import __version__
-from grid.cli.terminal.descriptors import fill_standard_descriptors
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import named_path, tell_failure
-from grid.cli.terminal.invocation import DEFAULT_DIRECTORY, DIRECT, Invocation, invocation
+from grid.cli.terminal.invocation import DEFAULT_DIRECTORY, DIRECT, Invocation, LazyGroup, invocation
 from grid.node.redaction import one_line, redact
 
-_COMMANDS = {
-    "up": "grid.cli.commands.local:up",
-    "down": "grid.cli.commands.local:down",
-    "create": "grid.cli.commands.create:create",
-    "run": "grid.cli.commands.run:run",
-    "gateway": "grid.cli.commands.run:gateway",
-    "stop": "grid.cli.commands.run:stop",
-    "put": "grid.cli.commands.put:put",
-    "get": "grid.cli.commands.get:get",
-    "cp": "grid.cli.commands.cp:cp",
-    "backup": "grid.cli.commands.backup:backup",
-    "restore": "grid.cli.commands.backup:restore",
-    "ls": "grid.cli.commands.ls:ls",
-    "mkdir": "grid.cli.commands.links:mkdir",
-    "mv": "grid.cli.commands.links:mv",
-    "ln": "grid.cli.commands.links:ln",
-    "unlink": "grid.cli.commands.links:unlink",
-    "rm": "grid.cli.commands.links:unlink",
-    "create-alias": "grid.cli.commands.aliases:create_alias",
-    "add-alias": "grid.cli.commands.aliases:add_alias_command",
-    "list-aliases": "grid.cli.commands.aliases:list_aliases",
-    "manifest": "grid.cli.commands.manifest:manifest",
-    "stats": "grid.cli.commands.stats:stats",
-    "check": "grid.cli.commands.check:check",
-    "deep-check": "grid.cli.commands.deep_check:deep_check",
-    "repair": "grid.cli.commands.check:repair",
-    "status": "grid.cli.commands.status:status",
-}
-_OTHER_NAMES = {
-    "help": "grid --help",
-    "version": "grid --version",
-    "start": "grid run",
-    "remove": "grid unlink",
-    "create-introducer": "grid create introducer",
-    "create-node": "grid create storage",
-    "create-client": "grid create client",
-    "webopen": "grid gateway",
-}
-"""What was meant by names that Tahoe-LAFS or other programs have."""
 _GLOBAL_OPTIONS = {
     "-d": "-d NODEDIR",
     "--node-directory": "-d NODEDIR",
@@ -69,61 +25,8 @@ _GLOBAL_OPTIONS = {
 """What to write before the command for options that were written after it."""
 
 
-class _LazyGroup(click.Group):
-    """Commands whose modules are imported when they are needed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        where = _COMMANDS.get(cmd_name)
-        if where is None:
-            return None
-        module, _, name = where.partition(":")
-        command = getattr(import_module(module), name)
-        assert isinstance(command, click.Command)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS and args[0].replace("-", "").isalnum():
-            ctx.fail(f"there is no command {args[0]!r}; {_meant(args[0])}")
-        name, command, rest = super().resolve_command(ctx, args)
-        run = invocation(ctx)
-        if command is not None and ctx.params.get("as_json") and not _asks_for_json(command, rest):
-            if not _takes(command, "--json"):
-                ctx.fail(f"`grid {name}` has no --json")
-            rest = ["--json", *rest]
-        run.command, run.arguments = command, tuple(rest)
-        run.as_json = command is not None and _asks_for_json(command, rest)
-        run.has_happy_option = command is not None and _takes(command, "--happy")
-        return name, command, rest
-
-
-def _takes(command: click.Command, option: str) -> bool:
-    return any(option in param.opts for param in command.params)
-
-
-def _asks_for_json(command: click.Command, arguments: list[str]) -> bool:
-    """Whether the arguments, which may be wrong otherwise, have the option that makes the command print JSON."""
-    names = {name for param in command.params if "--json" in param.opts for name in param.opts}
-    given = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    short = {name[1] for name in names if not name.startswith("--")}
-    return any(
-        text in names or (text.startswith("-") and not text.startswith("--") and bool(short & set(text[1:])))
-        for text in given
-    )
-
-
-def _meant(name: str) -> str:
-    """What to try in place of a command that does not exist."""
-    if name in _OTHER_NAMES:
-        return f"try `{_OTHER_NAMES[name]}`"
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, _COMMANDS, n=1)
-    return f"did you mean `grid {close[0]}`?" if close else "`grid --help` lists them"
+_WRONG_WAY = {0: os.O_WRONLY, 1: os.O_RDONLY, 2: os.O_RDWR}
+"""How a closed descriptor is filled: using stdin or stdout is still an error, stderr goes nowhere."""
 
 
 def _usage_message(error: click.UsageError) -> str:
@@ -150,7 +53,7 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
 
 
 @click.group(
-    cls=_LazyGroup,
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="To begin, `grid up --detach` makes a grid on this machine and says what to do with it. "
     "`grid COMMAND --help` says more of a command.",
@@ -231,3 +134,25 @@ def _give_up_output() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def fill_standard_descriptors() -> None:
+    """Open what is closed of stdin, stdout and stderr; using stdin or stdout then fails with EBADF, as it should.
+
+    Otherwise the next file or socket would get that number, and a message or a file's content would go into it.
+    """
+    for number, flags in _WRONG_WAY.items():
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, flags)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+    # Python has None for those which were closed when it began.
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(0, "w", closefd=False)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)

@@ -7,7 +7,7 @@ import json
 import click
 
 
-@click.command("create-alias", short_help="Make a directory and give it a name.")
+@click.command("create-alias")
 @click.argument("name")
 @click.pass_context
 def create_alias(ctx: click.Context, *, name: str) -> int:
@@ -31,7 +31,7 @@ def create_alias(ctx: click.Context, *, name: str) -> int:
     return 0
 
 
-@click.command("add-alias", short_help="Give a directory a name.")
+@click.command("add-alias")
 @click.argument("name")
 @click.argument("cap", metavar="DIRCAP|-")
 @click.pass_context
@@ -54,7 +54,7 @@ def add_alias_command(ctx: click.Context, *, name: str, cap: str) -> int:
     return 0
 
 
-@click.command("list-aliases", short_help="Show the names of directories.")
+@click.command("list-aliases")
 @click.option("--readonly-uri", is_flag=True, help="Show capabilities that only read.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with both capabilities of each.")
 @click.pass_context

@@ -26,7 +26,7 @@ INCOMPLETE = ExitCode.USAGE
 """The status 2 that scripts know as: done, but something was skipped."""
 
 
-@click.command(short_help="Store a snapshot of a local directory.")
+@click.command()
 @click.argument("source", metavar="DIR")
 @click.argument("target", metavar="ALIAS:[PATH]")
 @click.option("-v", "--verbose", is_flag=True, help="Say what is done with each file and directory.")
@@ -144,7 +144,7 @@ def _say_nothing(line: str) -> None:
     """Takes the lines that nobody asked for."""
 
 
-@click.command(short_help="Bring a snapshot back to this machine.")
+@click.command()
 @click.argument("source", metavar="ALIAS:PATH")
 @click.argument("target", metavar="DIR")
 @click.option(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     """Does something to an object; the status that it ends with, and what is to be printed."""
 
 
-@click.command(short_help="Check the health of files and directories.")
+@click.command()
 @click.argument("arguments", metavar="[CAP|PATH|-]...", nargs=-1)
 @cap_file_option
 @click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
@@ -65,7 +65,7 @@ def check(
     return _for_each(ctx, arguments, as_json, examine)
 
 
-@click.command(short_help="Replace missing and damaged shares of a file or a directory.")
+@click.command()
 @click.argument("arguments", metavar="CAP|PATH|-", nargs=-1)
 @cap_file_option
 @click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON, as Tahoe-LAFS has it.")

@@ -22,7 +22,7 @@ JOBS = 8
 """Files copied at once unless --jobs says otherwise."""
 
 
-@click.command(short_help="Copy files and trees, both ways and inside the grid.")
+@click.command()
 @click.argument("arguments", metavar="FROM... TO", nargs=-1, required=True)
 @click.option("-r", "--recursive", is_flag=True, help="Copy directories with all that is in them.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is done.")

@@ -32,7 +32,7 @@ class CheckOptions:
     verbose: bool = False
 
 
-@click.command("deep-check", short_help="Check the health of everything below a directory.")
+@click.command("deep-check")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
 @click.option("--repair", is_flag=True, help="Recreate shares that are missing or damaged.")

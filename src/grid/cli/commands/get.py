@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
 
 
-@click.command(short_help="Read a file.")
+@click.command()
 @click.argument("arguments", metavar="REMOTE|- [FILE|-]", nargs=-1)
 @cap_file_option
 @click.option("--range", "span", metavar="A-B", help="Only bytes A to B, counted from 0; A- to the end, -N the last N.")

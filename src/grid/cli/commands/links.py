@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _JSON = click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON.")
 
 
-@click.command(short_help="Move or rename a file or a directory.")
+@click.command()
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @replace_options()
@@ -62,7 +62,7 @@ def mv(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     return 0
 
 
-@click.command(short_help="Link a file or a directory in one more place.")
+@click.command()
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @replace_options("ni")
@@ -99,7 +99,7 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     return 0
 
 
-@click.command(short_help="Remove an entry from its directory.")
+@click.command()
 @click.argument("path", metavar="PATH")
 @click.option("-r", "-R", "--recursive", is_flag=True, help="Accepted as `rm` has it: a directory is removed anyway.")
 @_JSON
@@ -183,7 +183,7 @@ def _translating_conflicts(run: Callable[[], bool]) -> bool:
         raise ExistingChildError("You can't overwrite a directory with a file", name=error.name) from error
 
 
-@click.command(short_help="Make a directory.")
+@click.command()
 @click.argument("path", metavar="[PATH]", required=False, default="")
 @click.option("--format", "format_name", type=click.Choice(["SDMF", "MDMF"], case_sensitive=False), help="Its format.")
 @click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON.")

@@ -22,7 +22,7 @@ _DIRECTORY = click.option(
 )  # fmt: skip
 
 
-@click.command(short_help="Start a grid of real processes on this machine.")
+@click.command()
 @click.option("--nodes", metavar="N", type=click.IntRange(1, 250), help="Storage nodes; 10 for a new grid.")
 @_DIRECTORY
 @click.option("--detach", is_flag=True, help="Return when the grid is ready; `grid down` stops it.")
@@ -64,7 +64,7 @@ def up(*, nodes: int | None, directory: str, detach: bool) -> int:
     return 0
 
 
-@click.command(short_help="Stop that grid; its data stays.")
+@click.command()
 @_DIRECTORY
 def down(*, directory: str) -> int:
     """Stop the grid of D; its data stays, and `grid up` starts it again."""

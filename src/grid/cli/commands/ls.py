@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HALF_A_YEAR_S = 180 * 24 * 3600
 
 
-@click.command(short_help="List a directory.")
+@click.command()
 @click.argument("path", metavar="[PATH]", required=False, default="")
 @click.option("-l", "--long", is_flag=True, help="Also mode, size and date.")
 @click.option("-F", "--classify", is_flag=True, help="Mark directories with /, writable files with *.")

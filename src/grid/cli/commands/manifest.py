@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from grid.cli.arguments.tree import Tree
 
 
-@click.command(short_help="List everything below a directory.")
+@click.command()
 @click.argument("path", metavar="[PATH]", required=False, default="")
 @click.option("-s", "--storage-index", "field", flag_value="storage-index", help="Storage indexes only.")
 @click.option("--verify-cap", "field", flag_value="verifycap", help="Verify capabilities only.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _COUNTS = ("needed", "happy", "total")
 
 
-@click.command(short_help="Store a file and print its capability.")
+@click.command()
 @click.argument("arguments", metavar="[FILE|-] [REMOTE]", nargs=-1)
 @click.option("-m", "--mutable", is_flag=True, help="Make a file that can be changed.")
 @click.option("--format", "format_name", type=click.Choice(["SDMF", "MDMF", "CHK"], case_sensitive=False),

@@ -12,7 +12,7 @@ import click
 from grid.cli.terminal.invocation import invocation
 
 
-@click.command(short_help="Run one node until SIGTERM or Ctrl-C.")
+@click.command()
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
 @click.option("--stop-with-stdin", is_flag=True, help="Stop as well when stdin ends, as it does with a parent process.")
 @click.option("--allow-stdin-close", is_flag=True, hidden=True, help="What `grid run` does anyway; 1.20 has it.")
@@ -66,7 +66,7 @@ def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
     threading.Thread(target=wait, name="stdin", daemon=True).start()
 
 
-@click.command(short_help="Serve the grid over HTTP until SIGTERM or Ctrl-C.")
+@click.command()
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
 @click.option(
     "--listen",
@@ -127,7 +127,7 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
     return 0
 
 
-@click.command(short_help="Stop a node; requests to its web gateway may end first.")
+@click.command()
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
 @click.option("--now", is_flag=True, help="Cut the requests that are under way.")
 @click.pass_context

@@ -29,7 +29,7 @@ _KEYS = (
 )
 
 
-@click.command(short_help="Count what is below a directory.")
+@click.command()
 @click.argument("path", metavar="[PATH]", required=False, default="")
 @click.option("-r", "--raw", "--json", "raw", is_flag=True, help="As JSON.")
 @click.pass_context

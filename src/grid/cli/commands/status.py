@@ -19,7 +19,7 @@ MAX_DETAIL = 48
 """Characters of why a server does not answer: with its name they fit into a line of a terminal."""
 
 
-@click.command(short_help="Show introducers and servers, and who answers.")
+@click.command()
 @click.option("--json", "as_json", is_flag=True, help="As one line of JSON.")
 @click.pass_context
 def status(ctx: click.Context, *, as_json: bool) -> int:

@@ -1,16 +1,94 @@
-"""What the command line says before the command, kept where every command finds it: the object of click's context."""
+"""The command line as a whole: the table of commands, how they are found, and the options before the command.
+
+A command's module is imported only when that command is asked for; the table has what `grid --help` says of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
-from attrs import define, field
+from attrs import define, field, frozen
+from click.shell_completion import CompletionItem
 
 DEFAULT_DIRECTORY = "~/.grid"
 
 DIRECT = "none"
 """What --gateway takes for no gateway, where GRID_GATEWAY names one."""
+
+
+@frozen
+class CommandEntry:
+    """One command. where: `module:name` below grid.cli.commands; help: its line in the list."""
+
+    where: str
+    help: str
+
+
+SECTIONS: dict[str, dict[str, CommandEntry]] = {
+    "Files": {
+        "put": CommandEntry("put:put", "Store a file and print its capability."),
+        "get": CommandEntry("get:get", "Read a file, or part of it."),
+        "cp": CommandEntry("cp:cp", "Copy files and directories to, from and within the grid."),
+    },
+    "Directories": {
+        "ls": CommandEntry("ls:ls", "List a directory."),
+        "mkdir": CommandEntry("links:mkdir", "Create a directory."),
+        "mv": CommandEntry("links:mv", "Move or rename a file or directory."),
+        "ln": CommandEntry("links:ln", "Link a file or directory in another place."),
+        "rm": CommandEntry("links:unlink", "Remove a file or directory from its directory."),
+        "unlink": CommandEntry("links:unlink", "The same as rm."),
+        "create-alias": CommandEntry("aliases:create_alias", "Create a directory and give it a name."),
+        "add-alias": CommandEntry("aliases:add_alias_command", "Give an existing directory a name."),
+        "list-aliases": CommandEntry("aliases:list_aliases", "List the names of directories."),
+    },
+    "Keeping": {
+        "backup": CommandEntry("backup:backup", "Store a snapshot of a local directory."),
+        "restore": CommandEntry("backup:restore", "Restore a snapshot to this machine."),
+        "check": CommandEntry("check:check", "Check the health of files and directories."),
+        "deep-check": CommandEntry("deep_check:deep_check", "Check the health of everything below a directory."),
+        "repair": CommandEntry("check:repair", "Recreate missing and damaged shares."),
+        "manifest": CommandEntry("manifest:manifest", "List everything below a directory."),
+        "stats": CommandEntry("stats:stats", "Count files and sizes below a directory."),
+    },
+    "Nodes": {
+        "up": CommandEntry("local:up", "Start a grid on this machine, to try things out."),
+        "down": CommandEntry("local:down", "Stop that grid; its data stays."),
+        "status": CommandEntry("status:status", "Show which introducers and servers can be reached."),
+        "create": CommandEntry("create:create", "Create a client, a storage node or an introducer."),
+        "run": CommandEntry("run:run", "Run a node in the foreground."),
+        "gateway": CommandEntry("run:gateway", "Serve the grid over HTTP, with pages for a browser."),
+        "stop": CommandEntry("run:stop", "Stop a running node."),
+    },
+}
+"""Every command, in the groups and the order in which help lists them."""
+
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+
+_OTHER_NAMES = {
+    "help": ("--help",),
+    "version": ("--version",),
+    "start": ("run", "up"),
+    "remove": ("rm",),
+    "delete": ("rm",),
+    "rmdir": ("rm",),
+    "cat": ("get",),
+    "download": ("get", "cp"),
+    "upload": ("put", "cp"),
+    "copy": ("cp",),
+    "move": ("mv",),
+    "rename": ("mv",),
+    "list": ("ls", "list-aliases"),
+    "find": ("manifest",),
+    "du": ("stats",),
+    "verify": ("check --verify",),
+    "create-introducer": ("create introducer",),
+    "create-node": ("create storage",),
+    "create-client": ("create client",),
+    "webopen": ("gateway",),
+}
+"""What was meant by names that Tahoe-LAFS or other programs have."""
 
 
 @define
@@ -32,3 +110,84 @@ class Invocation:
 def invocation(context: click.Context) -> Invocation:
     """The run that a command's context belongs to."""
     return context.find_root().ensure_object(Invocation)
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: command lines to try, shown as they are."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+class LazyGroup(click.Group):
+    """Commands whose modules are imported when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every name, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, imported now; None if there is none."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, name = entry.where.partition(":")
+        command = getattr(import_module(f"grid.cli.commands.{module}"), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, a section for each group; imports none of them."""
+        for section, entries in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands and options that begin so; imports none of the commands."""
+        found = [CompletionItem(name, help=e.help) for name, e in COMMANDS.items() if name.startswith(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments begin with, and the rest; notes both for messages of failure."""
+        if args and args[0] not in COMMANDS and args[0].replace("-", "").isalnum():
+            ctx.fail(f"there is no command {args[0]!r}; {_meant(args[0])}")
+        name, command, rest = super().resolve_command(ctx, args)
+        run = invocation(ctx)
+        if command is not None and ctx.params.get("as_json") and not _asks_for_json(command, rest):
+            if not _takes(command, "--json"):
+                ctx.fail(f"`grid {name}` has no --json")
+            rest = ["--json", *rest]
+        run.command, run.arguments = command, tuple(rest)
+        run.as_json = command is not None and _asks_for_json(command, rest)
+        run.has_happy_option = command is not None and _takes(command, "--happy")
+        return name, command, rest
+
+
+def _takes(command: click.Command, option: str) -> bool:
+    return any(option in param.opts for param in command.params)
+
+
+def _asks_for_json(command: click.Command, arguments: list[str]) -> bool:
+    """Whether the arguments, which may be wrong otherwise, have the option that makes the command print JSON."""
+    names = {name for param in command.params if "--json" in param.opts for name in param.opts}
+    given = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    short = {name[1] for name in names if not name.startswith("--")}
+    return any(
+        text in names or (text.startswith("-") and not text.startswith("--") and bool(short & set(text[1:])))
+        for text in given
+    )
+
+
+def _meant(name: str) -> str:
+    """What to try in place of a command that does not exist."""
+    if name in _OTHER_NAMES:
+        return f"try {_any_of(_OTHER_NAMES[name])}"
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, COMMANDS, n=3)
+    return f"did you mean {_any_of(close)}?" if close else "`grid --help` lists them"
+
+
+def _any_of(names: Sequence[str]) -> str:
+    *most, last = (f"`grid {name}`" for name in names)
+    return f"{', '.join(most)} or {last}" if most else last
