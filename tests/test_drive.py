@@ -11,9 +11,9 @@ from attrs import define
 from twisted.internet.defer import CancelledError, Deferred
 
 from grid.drive import LINGER_S, Request, drive
-from grid.engine.server_memory import server_memory
 from grid.errors import GridError, PeerError, PeerGoneError, PeerRefusedError
 from grid.ports import Event, ServerId
+from tests.support.grids import grid_of
 from tests.support.virtual_time import VirtualRuntime
 
 
@@ -97,8 +97,9 @@ class Run:
         self.runtime = VirtualRuntime()
         self.hands = Hands()
         self.events: list[Event] = []
+        self.grid = grid_of((), self.runtime, observer=self.events.append)
         self.outcome: list[object] = []
-        self.task = Deferred.fromCoroutine(drive(plan, perform or self.hands, self.runtime, self.events.append))
+        self.task = Deferred.fromCoroutine(drive(plan, perform or self.hands, self.grid))
         self.task.addCallbacks(self.outcome.append, lambda failure: self.outcome.append(failure.value))
 
     def pass_turn(self, delay_s: float = 0.0) -> None:
@@ -332,7 +333,7 @@ def _three(plan_answers: int) -> tuple[ScriptedPlan, Run]:
 
 
 def _in_doubt(run: Run) -> set[str]:
-    memory = server_memory(run.runtime)
+    memory = run.grid.memory
     return {name for name in "abc" if memory.is_doubtful(ServerId(name), "Ask")}
 
 

@@ -18,14 +18,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from attrs import evolve
 from twisted.internet import reactor as global_reactor
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.threads import deferToThread
 
 from grid.caps import ChkCap, LitCap, parse_cap
 from grid.crypto.aes import CtrCipher
+from grid.engine.grid import Encoding, Remembered
 from grid.immutable.get import ImmutableFile
-from grid.immutable.put import Encoding, put
+from grid.immutable.put import put
 from grid.node.client import Client
 from grid.node.directory import open_directory
 from grid.node.readiness import wait_for_servers
@@ -76,10 +78,12 @@ class SoakClient:
 
     def __init__(self, directories: Sequence[Path], runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401 - Twisted's
         self.clients = [Client(open_directory(directory), runtime, reactor) for directory in directories]
-        self._runtime = runtime
+        remembered = Remembered()
+        for client in self.clients:
+            client.remembered = remembered
         self._reactor = reactor
         self._open: OrderedDict[tuple[int, str], ImmutableFile] = OrderedDict()
-        self._mutable = MutableWork(self.clients, runtime)
+        self._mutable = MutableWork(self.clients)
 
     async def do(self, operation: Mapping[str, Any]) -> dict[str, Any]:
         """Carry one operation out; an error is an answer as well."""
@@ -102,14 +106,11 @@ class SoakClient:
     async def _put(self, operation: Mapping[str, Any]) -> dict[str, Any]:
         client = self.clients[operation["client"]]
         k, n, happy = operation["encoding"]
-        result = await put(
-            KeystreamSource(bytes.fromhex(operation["key"]), operation["size"]),
-            encoding=Encoding(k=k, n=n, happy=happy, max_segment_size=operation["segment"]),
-            convergence=client.directory.convergence_secret() if operation["convergent"] else None,
-            servers=await client.servers(),
-            leases=client.leases,
-            runtime=self._runtime,
-        )
+        encoding = Encoding(k=k, n=n, happy=happy, max_segment_size=operation["segment"])
+        grid = evolve(client.grid(await client.servers()), encoding=encoding)
+        if not operation["convergent"]:
+            grid = evolve(grid, convergence=None)
+        result = await put(KeystreamSource(bytes.fromhex(operation["key"]), operation["size"]), grid)
         return {"cap": result.cap.to_string()}
 
     async def _read(self, operation: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,7 +129,8 @@ class SoakClient:
         if cached is None or not keep:
             cap = parse_cap(text)
             assert isinstance(cap, ChkCap | LitCap)
-            cached = ImmutableFile(cap, await self.clients[index].servers(), self._runtime)
+            client = self.clients[index]
+            cached = ImmutableFile(cap, client.grid(await client.servers()))
         self._open[index, text] = cached
         while len(self._open) > OPEN_FILES:
             self._open.popitem(last=False)

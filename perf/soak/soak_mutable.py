@@ -6,13 +6,15 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attrs import evolve
+
 from grid.caps import DirectoryCap, LitCap, parse_cap
 from grid.crypto.aes import CtrCipher
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.file_store import FileStore
-from grid.immutable.put import Encoding
+from grid.engine.grid import Encoding
 from grid.node.client import Client
-from grid.ports import Buffer, Runtime
+from grid.ports import Buffer
 
 OPEN_STORES = 8
 """Views of the grid kept, each with the files that it has open."""
@@ -21,9 +23,8 @@ OPEN_STORES = 8
 class MutableWork:
     """Mutable files and directories as the clients see them."""
 
-    def __init__(self, clients: Sequence[Client], runtime: Runtime) -> None:
+    def __init__(self, clients: Sequence[Client]) -> None:
         self._clients = clients
-        self._runtime = runtime
         self._stores: OrderedDict[tuple[int, tuple[int, ...]], FileStore] = OrderedDict()
 
     async def do(self, operation: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,13 +56,8 @@ class MutableWork:
         if store is None or not keep:
             client = self._clients[index]
             k, n, happy = encoding
-            store = FileStore(
-                servers=await client.servers(),
-                runtime=self._runtime,
-                leases=client.leases,
-                encoding=Encoding(k=k, n=n, happy=happy),
-                convergence=client.directory.convergence_secret(),
-            )
+            grid = client.grid(await client.servers())
+            store = FileStore(grid=evolve(grid, encoding=Encoding(k=k, n=n, happy=happy)))
         self._stores[name] = store
         while len(self._stores) > OPEN_STORES:
             self._stores.popitem(last=False)

@@ -42,28 +42,10 @@ async def put_one(client: Client, observer: Observer, path: str, format: Format)
     """The cap of the file, put."""
     with Path(path).open("rb") as file:
         source = FileSource(file, client.runtime.cpu)
-        servers = await client.servers()
+        grid = client.grid(await client.servers(), observer)
         if format == "chk":
-            result = await put(
-                source,
-                encoding=client.encoding,
-                convergence=client.directory.convergence_secret(),
-                servers=servers,
-                leases=client.leases,
-                runtime=client.runtime,
-                observer=observer,
-            )
-            return result.cap.to_string()
-        cap = await create_mutable(
-            source,
-            format=format,
-            encoding=client.encoding,
-            servers=servers,
-            leases=client.leases,
-            runtime=client.runtime,
-            observer=observer,
-        )
-        return cap.to_string()
+            return (await put(source, grid)).cap.to_string()
+        return (await create_mutable(source, grid, format=format)).to_string()
 
 
 async def get_one(client: Client, observer: Observer, text: str, path: str, offset: int, length: int | None) -> float:
@@ -73,7 +55,7 @@ async def get_one(client: Client, observer: Observer, text: str, path: str, offs
     with _opened(path) as descriptor:
         sink = TimedSink(DescriptorSink(descriptor, client.runtime.cpu))
         if isinstance(cap, ChkCap | LitCap):
-            await ImmutableFile(cap, await client.servers(), client.runtime).read(sink, offset, length, observer)
+            await ImmutableFile(cap, client.grid(await client.servers(), observer)).read(sink, offset, length)
         else:
             await (await open_mutable(client, observer, cap)).read(sink, offset, length)
     return (sink.first or time.perf_counter()) - started
@@ -87,14 +69,7 @@ async def overwrite(client: Client, observer: Observer, text: str, offset: int, 
 
 async def open_mutable(client: Client, observer: Observer, cap: KnownCap) -> MutableFile:
     """The mutable file, opened anew."""
-    return MutableFile(
-        cap,
-        await client.servers(),
-        client.runtime,
-        leases=client.leases,
-        encoding=client.encoding,
-        observer=observer,
-    )
+    return MutableFile(cap, client.grid(await client.servers(), observer))
 
 
 def known_cap(text: str) -> KnownCap:

@@ -41,11 +41,4 @@ async def _open(client: Client, observer: Observer, text: str) -> Directory:
 
 
 async def _store(client: Client, observer: Observer) -> FileStore:
-    return FileStore(
-        servers=await client.servers(),
-        runtime=client.runtime,
-        leases=client.leases,
-        encoding=client.encoding,
-        convergence=client.directory.convergence_secret(),
-        observer=observer,
-    )
+    return FileStore(grid=client.grid(await client.servers(), observer))

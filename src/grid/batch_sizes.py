@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+DEFAULT_MAX_SEGMENT_SIZE = 2**20
+"""Bytes of text in a segment of a new immutable file; what 1.20 writes with. [spec immutable 2]"""
+
 READ_BYTES = 8 * 2**20
 """Bytes of text in a full batch of a read: nearly three megabytes from each server of 3, and one message."""
 

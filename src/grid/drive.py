@@ -18,9 +18,10 @@ from attrs import define, field
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 
-from grid.engine.server_memory import ServerMemory, server_memory
+from grid.engine.grid import Grid
+from grid.engine.server_memory import ServerMemory
 from grid.errors import GridError, PeerError, PeerGoneError, PeerTimeoutError
-from grid.ports import Clock, Event, Observer, Runtime, ServerId, Timer, ignore_events
+from grid.ports import Clock, Event, Observer, ServerId, Timer
 from grid.runtime import Tasks
 
 LINGER_S = 2.0
@@ -81,13 +82,13 @@ class Plan(Protocol[R, T_co]):
 Perform = Callable[[R], Awaitable[Any]]
 
 
-async def drive(plan: Plan[R, T], perform: Perform[R], runtime: Runtime, observer: Observer = ignore_events) -> T:
+async def drive(plan: Plan[R, T], perform: Perform[R], grid: Grid) -> T:
     """Run a plan to its end and return its result.
 
     perform: carries one request out; its GridErrors go to the plan. Any other error of a request that a server
     answers becomes a PeerError (a peer may provoke anything); of a local one it ends the run, as a defect of ours.
     """
-    return await _Loop(plan, perform, runtime.clock, observer, server_memory(runtime)).run()
+    return await _Loop(plan, perform, grid.runtime.clock, grid.observer, grid.memory).run()
 
 
 class _Loop(Generic[R, T]):

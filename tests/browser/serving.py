@@ -21,13 +21,13 @@ from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.protocols.basic import LineReceiver
 
 from grid.directory.file_store import FileStore
+from grid.engine.grid import Encoding, Grid
 from grid.errors import PeerGoneError
 from grid.gateway.http.server import GatewayFactory
 from grid.gateway.shared.node_view import ServerView
 from grid.gateway.shared.services import LOOPBACK_HOSTS, GatewaySettings
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.site import Gateway, make_routes
-from grid.immutable.put import Encoding
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
@@ -142,12 +142,15 @@ async def serve(reactor: Any, folder: Path) -> None:
         await service.start()
         servers.append(Switched(service, reactor))
     there: Any = servers
+    encoding = Encoding(k=2, n=5, happy=2, max_segment_size=2**17)
     store = FileStore(
-        servers=there,
-        runtime=runtime,
-        leases=LeaseMaster(bytes(32)),
-        encoding=Encoding(k=2, n=5, happy=2, max_segment_size=2**17),
-        convergence=b"convergence",
+        grid=Grid(
+            servers=there,
+            runtime=runtime,
+            leases=LeaseMaster(bytes(32)),
+            encoding=encoding,
+            convergence=b"convergence",
+        )
     )
     settings = GatewaySettings(
         spools=SpoolFolder(folder),

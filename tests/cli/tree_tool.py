@@ -30,13 +30,7 @@ class _Memory:
 
 async def use(client: Client, what: str, path: str, *more: str) -> Any:
     """What the command line asks for."""
-    store = FileStore(
-        servers=await client.servers(),
-        runtime=client.runtime,
-        leases=client.leases,
-        encoding=client.encoding,
-        convergence=client.directory.convergence_secret(),
-    )
+    store = FileStore(grid=client.grid(await client.servers()))
     aliases = client.directory.private / "aliases"
     if what == "alias":
         aliases.write_text(f"{path} {(await store.create_directory()).to_string()}\n")

@@ -66,7 +66,7 @@ def test_file_when_immutable_then_convergence_decides_whether_its_cap_is_the_sam
     def put(**options: bytes | None) -> KnownCap:
         return grid.run(grid.store.put_immutable(MemorySource(DATA), **options))
 
-    assert put() == put() == put(convergence=grid.store.convergence)
+    assert put() == put() == put(convergence=grid.store.grid.convergence)
     assert len({put(), put(convergence=None), put(convergence=None), put(convergence=bytes(32))}) == 4
 
 

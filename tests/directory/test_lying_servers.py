@@ -7,7 +7,6 @@ import pytest
 from grid.caps import LitCap
 from grid.directory.edits import SetChild
 from grid.directory.file_store import FileStore
-from grid.immutable.put import Encoding
 from tests.mutable.write.test_lying_writes import LyingGrid
 from tests.support.lying_writes import WRITE_LIES
 
@@ -16,13 +15,7 @@ from tests.support.lying_writes import WRITE_LIES
 @pytest.mark.parametrize("lie", WRITE_LIES)
 def test_directory_when_servers_lie_about_writes_then_is_made_and_changed(lie: str, count: int) -> None:
     grid = LyingGrid(count)
-    store = FileStore(
-        servers=grid.servers,
-        runtime=grid.runtime,
-        leases=grid.leases,
-        encoding=Encoding(k=3, n=10, happy=7),
-        convergence=bytes(32),
-    )
+    store = FileStore(grid=grid.grid())
     root = grid.run(store.create_directory())
     body = root.body
     assert body.storage_index is not None

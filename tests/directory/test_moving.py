@@ -16,8 +16,8 @@ from grid.directory.edits import Edit, RemoveChild, SetChild
 from grid.directory.moving import Trail, follow_trail, move
 from grid.directory.node import Directory
 from grid.directory.pack import Child
+from grid.engine.grid import Encoding
 from grid.errors import ConflictError, ExistingChildError, GridError, LinkChangedError, NoSuchChildError
-from grid.immutable.put import Encoding
 from tests.support.tree_grid import TreeGrid
 
 FILE = LitCap(data=b"file")

@@ -9,6 +9,7 @@ from twisted.internet.task import Clock as TwistedClock
 
 from grid.discovery.announcement import identify
 from grid.discovery.factories import Transport, Transports
+from grid.engine.server_memory import ServerMemory
 from grid.runtime import make_runtime
 from grid.wire.http.format.announced import NURLS_FIELD, PLAIN_FIELD
 from grid.wire.two_ways.fallback import FallbackServer
@@ -31,6 +32,7 @@ def made_by(choice: Transport, changes: dict[str, Any], *, plaintext_reads: bool
         tub=lambda: None,
         pool=lambda: None,
         runtime=make_runtime(_Reactor()),
+        memory=ServerMemory(),
         choice=choice,
         plaintext_reads=plaintext_reads,
     )

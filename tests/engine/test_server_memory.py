@@ -15,10 +15,8 @@ from grid.engine.server_memory import (
     SILENCE_FACTOR,
     SILENCE_FLOOR_S,
     ServerMemory,
-    server_memory,
 )
 from grid.ports import ServerId
-from tests.support.virtual_time import VirtualRuntime
 
 A, B, C = ServerId("a"), ServerId("b"), ServerId("c")
 
@@ -178,9 +176,3 @@ def test_memory_when_there_are_ever_more_servers_stays_bounded() -> None:
     for number in range(MOST_SERVERS + 10):
         memory.silent(ServerId(str(number)), "ReadSlot", 1.0)
     assert len(memory.export(1.0)["servers"]) == MOST_SERVERS
-
-
-def test_memory_when_asked_for_by_runtime_is_one_a_client() -> None:
-    runtime, other = VirtualRuntime(), VirtualRuntime()
-    assert server_memory(runtime) is server_memory(runtime)
-    assert server_memory(runtime) is not server_memory(other)

@@ -14,13 +14,13 @@ from twisted.internet.endpoints import TCP4ServerEndpoint, connectProtocol
 from twisted.internet.protocol import Protocol
 
 from grid.directory.file_store import FileStore
+from grid.engine.grid import Encoding
 from grid.gateway.http.routing import Handler
 from grid.gateway.http.server import GatewayFactory
 from grid.gateway.shared.node_view import ServerView
 from grid.gateway.shared.services import LOOPBACK_HOSTS, GatewaySettings
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.site import Gateway, make_routes
-from grid.immutable.put import Encoding
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
@@ -29,6 +29,7 @@ from grid.storage.service import StorageService
 from grid.storage.settings import StorageSettings
 from grid.wire.connections.places import Places
 from tests.support.conformance import require_documented
+from tests.support.grids import grid_of
 
 TOKEN = b"a token that is not guessed"
 
@@ -199,13 +200,8 @@ async def running_gateway(
         identity = ServerIdentity(server_id=ServerId(f"s{index}"), permutation_seed=seed, lease_seed=seed)
         servers.append(StorageService(identity, MemoryDisk(2**28), runtime, StorageSettings()))
         await servers[-1].start()
-    store = FileStore(
-        servers=servers,
-        runtime=runtime,
-        leases=LeaseMaster(bytes(32)),
-        encoding=encoding or Encoding(k=2, n=4, happy=2, max_segment_size=2**17),
-        convergence=b"convergence",
-    )
+    encoding = encoding or Encoding(k=2, n=4, happy=2, max_segment_size=2**17)
+    store = FileStore(grid=grid_of(servers, runtime, leases=LeaseMaster(bytes(32)), encoding=encoding))
     gateway = Gateway(
         store=store,
         client=Nobody(),

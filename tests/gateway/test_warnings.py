@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from grid.caps import StorageIndex, UnknownCap, parse_cap
-from grid.mutable.read.newest import newest_seen
+from grid.mutable.read.newest import NewestSeen
 from tests.gateway.trees import gateway_of_trees
 from tests.support.web_gateway import WebGateway
 
@@ -17,7 +17,7 @@ def make_outdated(web: WebGateway, text: str) -> None:
     """Have the gateway know of a newer version of the file than there is."""
     cap = parse_cap(text)
     assert not isinstance(cap, UnknownCap) and cap.storage_index is not None
-    newest_seen(web.gateway.store.runtime).learn(StorageIndex(cap.storage_index), 77)
+    web.gateway.store.grid.remembered.of(NewestSeen).learn(StorageIndex(cap.storage_index), 77)
 
 
 async def test_directory_when_a_newer_version_is_known_then_every_view_says_so(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grid.batch_sizes import READ_BYTES, WIDE_READ_BYTES
-from grid.immutable.put import Encoding
+from grid.engine.grid import Encoding
 from grid.immutable.read.get_plan import GetPlan
 from grid.immutable.read.segment_batch import Batch
 from grid.immutable.share.requests import ReadShares

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -180,7 +181,7 @@ def test_read_when_the_sink_is_slow_keeps_a_bounded_window() -> None:
     ahead: list[int] = []
 
     async def read() -> None:
-        await ImmutableFile(file.cap, grid.servers[:1], grid.runtime).read(
+        await ImmutableFile(file.cap, evolve(grid.grid, servers=grid.servers[:1])).read(
             sink, observer=lambda event: ahead.append(grid.servers[0].read_bytes - len(sink.data))
         )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from grid.caps import ChkCap, LitCap
+from grid.engine.grid import Encoding
 from grid.errors import FormatError, GridError, NoServersError, NotHappyError
-from grid.immutable.put import Encoding
 from grid.ports import Event
 from tests.support.scripted_grid import MemorySource, ScriptedGrid, encoded, noise
 
@@ -277,21 +277,11 @@ def test_put_when_the_caller_cancels_aborts_what_was_allocated() -> None:
     from twisted.internet.defer import CancelledError, Deferred
 
     from grid.immutable.put import put
-    from tests.support.scripted_grid import LEASES
 
     cancelled = 0
     for turns in range(1, 12):
         grid = ScriptedGrid()
-        task = Deferred.fromCoroutine(
-            put(
-                MemorySource(noise(30_000_000)),
-                encoding=Encoding(),
-                convergence=b"",
-                servers=grid.servers,
-                leases=LEASES,
-                runtime=grid.runtime,
-            )
-        )
+        task = Deferred.fromCoroutine(put(MemorySource(noise(30_000_000)), grid.grid))
         outcome: list[object] = []
         task.addCallbacks(outcome.append, lambda failure, outcome=outcome: outcome.append(failure.type))
         for _ in range(turns):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 
 from grid.caps import DirectoryCap, KnownCap, LitCap, UnknownCap, UnknownChild, parse_cap, settle_unknown_child
 from grid.directory.deep_check import CheckCounters, deep_check
@@ -21,7 +22,7 @@ from grid.directory.moving import Trail, move
 from grid.directory.pack import Child, Target, make_entry, parse_directory
 from grid.directory.stats import Manifest
 from grid.directory.walk import walk
-from grid.immutable.put import Encoding
+from grid.engine.grid import Encoding
 from grid.mutable.share.geometry import FormatName
 from grid.mutable.sources import MemorySource
 from grid.node.client import Client
@@ -85,13 +86,8 @@ async def ours(usual_pair: Pair) -> AsyncIterator[FileStore]:
     from twisted.internet import reactor
 
     client = Client(open_directory(usual_pair.ours.directory), make_runtime(reactor), reactor)
-    yield FileStore(
-        servers=await client.servers(),
-        runtime=client.runtime,
-        leases=client.leases,
-        encoding=Encoding(k=3, n=10, happy=7),
-        convergence=CONVERGENCE,
-    )
+    grid = client.grid(await client.servers())
+    yield FileStore(grid=evolve(grid, encoding=Encoding(k=3, n=10, happy=7), convergence=CONVERGENCE))
     await client.close()
 
 

@@ -6,7 +6,7 @@ import json
 import random
 import urllib.parse
 import urllib.request
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,8 +14,8 @@ import pytest_twisted
 from attrs import define, evolve
 
 from grid.caps import MdmfWriteCap, SdmfWriteCap, parse_cap
+from grid.engine.grid import Encoding, Grid
 from grid.errors import ConflictError
-from grid.immutable.put import Encoding
 from grid.mutable import publish
 from grid.mutable.create import create_mutable
 from grid.mutable.node import MutableFile
@@ -26,8 +26,6 @@ from grid.mutable.write.goal import Goal
 from grid.mutable.write.write_job import WriteJob, Written
 from grid.node.client import Client
 from grid.node.directory import open_directory
-from grid.placement.leases import LeaseMaster
-from grid.ports import Runtime, StorageServer
 from grid.runtime import make_runtime
 from perf.processes.clients import COMMAND_S, TahoeClient
 from tests.interop.conftest import Pair, Topology
@@ -43,30 +41,14 @@ FORMATS: list[FormatName] = ["sdmf", "mdmf"]
 class Ours:
     """This process as a client of mutable files."""
 
-    servers: Sequence[StorageServer]
-    runtime: Runtime
-    encoding: Encoding
-    leases: LeaseMaster
+    grid: Grid
 
     async def create(self, contents: bytes, format: FormatName) -> WriteCap:
-        return await create_mutable(
-            contents,
-            format=format,
-            encoding=self.encoding,
-            servers=self.servers,
-            leases=self.leases,
-            runtime=self.runtime,
-        )
+        return await create_mutable(contents, self.grid, format=format)
 
     def open(self, cap: str) -> MutableFile:
         parsed = parse_cap(cap)
-        return MutableFile(
-            parsed,  # type: ignore[arg-type]
-            self.servers,
-            self.runtime,
-            leases=self.leases,
-            encoding=self.encoding,
-        )
+        return MutableFile(parsed, self.grid)  # type: ignore[arg-type]
 
     async def require_healthy(self, cap: str) -> None:
         result = await self.open(cap).check(verify=True)
@@ -114,8 +96,7 @@ async def ours(usual_pair: Pair) -> AsyncIterator[Ours]:
     from twisted.internet import reactor
 
     client = Client(open_directory(usual_pair.ours.directory), make_runtime(reactor), reactor)
-    encoding = Encoding(k=3, n=10, happy=7)
-    yield Ours(await client.servers(), client.runtime, encoding, client.leases)
+    yield Ours(evolve(client.grid(await client.servers()), encoding=Encoding(k=3, n=10, happy=7)))
     await client.close()
 
 
@@ -233,17 +214,10 @@ async def test_file_changed_by_tahoe_after_grid_looked_is_not_written_over_unsee
     await file.modify(lambda old, _: old + b", third")
     assert theirs.read(cap) == b"second, third"
     theirs.require_healthy(cap)
+    key = (await ours.open(cap)._session.find(_write_mode())).private_key
     with pytest.raises(ConflictError):
         # A file that is there already is not made again with its key.
-        await create_mutable(
-            b"again",
-            format="sdmf",
-            encoding=ours.encoding,
-            servers=ours.servers,
-            leases=ours.leases,
-            runtime=ours.runtime,
-            key=(await ours.open(cap)._session.find(_write_mode())).private_key,
-        )
+        await create_mutable(b"again", ours.grid, format="sdmf", key=key)
     assert theirs.read(cap) == b"second, third"
 
 
@@ -259,7 +233,7 @@ async def test_file_of_many_needed_shares_when_written_by_grid_in_waves_is_sound
     ours: Ours, theirs: Theirs, format: FormatName, finish: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also after the first wave only, when both versions have all of their shares."""
-    ours = evolve(ours, encoding=Encoding(k=7, n=10, happy=1))
+    ours = Ours(evolve(ours.grid, encoding=Encoding(k=7, n=10, happy=1)))
     cap = (await ours.create(sample_bytes(5000), format)).to_string()
     if finish == "beside":
         sent = 0

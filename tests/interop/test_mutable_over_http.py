@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 
+from grid.engine.grid import Encoding
 from grid.errors import BadWriteEnablerError
-from grid.immutable.put import Encoding
 from grid.mutable import publish
 from grid.mutable.share.geometry import FormatName
 from grid.node.client import Client
@@ -58,7 +59,7 @@ async def ours(over_http: Pair) -> AsyncIterator[Ours]:
     client = Client(open_directory(over_http.ours.directory), make_runtime(reactor), reactor)
     servers = await client.servers()
     assert len(servers) == 5 and all(isinstance(server, HttpServer) for server in servers)
-    yield Ours(servers, client.runtime, Encoding(k=3, n=SHARES, happy=5), client.leases)
+    yield Ours(evolve(client.grid(servers), encoding=Encoding(k=3, n=SHARES, happy=5)))
     await client.close()
 
 
@@ -158,7 +159,7 @@ async def test_file_that_lost_a_server_when_repaired_over_http_is_sound_for_both
 async def test_slot_written_without_its_enabler_over_http_is_refused(ours: Ours) -> None:
     made = await ours.create(b"whose is this?", "sdmf")
     index = made.storage_index
-    for server in ours.servers:
+    for server in ours.grid.servers:
         with pytest.raises(BadWriteEnablerError):
             await server.test_and_write(index, slot_secrets(b"x"), {ShareNumber(0): vector((0, b"mine"))})
     assert await ours.open(made.to_string()).read_all() == b"whose is this?"

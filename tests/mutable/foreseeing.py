@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from grid.caps import KnownCap, StorageIndex
-from grid.mutable.read.layout_cache import KnownFile, known_files
+from grid.mutable.read.layout_cache import KnownFile, KnownFiles
 from grid.mutable.session import Gathering
 from tests.support.mutable_grid import MutableGrid
 
@@ -42,7 +42,7 @@ def read(grid: MutableGrid, cap: KnownCap, offset: int, length: int | None = Non
 
 def known(grid: MutableGrid, cap: KnownCap, process: int = 0) -> KnownFile | None:
     assert cap.storage_index is not None
-    return known_files(grid.process(process)).get(cap.storage_index)
+    return grid.grid(process).remembered.of(KnownFiles).get(cap.storage_index)
 
 
 def index_of(cap: KnownCap) -> StorageIndex:

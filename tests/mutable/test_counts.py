@@ -9,6 +9,7 @@ import pytest
 
 from grid.batch_sizes import WIDE_READ_BYTES
 from grid.drive import Request
+from grid.engine.grid import Encoding
 from grid.mutable.node import Modifier
 from grid.mutable.read import layout_cache
 from grid.mutable.read.read_plan import ReadPlan
@@ -17,7 +18,7 @@ from grid.mutable.session import Gathering
 from grid.mutable.share import hash_rows, segment_run
 from grid.mutable.share.geometry import FormatName
 from tests.support.long_files import Repeated
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript
 
 SEGMENT = 131073
@@ -67,7 +68,7 @@ def test_modify_when_right_after_a_read_then_takes_one_round_trip(format: Format
 
 def test_create_when_small_then_takes_one_round_trip() -> None:
     for count in (10, 4):
-        grid = MutableGrid(count, Shape(happy=3))
+        grid = MutableGrid(count, Encoding(happy=3))
         grid.create(b"small")
         assert {tuple(server.calls) for server in grid.servers} == {("test_and_write",)}
 
@@ -103,7 +104,7 @@ def test_update_when_blocks_that_came_with_hashes_are_bad_then_reads_others() ->
 @pytest.mark.parametrize("size", [100 * SEGMENT + 5, 100_000_000])
 def test_update_when_one_kilobyte_of_a_large_file_then_moves_two_blocks_and_few_hashes(size: int) -> None:
     """Of each share: the blocks of at most two segments, the row of hashes over each of them, and its front."""
-    grid = MutableGrid(5, Shape(n=5, happy=2))
+    grid = MutableGrid(5, Encoding(n=5, happy=2))
     source = Repeated(size)
     cap = grid.create(source, "mdmf")
     file = grid.open(cap)
@@ -178,7 +179,7 @@ def test_read_when_several_batches_come_at_once_then_proves_the_hashes_of_each_s
 
 
 def test_read_when_there_are_many_shares_then_looks_at_each_batch_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    grid = MutableGrid(20, Shape(k=20, n=40, happy=20))
+    grid = MutableGrid(20, Encoding(k=20, n=40, happy=20))
     contents = random.Random(1).randbytes(40 * 2**20)
     cap = grid.create(contents, "mdmf")
     looked: list[Batch] = []

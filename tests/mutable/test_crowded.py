@@ -7,6 +7,7 @@ import pytest
 from grid.caps import DirectoryCap, LitCap
 from grid.directory.edits import SetChild
 from grid.directory.file_store import FileStore
+from grid.engine.grid import Encoding
 from grid.mutable import publish
 from grid.mutable.share.geometry import FormatName
 from grid.mutable.share.keys import WriteCap
@@ -14,7 +15,7 @@ from grid.mutable.write import stream_plan
 from grid.placement.happiness import happiness
 from grid.ports import ShareNumber
 from tests.mutable.write.test_every_instant import NEW, OLD, WatchedGrid
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 
 ENCODINGS = [(3, 10), (6, 10), (9, 10), (2, 5)]
 TEXTS = {"overwrite": b"after!", "update": b"after! the grid has grown"}
@@ -24,12 +25,12 @@ def crowded_grid(
     k: int, n: int, format: FormatName, crowd: int, text: bytes = b"before the grid has grown"
 ) -> tuple[WatchedGrid, WriteCap]:
     """Ten servers, with a file on `crowd` of them."""
-    grid = WatchedGrid(10, Shape(k=k, n=n, happy=crowd))
+    grid = WatchedGrid(10, Encoding(k=k, n=n, happy=crowd))
     servers = grid.servers[:]
     del grid.servers[crowd:]
     cap = grid.create(text, format)
     grid.servers[:] = servers
-    grid.shape = Shape(k=k, n=n, happy=min(7, n))
+    grid.shape = Encoding(k=k, n=n, happy=min(7, n))
     return grid, cap
 
 
@@ -110,26 +111,14 @@ def test_directory_when_it_was_repaired_while_servers_were_away_then_can_be_chan
     grid = MutableGrid()
     cap = grid.create(b"")
     servers = grid.servers[:]
-    store = FileStore(
-        servers=grid.servers,
-        runtime=grid.runtime,
-        leases=grid.leases,
-        encoding=grid.shape,  # type: ignore[arg-type]
-        convergence=b"c" * 32,
-    )
+    store = FileStore(grid=grid.grid())
     grid.run(store.directory(DirectoryCap(body=cap)).edit([SetChild("first", LitCap(data=b"x"))]))
     for server in servers[3:]:
         server.slots.clear()
     grid.servers[:] = servers[:3]
     assert grid.run(grid.open(cap, process=1).repair()).successful
     grid.servers[:] = servers
-    again = FileStore(
-        servers=grid.servers,
-        runtime=grid.process(2),
-        leases=grid.leases,
-        encoding=grid.shape,  # type: ignore[arg-type]
-        convergence=b"c" * 32,
-    )
+    again = FileStore(grid=grid.grid(2))
     directory = again.directory(DirectoryCap(body=cap))
     grid.run(directory.edit([SetChild("second", LitCap(data=b"y"))]))
     assert set(grid.run(directory.list())) == {"first", "second"}

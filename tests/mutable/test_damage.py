@@ -7,10 +7,11 @@ import random
 import pytest
 
 from grid.caps import KnownCap
+from grid.engine.grid import Encoding
 from grid.errors import MustForceRepairError, NotEnoughSharesError
 from grid.mutable.share.geometry import FormatName
 from grid.mutable.share.layout import parse_header
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 
 SEGMENT = 131073
 CONTENTS = random.Random(3).randbytes(2 * SEGMENT + 1000)
@@ -57,7 +58,7 @@ def spoil(share: bytearray, format: FormatName, what: str) -> None:
 @pytest.mark.parametrize(("format", "what"), CASES)
 def test_share_when_spoiled_then_costs_itself_only_and_is_found_and_mended(format: FormatName, what: str) -> None:
     """Three shares of five on two servers, so that each bad one has good neighbours."""
-    grid = MutableGrid(2, Shape(k=3, n=5, happy=1))
+    grid = MutableGrid(2, Encoding(k=3, n=5, happy=1))
     cap = grid.create(CONTENTS, format)
     for number in (0, 1):
         spoil(grid.share(cap, number), format, what)

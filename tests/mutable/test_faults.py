@@ -10,10 +10,11 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from grid.caps import KnownCap
+from grid.engine.grid import Encoding
 from grid.errors import ConflictError, NotEnoughSharesError, NotHappyError, PeerGoneError
 from grid.mutable.share.geometry import FormatName
 from grid.ports import Buffer
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript
 
 SEGMENT = 131073
@@ -201,7 +202,7 @@ def test_read_when_parts_were_delivered_and_the_file_changes_then_fails_rather_t
 
 
 def test_read_when_one_server_has_all_shares_and_one_is_bad_then_uses_the_others() -> None:
-    grid = MutableGrid(1, Shape(k=3, n=5, happy=1))
+    grid = MutableGrid(1, Encoding(k=3, n=5, happy=1))
     cap = grid.create(CONTENTS, "mdmf")
     grid.servers[0].script.corrupt[(0, 30_000)] = 1
     grid.servers[0].script.corrupt[(1, 100)] = 1

@@ -9,6 +9,7 @@ from grid.crypto.rsa import PrivateKey
 from grid.mutable import key_supply
 from grid.mutable.key_supply import SOON_S, KeySupply, new_key
 from tests.support.gated_pool import GatedPool
+from tests.support.grids import grid_of
 from tests.support.virtual_time import VirtualRuntime
 
 
@@ -117,9 +118,10 @@ def test_take_when_the_pool_fails_says_so_and_the_next_one_works(monkeypatch: py
     assert key.result is errors
 
 
-def test_new_key_when_of_one_runtime_comes_from_one_supply() -> None:
+def test_new_key_when_of_one_grid_comes_from_one_supply() -> None:
     one, other = VirtualRuntime(), VirtualRuntime()
-    keys = [one.run(new_key(one)), one.run(new_key(one)), other.run(new_key(other))]
+    ours, theirs = grid_of((), one), grid_of((), other)
+    keys = [one.run(new_key(ours)), one.run(new_key(ours)), other.run(new_key(theirs))]
     assert len(set(map(id, keys))) == 3
     assert one.cpu.calls.count("generate_key") == 3
     assert other.cpu.calls.count("generate_key") == 1

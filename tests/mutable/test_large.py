@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from grid.caps import KnownCap
+from grid.engine.grid import Encoding
 from grid.errors import ConflictError, GridError, NotHappyError
 from grid.mutable import publish, update
 from grid.mutable.read import read_plan
@@ -21,7 +22,7 @@ from grid.mutable.share.mdmf import DATA_OFFSET
 from grid.mutable.write import row_plan, stream_plan, write_queue
 from grid.ports import Buffer, Clock, SlotAnswer
 from tests.mutable.test_writers import together
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript, SlotServer
 
 SEGMENT = 131073
@@ -164,7 +165,7 @@ def test_overwrite_when_its_process_dies_at_any_moment_then_a_whole_version_is_l
     turns, texts, alive = 0, set(), True
     old, new = sample_bytes(6), sample_bytes(5, 1)
     while alive:
-        grid = MutableGrid(n, Shape(k=k, n=n, happy=1))
+        grid = MutableGrid(n, Encoding(k=k, n=n, happy=1))
         cap = grid.create(old, "mdmf")
         for index, server in enumerate(grid.servers):
             server.calls.clear()
@@ -272,7 +273,7 @@ def test_file_when_larger_than_a_message_then_travels_in_parts(
     monkeypatch.setattr(audit, "READ_BYTES", 40_000)
     monkeypatch.setattr(write_queue, "MESSAGE_BYTES", 300_000)
     monkeypatch.setattr(row_plan, "MESSAGE_BYTES", 500)
-    grid = MutableGrid(2, Shape(k=3, n=10, happy=2))
+    grid = MutableGrid(2, Encoding(k=3, n=10, happy=2))
     contents = sample_bytes(3)
     cap = grid.create(contents, format)
     assert max(server.calls.count("test_and_write") for server in grid.servers) == 3

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from grid.engine.grid import Encoding
 from tests.mutable.test_lying_machine import LyingMachine
-from tests.support.mutable_grid import Shape
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_update_when_the_newest_version_is_only_on_servers_that_vanish_and_stall
     """Its shares are given up when they could not be had twice; the second time was taken for one that taught nothing."""
     machine.begin(
         format="mdmf",
-        shape=Shape(k=2, n=5, happy=3),
+        shape=Encoding(k=2, n=5, happy=3),
         seed=9,
         size=30_000,
         first_read=2167,
@@ -42,7 +42,7 @@ def test_repair_when_a_dead_writer_left_an_empty_version_on_one_server_then_keep
     """Two shares of an empty version on one server are one claim: nothing tells them apart, and nobody counted on them."""
     machine.begin(
         format="sdmf",
-        shape=Shape(k=2, n=5, happy=3),
+        shape=Encoding(k=2, n=5, happy=3),
         seed=93,
         size=700,
         first_read=2167,

@@ -23,6 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from grid.caps import DirectoryCap, LitCap
 from grid.directory.edits import SetChild
 from grid.directory.file_store import FileStore
+from grid.engine.grid import Encoding
 from grid.errors import ConflictError, NotHappyError
 from grid.mutable.create import create_mutable
 from grid.mutable.node import MutableFile
@@ -34,13 +35,13 @@ from grid.mutable.share.prefix import Prefix
 from tests.support.held_versions import is_of, versions_held, whole_versions
 from tests.support.lying_slots import LIES, LyingServer
 from tests.support.lying_writes import WRITE_LIES
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 from tests.support.mutable_key import known_key
 
 T = TypeVar("T")
 SEARCH_CASES = int(os.environ.get("LYING_CASES", "10000"))
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
-SHAPES = [Shape(), Shape(k=2, n=5, happy=3), Shape(k=1, n=4, happy=2)]
+SHAPES = [Encoding(), Encoding(k=2, n=5, happy=3), Encoding(k=1, n=4, happy=2)]
 SIZES = [0, 700, 30_000]
 
 fired: Counter[str] = Counter()
@@ -67,7 +68,7 @@ class LyingMachine(RuleBasedStateMachine):
     def begin(
         self,
         format: FormatName,
-        shape: Shape,
+        shape: Encoding,
         seed: int,
         size: int,
         first_read: int,
@@ -101,14 +102,7 @@ class LyingMachine(RuleBasedStateMachine):
     def _give_another_file(self, format: FormatName) -> None:
         """Shares of a file of another key, which liars show."""
         other = MutableGrid(self.shape.n, self.shape, self.seed + 1)
-        making = create_mutable(
-            b"another file",
-            format=format,
-            encoding=other.shape,
-            servers=other.servers,
-            leases=other.leases,
-            runtime=other.runtime,
-        )
+        making = create_mutable(b"another file", other.grid(), format=format)
         cap = other.run(making)
         shares = {n: bytes(held[0][1]) for n, held in other.shares(cap).items()}
         for server in self.liars:
@@ -204,7 +198,7 @@ class LyingMachine(RuleBasedStateMachine):
             return name
         grid = MutableGrid()
         cap = grid.create(b"")
-        store = self._store_of(grid, grid.process(1))
+        store = FileStore(grid=grid.grid(1))
         grid.run(store.directory(DirectoryCap(body=cap)).edit([SetChild(name.decode(), LitCap(data=b"x"))]))
         return grid.read(cap)
 
@@ -270,18 +264,8 @@ class LyingMachine(RuleBasedStateMachine):
 
     def _store(self, process: int) -> FileStore:
         if process not in self.stores:
-            self.stores[process] = self._store_of(self.grid, self.grid.process(process))
+            self.stores[process] = FileStore(grid=self.grid.grid(process))
         return self.stores[process]
-
-    @staticmethod
-    def _store_of(grid: MutableGrid, runtime: Any) -> FileStore:
-        return FileStore(
-            servers=grid.servers,
-            runtime=runtime,
-            leases=grid.leases,
-            encoding=grid.shape,  # type: ignore[arg-type]
-            convergence=b"c" * 32,
-        )
 
     def _fresh_name(self, length: int) -> bytes:
         self.names += 1
@@ -343,7 +327,7 @@ class LyingMachine(RuleBasedStateMachine):
                 shares = held.slots.get(self._index, {}).items()
                 server.slots[self._index] = {n: bytearray(d) for n, d in shares if is_of(d, prefix)}
             if self.is_directory:
-                listed = grid.run(self._store_of(grid, grid.process(1)).directory(self._directory_cap).list())
+                listed = grid.run(FileStore(grid=grid.grid(1)).directory(self._directory_cap).list())
                 self.texts[prefix] = b" ".join(sorted(name.encode() for name in listed))
             else:
                 self.texts[prefix] = grid.read(self.cap)

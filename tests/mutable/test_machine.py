@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from twisted.internet.defer import Deferred, DeferredList
 
+from grid.engine.grid import Encoding
 from grid.errors import FormatError, GridError
 from grid.mutable import publish
 from grid.mutable.node import MutableFile
@@ -24,7 +25,7 @@ from grid.mutable.share import geometry
 from grid.mutable.share.geometry import MDMF_SEGMENT_SIZE, FormatName
 from grid.mutable.share.layout import parse_header
 from grid.mutable.share.prefix import Prefix
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript, SlotServer
 
 LIARS = ["frozen", "deaf", "corrupt", "short"]
@@ -76,7 +77,7 @@ class MutableMachine(RuleBasedStateMachine):
         self.patch.setattr(layout_cache, "FIRST_READ", first_read)
         self.patch.setattr(publish, "WHOLE_BYTES", 0 if in_pieces else publish.WHOLE_BYTES)
         k, n, happy = shape
-        self.grid = MutableGrid(10, Shape(k=k, n=n, happy=happy), seed)
+        self.grid = MutableGrid(10, Encoding(k=k, n=n, happy=happy), seed)
         self.cap = self.grid.create(b"", format)
         self.files = {process: self.grid.open(self.cap, process=process) for process in (1, 2, 3, 4)}
         self.texts = {b""}
@@ -195,7 +196,7 @@ class MutableMachine(RuleBasedStateMachine):
                 self._expect(changed)
 
     def _note_foresight(self, file: MutableFile) -> None:
-        known = layout_cache.known_files(file._runtime).get(file._keys.storage_index)
+        known = file._grid.remembered.of(layout_cache.KnownFiles).get(file._keys.storage_index)
         if known is not None:
             fired["foresight"] += 1
 

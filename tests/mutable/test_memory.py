@@ -15,12 +15,13 @@ import pytest
 
 from grid.batch_sizes import READ_BYTES
 from grid.caps import KnownCap
+from grid.engine.grid import Encoding
 from grid.mutable import publish
 from grid.mutable.read import read_plan
 from grid.mutable.write import stream_plan
 from grid.ports import Buffer, TestWrite
 from tests.support.long_files import Comparing, Repeated
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotServer
 
 SIZE = 100_000_000
@@ -120,7 +121,7 @@ def test_create_when_of_a_hundred_megabytes_then_holds_a_few_batches_of_shares()
 @pytest.fixture(scope="module")
 def stored() -> tuple[MutableGrid, KnownCap, Repeated]:
     """A file of a hundred megabytes on five servers."""
-    grid, source = MutableGrid(5, Shape(n=5, happy=3)), Repeated(SIZE)
+    grid, source = MutableGrid(5, Encoding(n=5, happy=3)), Repeated(SIZE)
     return grid, grid.create(source, "mdmf"), source
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grid.caps import DirectoryCap, MdmfWriteCap, SdmfWriteCap
+from grid.engine.grid import Encoding
 from grid.errors import (
     AuthorityError,
     CapError,
@@ -22,7 +23,7 @@ from grid.errors import (
 )
 from grid.mutable.session import Gathering
 from grid.mutable.share.geometry import FormatName
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript
 
 FORMATS: list[FormatName] = ["sdmf", "mdmf"]
@@ -81,7 +82,7 @@ def test_file_when_of_any_encoding_then_reads_back(
     format: FormatName, k: int, more: int, size: int, servers: int
 ) -> None:
     n = min(255, k + more)
-    grid = MutableGrid(servers, Shape(k=k, n=n, happy=1))
+    grid = MutableGrid(servers, Encoding(k=k, n=n, happy=1))
     cap = grid.create(sample_bytes(size), format)
     assert grid.read(cap.read_cap()) == sample_bytes(size)
     grid.run(grid.open(cap).modify(lambda old, _: old + b"end"))
@@ -108,9 +109,9 @@ def test_read_when_of_ranges_then_gives_exactly_these(format: FormatName) -> Non
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_file_when_written_by_another_configuration_then_keeps_its_own_k_and_n(format: FormatName) -> None:
-    grid = MutableGrid(10, Shape(k=3, n=10, happy=7))
+    grid = MutableGrid(10, Encoding(k=3, n=10, happy=7))
     cap = grid.create(b"three of ten", format)
-    other = Shape(k=2, n=4, happy=1)
+    other = Encoding(k=2, n=4, happy=1)
     grid.run(grid.open(cap, shape=other).modify(lambda old, _: old + b"!"))
     grid.run(grid.open(cap, shape=other).update(0, b"THREE"))
     assert grid.read(cap) == b"THREE of ten!"
@@ -220,7 +221,7 @@ def test_create_when_servers_are_not_permitted_then_uses_the_others() -> None:
 
 
 def test_create_when_the_encoding_does_not_fit_then_says_so() -> None:
-    grid = MutableGrid(10, Shape(k=3, n=256, happy=1))
+    grid = MutableGrid(10, Encoding(k=3, n=256, happy=1))
     with pytest.raises(FormatError, match="255"):
         grid.create(b"contents")
 
@@ -230,14 +231,10 @@ def test_create_when_no_key_is_given_then_makes_one() -> None:
     from grid.mutable.node import MutableFile
 
     grid = MutableGrid()
-    common = {"servers": grid.servers, "leases": grid.leases, "runtime": grid.runtime}
-    made = [
-        grid.run(create_mutable(b"x", format="sdmf", encoding=grid.shape, **common))  # type: ignore[arg-type]
-        for _ in range(2)
-    ]
+    made = [grid.run(create_mutable(b"x", grid.grid(), format="sdmf")) for _ in range(2)]
     assert made[0] != made[1]
     assert grid.runtime.cpu.calls.count("generate_key") == 3, "the third is there for whoever comes next"
-    file = MutableFile(made[0], encoding=grid.shape, **common)  # type: ignore[arg-type]
+    file = MutableFile(made[0], grid.grid())
     assert grid.run(file.read_all()) == b"x"
 
 
@@ -317,7 +314,7 @@ def test_update_when_at_the_end_of_whole_segments_then_appends_in_place(size: in
 def test_update_when_of_any_file_and_range_then_the_file_is_as_a_byte_array(
     size: int, k: int, changes: list[tuple[float, int]]
 ) -> None:
-    grid = MutableGrid(4, Shape(k=k, n=k + 3, happy=1))
+    grid = MutableGrid(4, Encoding(k=k, n=k + 3, happy=1))
     model = bytearray(sample_bytes(size))
     cap = grid.create(bytes(model), "mdmf")
     file = grid.open(cap)

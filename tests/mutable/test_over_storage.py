@@ -19,7 +19,7 @@ from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService
 from grid.storage.settings import StorageSettings
-from tests.support.mutable_grid import Shape
+from tests.support.grids import grid_of
 from tests.support.mutable_key import known_key
 
 SEGMENT = 131073
@@ -56,17 +56,9 @@ async def services() -> AsyncGenerator[Services, None]:
 @pytest.mark.parametrize("format", ["sdmf", "mdmf"])
 async def test_file_when_on_real_services_then_lives_a_whole_life(services: Services, format: FormatName) -> None:
     model = bytearray(random.Random(1).randbytes(2 * SEGMENT + 5))
-    shape = Shape()
-    cap = await create_mutable(
-        bytes(model),
-        format=format,
-        encoding=shape,
-        servers=services.servers,
-        leases=services.leases,
-        runtime=services.runtime,
-        key=known_key(),
-    )
-    file = MutableFile(cap, services.servers, services.runtime, leases=services.leases, encoding=shape)
+    grid = grid_of(services.servers, services.runtime, leases=services.leases)
+    cap = await create_mutable(bytes(model), grid, format=format, key=known_key())
+    file = MutableFile(cap, grid)
     assert await file.read_all() == model
     for offset, data in ((SEGMENT - 3, b"across"), (len(model), b"more"), (0, bytes(SEGMENT))):
         await file.update(offset, data)
@@ -98,18 +90,10 @@ def file_enabler(write_key: bytes, server: StorageServer) -> bytes:
 
 
 async def test_slot_when_its_write_enabler_is_anothers_then_the_write_says_so(services: Services) -> None:
-    shape = Shape()
+    grid = grid_of(services.servers, services.runtime, leases=services.leases)
 
     async def create(key_owner: bytes) -> None:
-        await create_mutable(
-            key_owner,
-            format="sdmf",
-            encoding=shape,
-            servers=services.servers,
-            leases=services.leases,
-            runtime=services.runtime,
-            key=known_key(),
-        )
+        await create_mutable(key_owner, grid, format="sdmf", key=known_key())
 
     index = known_index()
     for server in services.servers:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.mutable_grid import MutableGrid, Shape
+from grid.engine.grid import Encoding
+from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotServer
 
 
@@ -21,7 +22,7 @@ class LateOnce(SlotServer):
 @pytest.mark.parametrize("k", [3, 6])
 @pytest.mark.parametrize("count", [4, 5])
 def test_overwrite_when_too_few_servers_answer_in_time_then_asks_the_silent_ones_again(k: int, count: int) -> None:
-    grid = MutableGrid(10, Shape(k=k, n=10, happy=7))
+    grid = MutableGrid(10, Encoding(k=k, n=10, happy=7))
     grid.servers[:] = servers = [LateOnce(f"server{index}", grid.runtime.clock) for index in range(10)]
     cap = grid.create(b"before")
     for server in servers[:count]:

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred, DeferredList
 
+from grid.engine.grid import Encoding
 from grid.errors import ConflictError, GridError
 from grid.mutable.share.geometry import FormatName
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript
 
 FORMATS: list[FormatName] = ["sdmf", "mdmf"]
@@ -77,7 +78,7 @@ def test_overwrite_when_two_processes_do_so_at_once_then_one_version_is_left(
 ) -> None:
     """Whoever comes first at each server: with n < 2k each of two could spoil it for the other."""
     for seed in range(6):
-        grid = MutableGrid(10, Shape(k=k, n=n, happy=1), seed)
+        grid = MutableGrid(10, Encoding(k=k, n=n, happy=1), seed)
         cap = grid.create(b"base", format)
         for index, server in enumerate(grid.servers):
             server.script.delay_s = 0.01 + 0.001 * ((index * 7 + seed * 3) % 10)
@@ -101,7 +102,7 @@ def test_overwrite_when_two_processes_do_so_at_once_then_one_version_is_left(
 def test_modify_when_several_processes_do_so_then_no_acknowledged_change_is_lost(
     seed: int, delays: list[int], writers: int, k: int, offsets: list[int]
 ) -> None:
-    grid = MutableGrid(10, Shape(k=k, n=10, happy=7), seed)
+    grid = MutableGrid(10, Encoding(k=k, n=10, happy=7), seed)
     cap = grid.create(b"")
     for server, delay in zip(grid.servers, delays, strict=True):
         server.script.delay_s = delay / 1000
@@ -135,7 +136,7 @@ def test_update_when_two_processes_do_so_at_once_then_both_ranges_are_there(form
 @pytest.mark.parametrize("format", FORMATS)
 def test_write_when_an_old_copy_turns_up_then_it_is_written_over(format: FormatName) -> None:
     """A server that was away while the map was made, and is back when the version is written."""
-    grid = MutableGrid(10, Shape(happy=6))
+    grid = MutableGrid(10, Encoding(happy=6))
     cap = grid.create(b"old", format)
     index = cap.storage_index
     away = grid.servers[2]
@@ -152,7 +153,7 @@ def test_write_when_an_old_copy_turns_up_then_it_is_written_over(format: FormatN
 
 def test_write_when_a_version_is_unfinished_then_waits_for_its_writer() -> None:
     """The second process looks while the first one's shares are on their way to slow servers."""
-    grid = MutableGrid(10, Shape(k=6, happy=7))
+    grid = MutableGrid(10, Encoding(k=6, happy=7))
     cap = grid.create(b"")
     for server in grid.servers[2:]:
         server.script.write_delay_s = 0.8
@@ -173,7 +174,7 @@ def test_modify_by_memory_when_servers_missed_another_writers_change_then_both_c
     format: FormatName, seed: int
 ) -> None:
     # Two servers hold four of twenty shares: enough for what a writer that does not know of the change stores there.
-    grid = MutableGrid(shape=Shape(k=3, n=20, happy=7), seed=seed)
+    grid = MutableGrid(shape=Encoding(k=3, n=20, happy=7), seed=seed)
     cap = grid.create(b"", format)
     first, other = grid.open(cap, process=1), grid.open(cap, process=2)
     grid.run(first.modify(lambda old, _: old + b"<1%d>" % seed))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.engine.server_memory import ServerMemory, server_memory
+from grid.engine.server_memory import ServerMemory
 from grid.node.client import Client
 from grid.node.create import NewClient, create_client
 from grid.node.directory import open_directory
@@ -157,8 +157,8 @@ async def test_client_when_it_ends_tells_the_next_one_which_servers_were_silent(
         return Client(open_directory(tmp_path / "node"), make_runtime(), reactor)
 
     first = client()
-    server_memory(first.runtime).silent(S0, KIND, first.runtime.clock.now())
+    first.memory.silent(S0, KIND, first.runtime.clock.now())
     await first.close()
     second = client()
-    assert server_memory(second.runtime).is_doubtful(S0, KIND)
+    assert second.memory.is_doubtful(S0, KIND)
     await second.close()

@@ -14,8 +14,9 @@ from attrs import define
 from twisted.internet import reactor
 
 from grid.caps import ChkCap
+from grid.engine.grid import Encoding
 from grid.errors import NotHappyError
-from grid.immutable.put import Encoding, PutResult
+from grid.immutable.put import PutResult
 from grid.placement.order import permute
 from grid.ports import StorageServer
 from grid.runtime import RealRuntime, make_runtime

@@ -8,9 +8,9 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from grid.caps import ChkCap
+from grid.engine.grid import Encoding
 from grid.errors import GridError, NoServersError, NotHappyError
 from grid.immutable.perform import ABORT_LIMIT_S
-from grid.immutable.put import Encoding
 from grid.placement.happiness import happiness
 from grid.ports import ServerId, ShareNumber
 from tests.support.scripted_grid import ScriptedGrid, encoded, noise

@@ -82,7 +82,7 @@ def test_get_when_eight_of_ten_servers_are_back_succeeds_at_the_first_try(grid: 
 
     async def get(store: FileStore) -> bytes:
         sink = MemorySink()
-        await ImmutableFile(cap, store.servers, store.runtime).read(sink)
+        await ImmutableFile(cap, store.grid).read(sink)
         return bytes(sink.data)
 
     outage(grid, get, *range(8))
@@ -104,7 +104,7 @@ def test_get_when_seven_of_ten_servers_refuse_connections_takes_no_longer(grid: 
     def time_of_get() -> float:
         store = grid.client()
         began = grid.runtime.clock.now()
-        grid.run(ImmutableFile(cap, store.servers, store.runtime).read(MemorySink()))
+        grid.run(ImmutableFile(cap, store.grid).read(MemorySink()))
         return grid.runtime.clock.now() - began
 
     usual = time_of_get()
@@ -119,5 +119,5 @@ def test_get_when_too_few_servers_are_up_says_so_at_once(grid: DistantGrid) -> N
     grid.stop(*range(8))
     began = grid.runtime.clock.now()
     with pytest.raises(NotEnoughSharesError):
-        grid.run(ImmutableFile(cap, grid.store.servers, grid.runtime).read(MemorySink()))
+        grid.run(ImmutableFile(cap, grid.store.grid).read(MemorySink()))
     assert grid.runtime.clock.now() - began < 1.0

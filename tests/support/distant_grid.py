@@ -83,7 +83,8 @@ class DistantGrid(TreeGrid):
         )
 
     def client(self) -> FileStore:
-        return evolve(super().client(), servers=self.distant)
+        store = super().client()
+        return evolve(store, grid=evolve(store.grid, servers=self.distant))
 
     def stop(self, *indices: int) -> None:
         """Kill these servers: connections are lost, and refused."""

@@ -14,14 +14,16 @@ from twisted.internet.defer import DeferredList, ensureDeferred
 
 from grid.caps import ChkCap, LitCap, parse_cap
 from grid.codec import base32
+from grid.engine.grid import Encoding, Grid
 from grid.immutable.check import CheckResult, check
 from grid.immutable.get import ImmutableFile
-from grid.immutable.put import Encoding, PutResult, put
+from grid.immutable.put import PutResult, put
 from grid.placement.leases import LeaseMaster
 from grid.ports import Buffer, Runtime, ServerId, ServerIdentity, StorageServer
 from grid.wire.foolscap.client.server import FoolscapServer
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.locators import parse_furl
+from tests.support.grids import grid_of
 
 
 class BytesSource:
@@ -54,9 +56,9 @@ class LibraryClient:
     def __init__(self, directories: Sequence[Path], runtime: Runtime, encoding: Encoding) -> None:
         """The connections are made as they are needed; close() ends them."""
         self._runtime = runtime
-        self._encoding = encoding
         self._tubs: list[Any] = []
         self.servers: list[StorageServer] = [self._server(directory) for directory in directories]
+        self.grid = grid_of(self.servers, runtime, encoding=encoding, convergence=b"", leases=LeaseMaster(bytes(32)))
 
     def _server(self, directory: Path) -> FoolscapServer:
         furl = parse_furl((directory / "private" / "storage.furl").read_text().strip())
@@ -75,24 +77,21 @@ class LibraryClient:
         self, data: bytes, servers: Sequence[StorageServer] | None = None, happy: int | None = None
     ) -> PutResult:
         """Store the bytes on all servers, or on the views of them that are given; always with the same secrets."""
-        return await put(
-            BytesSource(data),
-            encoding=self._encoding if happy is None else evolve(self._encoding, happy=happy),
-            convergence=b"",
-            servers=self.servers if servers is None else servers,
-            leases=LeaseMaster(bytes(32)),
-            runtime=self._runtime,
-        )
+        encoding = self.grid.encoding if happy is None else evolve(self.grid.encoding, happy=happy)
+        return await put(BytesSource(data), evolve(self._on(servers), encoding=encoding))
 
     async def get(self, cap: ChkCap | LitCap | str, servers: Sequence[StorageServer] | None = None) -> bytes:
         """The file's bytes from all servers, or from those given."""
         sink = BytesSink()
-        await ImmutableFile(file_cap(cap), self.servers if servers is None else servers, self._runtime).read(sink)
+        await ImmutableFile(file_cap(cap), self._on(servers)).read(sink)
         return bytes(sink.data)
 
     async def check(self, cap: ChkCap | LitCap | str) -> CheckResult:
         """Every byte of every share verified."""
-        return await check(file_cap(cap), servers=self.servers, runtime=self._runtime, verify=True)
+        return await check(file_cap(cap), self.grid, verify=True)
+
+    def _on(self, servers: Sequence[StorageServer] | None) -> Grid:
+        return self.grid if servers is None else evolve(self.grid, servers=servers)
 
     async def close(self) -> None:
         """End all connections."""

@@ -7,20 +7,19 @@ connections is given a client whose servers are those of a TreeGrid.
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
 from grid.cli import connection
 from grid.cli.main import main
-from grid.immutable.put import Encoding
+from grid.engine.grid import Encoding, Grid
 from grid.node.create import NewClient, create_client
 from grid.node.directory import NodeDirectory
-from grid.placement.leases import LeaseMaster
-from grid.ports import ServerId, StorageServer
+from grid.ports import Observer, StorageServer, ignore_events
 from tests.support.tree_grid import CONVERGENCE, TreeGrid
 from tests.support.virtual_time import VirtualRuntime
 
@@ -50,24 +49,21 @@ class _Directory:
 class MemoryClient:
     """What a command uses of a client: the servers of a grid in memory, all of them known."""
 
-    grid: TreeGrid
+    _tree: TreeGrid
     directory: _Directory
 
     @property
     def runtime(self) -> VirtualRuntime:
-        return self.grid.runtime
+        return self._tree.runtime
 
     @property
     def encoding(self) -> Encoding:
-        return self.grid.encoding
+        return self._tree.encoding
 
-    @property
-    def leases(self) -> LeaseMaster:
-        return self.grid.store.leases
+    def grid(self, servers: Sequence[StorageServer], observer: Observer = ignore_events) -> Grid:
+        return evolve(self._tree.store.grid, servers=servers, observer=observer)
 
-    @property
-    def preferred(self) -> frozenset[ServerId]:
-        return frozenset()
+    grid_to_read = grid
 
     @property
     def introducers(self) -> list[Any]:
@@ -83,10 +79,10 @@ class MemoryClient:
         return []
 
     async def servers(self) -> list[StorageServer]:
-        return list(self.grid.servers)
+        return list(self._tree.servers)
 
     def remembered_servers(self) -> list[StorageServer]:
-        return list(self.grid.servers)
+        return list(self._tree.servers)
 
 
 class MemoryCommand:

@@ -5,29 +5,22 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from attrs import frozen
+from attrs import evolve
 
 from grid.caps import KnownCap
+from grid.engine.grid import Encoding, Grid
 from grid.mutable.create import create_mutable
 from grid.mutable.node import MutableFile
 from grid.mutable.share.geometry import FormatName
 from grid.mutable.share.keys import WriteCap
 from grid.placement.leases import LeaseMaster
 from grid.ports import Buffer, Event, ServerId, Source
+from tests.support.grids import grid_of
 from tests.support.mutable_key import known_key
 from tests.support.scripted_slots import SlotServer
 from tests.support.virtual_time import InlineCpu, SeededEntropy, VirtualRuntime
 
 T = TypeVar("T")
-
-
-@frozen(kw_only=True)
-class Shape:
-    """An encoding."""
-
-    k: int = 3
-    n: int = 10
-    happy: int = 7
 
 
 class OtherProcess:
@@ -42,13 +35,14 @@ class OtherProcess:
 class MutableGrid:
     """Servers, a runtime, and files made with the published key."""
 
-    def __init__(self, count: int = 10, shape: Shape | None = None, seed: int = 0) -> None:
+    def __init__(self, count: int = 10, shape: Encoding | None = None, seed: int = 0) -> None:
         self.runtime = VirtualRuntime(seed)
         self.servers = [SlotServer(f"server{index}", self.runtime.clock) for index in range(count)]
-        self.shape = shape or Shape()
+        self.shape = shape or Encoding()
         self.leases = LeaseMaster(bytes(range(32)))
         self.events: list[Event] = []
         self._others: dict[int, OtherProcess] = {}
+        self._grids: dict[int, Grid] = {}
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """What the coroutine comes to, in virtual time."""
@@ -59,27 +53,20 @@ class MutableGrid:
         return self.run(self.creating(contents, format))
 
     async def creating(self, contents: Buffer | Source, format: FormatName = "sdmf") -> WriteCap:
-        return await create_mutable(
-            contents,
-            format=format,
-            encoding=self.shape,
-            servers=self.servers,
-            leases=self.leases,
-            runtime=self.runtime,
-            key=known_key(),
-            observer=self.events.append,
-        )
+        return await create_mutable(contents, self.grid(), format=format, key=known_key())
 
-    def open(self, cap: KnownCap, *, process: int = 0, shape: Shape | None = None) -> MutableFile:
+    def open(self, cap: KnownCap, *, process: int = 0, shape: Encoding | None = None) -> MutableFile:
         """The file, opened anew, by another process if `process` is not 0: one that remembers what it has met."""
-        return MutableFile(
-            cap,
-            self.servers,
-            self.process(process),
-            leases=self.leases,
-            encoding=shape or self.shape,
-            observer=self.events.append,
-        )
+        return MutableFile(cap, evolve(self.grid(process), encoding=shape or self.shape))
+
+    def grid(self, process: int = 0) -> Grid:
+        """The servers as that process uses them: it keeps what it remembers."""
+        grid = self._grids.get(process)
+        if grid is None:
+            runtime = self.process(process)
+            grid = grid_of(self.servers, runtime, leases=self.leases, observer=self.events.append)
+            self._grids[process] = grid
+        return evolve(grid, servers=self.servers, encoding=self.shape, leases=self.leases)
 
     def process(self, number: int) -> VirtualRuntime | OtherProcess:
         """The runtime of a process."""

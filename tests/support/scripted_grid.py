@@ -6,21 +6,23 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from attrs import evolve
+
 from grid.caps import ChkCap, ChkVerifyCap, LitCap
+from grid.engine.grid import Encoding
 from grid.errors import GridError
 from grid.immutable.check import CheckResult, check
 from grid.immutable.get import ImmutableFile
-from grid.immutable.put import Encoding, PutResult, put
+from grid.immutable.put import PutResult, put
 from grid.immutable.read.get_plan import GetResult
 from grid.immutable.repair import RepairResult, repair
 from grid.immutable.share.geometry import Geometry
-from grid.placement.leases import LeaseMaster
 from grid.ports import Buffer, Event, Observer, Runtime, StorageServer, ignore_events
+from tests.support.grids import grid_of
 from tests.support.scripted_server import Script, ScriptedServer
 from tests.support.shares import EncodedFile, convergent_key, encode_text
 from tests.support.virtual_time import VirtualRuntime
 
-LEASES = LeaseMaster(b"lease master secret, 32 octets..")
 SECRET = b"convergence"
 
 
@@ -84,6 +86,7 @@ class ScriptedGrid:
         self.runtime: Runtime = runtime or self.virtual
         self.servers = [ScriptedServer(f"s{index}", self.virtual.clock) for index in range(server_count)]
         self.events: list[Event] = []
+        self.grid = grid_of(self.servers, self.runtime)
 
     @property
     def now(self) -> float:
@@ -134,19 +137,20 @@ class ScriptedGrid:
         return self.virtual.run(
             put(
                 MemorySource(data) if isinstance(data, bytes) else data,
-                encoding=encoding or Encoding(),
-                convergence=convergence,
-                servers=self.servers if servers is None else servers,
-                leases=LEASES,
-                runtime=self.runtime,
-                observer=self.events.append,
+                evolve(
+                    self.grid,
+                    servers=self.servers if servers is None else servers,
+                    encoding=encoding or Encoding(),
+                    convergence=convergence,
+                    observer=self.events.append,
+                ),
                 key=key,
             )
         )
 
     def open(self, cap: ChkCap | ChkVerifyCap | LitCap) -> ImmutableFile:
         """A file on all of the servers."""
-        return ImmutableFile(cap, self.servers, self.runtime)
+        return ImmutableFile(cap, self.grid)
 
     def read(
         self,
@@ -171,19 +175,12 @@ class ScriptedGrid:
     ) -> CheckResult:
         """The health of a file."""
         return self.virtual.run(
-            check(
-                cap,
-                servers=self.servers,
-                runtime=self.runtime,
-                verify=verify,
-                leases=LEASES if leases else None,
-                happy=happy,
-            )
+            check(cap, evolve(self.grid, encoding=Encoding(happy=happy)), verify=verify, add_lease=leases)
         )
 
     def repair(self, cap: ChkCap | ChkVerifyCap | LitCap, *, happy: int = 0) -> RepairResult:
         """Repair a file."""
-        return self.virtual.run(repair(cap, servers=self.servers, leases=LEASES, runtime=self.runtime, happy=happy))
+        return self.virtual.run(repair(cap, evolve(self.grid, encoding=Encoding(happy=happy))))
 
     def shares(self, storage_index: bytes) -> dict[int, set[bytes]]:
         """The bytes of every share that servers hold, by share number."""

@@ -6,15 +6,18 @@ from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
+from attrs import evolve
+
 from grid.caps import DirectoryCap, KnownCap
 from grid.directory.file_store import FileStore
 from grid.directory.node import Directory
-from grid.immutable.put import Encoding
+from grid.engine.grid import Encoding
 from grid.placement.leases import LeaseMaster
 from grid.ports import Event, ServerId, ServerIdentity
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.service import StorageService
 from grid.storage.settings import StorageSettings
+from tests.support.grids import grid_of
 from tests.support.virtual_time import VirtualRuntime
 
 T = TypeVar("T")
@@ -36,18 +39,18 @@ class TreeGrid:
             self.servers.append(StorageService(identity, disk, self.runtime, StorageSettings()))
             self.run(self.servers[-1].start())
         self.encoding = encoding or Encoding(k=3, n=10, happy=min(7, count))
+        self._grid = grid_of(
+            self.servers,
+            self.runtime,
+            leases=LeaseMaster(bytes(range(32))),
+            convergence=CONVERGENCE,
+            observer=self.events.append,
+        )
         self.store = self.client()
 
     def client(self) -> FileStore:
         """A store that knows of nothing yet."""
-        return FileStore(
-            servers=self.servers,
-            runtime=self.runtime,
-            leases=LeaseMaster(bytes(range(32))),
-            encoding=self.encoding,
-            convergence=CONVERGENCE,
-            observer=self.events.append,
-        )
+        return FileStore(grid=evolve(self._grid, encoding=self.encoding))
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """What the coroutine comes to, in virtual time."""

@@ -18,13 +18,13 @@ from twisted.internet.protocol import Protocol
 from twisted.python.failure import Failure
 
 from grid.directory.file_store import FileStore
+from grid.engine.grid import Encoding
 from grid.gateway.http.routing import Handler, Routes
 from grid.gateway.http.server import GatewayFactory
 from grid.gateway.shared.node_view import ServerView
 from grid.gateway.shared.services import GatewaySettings
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.site import Gateway, make_routes
-from grid.immutable.put import Encoding
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity, StorageServer
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
@@ -33,6 +33,7 @@ from grid.storage.service import StorageService
 from grid.storage.settings import StorageSettings
 from grid.wire.connections.places import Places
 from tests.support.conformance import require_documented
+from tests.support.grids import grid_of
 
 TOKEN = b"token of this start of the node"
 
@@ -231,11 +232,12 @@ async def web_gateway(
         services.append(StorageService(identity, disk, runtime, StorageSettings()))
         await services[-1].start()
     store = FileStore(
-        servers=services if servers is None else servers,
-        runtime=runtime,
-        leases=LeaseMaster(bytes(range(32))),
-        encoding=encoding or Encoding(k=2, n=count, happy=count),
-        convergence=b"convergence",
+        grid=grid_of(
+            services if servers is None else servers,
+            runtime,
+            leases=LeaseMaster(bytes(range(32))),
+            encoding=encoding or Encoding(k=2, n=count, happy=count),
+        )
     )
     settings = GatewaySettings(spools=SpoolFolder(folder), static_directory=folder, api_token=TOKEN)
     gateway = Gateway(store=store, client=_NoClient(), settings=settings)

@@ -117,14 +117,8 @@ class DirectConnection:
 
         client = self.client
         return FileStore(
-            servers=servers,
-            runtime=client.runtime,
-            leases=client.leases,
-            encoding=client.encoding,
-            convergence=client.directory.convergence_secret(),
+            grid=client.grid(servers, self.warnings.heard_by(observer)),
             mutable_format="mdmf" if client.directory.settings.client.mutable_format == "MDMF" else "sdmf",
-            preferred=client.preferred,
-            observer=self.warnings.heard_by(observer),
         )
 
 

@@ -6,7 +6,7 @@ It owns which engine a capability is for, and that a mutable file which is in us
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -20,11 +20,12 @@ from grid.directory.moving import Trail, move
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, make_entry, pack_directory
 from grid.directory.room import UnpackingRoom
+from grid.engine.grid import Grid
 from grid.errors import AuthorityError, CapError
 from grid.immutable import check as immutable_check
 from grid.immutable import repair as immutable_repair
 from grid.immutable.get import ImmutableFile
-from grid.immutable.put import Encoding, put
+from grid.immutable.put import put
 from grid.mutable.create import create_mutable
 from grid.mutable.key_supply import new_key
 from grid.mutable.node import MutableFile
@@ -32,8 +33,7 @@ from grid.mutable.share import health
 from grid.mutable.share.geometry import MDMF_VERSION, SDMF_VERSION, FormatName
 from grid.mutable.share.keys import WriteCap, write_cap
 from grid.mutable.sources import MemorySource
-from grid.placement.leases import LeaseMaster
-from grid.ports import Buffer, Observer, Runtime, ServerId, Sink, Source, StorageServer, ignore_events
+from grid.ports import Buffer, Observer, Runtime, Sink, Source
 from grid.runtime import run_sized
 
 if TYPE_CHECKING:
@@ -90,56 +90,36 @@ class _OpenFiles:
 
 @frozen(kw_only=True, eq=False)
 class FileStore:
-    """A client's view of a grid. convergence: the secret that makes equal immutable files equal caps.
+    """The files and directories of a grid.
 
-    mutable_format: that of new mutable files and directories, which take k, n and happy of the encoding.
-    room: for directories that are unpacked, of the whole process. preferred: servers that immutable files go to first. permit: asked before anything is read, checked or changed,
-    whatever led to its capability; what it raises comes out of the method that was called.
+    mutable_format: that of new mutable files and directories. room: for directories that are unpacked, of the whole
+    process. permit: asked before anything is read, checked or changed, whatever led to its capability; what it raises
+    comes out of the method that was called.
     """
 
-    servers: Sequence[StorageServer] = field(repr=False)
-    runtime: Runtime = field(repr=False)
-    leases: LeaseMaster = field(repr=False)
-    encoding: Encoding
-    convergence: bytes = field(repr=False)
+    grid: Grid
     mutable_format: FormatName = "sdmf"
-    preferred: frozenset[ServerId] = frozenset()
-    observer: Observer = field(default=ignore_events, repr=False)
     permit: Permit = field(default=permit_all, repr=False)
     room: UnpackingRoom = field(factory=UnpackingRoom, repr=False)
     _open: _OpenFiles = field(factory=_OpenFiles, init=False, repr=False)
+
+    @property
+    def runtime(self) -> Runtime:
+        """The clock, the processors and the entropy that work on it takes."""
+        return self.grid.runtime
 
     async def put_immutable(
         self, source: Source, *, convergence: bytes | Keep | None = KEEP, key: bytes | None = None
     ) -> ChkCap | LitCap:
         """Store an immutable file. convergence: None for a random key. key: as for `immutable.put`, and its errors."""
-        result = await put(
-            source,
-            encoding=self.encoding,
-            convergence=self.convergence if isinstance(convergence, Keep) else convergence,
-            servers=self.servers,
-            leases=self.leases,
-            runtime=self.runtime,
-            observer=self.observer,
-            preferred=self.preferred,
-            key=key,
-        )
-        return result.cap
+        grid = self.grid if isinstance(convergence, Keep) else evolve(self.grid, convergence=convergence)
+        return (await put(source, grid, key=key)).cap
 
     async def put_mutable(
         self, source: Source | Buffer, *, format: FormatName | None = None, key: PrivateKey | None = None
     ) -> WriteCap:
         """Store a new mutable file. key: its private key, None for a new one. The errors of `create_mutable`."""
-        return await create_mutable(
-            source,
-            format=format or self.mutable_format,
-            encoding=self.encoding,
-            servers=self.servers,
-            leases=self.leases,
-            runtime=self.runtime,
-            key=key,
-            observer=self.observer,
-        )
+        return await create_mutable(source, self.grid, format=format or self.mutable_format, key=key)
 
     def open_mutable(self, cap: KnownCap) -> MutableFile:
         """The mutable file of this cap, or of this directory's cap: the same object for the same cap.
@@ -149,14 +129,7 @@ class FileStore:
         body = self._permitted(cap)
         file = self._open.get(body)
         if file is None:
-            file = MutableFile(
-                body,
-                self.servers,
-                self.runtime,
-                leases=self.leases,
-                encoding=self.encoding,
-                observer=self.observer,
-            )
+            file = MutableFile(body, self.grid)
             self._open.put(body, file)
         return file
 
@@ -176,8 +149,7 @@ class FileStore:
             raise AuthorityError("this is a verify cap: reading takes the read cap or the write cap")
         if not isinstance(body, LitCap | ChkCap):
             return await self.open_mutable(body).read(sink, offset, length)
-        file = ImmutableFile(body, self.servers, self.runtime)
-        return (await file.read(sink, offset, length, self.observer)).size
+        return (await ImmutableFile(body, self.grid).read(sink, offset, length)).size
 
     async def size(self, cap: KnownCap) -> int:
         """Bytes of a file, or of the file in which a directory is stored; asks servers only if it is mutable."""
@@ -191,15 +163,7 @@ class FileStore:
         body = self._permitted(cap)
         if not isinstance(body, LitCap | ChkCap | ChkVerifyCap):
             return await self.open_mutable(body).check(verify=verify, add_lease=add_lease)
-        return await immutable_check.check(
-            body,
-            servers=self.servers,
-            runtime=self.runtime,
-            verify=verify,
-            leases=self.leases if add_lease else None,
-            observer=self.observer,
-            happy=self.encoding.happy,
-        )
+        return await immutable_check.check(body, self.grid, verify=verify, add_lease=add_lease)
 
     async def repair(self, cap: KnownCap, *, force: bool = False) -> FileRepair:
         """Verify a file or a directory and make it whole; a mutable one takes its write cap (AuthorityError).
@@ -209,14 +173,7 @@ class FileStore:
         body = self._permitted(cap)
         if not isinstance(body, LitCap | ChkCap | ChkVerifyCap):
             return await self.open_mutable(body).repair(force=force)
-        return await immutable_repair.repair(
-            body,
-            servers=self.servers,
-            leases=self.leases,
-            runtime=self.runtime,
-            observer=self.observer,
-            happy=self.encoding.happy,
-        )
+        return await immutable_repair.repair(body, self.grid)
 
     def directory(self, cap: DirectoryCap) -> Directory:
         """The directory of this cap; CapError if its numbers cannot be those of a file."""
@@ -240,7 +197,7 @@ class FileStore:
         """
         chosen = format or self.mutable_format
         if key is None:
-            key = await new_key(self.runtime)
+            key = await new_key(self.grid)
         cap = write_cap(key, MDMF_VERSION if chosen == "mdmf" else SDMF_VERSION)
         packed = await self._packed(children or {}, cap.write_key)
         return DirectoryCap(await self.put_directory(packed, chosen, key))
@@ -264,7 +221,7 @@ class FileStore:
 
     def observed_by(self, observer: Observer) -> FileStore:
         """A store on the same grid with another observer; it opens files of its own."""
-        return evolve(self, observer=observer)
+        return evolve(self, grid=self.grid.observed_by(observer))
 
     def restricted_by(self, permit: Permit) -> FileStore:
         """A store on the same grid that asks before it makes anything of a capability; it opens files of its own."""

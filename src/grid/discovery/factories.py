@@ -12,7 +12,7 @@ from attrs import frozen
 
 from grid.discovery.announcement import Announcement, storage_furl
 from grid.discovery.server_set import MakeServer
-from grid.engine.server_memory import server_memory
+from grid.engine.server_memory import ServerMemory
 from grid.ports import Runtime, ServerIdentity
 from grid.wire.status import RemoteServer
 
@@ -33,6 +33,7 @@ class Transports:
     tub: Callable[[], Any]
     pool: Callable[[], Any]
     runtime: Runtime
+    memory: ServerMemory
     choice: Transport = "auto"
     plaintext_reads: bool = False
 
@@ -42,7 +43,7 @@ class Transports:
 
     def _make(self, identity: ServerIdentity, announcement: Announcement) -> RemoteServer:
         furl = storage_furl(announcement)
-        memory, clock = server_memory(self.runtime), self.runtime.clock
+        memory, clock = self.memory, self.runtime.clock
 
         def note_quiet(since: float) -> None:
             memory.unreached(identity.server_id, since, clock.now())

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
-from weakref import WeakKeyDictionary
 
 from attrs import define, field
 
 from grid.engine.latency import Latency
-from grid.ports import Runtime, ServerId
+from grid.ports import ServerId
 
 SHORT_PATIENCE_S = 0.1
 """How long a server in doubt may keep anybody waiting."""
@@ -268,11 +267,3 @@ class ServerMemory:
 def _is_seconds(value: object) -> TypeGuard[float]:
     """Whether this is a plausible number of seconds."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e6
-
-
-_memories: WeakKeyDictionary[Runtime, ServerMemory] = WeakKeyDictionary()
-
-
-def server_memory(runtime: Runtime) -> ServerMemory:
-    """The memory of the client that has this runtime, as long as it lives."""
-    return _memories.setdefault(runtime, ServerMemory())

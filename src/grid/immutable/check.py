@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex, require_usable
 from grid.codec.base32 import encode
 from grid.drive import drive
-from grid.engine.server_memory import server_memory
+from grid.engine.grid import Grid
 from grid.errors import NoServersError
 from grid.immutable.perform import Performer
 from grid.immutable.read.check_plan import CheckPlan, Findings
@@ -21,10 +21,9 @@ from grid.immutable.share.requests import ASKING_KINDS
 from grid.immutable.share.verify import FileVerifier
 from grid.placement import health
 from grid.placement.happiness import happiness
-from grid.placement.leases import LeaseMaster
 from grid.placement.order import permute
 from grid.plural import counted
-from grid.ports import Observer, Runtime, ServerId, ShareNumber, StorageServer, ignore_events
+from grid.ports import ServerId, ShareNumber
 
 
 @frozen(kw_only=True)
@@ -114,17 +113,12 @@ class CheckResult:
 
 async def check(
     cap: ChkCap | ChkVerifyCap | LitCap,
+    grid: Grid,
     *,
-    servers: Sequence[StorageServer],
-    runtime: Runtime,
     verify: bool = False,
-    leases: LeaseMaster | None = None,
-    observer: Observer = ignore_events,
-    happy: int = 0,
+    add_lease: bool = False,
 ) -> CheckResult:
-    """The health of a file; verify reads every byte of every share; leases: add or renew our lease everywhere.
-
-    happy: how many servers with a share of their own make a file safe.
+    """The health of a file; verify: read every byte of every share; add_lease: add or renew our lease everywhere.
 
     NoServersError if no server answered. CapError if the cap's numbers cannot be those of a file. DamagedFileError if it was damaged when it was uploaded.
     """
@@ -132,18 +126,19 @@ async def check(
         return CheckResult(storage_index="")
     require_usable(cap)
     index = StorageIndex(cap.storage_index)
-    ordered = permute(servers, index)
+    ordered = permute(grid.servers, index)
     verifier = FileVerifier(cap.ueb_hash, cap.size, cap.needed, cap.total) if verify else None
     ids = [server.identity.server_id for server in ordered]
-    memory = server_memory(runtime)
-    in_doubt = [server_id for server_id in ids if memory.is_doubtful_for_any(server_id, ASKING_KINDS)]
-    plan = CheckPlan(ids, n=cap.total, verifier=verifier, add_lease=leases is not None, in_doubt=in_doubt)
-    findings = await drive(plan, Performer(ordered, index, runtime, leases=leases), runtime, observer)
+    in_doubt = [server_id for server_id in ids if grid.memory.is_doubtful_for_any(server_id, ASKING_KINDS)]
+    plan = CheckPlan(ids, n=cap.total, verifier=verifier, add_lease=add_lease, in_doubt=in_doubt)
+    findings = await drive(plan, Performer(ordered, index, grid.runtime, leases=grid.leases), grid)
     if not findings.responding:
         raise NoServersError(
             f"none of {counted(len(ids), 'server')} could be reached" if ids else "there is no server to ask"
         )
-    return evolve(_summarize(findings, encode(cap.storage_index), cap.needed, cap.total, verify), happy=happy)
+    return evolve(
+        _summarize(findings, encode(cap.storage_index), cap.needed, cap.total, verify), happy=grid.encoding.happy
+    )
 
 
 def _summarize(findings: Findings, storage_index: str, needed: int, total: int, verified: bool) -> CheckResult:

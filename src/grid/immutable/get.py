@@ -5,18 +5,16 @@ An open file keeps what is proven between reads, so that a second range costs on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex, require_usable
 from grid.drive import drive
-from grid.engine.server_memory import server_memory
+from grid.engine.grid import Grid
 from grid.immutable.perform import Performer
 from grid.immutable.read.get_plan import GetPlan, GetResult
 from grid.immutable.read.share_finder import ShareFinder
 from grid.immutable.share.layout import guess
 from grid.immutable.share.verify import FileVerifier
 from grid.placement.order import permute
-from grid.ports import Observer, Runtime, Sink, StorageServer, ignore_events
+from grid.ports import Observer, Sink, StorageServer
 
 
 class ImmutableFile:
@@ -25,17 +23,17 @@ class ImmutableFile:
     With a verify cap the text read is the ciphertext. CapError if the cap's numbers cannot be those of a file.
     """
 
-    def __init__(self, cap: ChkCap | ChkVerifyCap | LitCap, servers: Sequence[StorageServer], runtime: Runtime) -> None:
+    def __init__(self, cap: ChkCap | ChkVerifyCap | LitCap, grid: Grid) -> None:
         self._cap = cap
-        self._runtime = runtime
-        self._servers = list(servers)
+        self._grid = grid
+        self._servers: list[StorageServer] = []
         self._verifier: FileVerifier | None = None
         self._finder: ShareFinder | None = None
         if not isinstance(cap, LitCap):
             if cap.size > 0:
                 require_usable(cap)
                 self._guess = guess(cap.size, cap.needed, cap.total)
-            self._servers = permute(servers, cap.storage_index)
+            self._servers = permute(grid.servers, cap.storage_index)
             self._verifier = FileVerifier(cap.ueb_hash, cap.size, cap.needed, cap.total)
 
     @property
@@ -49,10 +47,11 @@ class ImmutableFile:
         return self._verifier
 
     async def read(
-        self, sink: Sink, offset: int = 0, length: int | None = None, observer: Observer = ignore_events
+        self, sink: Sink, offset: int = 0, length: int | None = None, observer: Observer | None = None
     ) -> GetResult:
         """Write bytes offset .. offset + length (None: to the end; cut at the end) to the sink, in order, all proven.
 
+        observer: of this read, instead of the grid's.
         NotEnoughSharesError, NoServersError, DamagedFileError; what was written before the error is right.
         """
         if offset < 0 or (length is not None and length < 0):
@@ -63,7 +62,7 @@ class ImmutableFile:
         if isinstance(self._cap, LitCap):
             await sink.write(self._cap.data[offset:stop])
             return GetResult(size=stop - offset, share_count=0, hedged_bytes=0)
-        return await self._read_shares(self._cap, sink, offset, stop - offset, observer)
+        return await self._read_shares(self._cap, sink, offset, stop - offset, observer or self._grid.observer)
 
     async def _read_shares(
         self, cap: ChkCap | ChkVerifyCap, sink: Sink, offset: int, length: int, observer: Observer
@@ -78,13 +77,12 @@ class ImmutableFile:
             finder.resume()
         else:
             ids = [server.identity.server_id for server in self._servers]
-            memory = server_memory(self._runtime)
-            finder = ShareFinder(ids, self._verifier, self._guess, first_segment, segment_count, memory)
+            finder = ShareFinder(ids, self._verifier, self._guess, first_segment, segment_count, self._grid.memory)
         key = cap.key if isinstance(cap, ChkCap) else None
         plan = GetPlan(finder, self._verifier, k=cap.needed, key=key, offset=offset, length=length)
-        performer = Performer(self._servers, StorageIndex(cap.storage_index), self._runtime, sink=sink)
+        performer = Performer(self._servers, StorageIndex(cap.storage_index), self._grid.runtime, sink=sink)
         try:
-            return await drive(plan, performer, self._runtime, observer)
+            return await drive(plan, performer, self._grid.observed_by(observer))
         finally:
             finder.settle()
             self._finder = finder

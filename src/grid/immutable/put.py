@@ -16,11 +16,12 @@ from attrs import field, frozen
 
 from grid.caps import ChkCap, LitCap
 from grid.drive import drive
-from grid.engine.server_memory import server_memory
-from grid.errors import FormatError, NotHappyError
+from grid.engine.grid import Grid
+from grid.engine.server_memory import ServerMemory
+from grid.errors import NotHappyError
 from grid.immutable.perform import Performer
 from grid.immutable.share.encode import Encoder, convergent_hasher
-from grid.immutable.share.geometry import DEFAULT_MAX_SEGMENT_SIZE, Geometry
+from grid.immutable.share.geometry import Geometry
 from grid.immutable.share.requests import UPLOAD_KINDS
 from grid.immutable.write.put_plan import Pushed, PutPlan, require_whole
 from grid.immutable.write.select_plan import Selection, SelectPlan, split_trusted
@@ -35,9 +36,8 @@ from grid.immutable.write.small_file import (
 )
 from grid.immutable.write.store_plan import Stored, StorePlan
 from grid.placement.happiness import happiness
-from grid.placement.leases import LeaseMaster
 from grid.placement.order import permute
-from grid.ports import Event, Observer, Runtime, ServerId, ShareNumber, Source, StorageServer, ignore_events
+from grid.ports import Event, ServerId, ShareNumber, Source, StorageServer
 
 LIT_SIZE = 55
 """Files up to this size are put into their cap. [spec immutable 2]"""
@@ -47,23 +47,6 @@ KEY_CHUNK = 4 * 2**20
 
 INLINE_SIZE = 4096
 """Bytes of a file that is encoded on the spot: under a millisecond of work, less than it costs to call a thread."""
-
-
-@frozen(kw_only=True)
-class Encoding:
-    """k: shares needed. n: shares made. happy: servers that must each hold one of their own for success."""
-
-    k: int = 3
-    n: int = 10
-    happy: int = 7
-    max_segment_size: int = DEFAULT_MAX_SEGMENT_SIZE
-
-    def __attrs_post_init__(self) -> None:
-        """FormatError if this is no encoding, or asks for more happiness than there are shares."""
-        if not 1 <= self.k <= self.n <= 256:
-            raise FormatError(f"{self.k}-of-{self.n} is no encoding: 1 <= needed <= total <= 256 must hold")
-        if not 0 <= self.happy <= self.n:
-            raise FormatError(f"happy ({self.happy}) must not be larger than total ({self.n})")
 
 
 @frozen(kw_only=True)
@@ -84,51 +67,74 @@ class _SparesLeftError(NotHappyError):
     """Servers were lost while they were sent shares, and there are others that have not been asked yet."""
 
 
-async def put(
-    source: Source,
-    *,
-    encoding: Encoding,
-    convergence: bytes | None,
-    servers: Sequence[StorageServer],
-    leases: LeaseMaster,
-    runtime: Runtime,
-    observer: Observer = ignore_events,
-    preferred: Collection[ServerId] = frozenset(),
-    key: bytes | None = None,
-) -> PutResult:
+async def put(source: Source, grid: Grid, *, key: bytes | None = None) -> PutResult:
     """Store a file and return its cap, once at least `happy` servers and k distinct shares are durable.
 
-    convergence: the secret that makes equal files equal caps; None draws a random key, and the source is read
-    once, as it is with `key`: the key that the secret makes of this file, from a caller who knows it.
+    key: the key that the grid's convergence secret makes of this file, from a caller who knows it; the source is read
+    only once then, as it is with a random key.
     NotHappyError or NoServersError when it cannot be stored, GridError when the source fails.
     """
     if source.size <= LIT_SIZE:
         data = bytes(await source.read_at(0, source.size))
         require_whole(data, source.size)
         return PutResult(cap=LitCap(data=data), pushed=0, found=0, sharemap={}, happiness=0)
+    encoding = grid.encoding
     geometry = Geometry.of_file(source.size, encoding.k, encoding.n, encoding.max_segment_size)
-    allowed = permitted(servers, runtime.clock.unix_time())
-    attempt = Stored()
-    if key is None and convergence is None:
-        key = runtime.entropy.random_bytes(16)
+    if key is None and grid.convergence is None:
+        key = grid.runtime.entropy.random_bytes(16)
+    allowed = permitted(grid)
+    trusted = _trusted(allowed, geometry.n, grid)
     size = whole_share_size(geometry)
-    trusted = _trusted(allowed, geometry.n, encoding.happy, runtime)
     if size is not None and place_whole(trusted, geometry.n, size):
-        whole = await _read_whole(source, geometry, key, convergence, runtime)
-        key = whole.key
-        attempt = await _store(whole, trusted, encoding.happy, leases, runtime, observer, preferred)
-        if attempt.is_enough:
-            return _result(whole.cap, attempt.sharemap, attempt, attempt.sharemap)
+        return await _put_small(source, geometry, key, trusted, allowed, grid)
+    return await _put_large(source, geometry, key, allowed, grid)
+
+
+async def _put_small(
+    source: Source,
+    geometry: Geometry,
+    key: bytes | None,
+    trusted: Sequence[StorageServer],
+    allowed: Sequence[StorageServer],
+    grid: Grid,
+) -> PutResult:
+    """One message with whole shares to each trusted server; if that does not suffice, the way of a large file."""
+    whole = await _read_whole(source, geometry, key, grid)
+    ordered = permute(trusted, whole.storage_index, grid.preferred)
+    placed = place_whole(ordered, whole.cap.total, whole.share_size)
+    if placed is None:
+        return await _put_large(source, geometry, whole.key, allowed, grid)
+    plan = StorePlan(
+        {server_id: {share: whole.shares[share] for share in shares} for server_id, shares in placed.items()},
+        n=whole.cap.total,
+        happy=grid.encoding.happy,
+        size=whole.cap.size,
+        ask_first=ASK_FIRST_COUNT if whole.share_size >= ASK_FIRST_SIZE else 0,
+    )
+    stored = await drive(plan, Performer(ordered, whole.storage_index, grid.runtime, leases=grid.leases), grid)
+    if stored.is_enough:
+        return _result(whole.cap, stored.sharemap, stored, stored.sharemap)
+    return await _put_large(source, geometry, whole.key, allowed, grid, stored)
+
+
+async def _put_large(
+    source: Source,
+    geometry: Geometry,
+    key: bytes | None,
+    allowed: Sequence[StorageServer],
+    grid: Grid,
+    before: Stored | None = None,
+) -> PutResult:
+    """Ask servers for room, and push the shares segment by segment. before: what was stored of the file a moment ago."""
     if key is None:
-        assert convergence is not None
-        key = await _convergent_key(source, convergence, geometry, runtime, observer)
+        key = await _convergent_key(source, geometry, grid)
     storage_index = storage_index_of(key)
-    ordered = permute(allowed, storage_index, preferred)
+    ordered = permute(allowed, storage_index, grid.preferred)
 
     async def try_push() -> tuple[Selection, Pushed]:
         encoder = Encoder(geometry, key)
-        performer = Performer(ordered, storage_index, runtime, leases=leases, source=source, encoder=encoder)
-        return await push(encoder, performer, ordered, encoding.happy, runtime, observer)
+        performer = Performer(ordered, storage_index, grid.runtime, leases=grid.leases, source=source, encoder=encoder)
+        return await push(encoder, performer, ordered, grid.encoding.happy, grid)
 
     try:
         selection, pushed = await try_push()
@@ -139,7 +145,8 @@ async def put(
     for server_id, shares in selection.existing.items():
         for share in shares:
             found.setdefault(share, set()).add(server_id)
-    return _result(pushed.finished.read_cap(key), pushed.sharemap, attempt, found, pushed.pushed_count)
+    cap = pushed.finished.read_cap(key)
+    return _result(cap, pushed.sharemap, before or Stored(), found, pushed.pushed_count)
 
 
 def _result(
@@ -160,38 +167,12 @@ def _result(
     )
 
 
-async def _read_whole(
-    source: Source, geometry: Geometry, key: bytes | None, convergence: bytes | None, runtime: Runtime
-) -> WholeFile:
+async def _read_whole(source: Source, geometry: Geometry, key: bytes | None, grid: Grid) -> WholeFile:
     data = await source.read_at(0, source.size)
     require_whole(data, source.size)
     if len(data) <= INLINE_SIZE:
-        return encode_whole(data, geometry, key, convergence)
-    return await runtime.cpu.run(encode_whole, data, geometry, key, convergence)
-
-
-async def _store(
-    whole: WholeFile,
-    servers: Sequence[StorageServer],
-    happy: int,
-    leases: LeaseMaster,
-    runtime: Runtime,
-    observer: Observer,
-    preferred: Collection[ServerId],
-) -> Stored:
-    """Try to store a small file in one go; nothing is lost if that comes to nothing."""
-    ordered = permute(servers, whole.storage_index, preferred)
-    placed = place_whole(ordered, whole.cap.total, whole.share_size)
-    if placed is None:
-        return Stored()
-    plan = StorePlan(
-        {server_id: {share: whole.shares[share] for share in shares} for server_id, shares in placed.items()},
-        n=whole.cap.total,
-        happy=happy,
-        size=whole.cap.size,
-        ask_first=ASK_FIRST_COUNT if whole.share_size >= ASK_FIRST_SIZE else 0,
-    )
-    return await drive(plan, Performer(ordered, whole.storage_index, runtime, leases=leases), runtime, observer)
+        return encode_whole(data, geometry, key, grid.convergence)
+    return await grid.runtime.cpu.run(encode_whole, data, geometry, key, grid.convergence)
 
 
 async def push(
@@ -199,8 +180,7 @@ async def push(
     performer: Performer,
     ordered: Sequence[StorageServer],
     happy: int,
-    runtime: Runtime,
-    observer: Observer,
+    grid: Grid,
     existing: Mapping[ServerId, Collection[ShareNumber]] | None = None,
 ) -> tuple[Selection, Pushed]:
     """Place and push the shares of an encoder's file; when that fails, everything allocated is aborted.
@@ -211,8 +191,8 @@ async def push(
     ids = [server.identity.server_id for server in ordered]
     select = SelectPlan(
         ids,
-        in_doubt=_in_doubt(ids, runtime),
-        is_in_doubt=lambda server_id: bool(_in_doubt([server_id], runtime)),
+        in_doubt=_in_doubt(ids, grid.memory),
+        is_in_doubt=lambda server_id: bool(_in_doubt([server_id], grid.memory)),
         k=geometry.k,
         n=geometry.n,
         happy=happy,
@@ -220,10 +200,10 @@ async def push(
         existing=existing,
     )
     try:
-        selection = await drive(select, performer, runtime, observer)
-        observer(Event(at=runtime.clock.now(), what="phase", detail="pushing", total=geometry.size))
+        selection = await drive(select, performer, grid)
+        grid.observer(Event(at=grid.runtime.clock.now(), what="phase", detail="pushing", total=geometry.size))
         try:
-            pushed = await drive(PutPlan(encoder, selection, happy=happy), performer, runtime, observer)
+            pushed = await drive(PutPlan(encoder, selection, happy=happy), performer, grid)
         except NotHappyError as error:
             if not selection.spares:
                 raise
@@ -233,36 +213,36 @@ async def push(
     return selection, pushed
 
 
-def _in_doubt(server_ids: Sequence[ServerId], runtime: Runtime) -> frozenset[ServerId]:
+def _in_doubt(server_ids: Sequence[ServerId], memory: ServerMemory) -> frozenset[ServerId]:
     """Those that were silent lately on something that an upload takes."""
-    memory = server_memory(runtime)
     return frozenset(server_id for server_id in server_ids if memory.is_doubtful_for_any(server_id, UPLOAD_KINDS))
 
 
-def _trusted(servers: Sequence[StorageServer], n: int, happy: int, runtime: Runtime) -> list[StorageServer]:
+def _trusted(servers: Sequence[StorageServer], n: int, grid: Grid) -> list[StorageServer]:
     """The servers to store n whole shares on at once; in their order."""
     ids = [server.identity.server_id for server in servers]
-    trusted, _ = split_trusted(ids, _in_doubt(ids, runtime), n=n, happy=happy)
+    trusted, _ = split_trusted(ids, _in_doubt(ids, grid.memory), n=n, happy=grid.encoding.happy)
     return [server for server in servers if server.identity.server_id in set(trusted)]
 
 
-def permitted(servers: Sequence[StorageServer], now: float) -> list[StorageServer]:
-    """The servers on which new shares may be placed at this Unix time. [spec wire 11]"""
-    return [server for server in servers if server.identity.upload_permit_expires > now]
+def permitted(grid: Grid) -> list[StorageServer]:
+    """The servers on which new shares may be placed now. [spec wire 11]"""
+    now = grid.runtime.clock.unix_time()
+    return [server for server in grid.servers if server.identity.upload_permit_expires > now]
 
 
-async def _convergent_key(
-    source: Source, convergence: bytes, geometry: Geometry, runtime: Runtime, observer: Observer
-) -> bytes:
+async def _convergent_key(source: Source, geometry: Geometry, grid: Grid) -> bytes:
     """One pass over the plaintext: the next chunk is read while the last one is hashed."""
-    observer(Event(at=runtime.clock.now(), what="phase", detail="hashing", total=source.size))
+    clock, observer, convergence = grid.runtime.clock, grid.observer, grid.convergence
+    assert convergence is not None
+    observer(Event(at=clock.now(), what="phase", detail="hashing", total=source.size))
     hasher = convergent_hasher(convergence, geometry)
     offset = 0
     while offset < source.size:
         length = min(KEY_CHUNK, source.size - offset)
         chunk = await source.read_at(offset, length)
         require_whole(chunk, length)
-        await runtime.cpu.run(hasher.update, chunk)
+        await grid.runtime.cpu.run(hasher.update, chunk)
         offset += length
-        observer(Event(at=runtime.clock.now(), what="progress", detail="hashing", count=offset, total=source.size))
+        observer(Event(at=clock.now(), what="progress", detail="hashing", count=offset, total=source.size))
     return hasher.digest(16)

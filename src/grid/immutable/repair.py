@@ -8,11 +8,10 @@ Cost: a verify, a read of the file, and a put of the missing shares; memory as o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from attrs import evolve
 
 from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex
+from grid.engine.grid import Grid
 from grid.errors import GridError
 from grid.immutable.check import CheckResult, check
 from grid.immutable.get import ImmutableFile
@@ -20,9 +19,8 @@ from grid.immutable.perform import Performer
 from grid.immutable.put import permitted, push
 from grid.immutable.share.encode import Encoder
 from grid.placement import health
-from grid.placement.leases import LeaseMaster
 from grid.placement.order import permute
-from grid.ports import Buffer, Observer, Runtime, ServerId, ShareNumber, StorageServer, ignore_events
+from grid.ports import Buffer, ServerId, ShareNumber, ignore_events
 
 RepairResult = health.RepairResult[CheckResult]
 """What a repair did."""
@@ -56,29 +54,21 @@ class CiphertextSource:
         return gathering.data
 
 
-async def repair(
-    cap: ChkCap | ChkVerifyCap | LitCap,
-    *,
-    servers: Sequence[StorageServer],
-    leases: LeaseMaster,
-    runtime: Runtime,
-    observer: Observer = ignore_events,
-    happy: int = 0,
-) -> RepairResult:
+async def repair(cap: ChkCap | ChkVerifyCap | LitCap, grid: Grid) -> RepairResult:
     """Verify a file, and if it is not healthy but recoverable make it whole.
 
-    happy: where fewer servers have a share of their own, shares are stored on others as well, as far as there are any.
+    Where fewer servers than the encoding's `happy` have a share of their own, others get some as well.
 
     Every byte of every share is verified first, so that a share which a server only claims, or holds
     corrupt, is replaced too. NoServersError, DamagedFileError as from check; an unrecoverable file is a result.
     """
-    before = await check(cap, servers=servers, runtime=runtime, verify=True, observer=observer, happy=happy)
-    if isinstance(cap, LitCap) or (before.healthy and not _may_spread(before, servers, runtime)):
+    before = await check(cap, grid, verify=True)
+    if isinstance(cap, LitCap) or (before.healthy and not _may_spread(before, grid)):
         return RepairResult(attempted=False, successful=False, before=before, after=before)
     if not before.recoverable:
         return RepairResult(attempted=True, successful=False, before=before, after=before)
     verify_cap = cap.verify_cap() if isinstance(cap, ChkCap) else cap
-    placed = await _replace(verify_cap, before, servers, leases, runtime, observer)
+    placed = await _replace(verify_cap, before, grid)
     sharemap = {share: list(holders) for share, holders in before.sharemap.items()}
     for server_id, shares in placed.items():
         for share in shares:
@@ -87,22 +77,15 @@ async def repair(
     return RepairResult(attempted=True, successful=after.healthy, before=before, after=after)
 
 
-def _may_spread(before: CheckResult, servers: Sequence[StorageServer], runtime: Runtime) -> bool:
+def _may_spread(before: CheckResult, grid: Grid) -> bool:
     """Whether shares crowd on too few servers, and there are others that may take some."""
-    able = {server.identity.server_id for server in permitted(servers, runtime.clock.unix_time())}
+    able = {server.identity.server_id for server in permitted(grid)}
     return before.crowded and len(able & set(before.responding)) > before.happiness
 
 
-async def _replace(
-    cap: ChkVerifyCap,
-    before: CheckResult,
-    servers: Sequence[StorageServer],
-    leases: LeaseMaster,
-    runtime: Runtime,
-    observer: Observer,
-) -> dict[ServerId, frozenset[ShareNumber]]:
+async def _replace(cap: ChkVerifyCap, before: CheckResult, grid: Grid) -> dict[ServerId, frozenset[ShareNumber]]:
     """Store the missing shares; what each server has newly taken."""
-    file = ImmutableFile(cap, servers, runtime)
+    file = ImmutableFile(cap, grid.observed_by(ignore_events))
     source = CiphertextSource(file)
     await source.read_at(0, 1)
     verifier = file.verifier
@@ -110,12 +93,12 @@ async def _replace(
         raise GridError("the file's extension block is not proven")
     encoder = Encoder(verifier.geometry, None)
     index = StorageIndex(cap.storage_index)
-    ordered = permute(permitted(servers, runtime.clock.unix_time()), index)
+    ordered = permute(permitted(grid), index)
     performer = Performer(
         ordered,
         index,
-        runtime,
-        leases=leases,
+        grid.runtime,
+        leases=grid.leases,
         source=source,
         encoder=encoder,
         original_ueb=verifier.ueb_bytes,
@@ -124,7 +107,7 @@ async def _replace(
     for share, holders in before.sharemap.items():
         for server_id in holders:
             existing.setdefault(server_id, set()).add(share)
-    selection, pushed = await push(encoder, performer, ordered, 0, runtime, observer, existing=existing)
+    selection, pushed = await push(encoder, performer, ordered, 0, grid, existing=existing)
     return {
         server_id: frozenset(share for share in shares if server_id in pushed.sharemap.get(share, ()))
         for server_id, shares in selection.placed.items()

@@ -101,7 +101,7 @@ async def _examine(session: Session, found: VersionMap, *, verify: bool) -> tupl
         found = _without(found, report)
         corrupt.update(report.corrupt)
         best, examined = found.best, best
-    happy = session.encoding.happy
+    happy = session.grid.encoding.happy
     return CheckResult(storage_index=name, found=found, corrupt=corrupt, verified=verify, happy=happy), found
 
 
@@ -134,7 +134,7 @@ async def _publish_anew(session: Session, found: VersionMap, key: PrivateKey) ->
         source=source,
         key=key,
         goal=session.goal_for(found, best.n),
-        happy=min(session.encoding.happy, best.n),
+        happy=min(session.grid.encoding.happy, best.n),
     )
     return await publish(session, found, release)
 
@@ -188,7 +188,7 @@ def _second_places(session: Session, found: VersionMap, best: Prefix, goal: Coll
     """Where shares that crowd on fewer servers than make a write safe are to be stored as well."""
     held = [share.place for share in found.shares_of(best)]
     usable = [server_id for server_id in session.permitted if server_id not in found.failed]
-    return spread([*held, *goal], best.n, min(session.encoding.happy, best.n), usable, avoid=found.places().keys())
+    return spread([*held, *goal], best.n, min(session.grid.encoding.happy, best.n), usable, avoid=found.places().keys())
 
 
 def _tests(share: Sighting | BadShare) -> tuple[tuple[int, int, bytes], ...]:

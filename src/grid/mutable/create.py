@@ -5,48 +5,38 @@ It owns when a key is made; where the shares go is goal.py's, how they get there
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from grid.crypto.rsa import PrivateKey
+from grid.engine.grid import Grid
 from grid.errors import NoServersError
 from grid.mutable.key_supply import make_key_ahead, new_key
 from grid.mutable.perform import in_turn
 from grid.mutable.publish import WHOLE_BYTES, Release, publish
 from grid.mutable.session import Session
-from grid.mutable.share.geometry import MDMF_VERSION, SDMF_VERSION, Encoding, FormatName, Geometry
+from grid.mutable.share.geometry import MDMF_VERSION, SDMF_VERSION, FormatName, Geometry
 from grid.mutable.share.keys import FileKeys, WriteCap, write_cap
 from grid.mutable.share.versions import VersionMap
 from grid.mutable.sources import as_source
-from grid.placement.leases import LeaseMaster
-from grid.ports import Buffer, Observer, Runtime, Source, StorageServer, ignore_events
+from grid.ports import Buffer, Source
 
 
 async def create_mutable(
-    contents: Buffer | Source,
-    *,
-    format: FormatName,
-    encoding: Encoding,
-    servers: Sequence[StorageServer],
-    leases: LeaseMaster,
-    runtime: Runtime,
-    key: PrivateKey | None = None,
-    observer: Observer = ignore_events,
+    contents: Buffer | Source, grid: Grid, *, format: FormatName, key: PrivateKey | None = None
 ) -> WriteCap:
     """Store a new mutable file and return its write cap, once `happy` servers and k distinct shares have it.
 
     key: its private key, None for a new one. ConflictError if the key has a file already; NotHappyError,
     NoServersError, FormatError for an encoding that mutable files cannot have.
     """
-    source = as_source(contents)
+    source, encoding = as_source(contents), grid.encoding
     version = MDMF_VERSION if format == "mdmf" else SDMF_VERSION
     geometry = Geometry.of_file(version, source.size, encoding.k, encoding.n)
-    if not servers:
+    if not grid.servers:
         raise NoServersError("there is no server to store the file on; is the introducer reachable?")
     is_large, has_key = source.size > WHOLE_BYTES, key is not None
     if key is None:
-        key = await new_key(runtime, ahead=not is_large)
+        key = await new_key(grid, ahead=not is_large)
     cap = write_cap(key, version)
-    session = Session.open(FileKeys.of_cap(cap), servers, encoding, runtime, leases, observer)
+    session = Session.open(FileKeys.of_cap(cap), grid)
     nothing = VersionMap(servers=session.server_ids)
     release = Release(
         geometry=geometry,
@@ -56,7 +46,7 @@ async def create_mutable(
         goal=session.goal_for(nothing, encoding.n),
         happy=min(encoding.happy, encoding.n),
     )
-    session.note(await in_turn(runtime, session.keys.storage_index, lambda: publish(session, nothing, release)))
+    session.note(await in_turn(grid, session.keys.storage_index, lambda: publish(session, nothing, release)))
     if is_large and not has_key:
-        make_key_ahead(runtime)
+        make_key_ahead(grid)
     return cap

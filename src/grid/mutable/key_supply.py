@@ -8,11 +8,11 @@ every processor, after it. A process that makes one file makes one key.
 from __future__ import annotations
 
 from collections import deque
-from weakref import WeakKeyDictionary
 
 from twisted.internet.defer import Deferred
 
 from grid.crypto.rsa import PrivateKey, generate_key
+from grid.engine.grid import Grid
 from grid.ports import Runtime
 from grid.runtime import Tasks
 
@@ -64,14 +64,11 @@ class KeySupply:
             self._waiting.popleft().errback(error)
 
 
-_supplies: WeakKeyDictionary[Runtime, KeySupply] = WeakKeyDictionary()
+async def new_key(grid: Grid, *, ahead: bool = True) -> PrivateKey:
+    """A new private key, from the supply of this grid; see KeySupply.take."""
+    return await grid.remembered.of(KeySupply).take(grid.runtime, ahead=ahead)
 
 
-async def new_key(runtime: Runtime, *, ahead: bool = True) -> PrivateKey:
-    """A new private key, from the supply of this runtime; see KeySupply.take."""
-    return await _supplies.setdefault(runtime, KeySupply()).take(runtime, ahead=ahead)
-
-
-def make_key_ahead(runtime: Runtime) -> None:
-    """Begin what new_key was told to leave."""
-    _supplies.setdefault(runtime, KeySupply()).make_ahead(runtime)
+def make_key_ahead(grid: Grid) -> None:
+    """Begin the key that new_key left for later."""
+    grid.remembered.of(KeySupply).make_ahead(grid.runtime)

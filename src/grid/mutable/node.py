@@ -9,7 +9,7 @@ of it, one to modify it right after reading it. Of other files each takes one mo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Literal, TypeVar
 
@@ -17,6 +17,7 @@ from attrs import field, frozen
 
 from grid.caps import KnownCap
 from grid.crypto.rsa import PrivateKey
+from grid.engine.grid import Grid
 from grid.errors import ConflictError, HoleError, NotEnoughSharesError
 from grid.mutable.check import check, repair
 from grid.mutable.perform import in_turn
@@ -25,7 +26,7 @@ from grid.mutable.read.layout_cache import Foresee, Foresight, KnownFile
 from grid.mutable.read.map_plan import MapMode
 from grid.mutable.reading import Choice, Guess, read_best, warn_if_outdated, warning_of
 from grid.mutable.session import Gathering, Session
-from grid.mutable.share.geometry import Encoding, Geometry
+from grid.mutable.share.geometry import Geometry
 from grid.mutable.share.health import CheckResult, RepairResult
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
@@ -42,8 +43,7 @@ from grid.mutable.writing import (
     require_same_format,
     require_size,
 )
-from grid.placement.leases import LeaseMaster
-from grid.ports import Buffer, Observer, Runtime, Sink, Source, StorageServer, ignore_events
+from grid.ports import Buffer, Sink, Source
 from grid.sinks import CountingSink
 
 T = TypeVar("T")
@@ -72,17 +72,12 @@ class MutableFile:
     def __init__(
         self,
         cap: KnownCap,
-        servers: Sequence[StorageServer],
-        runtime: Runtime,
-        *,
-        leases: LeaseMaster,
-        encoding: Encoding,
-        observer: Observer = ignore_events,
+        grid: Grid,
     ) -> None:
-        """encoding: its `happy` is what makes a write safe; k and n are the file's own, these a guess at first."""
+        """The `happy` of the grid's encoding makes a write safe; k and n are the file's own, the grid's a guess at first."""
         self._keys = FileKeys.of_cap(cap)
-        self._session = Session.open(self._keys, servers, encoding, runtime, leases, observer)
-        self._runtime = runtime
+        self._session = Session.open(self._keys, grid)
+        self._grid = grid
         self._memory: _Memory | None = None
         self._key: PrivateKey | None = None
         self.warning: str | None = None
@@ -163,7 +158,7 @@ class MutableFile:
         """
         self._keys.require_write_key()
         source = as_source(contents)
-        await in_turn(self._runtime, self._keys.storage_index, lambda: self._overwrite(source, force))
+        await in_turn(self._grid, self._keys.storage_index, lambda: self._overwrite(source, force))
 
     async def modify(self, function: Modifier, largest: int | None = None) -> None:
         """Replace the contents by what the function makes of them, again and again until nobody else wrote meanwhile.
@@ -171,7 +166,7 @@ class MutableFile:
         ConflictError after RETRIES retries; the errors of `overwrite`, and what the function raises.
         """
         self._keys.require_write_key()
-        await in_turn(self._runtime, self._keys.storage_index, lambda: self._modify(function, largest))
+        await in_turn(self._grid, self._keys.storage_index, lambda: self._modify(function, largest))
 
     async def update(self, offset: int, data: Buffer) -> None:
         """Replace bytes from `offset` on, or append if it is the size; of MDMF only what changes is moved.
@@ -183,7 +178,7 @@ class MutableFile:
             raise ValueError("a range starts at 0 or later")
         if not len(data):
             return
-        await in_turn(self._runtime, self._keys.storage_index, lambda: self._update(offset, data))
+        await in_turn(self._grid, self._keys.storage_index, lambda: self._update(offset, data))
 
     async def check(self, *, verify: bool = False, add_lease: bool = False) -> CheckResult:
         """The file's health; any cap will do. NoServersError."""
@@ -201,7 +196,7 @@ class MutableFile:
             self._session.refutations.clear()
             return await repair(self._session, force=force, private_key=self._key)
 
-        return await in_turn(self._runtime, self._keys.storage_index, body)
+        return await in_turn(self._grid, self._keys.storage_index, body)
 
     async def _find(self, mode: MapMode, foresee: Foresee) -> VersionMap:
         found = await self._session.find(mode, private_key=self._key, foresee=foresee)
@@ -250,7 +245,7 @@ class MutableFile:
             source=source,
             key=require_key(found, self._key),
             goal=self._session.goal_for(found, prefix.n),
-            happy=min(self._session.encoding.happy, prefix.n),
+            happy=min(self._session.grid.encoding.happy, prefix.n),
         )
         self._memory = None
         self._remember(await publish(self._session, found, release), text)
@@ -341,7 +336,7 @@ class MutableFile:
 
     async def _update_once(self, found: VersionMap, prefix: Prefix, offset: int, data: Buffer) -> None:
         self._memory = None
-        happy = min(self._session.encoding.happy, prefix.n)
+        happy = min(self._session.grid.encoding.happy, prefix.n)
         if may_update_in_place(found, prefix, offset, len(data), happy):
             key = require_key(found, self._key)
             after = await update_in_place(self._session, found, prefix, key, offset, data, happy)
@@ -376,5 +371,5 @@ class MutableFile:
                 if misses > MOST_MISSES or self._session.refutations.count == learned:
                     raise
                 continue  # Another version may be the best one that can be read.
-            delay_s = next_delay(self._runtime.entropy, delay_s)
-            await self._runtime.clock.sleep(delay_s)
+            delay_s = next_delay(self._grid.runtime.entropy, delay_s)
+            await self._grid.runtime.clock.sleep(delay_s)

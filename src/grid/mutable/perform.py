@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 from twisted.internet.defer import DeferredLock
 
 from grid.caps import StorageIndex
 from grid.drive import Request
+from grid.engine.grid import Grid
 from grid.mutable.share import requests as r
 from grid.mutable.share.blocks import encode_run
 from grid.mutable.share.keys import FileKeys
@@ -22,13 +23,21 @@ from grid.ports import Runtime, Sink, SlotSecrets, Source, StorageServer
 
 T = TypeVar("T")
 
-_turns: WeakKeyDictionary[Runtime, WeakValueDictionary[StorageIndex, DeferredLock]] = WeakKeyDictionary()
+
+class WriteLocks:
+    """A lock for each file that is being written."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[StorageIndex, DeferredLock] = WeakValueDictionary()
+
+    def of(self, storage_index: StorageIndex) -> DeferredLock:
+        """The file's lock, while anybody holds it or waits for it."""
+        return self._locks.setdefault(storage_index, DeferredLock())
 
 
-async def in_turn(runtime: Runtime, storage_index: StorageIndex, body: Callable[[], Awaitable[T]]) -> T:
-    """What the body returns, which runs alone among all those of this runtime and storage index."""
-    locks = _turns.setdefault(runtime, WeakValueDictionary())
-    lock = locks.setdefault(storage_index, DeferredLock())
+async def in_turn(grid: Grid, storage_index: StorageIndex, body: Callable[[], Awaitable[T]]) -> T:
+    """What the body returns, which runs alone among all those of this grid and storage index."""
+    lock = grid.remembered.of(WriteLocks).of(storage_index)
     await lock.acquire()
     try:
         return await body()

@@ -187,7 +187,7 @@ async def _publish_whole(session: Session, found: VersionMap, release: Release, 
 
 
 async def _publish_streamed(session: Session, found: VersionMap, release: Release, claim: ClaimKind) -> VersionMap:
-    geometry, entropy = release.geometry, session.runtime.entropy
+    geometry, entropy = release.geometry, session.grid.runtime.entropy
     claim_offset, data_offset = 0, mdmf.DATA_OFFSET
     if claim is ClaimKind.BEHIND:
         standard = mdmf.plan_table(geometry, len(release.key.public_key.der), len(release.key.der))
@@ -237,7 +237,9 @@ def _iv(session: Session, release: Release) -> bytes:
     if release.geometry.version != SDMF_VERSION:
         return b""
     return (
-        release.original.prefix.iv if release.original is not None else session.runtime.entropy.random_bytes(SALT_SIZE)
+        release.original.prefix.iv
+        if release.original is not None
+        else session.grid.runtime.entropy.random_bytes(SALT_SIZE)
     )
 
 
@@ -254,7 +256,7 @@ async def _next_run(session: Session, release: Release, first: int, count: int, 
     else:
         text = await release.source.read_at(offset, length)
         if geometry.salt_size:
-            salts = [session.runtime.entropy.random_bytes(SALT_SIZE) for _ in range(count)]
+            salts = [session.grid.runtime.entropy.random_bytes(SALT_SIZE) for _ in range(count)]
     return SegmentRun(
         geometry=geometry,
         first_segment=first,

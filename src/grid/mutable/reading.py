@@ -66,5 +66,5 @@ def warn_if_outdated(session: Session, found: VersionMap) -> str | None:
     """As warning_of; observers hear it too."""
     text = warning_of(found)
     if text is not None:
-        session.observer(Event(at=session.runtime.clock.now(), what="warning", detail=text))
+        session.grid.observer(Event(at=session.grid.runtime.clock.now(), what="warning", detail=text))
     return text

@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from grid.crypto.rsa import PrivateKey
 from grid.drive import drive
-from grid.engine.server_memory import server_memory
+from grid.engine.grid import Grid
 from grid.errors import ConflictError, NotEnoughSharesError
 from grid.mutable.perform import Performer
 from grid.mutable.read.audit_plan import AuditPlan, AuditReport
 from grid.mutable.read.latency import Paces
-from grid.mutable.read.layout_cache import Foresee, known_files
+from grid.mutable.read.layout_cache import Foresee, KnownFiles
 from grid.mutable.read.map_plan import MapMode, MapPlan
-from grid.mutable.read.newest import newest_seen
+from grid.mutable.read.newest import NewestSeen
 from grid.mutable.read.read_plan import ReadPlan, ReadResult
 from grid.mutable.read.refutations import Refutations
-from grid.mutable.share.geometry import Encoding
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.requests import ReadBlocks, ReadFronts
@@ -34,19 +33,15 @@ from grid.mutable.write.row_plan import RowPlan, RowWants, ShareRows
 from grid.mutable.write.stream_plan import Streamed, StreamJob, StreamPlan
 from grid.mutable.write.write_job import WriteJob, Written
 from grid.mutable.write.write_plan import WRITE_KIND, WritePlan
-from grid.placement.leases import LeaseMaster
 from grid.placement.order import permute
 from grid.ports import (
     Buffer,
-    Observer,
     Range,
-    Runtime,
     ServerId,
     ShareNumber,
     Sink,
     Source,
     StorageServer,
-    ignore_events,
 )
 
 T = TypeVar("T")
@@ -65,43 +60,20 @@ class Gathering:
 
 @frozen(kw_only=True, eq=False)
 class Session:
-    """servers: in the file's order. encoding: how new files are encoded, and how many servers make a write safe."""
+    """servers: in the file's order. grid: its encoding says how many servers make a write safe."""
 
     keys: FileKeys
     servers: Sequence[StorageServer] = field(repr=False)
-    encoding: Encoding
-    runtime: Runtime = field(repr=False)
-    leases: LeaseMaster = field(repr=False)
-    paces: Paces = field(factory=Paces, repr=False)
-    observer: Observer = field(default=ignore_events, repr=False)
+    grid: Grid
+    paces: Paces = field(repr=False)
     conflicts: Conflicts = field(factory=Conflicts, repr=False)
     refutations: Refutations = field(factory=Refutations, repr=False)
 
     @classmethod
-    def open(
-        cls,
-        keys: FileKeys,
-        servers: Sequence[StorageServer],
-        encoding: Encoding,
-        runtime: Runtime,
-        leases: LeaseMaster,
-        observer: Observer = ignore_events,
-    ) -> Session:
-        """The session of a cap's keys with these servers, which come in any order."""
-        ordered = permute(servers, keys.storage_index)
-        return cls(
-            keys=keys,
-            servers=ordered,
-            encoding=encoding,
-            runtime=runtime,
-            leases=leases,
-            paces=Paces(memory=server_memory(runtime)),
-            observer=observer,
-        )
-
-    def observed_by(self, observer: Observer) -> Session:
-        """The same session with another observer."""
-        return evolve(self, observer=observer)
+    def open(cls, keys: FileKeys, grid: Grid) -> Session:
+        """The session of a cap's keys with the servers of a grid as they are now."""
+        ordered = permute(grid.servers, keys.storage_index)
+        return cls(keys=keys, servers=ordered, grid=grid, paces=Paces(memory=grid.memory))
 
     @property
     def server_ids(self) -> list[ServerId]:
@@ -111,7 +83,7 @@ class Session:
     @property
     def permitted(self) -> list[ServerId]:
         """Those on which new shares may be placed now, those in doubt last. [spec wire 11]"""
-        now = self.runtime.clock.unix_time()
+        now = self.grid.runtime.clock.unix_time()
         permitted = [s.identity.server_id for s in self.servers if s.identity.upload_permit_expires > now]
         return self.paces.memory.trusted_first(permitted, WRITE_KIND)
 
@@ -123,7 +95,7 @@ class Session:
 
     def goal_for(self, found: VersionMap, n: int) -> Goal:
         """Where the shares of a new version go."""
-        return choose_goal(found, n, self.permitted, self.doubtful, min(self.encoding.happy, n))
+        return choose_goal(found, n, self.permitted, self.doubtful, min(self.grid.encoding.happy, n))
 
     async def find(
         self,
@@ -140,13 +112,13 @@ class Session:
         """
         if anew:
             self.refutations.clear()
-        storage_index, newest = self.keys.storage_index, newest_seen(self.runtime)
-        known = known_files(self.runtime).get(storage_index)
-        floor = newest.floor(storage_index, self.runtime.clock.now())
+        storage_index, newest = self.keys.storage_index, self.grid.remembered.of(NewestSeen)
+        known = self.grid.remembered.of(KnownFiles).get(storage_index)
+        floor = newest.floor(storage_index, self.grid.runtime.clock.now())
         plan = MapPlan(
             self.server_ids,
             self.keys,
-            self.encoding,
+            self.grid.encoding,
             mode,
             self.paces,
             add_lease=add_lease,
@@ -154,19 +126,19 @@ class Session:
             foresight=foresee(known) if known is not None and foresee is not None else None,
             floor=floor,
         )
-        found = await drive(plan, self._performer(), self.runtime, self.observer)
+        found = await drive(plan, self._performer(), self.grid)
         return newest.note(
-            storage_index, self.conflicts.apply(self.without_refuted(found)), floor, self.runtime.clock.now()
+            storage_index, self.conflicts.apply(self.without_refuted(found)), floor, self.grid.runtime.clock.now()
         )
 
     def without_refuted(self, found: VersionMap) -> VersionMap:
         """The map without the shares that reads have shown to be false or out of reach."""
-        return self.refutations.apply(found, self.runtime.clock.now())
+        return self.refutations.apply(found, self.grid.runtime.clock.now())
 
     def note(self, found: VersionMap) -> None:
         """Remember the file as it is now."""
-        newest_seen(self.runtime).note(self.keys.storage_index, found, 0, self.runtime.clock.now())
-        known_files(self.runtime).note(self.keys.storage_index, found, self._is_slow)
+        self.grid.remembered.of(NewestSeen).note(self.keys.storage_index, found, 0, self.grid.runtime.clock.now())
+        self.grid.remembered.of(KnownFiles).note(self.keys.storage_index, found, self._is_slow)
 
     def _is_slow(self, server_id: ServerId) -> bool:
         doubtful = any(self.paces.is_doubtful(server_id, kind) for kind in (ReadFronts, ReadBlocks))
@@ -183,9 +155,9 @@ class Session:
             return ReadResult(size=0, bad={})
         plan = ReadPlan(prefix, found.shares_of(prefix), self.paces, None if raw else self.keys, offset, length)
         try:
-            return await drive(plan, self._performer(sink=sink), self.runtime, self.observer)
+            return await drive(plan, self._performer(sink=sink), self.grid)
         except (ConflictError, NotEnoughSharesError):
-            self.refutations.note(prefix, plan.refuted, plan.lost, self.runtime.clock.now())
+            self.refutations.note(prefix, plan.refuted, plan.lost, self.grid.runtime.clock.now())
             raise
 
     async def gather(
@@ -201,16 +173,16 @@ class Session:
     ) -> dict[ShareNumber, ShareRows]:
         """Proven hashes of every share of a version; see RowPlan."""
         plan = RowPlan(prefix, found.shares_of(prefix), wants, self.paces, besides)
-        return await drive(plan, self._performer(), self.runtime, self.observer)
+        return await drive(plan, self._performer(), self.grid)
 
     async def write(self, job: WriteJob, goal: Goal) -> Written:
         """Put a version in its places; see WritePlan."""
         plan = WritePlan(job, goal, self.keys, self.paces.memory)
         try:
-            written = await drive(plan, self._performer(), self.runtime, self.observer)
+            written = await drive(plan, self._performer(), self.grid)
         except ConflictError as error:
             highest = max((seqnum for seqnum, _ in error.shown.values()), default=0)
-            newest_seen(self.runtime).learn(self.keys.storage_index, highest)
+            self.grid.remembered.of(NewestSeen).learn(self.keys.storage_index, highest)
             self.conflicts.note(error.shown, error.ours)
             raise
         self.refutations.forget(written.places)
@@ -219,16 +191,16 @@ class Session:
     async def stream(self, job: StreamJob, goal: Goal, source: Source) -> Streamed:
         """Bring the blocks of a large version to its places; see StreamPlan."""
         plan = StreamPlan(job, goal, self.paces.memory)
-        return await drive(plan, self._performer(source=source), self.runtime, self.observer)
+        return await drive(plan, self._performer(source=source), self.grid)
 
     async def audit(self, found: VersionMap, prefix: Prefix) -> AuditReport:
         """Verify every byte of every share of a version; see AuditPlan."""
         plan = AuditPlan(found, prefix, self.keys, self.paces)
-        return await drive(plan, self._performer(), self.runtime, self.observer)
+        return await drive(plan, self._performer(), self.grid)
 
     async def compute(self, function: Callable[..., T], *arguments: object) -> T:
         """What the function returns, from the processor pool."""
-        return await self.runtime.cpu.run(function, *arguments)
+        return await self.grid.runtime.cpu.run(function, *arguments)
 
     def _performer(self, sink: Sink | None = None, source: Source | None = None) -> Performer:
-        return Performer(self.servers, self.keys, self.runtime, leases=self.leases, sink=sink, source=source)
+        return Performer(self.servers, self.keys, self.grid.runtime, leases=self.grid.leases, sink=sink, source=source)

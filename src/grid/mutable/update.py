@@ -126,7 +126,7 @@ async def update_in_place(
         first_segment=change.first,
         segment_count=change.stop - change.first,
         text=await _new_text(session, evolve(found, sightings=at_hand), prefix, change, reads, offset, data),
-        salts=[session.runtime.entropy.random_bytes(SALT_SIZE) for _ in range(change.first, change.stop)],
+        salts=[session.grid.runtime.entropy.random_bytes(SALT_SIZE) for _ in range(change.first, change.stop)],
         read_key=session.keys.require_read_key(),
         wanted=frozenset(rows),
     )

@@ -24,7 +24,7 @@ def stage_of(session: Session, found: VersionMap) -> Stage | None:
     if best is None or not needs_stage(found, best):
         return None
     usable = [server_id for server_id in session.permitted if server_id not in found.failed]
-    return plan_stage(found, best, usable, min(session.encoding.happy, best.n))
+    return plan_stage(found, best, usable, min(session.grid.encoding.happy, best.n))
 
 
 async def write_staged(

@@ -35,13 +35,13 @@ async def find_for_write(
     Where a write could only fail because servers kept silent, everybody is asked once more.
     """
     found = await session.find(mode, private_key=private_key, foresee=foresee)
-    if len(found.servers) - len(found.failed) < session.encoding.happy <= len(found.servers) and found.silent:
+    if len(found.servers) - len(found.failed) < session.grid.encoding.happy <= len(found.servers) and found.silent:
         found = await session.find(mode, private_key=found.private_key or private_key, foresee=foresee)
     for wait_s in UNFINISHED_WAITS_S:
-        enough = min([session.encoding.happy, *(prefix.n for prefix in found.newer_unrecoverable)])
+        enough = min([session.grid.encoding.happy, *(prefix.n for prefix in found.newer_unrecoverable)])
         if not found.newer_unrecoverable or len(found.answered) < enough:
             break  # Where too few servers answer, no write succeeds, however long its writer waits.
-        await session.runtime.clock.sleep(wait_s)
+        await session.grid.runtime.clock.sleep(wait_s)
         found = await session.find(mode, private_key=found.private_key, foresee=foresee)
     return found
 

@@ -7,8 +7,11 @@ connection and three round trips to each introducer; remembered ones cost a read
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
 
 from grid import __version__
 from grid.codec.key_text import parse_verifying_key
@@ -19,7 +22,8 @@ from grid.discovery.factories import Transports
 from grid.discovery.latch import Latch
 from grid.discovery.server_set import ServerSet
 from grid.discovery.static_servers import read_static_servers
-from grid.engine.server_memory import server_memory
+from grid.engine.grid import Encoding, Grid, Remembered
+from grid.engine.server_memory import ServerMemory
 from grid.errors import ConfigError, FormatError, NoServersError
 from grid.node.directory import NodeDirectory
 from grid.node.introducers import read_introducers
@@ -27,11 +31,10 @@ from grid.node.memory_file import MemoryFile
 from grid.node.outgoing import require_plain_tcp
 from grid.node.prober import Prober
 from grid.placement.leases import LeaseMaster
-from grid.ports import Runtime, ServerId, StorageServer
+from grid.ports import Observer, Runtime, ServerId, StorageServer, ignore_events
 
 if TYPE_CHECKING:
     from grid.discovery.introducer_client import IntroducerClient
-    from grid.immutable.put import Encoding
 
 DISCOVERY_S = 20.0
 """How long the first introducer may take to tell of its servers."""
@@ -54,22 +57,26 @@ class Client:
         self._reactor = reactor
         self._tub: Any = None
         self._pool: Any = None
+        self.memory = ServerMemory()
+        """How servers answered lately, kept from one process to the next."""
+        self.remembered = Remembered()
+        """What is known of files; processes with several clients of one user may share it."""
         settings = directory.settings.client
         transports = Transports(
             tub=self._foolscap_tub,
             pool=self._http_pool,
             runtime=runtime,
+            memory=self.memory,
             # Only Foolscap knows of a configuration that forbids connections.
             choice=settings.transport if directory.settings.tcp_handler == "tcp" else "foolscap",
             plaintext_reads=settings.plaintext_reads,
         )
-        self._memory = server_memory(runtime)
-        self._memory_file = MemoryFile(directory.private / "server_memory.json", self._memory, runtime.clock)
+        self._memory_file = MemoryFile(directory.private / "server_memory.json", self.memory, runtime.clock)
         self._memory_file.load()
         self.server_set = ServerSet(
             transports.server_maker(), runtime.clock, _manager_keys(directory), on_return=self._returned
         )
-        self._prober = Prober(self._memory, runtime.clock, self.server_set.find)
+        self._prober = Prober(self.memory, runtime.clock, self.server_set.find)
         self._latch = Latch(runtime.clock)
         self._furls = read_introducers(directory)
         self._introducers: list[IntroducerClient] | None = None
@@ -87,22 +94,30 @@ class Client:
     @property
     def encoding(self) -> Encoding:
         """How new files are encoded."""
-        from grid.immutable.put import Encoding
-
         settings = self.directory.settings.client
         return Encoding(
             k=settings.needed, n=settings.total, happy=settings.happy, max_segment_size=settings.max_segment_size
         )
 
-    @property
-    def preferred(self) -> frozenset[ServerId]:
-        """The servers that the configuration prefers."""
-        return frozenset(ServerId(name) for name in self.directory.settings.client.preferred)
+    def grid(self, servers: Sequence[StorageServer], observer: Observer = ignore_events) -> Grid:
+        """The grid of these servers with the node's secrets and settings. ConfigError."""
+        return evolve(
+            self.grid_to_read(servers, observer),
+            leases=LeaseMaster(self.directory.lease_master()),
+            convergence=self.directory.convergence_secret(),
+            preferred=frozenset(ServerId(name) for name in self.directory.settings.client.preferred),
+        )
 
-    @property
-    def leases(self) -> LeaseMaster:
-        """What our leases are derived from."""
-        return LeaseMaster(self.directory.lease_master())
+    def grid_to_read(self, servers: Sequence[StorageServer], observer: Observer = ignore_events) -> Grid:
+        """The same for immutable files that are only read, which needs none of the node's secrets."""
+        return Grid(
+            servers=servers,
+            runtime=self.runtime,
+            encoding=self.encoding,
+            observer=observer,
+            memory=self.memory,
+            remembered=self.remembered,
+        )
 
     def start(self) -> None:
         """Begin to connect to the introducers; servers() does so too."""
@@ -120,7 +135,7 @@ class Client:
 
         They are asked where the introducers said last time, so that they have answered when the introducers have.
         """
-        in_doubt = set(self._memory.in_doubt())
+        in_doubt = set(self.memory.in_doubt())
         if not in_doubt:
             return
         for petname in self._furls:
@@ -171,7 +186,7 @@ class Client:
             await stop_tub(self._tub)
 
     def _returned(self, server_id: ServerId) -> None:
-        self._memory.heard(server_id, self.runtime.clock.now())
+        self.memory.heard(server_id, self.runtime.clock.now())
 
     def _cache_file(self, petname: str) -> Path:
         return self.directory.private / f"introducer_{petname}_cache.yaml"

@@ -19,7 +19,6 @@ from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
 
 from grid.directory.file_store import FileStore
-from grid.engine.server_memory import server_memory
 from grid.errors import ConfigError, GridError, PeerTimeoutError
 from grid.gateway.http.server import GatewayFactory
 from grid.gateway.monitoring.statistics import StorageView
@@ -28,6 +27,7 @@ from grid.gateway.shared.node_view import ServerView
 from grid.gateway.shared.services import AllowedHosts, GatewaySettings
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.site import Gateway, make_site
+from grid.mutable.share.geometry import FormatName
 from grid.node.client import Client
 from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
@@ -131,7 +131,7 @@ class LiveClient:
             await with_deadline(clock, server.get_version(), ANSWER_S, lambda: PeerTimeoutError("no answer"))
         except GridError:
             return
-        server_memory(self._client.runtime).heard(name, clock.now())
+        self._client.memory.heard(name, clock.now())
         self._latency_s[name] = clock.now() - began_at
         self._heard_at[name] = clock.unix_time()
 
@@ -215,15 +215,8 @@ def _connected_line(status: ConnectionStatus) -> str:
 def make_store(client: Client) -> FileStore:
     """The grid of the node, its servers live."""
     settings = client.directory.settings.client
-    return FileStore(
-        servers=LiveServers(client),
-        runtime=client.runtime,
-        leases=client.leases,
-        encoding=client.encoding,
-        convergence=client.directory.convergence_secret(),
-        mutable_format="mdmf" if settings.mutable_format == "MDMF" else "sdmf",
-        preferred=client.preferred,
-    )
+    mutable_format: FormatName = "mdmf" if settings.mutable_format == "MDMF" else "sdmf"
+    return FileStore(grid=client.grid(LiveServers(client)), mutable_format=mutable_format)
 
 
 def _tell_where(file: Path, url: str | None) -> None:

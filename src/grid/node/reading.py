@@ -35,14 +35,14 @@ async def read_file(
 ) -> GetResult:
     """ImmutableFile.read, with whatever servers the client knows or can find; the same errors."""
     if isinstance(cap, LitCap):
-        return await ImmutableFile(cap, [], client.runtime).read(sink, offset, length, observer)
+        return await ImmutableFile(cap, client.grid_to_read([], observer)).read(sink, offset, length)
     remembered = client.remembered_servers()
     counting = CountingSink(sink)
     problem: GridError | None = None
     if remembered:
         try:
-            file = ImmutableFile(cap, remembered, client.runtime)
-            return await _unless_overtaken(client, remembered, counting, file.read(counting, offset, length, observer))
+            file = ImmutableFile(cap, client.grid_to_read(remembered, observer))
+            return await _unless_overtaken(client, remembered, counting, file.read(counting, offset, length))
         except GridError as error:
             problem = error
         except _OvertakenError:
@@ -51,8 +51,8 @@ async def read_file(
     if problem is not None and not _has_others(servers, remembered):
         raise problem
     left = None if length is None else length - counting.written
-    file = ImmutableFile(cap, servers, client.runtime)
-    result = await file.read(sink, offset + counting.written, left, observer)
+    file = ImmutableFile(cap, client.grid_to_read(servers, observer))
+    result = await file.read(sink, offset + counting.written, left)
     return GetResult(
         size=result.size + counting.written, share_count=result.share_count, hedged_bytes=result.hedged_bytes
     )

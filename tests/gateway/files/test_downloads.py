@@ -218,7 +218,7 @@ async def test_range_of_a_mutable_file_when_the_file_is_known_then_takes_one_que
             asked.clear()
             reply = await web.get(f"/uri/{cap.read_cap().to_string()}", Range=header)
             assert (reply.status, reply.body) == (206, expected)
-            assert len(asked) == len(web.gateway.store.servers)
+            assert len(asked) == len(web.gateway.store.grid.servers)
             assert any(len(ranges) > 1 for ranges in asked)
         asked.clear()
         reply = await web.get(f"/uri/{cap.to_string()}", Range=f"bytes={len(LONG)}-")

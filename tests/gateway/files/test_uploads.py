@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from grid.engine.grid import Encoding
 from grid.errors import GridError
 from grid.gateway.files.uploads import ArrivingKey, PassingSource
 from grid.gateway.shared.store_turns import LARGE_STORES, PASSING_STORES
-from grid.immutable.put import Encoding
 from grid.immutable.share.encode import convergent_hasher
 from grid.immutable.share.geometry import Geometry
 from grid.limits import MAX_SDMF_BODY

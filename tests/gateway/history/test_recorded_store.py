@@ -11,11 +11,13 @@ from attrs import fields
 from grid.caps import DirectoryCap, UnknownCap, parse_cap
 from grid.codec import base32
 from grid.directory.file_store import FileStore
+from grid.engine.grid import Grid
 from grid.gateway.history.history import History
 from grid.gateway.history.recorded_store import RecordedStore
 from tests.gateway.rig import running_gateway
 from tests.gateway.trees import gateway_of_trees, lose
-from tests.support.virtual_time import VirtualClock
+from tests.support.grids import grid_of
+from tests.support.virtual_time import VirtualClock, VirtualRuntime
 from tests.support.web_gateway import WebGateway, form
 
 DATA = bytes(range(256)) * 40
@@ -146,6 +148,11 @@ async def test_events_when_a_directory_is_changed_then_tell_of_it_live(tmp_path:
 
 
 def test_store_when_it_is_recorded_then_every_field_of_it_is_kept() -> None:
-    given: dict[str, Any] = {each.name: object() for each in fields(FileStore) if each.init}
-    recorded = RecordedStore.over(FileStore(**given), History(VirtualClock()))
-    assert {name for name, value in given.items() if getattr(recorded, name) is not value} == {"observer"}
+    grid = grid_of((), VirtualRuntime())
+    given: dict[str, Any] = {each.name: object() for each in fields(FileStore) if each.init} | {"grid": grid}
+    history = History(VirtualClock())
+    recorded = RecordedStore.over(FileStore(**given), history)
+    assert {name for name, value in given.items() if getattr(recorded, name) is not value} == {"grid"}
+    assert recorded.grid.observer == history.observe
+    kept = [each.name for each in fields(Grid) if each.name != "observer"]
+    assert all(getattr(recorded.grid, name) is getattr(grid, name) for name in kept)

@@ -18,7 +18,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.grid = ScriptedGrid()
-        self.files = OpenFiles(self.grid.servers, self.grid.runtime)
+        self.files = OpenFiles(self.grid.grid)
 
     def store(self, size: int = SIZE) -> ChkCap:
         """A new file."""

@@ -10,8 +10,7 @@ from functools import partial
 
 import pytest
 
-from grid.engine.server_memory import server_memory
-from grid.immutable.put import Encoding
+from grid.engine.grid import Encoding
 from grid.ports import ServerId
 from tests.support.scripted_grid import ScriptedGrid, noise
 
@@ -123,7 +122,7 @@ def test_put_when_a_silent_server_answers_again_gives_it_shares_again() -> None:
     grid.put(b"1" + noise(LARGE))
     assert not grid.servers[4].shares
     grid.script(4)
-    server_memory(grid.runtime).heard(grid.servers[4].identity.server_id, grid.now)  # As the answer to a probe does.
+    grid.grid.memory.heard(grid.servers[4].identity.server_id, grid.now)  # As the answer to a probe does.
     grid.put(b"2" + noise(LARGE))
     grid.put(b"3" + noise(LARGE))
     assert grid.servers[4].shares
@@ -131,7 +130,7 @@ def test_put_when_a_silent_server_answers_again_gives_it_shares_again() -> None:
 
 def test_put_when_a_server_in_doubt_is_heard_of_while_the_others_are_asked_gives_it_shares() -> None:
     grid = grid_of("put of a large file")
-    memory = server_memory(grid.runtime)
+    memory = grid.grid.memory
     for index in (1, 4, 7):
         memory.failed(grid.servers[index].identity.server_id, "Allocate", grid.now)
     for index in (1, 4):
@@ -147,7 +146,7 @@ def test_put_when_a_server_in_doubt_is_heard_of_while_the_others_are_asked_gives
 def test_put_when_servers_are_lost_while_they_are_sent_shares_turns_to_those_in_doubt(kind: str) -> None:
     grid = grid_of("put of a large file")
     for index in (1, 4, 7):
-        server_memory(grid.runtime).failed(grid.servers[index].identity.server_id, "Allocate", grid.now)
+        grid.grid.memory.failed(grid.servers[index].identity.server_id, "Allocate", grid.now)
     grid.script(2, dead_from=0, only=frozenset([kind]))
     result = grid.put(noise(LARGE))
     assert result.happiness >= 7 and grid.get(result.cap) == noise(LARGE)
@@ -173,7 +172,7 @@ def test_check_when_a_server_in_doubt_is_silent_waits_for_it_no_longer_because_o
     for index in range(10):
         grid.script(index, delay_s=0.4)
     grid.script(2, silent_from=0)
-    server_memory(grid.runtime).silent(ServerId("s2"), "FindShares", grid.now)
+    grid.grid.memory.silent(ServerId("s2"), "FindShares", grid.now)
     began = grid.now
     assert grid.check(cap, leases=leases, verify=False).silent == ["s2"]
     assert grid.now - began < 1.0
@@ -184,7 +183,7 @@ def test_check_when_a_server_in_doubt_answers_as_late_as_the_others_counts_it() 
     cap = grid.store(noise(SMALL)).cap
     for index in range(10):
         grid.script(index, delay_s=2.05 if index == 2 else 2.0)
-    server_memory(grid.runtime).silent(ServerId("s2"), "FindShares", grid.now)
+    grid.grid.memory.silent(ServerId("s2"), "FindShares", grid.now)
     assert grid.check(cap, verify=False).silent == []
 
 
@@ -195,7 +194,7 @@ def test_open_file_when_another_operation_found_a_server_silent_reads_from_the_o
     used = [server for server in grid.servers if any(call == "read_shares" for call in server.calls)] or grid.servers
     silent = used[0]
     grid.script(grid.servers.index(silent), silent_from=0)
-    server_memory(grid.runtime).silent(silent.identity.server_id, "ReadShares", grid.now)
+    grid.grid.memory.silent(silent.identity.server_id, "ReadShares", grid.now)
     start = grid.now
     data, _ = grid.read(file, 3_000_000, 3_000_000)
     assert data == noise(LARGE)[3_000_000:6_000_000] and first.size == 1_500_000

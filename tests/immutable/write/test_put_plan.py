@@ -26,14 +26,16 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from grid.caps import ChkCap
+from grid.engine.grid import Encoding
 from grid.errors import NoServersError, NotHappyError, PeerGoneError, PeerRefusedError, PeerTimeoutError
 from grid.immutable import put as put_module
-from grid.immutable.put import Encoding, PutResult, put
+from grid.immutable.put import PutResult, put
 from grid.immutable.write import put_plan
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber
 from tests.support.gated_pool import GatedPool
-from tests.support.scripted_grid import LEASES, SECRET, encoded, noise
+from tests.support.grids import grid_of
+from tests.support.scripted_grid import SECRET, encoded, noise
 from tests.support.shares import EncodedFile
 from tests.support.stepped_server import Call, SteppedServer
 from tests.support.virtual_time import SeededEntropy, VirtualClock
@@ -143,12 +145,7 @@ class Puts(RuleBasedStateMachine):
         task = Deferred.fromCoroutine(
             put(
                 self.source,
-                encoding=encoding,
-                convergence=SECRET,
-                servers=self.servers,
-                leases=LEASES,
-                runtime=runtime,
-                observer=self._observe,
+                grid_of(self.servers, runtime, encoding=encoding, convergence=SECRET, observer=self._observe),
             )
         )
         task.addBoth(self.outcome.append)

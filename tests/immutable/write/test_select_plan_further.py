@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from grid.engine.grid import Encoding
 from grid.errors import NoServersError, NotHappyError
-from grid.immutable.put import Encoding
 from grid.immutable.write.select_plan import ANSWER_LIMIT_S, IMPATIENCE_S
 from tests.support.scripted_grid import ScriptedGrid, noise
 

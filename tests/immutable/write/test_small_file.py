@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from grid.caps import ChkCap
+from grid.engine.grid import Encoding
 from grid.errors import GridError, NotHappyError
-from grid.immutable.put import Encoding, PutResult
+from grid.immutable.put import PutResult
 from grid.immutable.share.geometry import Geometry
 from grid.immutable.write.small_file import ASK_FIRST_COUNT, encode_whole, place_whole, whole_share_size
 from grid.limits import STORE_CALL_BYTES

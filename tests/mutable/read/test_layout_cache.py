@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve
 
 from grid.caps import StorageIndex
+from grid.engine.grid import Encoding
 from grid.mutable.read import layout_cache
 from grid.mutable.read.layout_cache import FIRST_READ, KnownFile, KnownFiles
 from grid.mutable.read.map_plan import MapMode
@@ -37,7 +38,7 @@ from tests.mutable.foreseeing import (
     update,
 )
 from tests.support.long_files import Repeated
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotServer
 
 
@@ -68,7 +69,7 @@ def test_update_when_the_file_is_known_then_takes_two_round_trips(offset: int, l
 
 
 def test_update_when_the_file_is_known_and_of_a_hundred_megabytes_then_takes_two_round_trips() -> None:
-    grid = MutableGrid(5, Shape(n=5, happy=2))
+    grid = MutableGrid(5, Encoding(n=5, happy=2))
     source = Repeated(100_000_000)
     cap = grid.create(source, "mdmf")
     for offset in (50_000_000, 400 * SEGMENT - 10, 100_000_000):
@@ -307,7 +308,7 @@ def test_front_when_the_table_leaves_no_room_for_keys_then_holds_usual_keys_all_
 
 
 def test_foresight_when_a_server_that_is_no_holder_has_many_shares_then_counts_what_it_would_send() -> None:
-    grid = MutableGrid(2, Shape(k=1, n=10, happy=1))
+    grid = MutableGrid(2, Encoding(k=1, n=10, happy=1))
     cap = grid.create(OLD, "mdmf")
     found = grid.run(grid.open(cap)._session.find(MapMode.READ))
     few, many = (server.identity.server_id for server in grid.servers)
@@ -326,7 +327,7 @@ def test_foresight_when_a_server_that_is_no_holder_has_many_shares_then_counts_w
 
 
 def test_foresight_when_a_server_has_shares_of_another_table_too_then_counts_them() -> None:
-    grid = MutableGrid(2, Shape(k=1, n=10, happy=1))
+    grid = MutableGrid(2, Encoding(k=1, n=10, happy=1))
     cap = grid.create(OLD, "mdmf")
     found = grid.run(grid.open(cap)._session.find(MapMode.READ))
     one, other = (server.identity.server_id for server in grid.servers)

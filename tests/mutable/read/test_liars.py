@@ -7,10 +7,11 @@ import random
 import pytest
 
 from grid.caps import KnownCap
+from grid.engine.grid import Encoding
 from grid.mutable.read import layout_cache
 from grid.mutable.share.geometry import FormatName
 from tests.support.lying_slots import LIES, LyingServer
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 
 FORMATS: list[FormatName] = ["sdmf", "mdmf"]
 OLD = {"small": b"old" * 1000, "large": random.Random(1).randbytes(400_000)}
@@ -28,7 +29,7 @@ def unfinished(grid: MutableGrid, cap: KnownCap, contents: bytes, holders: int) 
         server.slots[index] = slot
 
 
-def lying_grid(lie: str, liars: int, shape: Shape | None = None, count: int = 10) -> MutableGrid:
+def lying_grid(lie: str, liars: int, shape: Encoding | None = None, count: int = 10) -> MutableGrid:
     """A grid whose first servers tell that lie, once they are told to begin."""
     grid = MutableGrid(count, shape)
     grid.servers[:liars] = [LyingServer(f"server{index}", grid.runtime.clock) for index in range(liars)]
@@ -61,9 +62,9 @@ def test_read_when_a_server_shows_one_share_of_an_unfinished_version_then_the_wh
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("shape", [Shape(), Shape(k=2, n=4, happy=3)])
+@pytest.mark.parametrize("shape", [Encoding(), Encoding(k=2, n=4, happy=3)])
 def test_read_when_unfinished_shares_and_claims_seem_enough_then_the_whole_version_is_read(
-    format: FormatName, size: str, shape: Shape
+    format: FormatName, size: str, shape: Encoding
 ) -> None:
     """Servers hold all but one of the shares that an unfinished version needs; liars claim that they have the rest."""
     liars = min(3, shape.n - shape.k)
@@ -134,7 +135,7 @@ def test_read_when_one_server_shows_an_unfinished_empty_version_then_the_content
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_read_when_an_empty_file_lies_on_few_servers_then_it_is_read(format: FormatName, count: int) -> None:
-    grid = MutableGrid(count, Shape(happy=1))
+    grid = MutableGrid(count, Encoding(happy=1))
     cap = grid.create(b"", format)
     assert grid.run(grid.open(cap.read_cap(), process=1).read_all()) == b""
     grid.servers += MutableGrid(10 - count, seed=1).servers  # The grid has grown since.
@@ -147,7 +148,7 @@ def test_read_when_an_empty_file_lies_on_few_servers_then_it_is_read(format: For
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("count", [1, 2])
 def test_read_when_servers_hold_several_shares_then_their_numbers_are_proven_once(count: int, size: str) -> None:
-    grid = MutableGrid(count, Shape(happy=1))
+    grid = MutableGrid(count, Encoding(happy=1))
     cap = grid.create(OLD[size], "mdmf")
     grid.reset_counts()
     assert grid.run(grid.open(cap.read_cap(), process=1).read_all()) == OLD[size]

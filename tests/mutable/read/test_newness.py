@@ -7,9 +7,8 @@ from functools import partial
 import pytest
 
 from grid.caps import KnownCap
-from grid.engine.server_memory import server_memory
 from grid.mutable.read.map_wait import ANSWER_LIMIT_S, DOUBTFUL_S, HONEST_SLOW_S, UNREACHED_S
-from grid.mutable.read.newest import ACCEPTED_S, MOST_FILES, NewestSeen, newest_seen
+from grid.mutable.read.newest import ACCEPTED_S, MOST_FILES, NewestSeen
 from grid.mutable.share.geometry import FormatName
 from grid.mutable.share.versions import VersionMap
 from grid.ports import StorageIndex
@@ -88,7 +87,7 @@ def test_read_when_servers_keep_silent_then_only_the_first_time_waits_for_them()
 def test_map_when_silent_servers_have_given_no_sign_of_life_then_waits_no_longer_for_them(checking: bool) -> None:
     grid = MutableGrid()
     cap = grid.create(OLD)
-    memory, clock = server_memory(grid.process(1)), grid.runtime.clock
+    memory, clock = grid.grid(1).memory, grid.runtime.clock
     began = clock.now()
     for server in grid.servers[:3]:
         server.script = SlotScript(silent_from=0)
@@ -105,7 +104,7 @@ def test_read_when_a_server_takes_long_to_connect_but_answers_in_time_then_gives
     grid = MutableGrid()
     cap = grid.create(OLD)
     rolled_back(grid, cap, 7)
-    memory, clock = server_memory(grid.process(1)), grid.runtime.clock
+    memory, clock = grid.grid(1).memory, grid.runtime.clock
     for server in grid.servers[7:]:
         server.script = SlotScript(delay_s=3.0)
     for server in grid.servers[:2]:
@@ -172,4 +171,4 @@ def test_memory_of_newest_versions_is_bounded_and_forgets_the_oldest() -> None:
     for number in range(MOST_FILES + 5):
         seen.note(StorageIndex(number.to_bytes(16, "big")), VersionMap(servers=[]), 0, 0.0)
     assert len(seen) == MOST_FILES
-    assert ACCEPTED_S > 0 and len(newest_seen(MutableGrid().runtime)) == 0
+    assert ACCEPTED_S > 0 and len(MutableGrid().grid().remembered.of(NewestSeen)) == 0

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from grid.caps import KnownCap, StorageIndex
+from grid.engine.grid import Encoding
 from grid.errors import HoleError
 from grid.mutable import publish
 from grid.mutable.read.map_wait import FORESEEN_RATE, GRACE_FLOOR_S
@@ -31,7 +32,7 @@ from tests.mutable.foreseeing import (
     read,
     update,
 )
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript, SlotServer
 
 
@@ -58,7 +59,7 @@ def rewrite(grid: MutableGrid, cap: KnownCap) -> bytes:
 
 def encode_otherwise(grid: MutableGrid, cap: KnownCap) -> bytes:
     """Somebody stores the file anew, with another k and n and other segments."""
-    other = MutableGrid(10, Shape(k=2, n=7, happy=5))
+    other = MutableGrid(10, Encoding(k=2, n=7, happy=5))
     assert other.create(OLD[::-1], "mdmf") == cap
     other.run(other.open(cap).update(0, b"a"))
     for server, theirs in zip(grid.servers, other.servers, strict=True):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from grid.engine.grid import Encoding
 from grid.errors import FormatError, GridError, NotEnoughSharesError
 from grid.mutable import publish, update
 from grid.mutable.share.geometry import FormatName
@@ -16,7 +17,7 @@ from grid.mutable.share.prefix import Prefix
 from grid.mutable.write import stream_plan
 from grid.ports import Range, ShareNumber, SlotAnswer, SlotSecrets, StorageIndex, TestWrite
 from tests.mutable.test_large import run_and_kill
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript, SlotServer
 
 ENCODINGS = [
@@ -59,7 +60,7 @@ class WatchedServer(SlotServer):
 class WatchedGrid(MutableGrid):
     """least: the fewest recoverable versions that there were after any write since `watch`."""
 
-    def __init__(self, count: int, shape: Shape, seed: int = 0) -> None:
+    def __init__(self, count: int, shape: Encoding, seed: int = 0) -> None:
         super().__init__(count, shape, seed)
         self.servers[:] = [WatchedServer(f"server{index}", self.runtime.clock) for index in range(count)]
         self.least = 10
@@ -92,7 +93,7 @@ def in_pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 def make(k: int, n: int, servers: int, format: FormatName, seed: int) -> tuple[WatchedGrid, WriteCap]:
-    grid = WatchedGrid(servers, Shape(k=k, n=n, happy=1), seed)
+    grid = WatchedGrid(servers, Encoding(k=k, n=n, happy=1), seed)
     return grid, grid.create(OLD, format)
 
 

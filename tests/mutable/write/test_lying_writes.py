@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from grid.engine.grid import Encoding
 from grid.errors import NotHappyError
 from grid.mutable import publish, update
 from grid.mutable.share.geometry import FormatName
@@ -17,7 +18,7 @@ from grid.mutable.write import stream_plan
 from grid.ports import ServerId, ShareNumber
 from tests.support.lying_slots import LyingServer
 from tests.support.lying_writes import UNNOTICED, WRITE_LIES, Fronts, WriteLiar, WriteLie
-from tests.support.mutable_grid import MutableGrid, Shape
+from tests.support.mutable_grid import MutableGrid
 
 FORMATS: list[FormatName] = ["sdmf", "mdmf"]
 SEGMENT = 131073
@@ -27,7 +28,7 @@ BEGINNING = random.Random(1).randbytes(2 * SEGMENT + 77)
 class LyingGrid(MutableGrid):
     """Ten servers; the first `count` can lie."""
 
-    def __init__(self, count: int, shape: Shape | None = None) -> None:
+    def __init__(self, count: int, shape: Encoding | None = None) -> None:
         super().__init__(10, shape)
         self.liars = [WriteLiar(f"server{index}", self.runtime.clock) for index in range(count)]
         self.servers[:count] = self.liars
@@ -164,7 +165,7 @@ def test_write_when_too_few_servers_prove_what_they_refuse_for_then_fails_and_th
     lie: str, format: FormatName
 ) -> None:
     """Two of five servers are honest, and three are needed: shares nobody can prove are in the way on two of the liars."""
-    grid = MutableGrid(5, Shape(k=2, n=5, happy=3))
+    grid = MutableGrid(5, Encoding(k=2, n=5, happy=3))
     servers = [LyingServer(f"server{index}", grid.runtime.clock) for index in range(5)]
     grid.servers[:] = servers
     honest, denying, readers = servers[:2], servers[2], servers[3:]

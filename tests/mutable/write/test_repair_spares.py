@@ -9,7 +9,7 @@ import pytest
 
 from grid.errors import FormatError, NoSpaceError, PeerRefusedError
 from grid.mutable import publish
-from grid.mutable.read.newest import newest_seen
+from grid.mutable.read.newest import NewestSeen
 from grid.mutable.share.geometry import FormatName
 from grid.mutable.write import stream_plan
 from grid.ports import Range, ShareNumber, SlotAnswer, SlotSecrets, StorageIndex, TestWrite
@@ -133,7 +133,7 @@ def test_overwrite_when_sequence_numbers_are_used_up_then_nothing_is_written(mon
     grid = MutableGrid()
     cap = grid.create(CONTENTS, "mdmf")
     assert cap.storage_index is not None
-    newest_seen(grid.runtime).learn(cap.storage_index, 2**64 - 1)
+    grid.grid().remembered.of(NewestSeen).learn(cap.storage_index, 2**64 - 1)
     grid.reset_counts()
     with pytest.raises(FormatError, match="used up"):
         grid.run(grid.open(cap).overwrite(CONTENTS[::-1]))

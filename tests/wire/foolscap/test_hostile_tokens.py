@@ -27,17 +27,17 @@ from foolscap.tokens import (
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater
 
+from grid.engine.grid import Encoding
 from grid.errors import PeerError
 from grid.mutable.create import create_mutable
 from grid.mutable.node import MutableFile
 from grid.mutable.share.geometry import FormatName
-from grid.placement.leases import LeaseMaster
 from grid.ports import ServerVersion
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.wire.foolscap import broker
 from grid.wire.foolscap.client.server import FoolscapServer
 from grid.wire.foolscap.tub import start_tub, stop_tub
-from tests.support.mutable_grid import Shape
+from tests.support.grids import grid_of
 from tests.support.mutable_key import known_key
 from tests.support.scripted_slots import SlotServer
 from tests.wire.foolscap.loopback import (
@@ -209,14 +209,13 @@ async def test_file_when_a_server_breaks_the_protocol_then_the_others_serve_it(l
     try:
         async with breaking(hostile) as (remote, client):
             servers: list[Any] = [client, *(SlotServer(f"server{index}", clock) for index in range(4))]
-            options = {"servers": servers, "runtime": runtime, "leases": LeaseMaster(bytes(32))}
-            shape = Shape(k=2, n=5, happy=3)
-            cap = await create_mutable(b"old", format=format, encoding=shape, key=known_key(), **options)  # type: ignore[arg-type]
+            grid = grid_of(servers, runtime, encoding=Encoding(k=2, n=5, happy=3))
+            cap = await create_mutable(b"old", grid, format=format, key=known_key())
             remote.data = {**BREAKING, **SILENT}[lie]
-            file = MutableFile(cap, encoding=shape, **options)  # type: ignore[arg-type]
+            file = MutableFile(cap, grid)
             assert await file.read_all() == b"old"
             await file.modify(lambda old, _: old + b"!")
-            fresh = MutableFile(cap.read_cap(), encoding=shape, **options)  # type: ignore[arg-type]
+            fresh = MutableFile(cap.read_cap(), grid)
             assert await fresh.read_all() == b"old!"
             assert (await fresh.check()).recoverable
             assert remote.broken_count

@@ -7,13 +7,15 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from grid.caps import ChkCap
+from grid.engine.grid import Encoding
 from grid.immutable.get import ImmutableFile
-from grid.immutable.put import Encoding, PutResult, put
+from grid.immutable.put import PutResult, put
 from grid.mutable.create import create_mutable
 from grid.mutable.node import MutableFile
 from grid.mutable.session import Gathering
 from grid.mutable.sources import MemorySource
 from grid.placement.leases import LeaseMaster
+from tests.support.grids import grid_of
 from tests.wire.http.rig import make_runtime
 from tests.wire.two_ways.both import Both, both
 
@@ -32,12 +34,7 @@ async def four(*, wrong_keys: int = 0) -> AsyncIterator[list[Both]]:
 async def store(servers: list[Both]) -> PutResult:
     """CONTENTS, as an immutable file."""
     return await put(
-        MemorySource(CONTENTS),
-        encoding=ENCODING,
-        convergence=b"c" * 32,
-        servers=[each.server for each in servers],
-        leases=LEASES,
-        runtime=make_runtime(),
+        MemorySource(CONTENTS), grid_of([each.server for each in servers], make_runtime(), encoding=ENCODING)
     )
 
 
@@ -45,7 +42,7 @@ async def load(servers: list[Both], cap: object) -> bytes:
     """What the file holds."""
     assert isinstance(cap, ChkCap)
     sink = Gathering()
-    await ImmutableFile(cap, [each.server for each in servers], make_runtime()).read(sink)
+    await ImmutableFile(cap, grid_of([each.server for each in servers], make_runtime())).read(sink)
     return bytes(sink.data)
 
 
@@ -81,12 +78,9 @@ async def test_put_when_the_http_of_a_server_dies_in_the_middle_succeeds_with_th
 
 async def test_mutable_file_when_http_dies_between_writes_goes_on_over_foolscap() -> None:
     async with four() as servers:
-        stores = [each.server for each in servers]
-        runtime = make_runtime()
-        cap = await create_mutable(
-            b"one", format="mdmf", encoding=ENCODING, servers=stores, leases=LEASES, runtime=runtime
-        )
-        file = MutableFile(cap, stores, runtime, leases=LEASES, encoding=ENCODING)
+        grid = grid_of([each.server for each in servers], make_runtime(), encoding=ENCODING)
+        cap = await create_mutable(b"one", grid, format="mdmf")
+        file = MutableFile(cap, grid)
         for each in servers[:2]:
             each.relay.open, each.relay.limit = False, 0
         await file.modify(lambda old, _: old + b", two")

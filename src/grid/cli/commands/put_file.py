@@ -20,8 +20,9 @@ from grid.crypto.rsa import PrivateKey, import_private_key
 from grid.directory.edits import SetChild
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
+from grid.engine.grid import Encoding
 from grid.errors import CapError, ChildOfWrongTypeError, FormatError, GridError, NoSpaceError, NotHappyError
-from grid.immutable.put import LIT_SIZE, Encoding, PutResult
+from grid.immutable.put import LIT_SIZE, PutResult
 from grid.immutable.put import put as put_file
 from grid.mutable.node import MutableFile
 from grid.mutable.share.geometry import FormatName
@@ -205,7 +206,7 @@ class _DirectPutting(_Putting):
 
     async def _open_store(self, observer: Observer) -> Store:
         store = await DirectConnection(self._client).open_store(observer)
-        return evolve(store, encoding=self._encoding)
+        return evolve(store, grid=evolve(store.grid, encoding=self._encoding))
 
     async def put_mutable(self) -> Stored:
         """A new mutable file, linked nowhere; with a word about encodings that other clients can lose files of."""
@@ -227,16 +228,10 @@ class _DirectPutting(_Putting):
         """A new immutable file; NotHappyError, or NoSpaceError where that is why too few servers took shares."""
         servers = [] if self._source.size <= LIT_SIZE else await self._client.servers()
         try:
-            result = await put_file(
-                self._source,
-                encoding=self._encoding,
-                convergence=None if self._options.random_key else self._client.directory.convergence_secret(),
-                servers=servers,
-                leases=self._client.leases,
-                runtime=self._client.runtime,
-                observer=self._display,
-                preferred=self._client.preferred,
-            )
+            grid = evolve(self._client.grid(servers, self._display), encoding=self._encoding)
+            if self._options.random_key:
+                grid = evolve(grid, convergence=None)
+            result = await put_file(self._source, grid)
         except NotHappyError as problem:
             if problem.causes:
                 raise

@@ -190,7 +190,7 @@ def _stream_immutable(exchange: Exchange, cap: ChkCap, found: _Contents) -> Stre
 
     async def write(sink: Sink) -> None:
         with gateway.history.download(cap.storage_index, found.length):
-            await gateway.open_files.read(cap, sink, found.start, found.length, gateway.store.observer)
+            await gateway.open_files.read(cap, sink, found.start, found.length, gateway.store.grid.observer)
 
     return StreamedAnswer(found.status, found.type, found.length, found.all_headers, write)
 

@@ -13,11 +13,12 @@ from attrs import field, frozen
 from grid.caps import KnownCap
 from grid.crypto.rsa import PrivateKey
 from grid.directory.file_store import FileStore
+from grid.engine.grid import Encoding
 from grid.errors import DataTooLargeError, GridError
 from grid.gateway.http.arguments import FileFormat
 from grid.gateway.shared.spool import Spool, SpoolFolder
 from grid.gateway.shared.store_turns import Stores
-from grid.immutable.put import INLINE_SIZE, KEY_CHUNK, LIT_SIZE, Encoding
+from grid.immutable.put import INLINE_SIZE, KEY_CHUNK, LIT_SIZE
 from grid.immutable.share.encode import convergent_hasher
 from grid.immutable.share.geometry import Geometry
 from grid.limits import MAX_SDMF_BODY
@@ -79,7 +80,7 @@ async def store_new(store: FileStore, folder: SpoolFolder, stores: Stores, new: 
         async with stores.passing.one():
             passing = PassingSource(body.size, body.chunks)
             return await store.put_mutable(passing, format="mdmf", key=new.key)
-    arriving = ArrivingKey(store.convergence, store.encoding, body.size) if new.format == "chk" else None
+    arriving = _arriving_key(store, body.size) if new.format == "chk" else None
     with Spool(folder, store.runtime.cpu, arriving.update if arriving else None) as spool:
         await spool_body(spool, body, MAX_SDMF_BODY if new.format == "sdmf" else None)
         return await store_spooled(store, stores, new, spool, arriving)
@@ -102,11 +103,17 @@ async def store_spooled(
         return await store.put_immutable(spool, key=key)
 
 
+def _arriving_key(store: FileStore, size: int | None) -> ArrivingKey | None:
+    """What makes the key of a file of that size; None if equal files get keys of their own."""
+    convergence = store.grid.convergence
+    return None if convergence is None else ArrivingKey(convergence, store.grid.encoding, size)
+
+
 async def _key_of(store: FileStore, spool: Spool) -> bytes | None:
     """The convergent key of what was spooled; None if it has none."""
-    if spool.size <= LIT_SIZE:
+    making = _arriving_key(store, spool.size)
+    if spool.size <= LIT_SIZE or making is None:
         return None
-    making = ArrivingKey(store.convergence, store.encoding, spool.size)
     for offset in range(0, spool.size, KEY_CHUNK):
         raw = await spool.read_at(offset, min(KEY_CHUNK, spool.size - offset))
         if len(raw) <= INLINE_SIZE:

@@ -31,7 +31,7 @@ class RecordedStore(FileStore):
     def over(cls, store: FileStore, history: History) -> RecordedStore:
         """The same grid, recorded there."""
         given = {each.name: getattr(store, each.name) for each in fields(type(store)) if each.init}
-        return cls(**{**given, "observer": history.observe, "history": history})
+        return cls(**{**given, "grid": store.grid.observed_by(history.observe), "history": history})
 
     def directory(self, cap: DirectoryCap) -> Directory:
         """The directory of this cap; CapError if its numbers cannot be those of a file."""

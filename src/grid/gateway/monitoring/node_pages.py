@@ -50,7 +50,7 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
 
     async def servers(exchange: Exchange) -> AnyAnswer:
         allow(exchange, "GET", "HEAD")
-        encoding = gateway.store.encoding
+        encoding = gateway.store.grid.encoding
         known, introducers = gateway.client.servers(), gateway.client.introducers()
         return page(render_servers(known, introducers, encoding.k, encoding.n))
 

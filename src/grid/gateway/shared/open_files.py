@@ -9,16 +9,16 @@ Cost: memory: KEPT_FILES times what one read has learnt of its file, which may b
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
 
 from attrs import field, frozen
 
 from grid.caps import ChkCap
+from grid.engine.grid import Grid
 from grid.errors import GridError
 from grid.gateway.shared.read_ahead import SHARE, TOGETHER_SIZE, Portions
 from grid.immutable.get import ImmutableFile
 from grid.immutable.share.geometry import Geometry
-from grid.ports import Buffer, Clock, Observer, Runtime, ServerId, Sink, StorageServer
+from grid.ports import Buffer, Clock, Observer, ServerId, Sink
 from grid.sinks import CountingSink
 
 KEPT_FILES = 16
@@ -41,10 +41,9 @@ class _Open:
 class OpenFiles:
     """The immutable files that were read last."""
 
-    def __init__(self, servers: Sequence[StorageServer], runtime: Runtime) -> None:
-        """servers: the live ones, looked at again for each read."""
-        self._servers = servers
-        self._runtime = runtime
+    def __init__(self, grid: Grid) -> None:
+        """grid: its servers are looked at again for each read."""
+        self._grid = grid
         self._files: OrderedDict[ChkCap, _Open] = OrderedDict()
         self._reading = 0
         self.found_open = self.opened = 0
@@ -61,7 +60,7 @@ class OpenFiles:
         The sink takes an empty write as the question whether it has room. A file that was open already and fails
         before it gave anything is tried once anew.
         """
-        timed = TimedSink(sink, self._runtime.clock)
+        timed = TimedSink(sink, self._grid.runtime.clock)
         portions = Portions(Geometry.of_file(cap.size, cap.needed, cap.total).segment_size, self._reading)
         position, stop = start, min(cap.size, start + length)
         self._reading += 1
@@ -103,16 +102,15 @@ class OpenFiles:
 
     def _open(self, cap: ChkCap) -> tuple[_Open, bool]:
         """The file, and whether nothing was known of it."""
-        servers = list(self._servers)
-        ids = frozenset(server.identity.server_id for server in servers)
-        now = self._runtime.clock.now()
+        ids = frozenset(server.identity.server_id for server in self._grid.servers)
+        now = self._grid.runtime.clock.now()
         kept = self._files.get(cap)
         if kept is not None and kept.servers == ids and now - kept.opened_at < KEPT_S:
             self._files.move_to_end(cap)
             self.found_open += 1
             return kept, False
         self.opened += 1
-        kept = _Open(ImmutableFile(cap, servers, self._runtime), ids, now)
+        kept = _Open(ImmutableFile(cap, self._grid), ids, now)
         if cap.size >= KEPT_SIZE:
             self._files[cap] = kept
             self._files.move_to_end(cap)

@@ -96,7 +96,7 @@ class Services:
     def __attrs_post_init__(self) -> None:
         self.history = History(self.store.runtime.clock)
         self.store = RecordedStore.over(self.store, self.history).restricted_by(self.require_allowed)
-        self.open_files = OpenFiles(self.store.servers, self.store.runtime)
+        self.open_files = OpenFiles(self.store.grid)
 
     def require_allowed(self, cap: KnownCap) -> None:
         """Forbidden if the object is on the list of those that may not be shown."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from grid import limits
+from grid.batch_sizes import DEFAULT_MAX_SEGMENT_SIZE
 from grid.errors import FormatError
 
-DEFAULT_MAX_SEGMENT_SIZE = 2**20
-"""Bytes; what 1.20 writes with. [spec immutable 2]"""
 HASH_SIZE = 32
 """Bytes of every hash in a share."""
 

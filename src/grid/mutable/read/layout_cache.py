@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from weakref import WeakKeyDictionary
 
 from attrs import field, frozen
 
@@ -27,7 +26,7 @@ from grid.mutable.share.hash_rows import CHUNK_LEAVES, merge_ranges
 from grid.mutable.share.layout import plan_table
 from grid.mutable.share.offset_table import ShareTable
 from grid.mutable.share.versions import VersionMap
-from grid.ports import Range, Runtime, ServerId, ShareNumber
+from grid.ports import Range, ServerId, ShareNumber
 
 FIRST_READ = 16384
 """Bytes asked for of every share: the header and the keys, and all of a directory of a hundred names."""
@@ -140,14 +139,6 @@ class KnownFiles:
         self._files[storage_index] = known
         if len(self._files) > MOST_FILES:
             self._files.popitem(last=False)
-
-
-_known_files: WeakKeyDictionary[Runtime, KnownFiles] = WeakKeyDictionary()
-
-
-def known_files(runtime: Runtime) -> KnownFiles:
-    """What the client that has this runtime remembers, as long as it lives."""
-    return _known_files.setdefault(runtime, KnownFiles())
 
 
 def _known(found: VersionMap, is_slow: Callable[[ServerId], bool]) -> KnownFile | None:

@@ -9,14 +9,12 @@ Pure: time enters as `now`. Cost: memory: a hundred bytes for each of MOST_FILES
 from __future__ import annotations
 
 from collections import OrderedDict
-from weakref import WeakKeyDictionary
 
 from attrs import define
 
 from grid.caps import StorageIndex
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import VersionMap, version_name
-from grid.ports import Runtime
 
 MOST_FILES = 4096
 """Files that are remembered, those met last."""
@@ -83,14 +81,6 @@ class NewestSeen:
         if len(self._files) > MOST_FILES:
             self._files.popitem(last=False)
         return known
-
-
-_newest: WeakKeyDictionary[Runtime, NewestSeen] = WeakKeyDictionary()
-
-
-def newest_seen(runtime: Runtime) -> NewestSeen:
-    """What the client that has this runtime remembers, as long as it lives."""
-    return _newest.setdefault(runtime, NewestSeen())
 
 
 def outdated_text(found: VersionMap, prefix: Prefix) -> str:
