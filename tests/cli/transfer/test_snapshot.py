@@ -9,8 +9,8 @@ import pytest
 from attrs import define, field
 
 from grid.caps import DirectoryCap
+from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.database import LocalDatabase
-from grid.cli.transfer.display import TransferDisplay
 from grid.cli.transfer.places import RemotePlace
 from grid.cli.transfer.snapshot import Snapshotter, back_up, metadata_of
 from grid.cli.transfer.tree import FileFacts

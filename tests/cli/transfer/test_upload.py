@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from grid.cli.terminal.progress import Tally
 from grid.cli.transfer.database import LocalDatabase
-from grid.cli.transfer.tally import Tally
 from grid.cli.transfer.upload import FileChangedError, Uploaded, Uploader
 from grid.ports import Buffer
 from tests.support.tree_grid import TreeGrid

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from grid.caps import ChkCap, DirectoryCap, LitCap
+from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.copy_plan import CopyError
 from grid.cli.transfer.database import LocalDatabase
-from grid.cli.transfer.display import TransferDisplay
 from grid.cli.transfer.local_tree import scan_directory
 from grid.cli.transfer.remote_tree import scan_remote
 from grid.cli.transfer.to_local import LocalWriter

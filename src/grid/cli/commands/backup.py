@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grid.cli.connection import Connection
-    from grid.cli.transfer.display import TransferDisplay
+    from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.snapshot import Archived, Snapshotter
     from grid.cli.transfer.upload import Uploader
 
@@ -61,7 +61,7 @@ def backup(
     exit status is 2 then. `grid restore ALIAS:PATH/Latest DIR` brings a snapshot back.
     """
     from grid.cli.arguments.remote import require_local_source
-    from grid.cli.transfer.display import TransferDisplay
+    from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.names import VCS_NAMES, make_exclusion, parse_pattern_file
     from grid.cli.transfer.session import open_remote_place, transfer_session
     from grid.node.files import expand_home
@@ -161,8 +161,8 @@ def restore(ctx: click.Context, *, source: str, target: str, jobs: int, policy: 
     fetched again; other files of the same name are replaced (see -n, -i and -u), and further ones stay.
     """
     from grid.cli.arguments.remote import require_local_target
+    from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copying import restore_tree
-    from grid.cli.transfer.display import TransferDisplay
     from grid.cli.transfer.session import open_remote_place, transfer_session
     from grid.node.files import expand_home
 

@@ -16,7 +16,7 @@ from grid.plural import counted
 if TYPE_CHECKING:
     from grid.cli.arguments.replacing import Undo
     from grid.cli.connection import Connection
-    from grid.cli.transfer.display import TransferDisplay
+    from grid.cli.terminal.progress import TransferDisplay
 
 JOBS = 8
 """Files copied at once unless --jobs says otherwise."""
@@ -52,8 +52,8 @@ def cp(
 
     Files that are there are replaced, directories never are. -u goes by a local file's time and by the time of a link.
     """
+    from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copying import Copier, CopyOptions
-    from grid.cli.transfer.display import TransferDisplay
     from grid.cli.transfer.session import open_places, transfer_session
 
     if len(arguments) < 2:

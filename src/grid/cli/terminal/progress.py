@@ -1,7 +1,7 @@
 """How far an operation has come: a bar on a terminal, JSON lines where they were asked for, else nothing.
 
-An observer of the engines' events; it writes to stderr, and imports rich only when there is a bar to show. What is
-done is counted in bytes, and in shares too where shares are verified.
+Two kinds of operation are shown: one file, by the events of the engines (`ProgressDisplay`), and a copy of many, by
+its tally (`TransferDisplay`). Both write to stderr, and import rich only when there is a bar to draw.
 """
 
 from __future__ import annotations
@@ -12,25 +12,30 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from attrs import define
+from attrs import define, field, frozen
 
+from grid.node.redaction import one_line
 from grid.ports import Event
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+FILE_COST = 64 * 1024
+"""Bytes whose transfer takes as long as one more file does, whatever its size; for the estimate only."""
+
 _SHOW_AFTER_S = 0.4
-"""An operation shorter than this shows no bar."""
+"""A shorter operation shows no bar."""
 _BAR_EVERY_S = 0.1
 _LINE_EVERY_S = 0.5
 _SHARES = ("verifying", "shares")
 """Details of progress that is counted in shares."""
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 @define
-class Pace:
+class PhaseRate:
     """The bytes done of one phase, and how fast: the average since the phase began."""
 
     began_at: float
@@ -46,23 +51,77 @@ class Pace:
         return (self.total - self.done) / self.rate(now) if self.done else None
 
 
-class ProgressDisplay:
-    """Use it as a context manager around the operation, and as the operation's observer."""
+@define
+class Tally:
+    """Counts a copy while it runs. total_*: all that is to be done, skipped files included. Times: monotonic seconds."""
 
-    def __init__(self, *, as_json: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    began_at: float
+    total_files: int = 0
+    total_bytes: int = 0
+    files: int = 0
+    byte_count: float = 0.0
+    moved_bytes: float = 0.0
+    copied: int = 0
+    linked: int = 0
+    skipped: int = 0
+    directories: int = 0
+    failures: list[str] = field(factory=list)
+
+    def advance(self, byte_count: float) -> None:
+        """Count bytes that went over the network."""
+        self.byte_count += byte_count
+        self.moved_bytes += byte_count
+
+    def finish(self, size: int, counted: float = 0.0) -> None:
+        """Count one finished file; counted: those of its bytes that `advance` has counted."""
+        self.files += 1
+        self.byte_count += size - counted
+
+    def fail(self, what: str) -> None:
+        """Count something that was not copied; what: one line that says why."""
+        self.failures.append(what)
+
+    def byte_rate(self, now: float) -> float:
+        """Bytes a second, without those of skipped files."""
+        return self.moved_bytes / max(now - self.began_at, 1e-6)
+
+    def file_rate(self, now: float) -> float:
+        """Files a second."""
+        return self.files / max(now - self.began_at, 1e-6)
+
+    def remaining_s(self, now: float) -> float | None:
+        """Seconds until all is done at the rate so far; None while nothing is known."""
+        done = self.byte_count + FILE_COST * self.files
+        rest = self.total_bytes + FILE_COST * self.total_files - done
+        return None if done <= 0 else max(rest, 0.0) * max(now - self.began_at, 1e-6) / done
+
+
+@frozen
+class _Picture:
+    """What a bar shows: words before it, how much of it is filled, words behind it."""
+
+    title: str
+    done: float
+    total: float
+    details: str
+
+
+class _Display:
+    """A context manager around an operation. It decides when to show something; a subclass says what."""
+
+    def __init__(self, *, as_json: bool, hidden: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        """hidden: show no progress at all."""
         self._clock = clock
         self._as_json = as_json
-        self._bar = not as_json and sys.stderr.isatty()
+        self._has_lines = as_json and not hidden
+        self._has_bar = not as_json and not hidden and sys.stderr.isatty()
         self._began_at = clock()
         self._shown_at = -1e9
-        self._phase = ""
-        self._pace = Pace(self._began_at)
-        self._shares: tuple[int, int] | None = None
         self._is_paused = False
         self._progress: Progress | None = None
         self._task: TaskID | None = None
 
-    def __enter__(self) -> ProgressDisplay:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -71,22 +130,78 @@ class ProgressDisplay:
         self.stop()
 
     def stop(self) -> None:
-        """Leave what is shown as it is: something else is written now. A later event shows a new bar."""
+        """Leave the bar on the screen as it is: something else is written now. A later event draws a new one."""
         if self._progress is not None:
             self._progress.stop()
             self._progress = self._task = None
-        self._phase, self._shares = "", None
-        self._pace = Pace(self._clock())
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Keep the bar away, so that something else can be asked on the terminal."""
+        """Keep the bar away while a question is open on the terminal."""
         self.stop()
         self._is_paused = True
         try:
             yield
         finally:
             self._is_paused = False
+
+    def _to_json(self, now: float) -> dict[str, object]:
+        raise NotImplementedError
+
+    def _picture(self, now: float) -> _Picture:
+        raise NotImplementedError
+
+    def _show(self, *, ended: bool) -> None:
+        """Show how far it is, unless that was done a moment ago."""
+        now = self._clock()
+        if self._has_lines and (ended or now - self._shown_at >= _LINE_EVERY_S):
+            self._shown_at = now
+            print(json.dumps(self._to_json(now)), file=sys.stderr, flush=True)
+        elif (
+            self._has_bar and now - self._began_at >= _SHOW_AFTER_S and (ended or now - self._shown_at >= _BAR_EVERY_S)
+        ):
+            self._shown_at = now
+            self._draw(now)
+
+    def _draw(self, now: float) -> None:
+        if self._is_paused:
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        picture = self._picture(now)
+        if self._progress is None:
+            self._progress = Progress(
+                TextColumn("{task.description:8}"), BarColumn(), TextColumn("{task.fields[details]}"),
+                console=Console(stderr=True), auto_refresh=False, redirect_stdout=False, redirect_stderr=False,
+            )  # fmt: skip
+            self._progress.start()
+        if self._task is None:
+            self._task = self._progress.add_task("", details="")
+        self._progress.update(
+            self._task,
+            description=picture.title,
+            completed=picture.done,
+            total=picture.total,
+            details=picture.details,
+        )
+        self._progress.refresh()
+
+
+class ProgressDisplay(_Display):
+    """Shows the phases of one file; it is the operation's observer. Verification is counted in bytes and shares."""
+
+    def __init__(self, *, as_json: bool, hidden: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(as_json=as_json, hidden=hidden, clock=clock)
+        self._phase = ""
+        self._rate = PhaseRate(self._began_at)
+        self._shares: tuple[int, int] | None = None
+
+    def stop(self) -> None:
+        """Leave the bar on the screen as it is; what comes next is a new phase."""
+        super().stop()
+        self._phase, self._shares = "", None
+        self._rate = PhaseRate(self._clock())
 
     def __call__(self, event: Event) -> None:
         """Take one event of an engine."""
@@ -104,63 +219,126 @@ class ProgressDisplay:
     def _begin(self, phase: str, total: int) -> None:
         if phase != self._phase:
             self._phase = phase
-            self._pace = Pace(self._clock(), total=total)
+            self._rate = PhaseRate(self._clock(), total=total)
             self._shares = self._task = None
 
     def _advance(self, done: int, total: int) -> None:
-        self._pace.done, self._pace.total = done, total
-        self._show(self._clock())
+        self._rate.done, self._rate.total = done, total
+        self._show(ended=done >= total)
 
-    def _show(self, now: float) -> None:
-        ended = self._pace.done >= self._pace.total
-        if self._as_json and (ended or now - self._shown_at >= _LINE_EVERY_S):
-            self._shown_at = now
-            self._print_line(now)
-        elif self._bar and now - self._began_at >= _SHOW_AFTER_S and (ended or now - self._shown_at >= _BAR_EVERY_S):
-            self._shown_at = now
-            self._draw()
-
-    def _print_line(self, now: float) -> None:
-        remaining = self._pace.remaining_s(now)
+    def _to_json(self, now: float) -> dict[str, object]:
+        rate = self._rate
         line: dict[str, object] = {
             "event": "progress",
             "phase": self._phase or "reading",
-            "done": self._pace.done,
-            "total": self._pace.total,
-            "rate": round(self._pace.rate(now)),
-            "eta_s": None if remaining is None else round(remaining, 1),
+            "done": rate.done,
+            "total": rate.total,
+            "rate": round(rate.rate(now)),
+            "eta_s": _rounded(rate.remaining_s(now)),
         }
         if self._shares is not None:
             line |= {"shares": self._shares[0], "total_shares": self._shares[1]}
-        print(json.dumps(line), file=sys.stderr, flush=True)
+        return line
 
-    def _draw(self) -> None:
-        if self._is_paused:
-            return
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
-
-        if self._progress is None:
-            self._progress = Progress(
-                TextColumn("{task.description:8}"), BarColumn(), DownloadColumn(binary_units=False),
-                TransferSpeedColumn(), TimeRemainingColumn(), console=Console(stderr=True), auto_refresh=False,
-                redirect_stdout=False, redirect_stderr=False,
-            )  # fmt: skip
-            self._progress.start()
-        if self._task is None:
-            self._task = self._progress.add_task(self._describe(), total=self._pace.total)
-        self._progress.update(
-            self._task, description=self._describe(), completed=self._pace.done, total=self._pace.total
-        )
-        self._progress.refresh()
-
-    def _describe(self) -> str:
+    def _picture(self, now: float) -> _Picture:
         shares = "" if self._shares is None else f" {self._shares[0]}/{self._shares[1]} shares"
-        return (self._phase or "reading") + shares
+        rate = self._rate
+        details = _describe_bytes(rate.done, rate.total, rate.rate(now)) + _describe_rest(rate.remaining_s(now))
+        return _Picture((self._phase or "reading") + shares, rate.done, rate.total, details)
+
+
+class TransferDisplay(_Display):
+    """Shows the tally of a copy; call `update` whenever it has changed."""
+
+    def __init__(self, *, as_json: bool, hidden: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(as_json=as_json, hidden=hidden, clock=clock)
+        self.tally = Tally(began_at=self._began_at)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._draw(self._clock())
+        super().__exit__(kind, error, trace)
+
+    def say(self, line: str) -> None:
+        """Print a line on stderr, above the bar."""
+        if self._progress is not None:
+            self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def fail(self, line: str) -> None:
+        """Count something that was not copied, and say why."""
+        self.tally.fail(line)
+        self.warn(line)
+
+    def warn(self, line: str) -> None:
+        """Print a warning, or a JSON object of it where JSON was asked for."""
+        line = one_line(line)
+        self.say(json.dumps({"event": "warning", "message": line}) if self._as_json else f"WARNING: {line}")
+
+    def update(self) -> None:
+        """Show the tally, unless that was done a moment ago."""
+        self._show(ended=self.tally.files >= self.tally.total_files)
+
+    def _to_json(self, now: float) -> dict[str, object]:
+        return describe_progress(self.tally, now)
+
+    def _picture(self, now: float) -> _Picture:
+        tally = self.tally
+        title, _, details = describe_line(tally, now).partition(", ")
+        return _Picture(title, tally.byte_count, tally.total_bytes or 1, details)
+
+
+def describe_progress(tally: Tally, now: float) -> dict[str, object]:
+    """The tally as an object for JSON."""
+    return {
+        "event": "progress",
+        "files": tally.files,
+        "total_files": tally.total_files,
+        "done": round(tally.byte_count),
+        "total": tally.total_bytes,
+        "rate": round(tally.byte_rate(now)),
+        "file_rate": round(tally.file_rate(now), 1),
+        "failed": len(tally.failures),
+        "eta_s": _rounded(tally.remaining_s(now)),
+    }
+
+
+def describe_line(tally: Tally, now: float) -> str:
+    """The tally in a few words."""
+    moved = _describe_bytes(
+        tally.byte_count, tally.total_bytes, tally.byte_rate(now), f"{tally.file_rate(now):.0f} files/s"
+    )
+    return f"{tally.files}/{tally.total_files} files, {moved}{_describe_rest(tally.remaining_s(now))}"
+
+
+def _describe_bytes(done: float, total: float, rate: float, between: str = "") -> str:
+    """How much of how much, and how fast. between: something to say before the rate."""
+    scale, unit = _unit(total)
+    rate_scale, rate_unit = _unit(rate)
+    places = 0 if scale == 1 else 1
+    parts = [f"{done / scale:.{places}f}/{total / scale:.{places}f} {unit}"]
+    parts += [between] if between else []
+    return ", ".join([*parts, f"{rate / rate_scale:.{0 if rate_scale == 1 else 1}f} {rate_unit}/s"])
+
+
+def _unit(size: float) -> tuple[int, str]:
+    """The unit that shows a number of bytes with one to three digits before the point, and its size."""
+    power = 0
+    while power < len(_UNITS) - 1 and size >= 1000 ** (power + 1):
+        power += 1
+    return 1000**power, _UNITS[power]
+
+
+def _describe_rest(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    whole = int(seconds + 0.5)
+    hours, rest = divmod(whole, 3600)
+    return f", {hours}:{rest // 60:02}:{rest % 60:02} left" if hours else f", {rest // 60}:{rest % 60:02} left"
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)

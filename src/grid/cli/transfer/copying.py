@@ -11,6 +11,7 @@ from attrs import evolve, field, frozen
 from grid.caps import DirectoryCap
 from grid.cli.arguments.replacing import ReplacePolicy, Undo
 from grid.cli.arguments.targets import DescriptorSink, open_target
+from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.copy_plan import (
     CopyError,
     IntoDirectory,
@@ -21,7 +22,6 @@ from grid.cli.transfer.copy_plan import (
     plan_attachment,
 )
 from grid.cli.transfer.database import LocalDatabase
-from grid.cli.transfer.display import TransferDisplay
 from grid.cli.transfer.local_tree import LeftOut, Scan, scan_directory
 from grid.cli.transfer.places import (
     LocalPlace,

@@ -13,9 +13,9 @@ from attrs import asdict, define, frozen
 
 from grid.caps import DirectoryCap, KnownCap, parse_cap, require_usable
 from grid.cli.terminal.failures import describe
+from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.copy_plan import WrongTypeError
 from grid.cli.transfer.database import LocalDatabase, hash_directory, needs_check
-from grid.cli.transfer.display import TransferDisplay
 from grid.cli.transfer.local_tree import LeftOut, Scan, Trouble, scan_directory
 from grid.cli.transfer.names import normalize_names
 from grid.cli.transfer.places import RemotePlace

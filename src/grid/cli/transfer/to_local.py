@@ -19,9 +19,9 @@ from grid.cli.arguments.replacing import ReplacePolicy
 from grid.cli.arguments.sources import FileSource
 from grid.cli.arguments.targets import DescriptorSink, give_name, open_unnamed
 from grid.cli.terminal.failures import describe
+from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.bounded import Room
 from grid.cli.transfer.database import LocalDatabase
-from grid.cli.transfer.display import TransferDisplay
 from grid.cli.transfer.names import find_collisions, refuse_name
 from grid.cli.transfer.post_order import run_post_order
 from grid.cli.transfer.to_remote import changed_at, size_of

@@ -17,9 +17,9 @@ from grid.cli.arguments.remote import RemotePath
 from grid.cli.arguments.replacing import ReplacePolicy, Undo, previous_child, time_of
 from grid.cli.arguments.sources import FileSource, SpooledFile, SpoolSink
 from grid.cli.terminal.failures import describe
+from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.bounded import run_pieces
 from grid.cli.transfer.copy_plan import CopyError
-from grid.cli.transfer.display import TransferDisplay
 from grid.cli.transfer.names import normalize_names
 from grid.cli.transfer.post_order import run_post_order
 from grid.cli.transfer.tree import Branch, Leaf, LocalOrigin, RemoteOrigin

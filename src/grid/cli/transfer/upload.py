@@ -17,9 +17,9 @@ from attrs import field, frozen
 
 from grid.caps import ChkCap, LitCap, parse_cap
 from grid.cli.arguments.sources import FileSource
+from grid.cli.terminal.progress import Tally
 from grid.cli.transfer.bounded import Room
 from grid.cli.transfer.database import KnownObject, LocalDatabase, needs_check
-from grid.cli.transfer.tally import Tally
 from grid.cli.transfer.tree import FileFacts
 from grid.directory.store import Store
 from grid.errors import GridError, NoServersError, NotHappyError, PeerError

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from grid.cli.transfer.display import TransferDisplay, describe_line, describe_progress
-from grid.cli.transfer.tally import FILE_COST, Tally
+from grid.cli.terminal.progress import FILE_COST, Tally, TransferDisplay, describe_line, describe_progress
 
 
 def test_tally_when_half_is_done_says_rates_and_what_is_left() -> None:
@@ -18,7 +17,7 @@ def test_tally_when_half_is_done_says_rates_and_what_is_left() -> None:
     assert tally.remaining_s(110.0) == pytest.approx(10.0)
     said = describe_progress(tally, 110.0)
     assert (said["files"], said["total_files"], said["eta_s"], said["file_rate"]) == (2, 4, 10.0, 0.2)
-    assert describe_line(tally, 110.0) == "2/4 files, 0.1/0.3 MB, 0 files/s, 0.0 MB/s, 0:10 left"
+    assert describe_line(tally, 110.0) == "2/4 files, 131.1/262.1 kB, 0 files/s, 6.6 kB/s, 0:10 left"
     assert "1:00:01 left" in describe_line(Tally(0.0, 2, 0, files=1), 3601.0)
 
 
