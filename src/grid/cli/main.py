@@ -12,7 +12,7 @@ import click
 from grid import __version__
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import named_path, tell_failure
-from grid.cli.terminal.invocation import DEFAULT_DIRECTORY, DIRECT, Invocation, LazyGroup, invocation
+from grid.cli.terminal.invocation import COMPLETE_VARIABLE, DEFAULT_DIRECTORY, DIRECT, Invocation, LazyGroup, invocation
 from grid.node.redaction import one_line, redact
 
 _GLOBAL_OPTIONS = {
@@ -91,9 +91,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # What imports make stays: looking through it for garbage takes a tenth of the time that a small read does.
     gc.disable()
     run = Invocation()
+    if COMPLETE_VARIABLE in os.environ:
+        from grid.cli.commands.completion import add_shells
+
+        add_shells()
     try:
         given = None if arguments is None else list(arguments)
-        status = cli.main(given, prog_name="grid", standalone_mode=False, obj=run)
+        status = cli.main(given, prog_name="grid", standalone_mode=False, obj=run, complete_var=COMPLETE_VARIABLE)
         sys.stdout.flush()
         return int(status or 0)
     except BaseException as error:

@@ -6,8 +6,10 @@ import json
 
 import click
 
+from grid.cli.terminal.invocation import examples
 
-@click.command("create-alias")
+
+@click.command("create-alias", epilog=examples("grid create-alias work", "grid cp -r docs work:"))
 @click.argument("name")
 @click.pass_context
 def create_alias(ctx: click.Context, *, name: str) -> int:
@@ -31,7 +33,9 @@ def create_alias(ctx: click.Context, *, name: str) -> int:
     return 0
 
 
-@click.command("add-alias")
+@click.command(
+    "add-alias", epilog=examples("grid add-alias theirs URI:DIR2-RO:...", "grid add-alias theirs - < directory.cap")
+)
 @click.argument("name")
 @click.argument("cap", metavar="DIRCAP|-")
 @click.pass_context
@@ -54,7 +58,7 @@ def add_alias_command(ctx: click.Context, *, name: str, cap: str) -> int:
     return 0
 
 
-@click.command("list-aliases")
+@click.command("list-aliases", epilog=examples("grid list-aliases", "grid list-aliases --readonly-uri"))
 @click.option("--readonly-uri", is_flag=True, help="Show capabilities that only read.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with both capabilities of each.")
 @click.pass_context

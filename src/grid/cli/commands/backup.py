@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grid.cli.arguments.completion import complete_place, complete_remote
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
 from grid.cli.commands.cp import JOBS, conclude, describe_result
 from grid.cli.terminal.exit_codes import ExitCode
+from grid.cli.terminal.invocation import examples, invocation, progress_options
 from grid.plural import counted
 
 if TYPE_CHECKING:
@@ -26,9 +28,13 @@ INCOMPLETE = ExitCode.USAGE
 """The status 2 that scripts know as: done, but something was skipped."""
 
 
-@click.command()
-@click.argument("source", metavar="DIR")
-@click.argument("target", metavar="ALIAS:[PATH]")
+@click.command(
+    epilog=examples(
+        "grid backup ~/docs work:backups/docs", "grid backup --exclude '*.o' --exclude-vcs ~/src work:backups/src"
+    )
+)
+@click.argument("source", metavar="DIR", shell_complete=complete_place)
+@click.argument("target", metavar="ALIAS:[PATH]", shell_complete=complete_remote)
 @click.option("-v", "--verbose", is_flag=True, help="Say what is done with each file and directory.")
 @click.option("--exclude", "patterns", metavar="GLOB", multiple=True, help="Leave out what has such a name.")
 @click.option(
@@ -40,6 +46,7 @@ INCOMPLETE = ExitCode.USAGE
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True, help="Files stored at once."
 )
+@progress_options
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
 @click.pass_context
 def backup(
@@ -72,10 +79,13 @@ def backup(
             excluded += parse_pattern_file(Path(name).read_text("utf-8"))
         except UnicodeDecodeError:
             raise click.UsageError(f"{name} is not UTF-8 text") from None
-    with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
+    with (
+        transfer_session(ctx) as session,
+        TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
+    ):
         place = open_remote_place(session, target)
         require_local_source(source, session.aliases)
-        report = _Report(display, verbose, as_json)
+        report = _Report(display, verbose, as_json, is_quiet=invocation(ctx).is_quiet)
 
         async def operation(connection: Connection) -> Archived:
             from grid.cli.transfer.snapshot import Snapshotter, back_up
@@ -100,10 +110,11 @@ def backup(
 class _Report:
     """What a backup prints: the lines of 1.20, or one of JSON."""
 
-    def __init__(self, display: TransferDisplay, verbose: bool, as_json: bool) -> None:
+    def __init__(self, display: TransferDisplay, verbose: bool, as_json: bool, *, is_quiet: bool) -> None:
         self._display = display
         self._verbose = verbose
         self._as_json = as_json
+        self._is_quiet = is_quiet
         self._began_at = time.monotonic()
         self._snapshotter: Snapshotter | None = None
         self._uploader: Uploader | None = None
@@ -131,7 +142,7 @@ class _Report:
                 "seconds": round(elapsed_s, 3),
             }
             click.echo(json.dumps(line))
-        else:
+        elif not self._is_quiet:
             click.echo(counts.summary)
             if self._verbose:
                 click.echo(f" {self._uploader.checked} files checked, {counts.directories_checked} directories checked")
@@ -144,13 +155,19 @@ def _say_nothing(line: str) -> None:
     """Takes the lines that nobody asked for."""
 
 
-@click.command()
-@click.argument("source", metavar="ALIAS:PATH")
-@click.argument("target", metavar="DIR")
+@click.command(
+    epilog=examples(
+        "grid restore work:backups/docs/Latest ~/docs",
+        "grid restore work:backups/docs/Archives/2026-01-31_12:00:00Z /tmp/old",
+    )
+)
+@click.argument("source", metavar="ALIAS:PATH", shell_complete=complete_remote)
+@click.argument("target", metavar="DIR", shell_complete=complete_place)
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True, help="Files fetched at once."
 )
 @replace_options()
+@progress_options
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
 @click.pass_context
 def restore(ctx: click.Context, *, source: str, target: str, jobs: int, policy: ReplacePolicy, as_json: bool) -> int:
@@ -166,7 +183,10 @@ def restore(ctx: click.Context, *, source: str, target: str, jobs: int, policy: 
     from grid.cli.transfer.session import open_remote_place, transfer_session
     from grid.node.files import expand_home
 
-    with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
+    with (
+        transfer_session(ctx) as session,
+        TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
+    ):
         place = open_remote_place(session, source)
         require_local_target(target, session.aliases)
         policy.quiet = display.paused
@@ -179,7 +199,7 @@ def restore(ctx: click.Context, *, source: str, target: str, jobs: int, policy: 
         session.run(operation)
     if as_json:
         click.echo(json.dumps(describe_result("restore", display)))
-    elif not display.tally.failures:
+    elif not display.tally.failures and not invocation(ctx).is_quiet:
         tally = display.tally
         click.echo(
             f"{counted(tally.copied, 'file')} restored ({tally.skipped} {'was' if tally.skipped == 1 else 'were'} there),"

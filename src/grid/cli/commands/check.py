@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from grid.cli.arguments.cap_argument import cap_file_option
+from grid.cli.arguments.completion import complete_remote
 from grid.cli.terminal.exit_codes import ExitCode
+from grid.cli.terminal.invocation import examples, invocation, progress_options
 from grid.plural import counted
 
 if TYPE_CHECKING:
@@ -22,13 +24,20 @@ if TYPE_CHECKING:
     """Does something to an object; the status that it ends with, and what is to be printed."""
 
 
-@click.command()
-@click.argument("arguments", metavar="[CAP|PATH|-]...", nargs=-1)
+@click.command(
+    epilog=examples(
+        "grid check work:docs/report.pdf",
+        "grid check --verify --repair work:docs/report.pdf",
+        "grid check --deep --add-lease work:",
+    )
+)
+@click.argument("arguments", metavar="[CAP|PATH|-]...", nargs=-1, shell_complete=complete_remote)
 @cap_file_option
 @click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
 @click.option("--repair", "mend", is_flag=True, help="Recreate shares that are missing or damaged.")
 @click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
 @click.option("--deep", is_flag=True, help="Also everything below it, as `grid deep-check`.")
+@progress_options
 @click.option("--json", "--raw", "as_json", is_flag=True, help="The result as one line of JSON, as Tahoe-LAFS has it.")
 @click.pass_context
 def check(
@@ -65,9 +74,10 @@ def check(
     return _for_each(ctx, arguments, as_json, examine)
 
 
-@click.command()
-@click.argument("arguments", metavar="CAP|PATH|-", nargs=-1)
+@click.command(epilog=examples("grid repair work:docs/report.pdf", "grid repair --cap-file report.cap"))
+@click.argument("arguments", metavar="CAP|PATH|-", nargs=-1, shell_complete=complete_remote)
 @cap_file_option
+@progress_options
 @click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON, as Tahoe-LAFS has it.")
 @click.option("--force", is_flag=True, help="Of a mutable file, give up versions that stand in the way.")
 @click.pass_context
@@ -175,7 +185,7 @@ def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act)
             parse_remote(text, {})  # What is no capability is told before anything is opened.
     directory, aliases = open_tree_directory(ctx)
     remotes = parse_paths(tuple(texts), aliases)
-    with ProgressDisplay(as_json=as_json) as display:
+    with ProgressDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
 
         async def operation(connection: Connection) -> int:
             for remote in remotes:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grid.cli.arguments.completion import complete_place
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import tell_problem
+from grid.cli.terminal.invocation import examples, invocation, progress_options
 from grid.plural import counted
 
 if TYPE_CHECKING:
@@ -22,8 +24,10 @@ JOBS = 8
 """Files copied at once unless --jobs says otherwise."""
 
 
-@click.command()
-@click.argument("arguments", metavar="FROM... TO", nargs=-1, required=True)
+@click.command(
+    epilog=examples("grid cp notes.txt report.pdf work:docs/", "grid cp -r photos work:", "grid cp -r -u work:docs .")
+)
+@click.argument("arguments", metavar="FROM... TO", nargs=-1, required=True, shell_complete=complete_place)
 @click.option("-r", "--recursive", is_flag=True, help="Copy directories with all that is in them.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is done.")
 @click.option("--caps-only", is_flag=True, help="Write the capability of each file instead of its contents.")
@@ -31,6 +35,7 @@ JOBS = 8
     "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True, help="Files copied at once."
 )
 @replace_options()
+@progress_options
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
 @click.pass_context
 def cp(
@@ -58,7 +63,10 @@ def cp(
 
     if len(arguments) < 2:
         raise click.UsageError("it takes at least one source, and a target")
-    with transfer_session(ctx) as session, TransferDisplay(as_json=as_json) as display:
+    with (
+        transfer_session(ctx) as session,
+        TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
+    ):
         *sources, target = open_places(session, arguments)
         policy.quiet = display.paused
         options = CopyOptions(
@@ -77,9 +85,9 @@ def cp(
         done, undo = session.run(operation)
     if as_json:
         click.echo(json.dumps({**describe_result("cp", display), "replaced": undo.to_json()}))
-    elif not display.tally.failures:
-        click.echo(done)
-    if not as_json:
+    elif not invocation(ctx).is_quiet:
+        if not display.tally.failures:
+            click.echo(done)
         undo.tell()
     return conclude(display, as_json=as_json)
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grid.cli.terminal.invocation import examples
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -31,7 +33,13 @@ def create() -> None:
     """Create a node directory."""
 
 
-@create.command(short_help="introduces clients to the storage servers of a grid.")
+@create.command(
+    short_help="introduces clients to the storage servers of a grid.",
+    epilog=examples(
+        "grid create introducer --hostname grid.example.org ~/introducer",
+        "grid create introducer --port tcp:3458 --location tcp:grid.example.org:3458 ~/introducer",
+    ),
+)
 @_DIRECTORY
 @_NICKNAME
 @_PORT
@@ -48,7 +56,13 @@ def introducer(directory: str, nickname: str, port: str | None, location: str | 
     return 0
 
 
-@create.command(short_help="a server that holds shares.")
+@create.command(
+    short_help="a server that holds shares.",
+    epilog=examples(
+        "grid create storage --introducer introducer.furl --hostname attic.example.org ~/storage",
+        "grid create storage --introducer introducer.furl --storage-dir /srv/shares --reserved-space 50G ~/storage",
+    ),
+)
 @_DIRECTORY
 @_INTRODUCER
 @_NICKNAME
@@ -83,7 +97,13 @@ def storage(
     return 0
 
 
-@create.command(short_help="reads and stores files.")
+@create.command(
+    short_help="reads and stores files.",
+    epilog=examples(
+        "grid create client --introducer introducer.furl ~/.grid",
+        "grid create client --introducer introducer.furl --needed 2 --happy 3 --total 4 ~/.grid",
+    ),
+)
 @_DIRECTORY
 @_INTRODUCER
 @_NICKNAME

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import click
 from attrs import frozen
 
+from grid.cli.arguments.completion import complete_remote
 from grid.cli.terminal.exit_codes import ExitCode
+from grid.cli.terminal.invocation import examples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +34,8 @@ class CheckOptions:
     verbose: bool = False
 
 
-@click.command("deep-check")
-@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@click.command("deep-check", epilog=examples("grid deep-check work:", "grid deep-check --repair --add-lease work:"))
+@click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=complete_remote)
 @click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
 @click.option("--repair", is_flag=True, help="Recreate shares that are missing or damaged.")
 @click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")

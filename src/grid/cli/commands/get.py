@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from grid.cli.arguments.cap_argument import cap_file_option
+from grid.cli.arguments.completion import complete_place
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
+from grid.cli.terminal.invocation import examples, invocation, progress_options
 
 if TYPE_CHECKING:
     from grid.caps import KnownCap
@@ -25,11 +27,18 @@ if TYPE_CHECKING:
 _RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
 
 
-@click.command()
-@click.argument("arguments", metavar="REMOTE|- [FILE|-]", nargs=-1)
+@click.command(
+    epilog=examples(
+        "grid get work:pictures/photo.jpg photo.jpg",
+        "grid get work:docs.tar | tar x",
+        "grid get --cap-file secret.cap --range 0-999",
+    )
+)
+@click.argument("arguments", metavar="REMOTE|- [FILE|-]", nargs=-1, shell_complete=complete_place)
 @cap_file_option
 @click.option("--range", "span", metavar="A-B", help="Only bytes A to B, counted from 0; A- to the end, -N the last N.")
 @replace_options()
+@progress_options
 @click.option("--json", "as_json", is_flag=True, help="Progress and the result as JSON lines on stderr.")
 @click.pass_context
 def get(
@@ -66,7 +75,7 @@ def get(
         require_local_target(file, aliases)
         require_target(file)
     began_at = time.monotonic()
-    with ProgressDisplay(as_json=as_json) as display:
+    with ProgressDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
         policy.quiet = display.paused
 
         async def operation(connection: Connection) -> int | None:
@@ -78,7 +87,7 @@ def get(
         print(json.dumps({"event": "get", **told, "seconds": round(time.monotonic() - began_at, 3)}), file=sys.stderr)
     elif size is None:
         click.echo(f"{file} already exists; not replaced", err=True)
-    elif file is not None and remote.names:
+    elif file is not None and remote.names and not invocation(ctx).is_quiet:
         click.echo(f"{remote.shown} retrieved and written to {os.path.abspath(file)}", err=True)
     return 0
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grid.cli.arguments.completion import complete_remote
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
+from grid.cli.terminal.invocation import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
 _JSON = click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON.")
 
 
-@click.command()
-@click.argument("source", metavar="FROM")
-@click.argument("target", metavar="TO")
+@click.command(epilog=examples("grid mv work:draft.txt work:final.txt", "grid mv work:final.txt work:docs/"))
+@click.argument("source", metavar="FROM", shell_complete=complete_remote)
+@click.argument("target", metavar="TO", shell_complete=complete_remote)
 @replace_options()
 @_JSON
 @click.pass_context
@@ -62,9 +64,11 @@ def mv(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     return 0
 
 
-@click.command()
-@click.argument("source", metavar="FROM")
-@click.argument("target", metavar="TO")
+@click.command(
+    epilog=examples("grid ln work:docs/report.pdf work:latest.pdf", "grid ln URI:CHK:... work:received/photo.jpg")
+)
+@click.argument("source", metavar="FROM", shell_complete=complete_remote)
+@click.argument("target", metavar="TO", shell_complete=complete_remote)
 @replace_options("ni")
 @_JSON
 @click.pass_context
@@ -99,8 +103,8 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     return 0
 
 
-@click.command()
-@click.argument("path", metavar="PATH")
+@click.command(epilog=examples("grid rm work:docs/draft.txt", "grid rm work:old"))
+@click.argument("path", metavar="PATH", shell_complete=complete_remote)
 @click.option("-r", "-R", "--recursive", is_flag=True, help="Accepted as `rm` has it: a directory is removed anyway.")
 @_JSON
 @click.pass_context
@@ -183,8 +187,10 @@ def _translating_conflicts(run: Callable[[], bool]) -> bool:
         raise ExistingChildError("You can't overwrite a directory with a file", name=error.name) from error
 
 
-@click.command()
-@click.argument("path", metavar="[PATH]", required=False, default="")
+@click.command(
+    epilog=examples("grid mkdir work:docs/2026", "grid mkdir     # linked nowhere: keep the capability it prints")
+)
+@click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @click.option("--format", "format_name", type=click.Choice(["SDMF", "MDMF"], case_sensitive=False), help="Its format.")
 @click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON.")
 @click.pass_context

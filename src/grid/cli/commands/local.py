@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from grid.cli.terminal.invocation import examples
 from grid.errors import GridError
 from grid.plural import counted
 
@@ -22,7 +23,7 @@ _DIRECTORY = click.option(
 )  # fmt: skip
 
 
-@click.command()
+@click.command(epilog=examples("grid up --detach", "grid up --nodes 4 --dir /tmp/try"))
 @click.option("--nodes", metavar="N", type=click.IntRange(1, 250), help="Storage nodes; 10 for a new grid.")
 @_DIRECTORY
 @click.option("--detach", is_flag=True, help="Return when the grid is ready; `grid down` stops it.")
@@ -64,7 +65,7 @@ def up(*, nodes: int | None, directory: str, detach: bool) -> int:
     return 0
 
 
-@click.command()
+@click.command(epilog=examples("grid down", "grid down --dir /tmp/try"))
 @_DIRECTORY
 def down(*, directory: str) -> int:
     """Stop the grid of D; its data stays, and `grid up` starts it again."""

@@ -11,7 +11,9 @@ import click
 from attrs import evolve, frozen
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, UnknownChild
+from grid.cli.arguments.completion import complete_remote
 from grid.cli.terminal.exit_codes import ExitCode
+from grid.cli.terminal.invocation import examples
 from grid.cli.terminal.quoting import plain
 from grid.directory.metadata import Metadata
 from grid.directory.pack import Child
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 HALF_A_YEAR_S = 180 * 24 * 3600
 
 
-@click.command()
-@click.argument("path", metavar="[PATH]", required=False, default="")
+@click.command(epilog=examples("grid ls work:", "grid ls -lF work:docs", "grid ls -R --json work: | jq .path"))
+@click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @click.option("-l", "--long", is_flag=True, help="Also mode, size and date.")
 @click.option("-F", "--classify", is_flag=True, help="Mark directories with /, writable files with *.")
 @click.option("--uri", is_flag=True, help="Also capabilities: whoever sees them has what they give.")

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grid.cli.arguments.completion import complete_remote
+from grid.cli.terminal.invocation import examples
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -14,8 +17,8 @@ if TYPE_CHECKING:
     from grid.cli.arguments.tree import Tree
 
 
-@click.command()
-@click.argument("path", metavar="[PATH]", required=False, default="")
+@click.command(epilog=examples("grid manifest work:", "grid manifest --verify-cap work:docs"))
+@click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @click.option("-s", "--storage-index", "field", flag_value="storage-index", help="Storage indexes only.")
 @click.option("--verify-cap", "field", flag_value="verifycap", help="Verify capabilities only.")
 @click.option("--repair-cap", "field", flag_value="repaircap", help="Capabilities that suffice for a repair only.")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grid.cli.arguments.completion import complete_place
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
+from grid.cli.terminal.invocation import examples, invocation, progress_options
 
 if TYPE_CHECKING:
     from grid.cli.commands.put_file import Stored
@@ -17,8 +19,14 @@ if TYPE_CHECKING:
 _COUNTS = ("needed", "happy", "total")
 
 
-@click.command()
-@click.argument("arguments", metavar="[FILE|-] [REMOTE]", nargs=-1)
+@click.command(
+    epilog=examples(
+        "grid put photo.jpg                          # print its capability",
+        "grid put photo.jpg work:pictures/photo.jpg  # link it at a path",
+        "tar c docs | grid put - work:docs.tar       # from a pipe",
+    )
+)
+@click.argument("arguments", metavar="[FILE|-] [REMOTE]", nargs=-1, shell_complete=complete_place)
 @click.option("-m", "--mutable", is_flag=True, help="Make a file that can be changed.")
 @click.option("--format", "format_name", type=click.Choice(["SDMF", "MDMF", "CHK"], case_sensitive=False),
               help="CHK (never changes), SDMF (small and mutable) or MDMF (large and mutable).")  # fmt: skip
@@ -31,6 +39,7 @@ _COUNTS = ("needed", "happy", "total")
 @click.option("--force", is_flag=True,
               help="Overwrite a mutable file even if too few shares are left to read any version of it.")  # fmt: skip
 @replace_options()
+@progress_options
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
 @click.pass_context
 def put(
@@ -90,12 +99,15 @@ def put(
         key_file=key_file,
         force=force,
     )
-    with open_source(file, home.temporary_path) as opened, ProgressDisplay(as_json=as_json) as display:
+    with (
+        open_source(file, home.temporary_path) as opened,
+        ProgressDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
+    ):
         policy.quiet = display.paused
         began_at = time.monotonic()
         stored = store_file(home, opened, remote, options, display)
         elapsed_s = time.monotonic() - began_at
-    _report(stored, remote, elapsed_s, as_json=as_json)
+    _report(stored, remote, elapsed_s, as_json=as_json, quiet=invocation(ctx).is_quiet)
     return 0
 
 
@@ -110,7 +122,7 @@ def _require_sense(mutable: bool, format_name: str | None, key_file: str | None,
         raise click.UsageError("--no-convergence is for immutable files: every mutable file has a key of its own")
 
 
-def _report(stored: Stored | None, remote: str, elapsed_s: float, *, as_json: bool) -> None:
+def _report(stored: Stored | None, remote: str, elapsed_s: float, *, as_json: bool, quiet: bool) -> None:
     """Say what was stored; None: nothing, because what is there was not to be replaced."""
     if as_json:
         told = {"skipped": True} if stored is None else {"skipped": False, **stored.to_json()}
@@ -118,10 +130,11 @@ def _report(stored: Stored | None, remote: str, elapsed_s: float, *, as_json: bo
     elif stored is None:
         click.echo(f"{_shown(remote)} already exists; not replaced", err=True)
     else:
-        if remote:
+        if remote and not quiet:
             click.echo(_words(stored.created, remote), err=True)
         click.echo(stored.cap)
-        stored.undo.tell()
+        if not quiet:
+            stored.undo.tell()
 
 
 def _words(created: bool, remote: str) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from grid.cli.terminal.invocation import invocation
+from grid.cli.terminal.invocation import examples, invocation
 
 
-@click.command()
+@click.command(epilog=examples("grid run ~/storage1", "grid -d ~/storage1 run"))
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
 @click.option("--stop-with-stdin", is_flag=True, help="Stop as well when stdin ends, as it does with a parent process.")
 @click.option("--allow-stdin-close", is_flag=True, hidden=True, help="What `grid run` does anyway; 1.20 has it.")
@@ -66,7 +66,7 @@ def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
     threading.Thread(target=wait, name="stdin", daemon=True).start()
 
 
-@click.command()
+@click.command(epilog=examples("grid gateway", "grid gateway --listen 8080 ~/.grid"))
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
 @click.option(
     "--listen",
@@ -127,7 +127,7 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
     return 0
 
 
-@click.command()
+@click.command(epilog=examples("grid stop ~/storage1", "grid stop --now ~/storage1"))
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
 @click.option("--now", is_flag=True, help="Cut the requests that are under way.")
 @click.pass_context

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grid.cli.arguments.completion import complete_remote
+from grid.cli.terminal.invocation import examples
+
 if TYPE_CHECKING:
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.arguments.tree import Tree
@@ -29,8 +32,8 @@ _KEYS = (
 )
 
 
-@click.command()
-@click.argument("path", metavar="[PATH]", required=False, default="")
+@click.command(epilog=examples("grid stats work:", "grid stats --json work:docs"))
+@click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @click.option("-r", "--raw", "--json", "raw", is_flag=True, help="As JSON.")
 @click.pass_context
 def stats(ctx: click.Context, *, path: str, raw: bool) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from grid.cli.terminal.exit_codes import ExitCode
+from grid.cli.terminal.invocation import examples
 from grid.plural import counted
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ MAX_DETAIL = 48
 """Characters of why a server does not answer: with its name they fit into a line of a terminal."""
 
 
-@click.command()
+@click.command(epilog=examples("grid status", "grid --gateway http://127.0.0.1:3456 status --json"))
 @click.option("--json", "as_json", is_flag=True, help="As one line of JSON.")
 @click.pass_context
 def status(ctx: click.Context, *, as_json: bool) -> int:

@@ -5,14 +5,20 @@ A command's module is imported only when that command is asked for; the table ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import TypeVar
 
 import click
 from attrs import define, field, frozen
 from click.shell_completion import CompletionItem
 
+F = TypeVar("F", bound=Callable[..., object])
+
 DEFAULT_DIRECTORY = "~/.grid"
+
+COMPLETE_VARIABLE = "_GRID_COMPLETE"
+"""The environment variable by which a shell asks for completions."""
 
 DIRECT = "none"
 """What --gateway takes for no gateway, where GRID_GATEWAY names one."""
@@ -60,6 +66,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "run": CommandEntry("run:run", "Run a node in the foreground."),
         "gateway": CommandEntry("run:gateway", "Serve the grid over HTTP, with pages for a browser."),
         "stop": CommandEntry("run:stop", "Stop a running node."),
+        "completion": CommandEntry("completion:completion", "Print the completion of a shell."),
     },
 }
 """Every command, in the groups and the order in which help lists them."""
@@ -95,7 +102,8 @@ _OTHER_NAMES = {
 class Invocation:
     """One run of `grid`. gateway: None for direct. as_json: the command was asked for JSON, of its failure too.
 
-    has_happy_option: the command takes --happy. command, arguments: what runs, and what was written after its name.
+    has_happy_option: the command takes --happy. is_quiet: print results, warnings and errors only. command, arguments:
+    what runs, and what was written after its name.
     """
 
     node_directory: str = DEFAULT_DIRECTORY
@@ -103,6 +111,8 @@ class Invocation:
     gateway_ca: str | None = None
     as_json: bool = False
     has_happy_option: bool = False
+    is_quiet: bool = False
+    hides_progress: bool = False
     command: click.Command | None = None
     arguments: Sequence[str] = field(factory=tuple, repr=False)
 
@@ -110,6 +120,22 @@ class Invocation:
 def invocation(context: click.Context) -> Invocation:
     """The run that a command's context belongs to."""
     return context.find_root().ensure_object(Invocation)
+
+
+def progress_options(command: F) -> F:
+    """The options `--quiet` and `--no-progress`, for a command that shows how far it is."""
+
+    def note(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+        run = invocation(context)
+        run.hides_progress = run.hides_progress or value
+        run.is_quiet = run.is_quiet or (value and parameter.name == "quiet")
+
+    for names, text in (
+        (("--no-progress",), "Show no progress, neither as a bar nor as JSON."),
+        (("-q", "--quiet"), "Print results, warnings and errors only."),
+    ):
+        command = click.option(*names, is_flag=True, expose_value=False, callback=note, help=text)(command)
+    return command
 
 
 def examples(*lines: str) -> str:

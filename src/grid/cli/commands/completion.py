@@ -1,0 +1,143 @@
+"""`grid completion`: the code by which a shell completes commands, options, aliases and paths on the grid."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+    split_arg_string,
+)
+
+from grid.cli.terminal.invocation import COMPLETE_VARIABLE, examples
+
+_BASH = """\
+%(complete_func)s() {
+    local IFS=$'\\n' item kind value
+    COMPREPLY=()
+    compopt +o nospace
+    while IFS=, read -r kind value; do
+        case $kind in
+            file|dir)
+                while read -r item; do
+                    [[ -d $item ]] && { item+=/; compopt -o nospace; }
+                    COMPREPLY+=("$(printf %%q "$item")")
+                done < <(compgen -f -- "$value") ;;
+            place) COMPREPLY+=("$value"); compopt -o nospace ;;
+            *) COMPREPLY+=("$value") ;;
+        esac
+    done < <(COMP_LINE="$COMP_LINE" COMP_POINT="$COMP_POINT" COMP_WORDBREAKS="$COMP_WORDBREAKS" \
+%(complete_var)s=bash_complete "$1" 2>/dev/null)
+}
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+_ZSH = """\
+#compdef %(prog_name)s
+%(complete_func)s() {
+    local -a plain places
+    local kind value
+    (( ! $+commands[%(prog_name)s] )) && return 1
+    while IFS=, read -r kind value; do
+        case $kind in
+            file) _path_files -f ;;
+            dir) _path_files -/ ;;
+            place) places+=("$value") ;;
+            *) plain+=("$value") ;;
+        esac
+    done < <(COMP_WORDS="${(j: :)${(@q)words}}" COMP_CWORD=$((CURRENT-1)) %(complete_var)s=zsh_complete %(prog_name)s 2>/dev/null)
+    (( $#places )) && compadd -S '' -U -V places -a places
+    (( $#plain )) && compadd -U -V plain -a plain
+}
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    %(complete_func)s "$@"
+else
+    compdef %(complete_func)s %(prog_name)s
+fi
+"""
+_SPECIAL = re.compile(r"([^\w@%+=:,./~-])")
+"""What bash does not take as it is outside quotes."""
+
+
+class GridBash(BashComplete):
+    """Completes in bash, which splits words at colons: the line is split here, and what it has already is left out."""
+
+    source_template = _BASH
+
+    @staticmethod
+    def _check_version() -> None:
+        """Say nothing: an old bash, without options that the code asks for, still completes."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words before the cursor, and the one that it is in."""
+        line = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])]
+        words = split_arg_string(line)[1:]
+        incomplete = words.pop() if words and not re.search(r"(?<!\\)\s$", line) else ""
+        self._incomplete = incomplete
+        return words, incomplete
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """One line: the kind, and the text in the place of the word that bash sees."""
+        value = str(item.value)
+        if item.type in ("file", "dir"):
+            return f"{item.type},{value}"
+        if ":" in os.environ.get("COMP_WORDBREAKS", ":") and ":" in self._incomplete:
+            value = value[self._incomplete.rindex(":") + 1 :]
+        return f"{item.type},{_escaped(value)}"
+
+
+class GridZsh(ZshComplete):
+    """Completes in zsh, where a colon in a value must not begin a description."""
+
+    source_template = _ZSH
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """One line: the kind and the text."""
+        return f"{item.type},{item.value}"
+
+
+class GridFish(FishComplete):
+    """Completes in fish, which adds no space behind a colon or a slash by itself."""
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """One line, as click's code for fish takes it."""
+        kind = "plain" if item.type == "place" else item.type
+        return f"{kind},{item.value}\t{item.help}" if item.help else f"{kind},{item.value}"
+
+
+_SHELLS: dict[str, type[ShellComplete]] = {"bash": GridBash, "zsh": GridZsh, "fish": GridFish}
+
+
+def add_shells() -> None:
+    """Let click answer these shells by the classes here."""
+    for name, shell in _SHELLS.items():
+        add_completion_class(shell, name)
+
+
+def _escaped(value: str) -> str:
+    return _SPECIAL.sub(r"\\\1", value)
+
+
+@click.command(
+    epilog=examples(
+        'eval "$(grid completion bash)"           # in ~/.bashrc',
+        'eval "$(grid completion zsh)"            # in ~/.zshrc, after compinit',
+        "grid completion fish | source            # in ~/.config/fish/config.fish",
+    )
+)
+@click.argument("shell", type=click.Choice(list(_SHELLS)))
+@click.pass_context
+def completion(ctx: click.Context, *, shell: str) -> int:
+    """Print the code that makes SHELL complete the commands of `grid`, their options, your aliases, and paths on the grid.
+
+    Paths are listed as you type them, with the client directory that the command line or GRID_NODE_DIR names.
+    """
+    made = _SHELLS[shell](ctx.find_root().command, {}, "grid", COMPLETE_VARIABLE)
+    click.echo(made.source())
+    return 0
