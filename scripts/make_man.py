@@ -6,6 +6,7 @@ commands, with neither a date nor a version that would change them without need.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def pages_of(command: click.Command, context: click.Context) -> dict[str, str]:
 
 def page_of(command: click.Command, context: click.Context) -> str:
     """One page, in the form that man reads."""
-    whole = command.help or ""
+    whole = inspect.cleandoc(command.help or "")
     command.short_help = " ".join(whole.split("\n\n")[0].split()).rstrip(".")
     command.help = "\n\n".join(text for text in (whole, command.epilog) if text)
     text = generate_man_page(context, version=f"Grid {__version__}", date=" ")
