@@ -47,6 +47,17 @@ def test_record_when_read_has_the_form_of_all_records(record: Path) -> None:
     assert not re.search(r"^## .*\n+(?=## |\Z)", text, re.MULTILINE), "a section is empty"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_diagram_when_read_can_be_drawn_and_names_files_that_exist(page: Path) -> None:
+    """A semicolon ends a message of a sequence diagram, and the rest of it is an error."""
+    files = [path.as_posix() for path in (ROOT / "src" / "grid").rglob("*.py")]
+    for diagram in re.findall(r"^```mermaid\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        assert ";" not in diagram
+        assert [
+            name for name in re.findall(r"[\w/]+\.py", diagram) if not any(f.endswith("/" + name) for f in files)
+        ] == []
+
+
 def test_numbers_in_the_readme_when_looked_up_are_those_of_the_performance_page() -> None:
     rows = [row for row in (ROOT / "README.md").read_text().splitlines() if re.match(r"\| [^|]+ \| [\d.]+ \S+ \|", row)]
     measured = (ROOT / "docs" / "performance" / "README.md").read_text()
