@@ -21,6 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 sys.path.insert(0, str(ROOT))
 
+from perf.records.record import read_record  # noqa: E402 - perf is no installed package
+from perf.reports.report import speedups  # noqa: E402
+from perf.sampling.statistics import Estimate  # noqa: E402
+
 FILES = {
     "garden plan.md": 2_300,
     "invoices/2026-10.pdf": 48_000,
@@ -109,31 +113,41 @@ def _photograph(address: str, picture: Path) -> None:
         browser.close()
 
 
+SYSTEMS = {
+    "grid@http": ("Grid over HTTP (default)", "#1f6f8b", 0.19),
+    "grid@foolscap": ("Grid over Foolscap", "#99c5c4", -0.19),
+}
+"""What is compared: label, color, and where its bars stand."""
+
+
+def bars() -> list[tuple[str, str, Estimate]]:
+    """Label, system and speed as a multiple of Tahoe-LAFS over Foolscap, for every bar of the plot, from the records."""
+    found = []
+    for campaign, label, scenario, factors in BARS:
+        record = read_record(ROOT / "perf" / "records" / f"2026-11-21-{campaign}.jsonl")
+        for system in SYSTEMS:
+            (ratio,) = [
+                ratio
+                for work, ratio in speedups(record, system, "tahoe@foolscap").items()
+                if work.scenario == scenario and factors.items() <= {"count": work.count, **dict(work.factors)}.items()
+            ]
+            found.append((label, system, ratio))
+    return found
+
+
 def make_plot() -> None:
     """Draw how many times as fast as Tahoe-LAFS 1.20 Grid is, with intervals, over HTTP and Foolscap."""
     from matplotlib import pyplot
 
-    from perf.records.record import read_record
-    from perf.reports.report import speedups
-
-    systems = {
-        "grid@http": ("Grid over HTTP (default)", "#1f6f8b", 0.19),
-        "grid@foolscap": ("Grid over Foolscap", "#99c5c4", -0.19),
-    }
+    labels = [label for _, label, *_ in reversed(BARS)]
     figure, panel = pyplot.subplots(figsize=(8, 4.6), dpi=110)
-    for row, (campaign, _, scenario, factors) in enumerate(reversed(BARS)):
-        record = read_record(ROOT / "perf" / "records" / f"2026-11-21-{campaign}.jsonl")
-        for system, (label, color, shift) in systems.items():
-            ratios = speedups(record, system, "tahoe@foolscap")
-            (ratio,) = [
-                found
-                for work, found in ratios.items()
-                if work.scenario == scenario and factors.items() <= {"count": work.count, **dict(work.factors)}.items()
-            ]
-            spread = [[ratio.median - ratio.interval.low], [ratio.interval.high - ratio.median]]
-            panel.barh(row + shift, ratio.median, 0.36, color=color, label=label if row == 0 else None)
-            panel.errorbar(ratio.median, row + shift, xerr=spread, color="#333333", linewidth=1, capsize=2)
-    panel.set_yticks(range(len(BARS)), [label for _, label, *_ in reversed(BARS)])
+    for label, system, ratio in bars():
+        name, color, shift = SYSTEMS[system]
+        row = labels.index(label) + shift
+        spread = [[ratio.median - ratio.interval.low], [ratio.interval.high - ratio.median]]
+        panel.barh(row, ratio.median, 0.36, color=color, label=name if label == labels[0] else None)
+        panel.errorbar(ratio.median, row, xerr=spread, color="#333333", linewidth=1, capsize=2)
+    panel.set_yticks(range(len(labels)), labels)
     panel.axvline(1, color="#333333", linewidth=1)
     panel.set(xlim=(0, 12), xlabel="times the speed of Tahoe-LAFS 1.20 (line at 1), medians with 95 % intervals")
     panel.legend(loc="lower right", frameon=False)
