@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 from click_man.core import generate_man_page
 
-from grid import __version__
 from grid.cli.main import cli
+from grid.version import __version__
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "man"
 

@@ -1,7 +1,7 @@
-"""The examples of a document: commands in ```console blocks, and what they print.
+"""The examples of a document: commands in ```console blocks, programs in ```python blocks, and what they print.
 
 A line that begins with `$ ` is a command, run in one shell with all others of the page; the lines up to the next are its output.
-There `...` stands for anything within a line, and alone on a line for any number of lines.
+What a program prints is in the ```text block behind it, if any. In output, `...` stands for anything within a line, and alone on a line for any number of lines.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from pathlib import Path
 
 from attrs import frozen
 
-_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^```console\n(?P<console>.*?)^```$|^```python\n(?P<python>.*?)^```$(?:\n\n```text\n(?P<output>.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
+)
 _MARK = "\x01"
 DEADLINE_S = 300
 
@@ -38,9 +41,13 @@ class Example:
 
 def examples(text: str) -> Iterator[Example]:
     """Every example of a document, in order."""
-    for block in _BLOCK.findall(text):
+    for block in _BLOCK.finditer(text):
+        if block["python"] is not None:
+            program = f"python - <<'PROGRAM'\n{block['python']}PROGRAM"
+            yield Example(program, tuple((block["output"] or "").splitlines()))
+            continue
         command, expected = "", list[str]()
-        for line in block.splitlines():
+        for line in block["console"].splitlines():
             if line.startswith("$ "):
                 if command:
                     yield Example(command, tuple(expected))

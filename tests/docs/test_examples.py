@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -18,7 +19,9 @@ from tests.docs.console import Example, examples, run
 pytestmark = pytest.mark.documents
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md") if "```console" in path.read_text())
+PAGES = sorted(
+    path.name for path in (ROOT / "docs").glob("*.md") if re.search("^```(console|python)$", path.read_text(), re.M)
+)
 MAKES_ITS_OWN = {"first-grid.md", "three-machines.md"}
 """Pages that begin with no grid."""
 
@@ -92,3 +95,10 @@ def test_example_when_its_output_differs_is_found() -> None:
     assert not example.matches("a b c\n1\n2\n")
     assert not example.matches("a b\nend\n")
     assert not Example("x", ()).matches("unexpected\n")
+
+
+def test_program_when_it_is_an_example_is_run_with_the_output_behind_it() -> None:
+    page = "```python\nprint(1)\n```\n\n```text\n1\n```\n\n```python\npass\n```\n\ntext\n\n```console\n$ x\n```\n"
+    program, silent, command = examples(page)
+    assert program == Example("python - <<'PROGRAM'\nprint(1)\nPROGRAM", ("1",))
+    assert silent.expected == () and command == Example("x", ())

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import click
 
-from grid import __version__
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import named_path, tell_failure
 from grid.cli.terminal.invocation import COMPLETE_VARIABLE, DEFAULT_DIRECTORY, DIRECT, Invocation, LazyGroup, invocation
 from grid.node.redaction import one_line, redact
+from grid.version import __version__
 
 _GLOBAL_OPTIONS = {
     "-d": "-d NODEDIR",

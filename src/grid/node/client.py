@@ -7,13 +7,12 @@ connection and three round trips to each introducer; remembered ones cost a read
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from attrs import evolve
 
-from grid import __version__
 from grid.codec.key_text import parse_verifying_key
 from grid.crypto.ed25519 import VerifyingKey
 from grid.discovery.announcement import STORAGE_SERVICE
@@ -32,6 +31,7 @@ from grid.node.outgoing import require_plain_tcp
 from grid.node.prober import Prober
 from grid.placement.leases import LeaseMaster
 from grid.ports import Observer, Runtime, ServerId, StorageServer, ignore_events
+from grid.version import __version__
 
 if TYPE_CHECKING:
     from grid.discovery.introducer_client import IntroducerClient
@@ -240,6 +240,28 @@ class Client:
         if details:
             return NoServersError(f"no introducer could be reached: {details[0]}; is it running?")
         return NoServersError("the introducer knows of no storage server; are they running?")
+
+
+class LiveServers(Sequence[StorageServer]):
+    """The servers known at the moment, looked up at each use."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @overload
+    def __getitem__(self, index: int) -> StorageServer: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[StorageServer]: ...
+
+    def __getitem__(self, index: int | slice) -> StorageServer | Sequence[StorageServer]:
+        return self._client.server_set.servers[index]
+
+    def __len__(self) -> int:
+        return len(self._client.server_set.servers)
+
+    def __iter__(self) -> Iterator[StorageServer]:
+        return iter(self._client.server_set.servers)
 
 
 def _is_recent(file: Path, now: float) -> bool:

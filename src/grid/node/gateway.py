@@ -8,10 +8,10 @@ from __future__ import annotations
 import errno
 import os
 from base64 import urlsafe_b64encode
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from attrs import define, frozen
 from OpenSSL.SSL import Error as SSLError
@@ -28,7 +28,7 @@ from grid.gateway.shared.services import AllowedHosts, GatewaySettings
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.site import Gateway, make_site
 from grid.mutable.share.geometry import FormatName
-from grid.node.client import Client
+from grid.node.client import Client, LiveServers
 from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
 from grid.node.redaction import one_line
@@ -45,28 +45,6 @@ LOOK_S = 30.0
 
 ANSWER_S = 15.0
 TOKEN_SIZE = 32
-
-
-class LiveServers(Sequence[StorageServer]):
-    """The servers known at the moment, looked up at each use."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    @overload
-    def __getitem__(self, index: int) -> StorageServer: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[StorageServer]: ...
-
-    def __getitem__(self, index: int | slice) -> StorageServer | Sequence[StorageServer]:
-        return self._client.server_set.servers[index]
-
-    def __len__(self) -> int:
-        return len(self._client.server_set.servers)
-
-    def __iter__(self) -> Iterator[StorageServer]:
-        return iter(self._client.server_set.servers)
 
 
 @define(eq=False)

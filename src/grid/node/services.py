@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
 
-from grid import __version__
 from grid.codec import base32
 from grid.discovery.announcement import SignedAnnouncement, sign, storage_fields
 from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
@@ -27,6 +26,7 @@ from grid.node.introducers import read_introducers
 from grid.node.tubs import listen_as_configured, node_tub
 from grid.ports import Runtime
 from grid.runtime import ThreadCpuPool, return_freed_memory
+from grid.version import __version__
 from grid.wire.connections.places import Places
 from grid.wire.foolscap.negotiation import FoolscapEndpoint
 from grid.wire.foolscap.tub import register, share_memory, stop_tub

@@ -13,7 +13,6 @@ from typing import Literal, TypeVar
 
 from twisted.internet.defer import Deferred
 
-from grid import __version__
 from grid.errors import FormatError, PeerRefusedError
 from grid.limits import (
     FIND_CALL_FILES,
@@ -56,6 +55,7 @@ from grid.storage.tasks import shielded, together
 from grid.storage.turns import Turns
 from grid.storage.uploads import ShareUpload, UploadPlace, UploadTable, disk_error
 from grid.storage.whole_shares import Order, WholeShares
+from grid.version import __version__
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ from functools import cache
 
 from attrs import frozen
 
-from grid import __version__
 from grid.gateway.api.schemas import SCHEMAS, ref
 from grid.gateway.api.table import ENDPOINTS, JSON, PARAMETERS, Action, Endpoint
+from grid.version import __version__
 
 VERSION = "3.1.0"
 

@@ -14,13 +14,13 @@ from urllib.parse import quote, urlsplit
 
 from attrs import evolve, field, frozen
 
-from grid import __version__
 from grid.caps import KnownCap
 from grid.errors import FormatError
 from grid.gateway.faults import Headers, HttpFault
 from grid.gateway.pages.assets import address as assets_address
 from grid.gateway.pages.shell import render_error
 from grid.ports import Sink
+from grid.version import __version__
 
 _CAP = "%(uri)s"
 

@@ -1,0 +1,330 @@
+"""What the library does with files and directories: capabilities as text in, plain values out.
+
+It owns the meaning of the arguments. It runs on the reactor's thread, and never puts a capability into an error.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Any, BinaryIO, Literal
+
+from attrs import field, frozen
+
+from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, LitCap, UnknownCap, UnknownChild, parse_cap
+from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.file_store import FileHealth, FileStore
+from grid.directory.moving import Trail, follow_trail
+from grid.directory.node import Directory
+from grid.directory.pack import Child
+from grid.errors import AuthorityError, CapError, ConfigError, GridError
+from grid.immutable.get import ImmutableFile
+from grid.mutable.node import MutableFile
+from grid.mutable.session import Gathering
+from grid.mutable.sources import MemorySource
+from grid.node.client import Client, LiveServers
+from grid.node.directory import NodeDirectory, NodeKind, open_directory
+from grid.ports import Buffer, CpuPool, Runtime, Source
+
+Contents = bytes | bytearray | memoryview | os.PathLike[str] | BinaryIO
+"""Bytes, the path of a file, or a binary file that can seek."""
+
+Format = Literal["chk", "sdmf", "mdmf"]
+"""`chk` is immutable; `sdmf` and `mdmf` are mutable, for small and for large files."""
+
+Kind = Literal["file", "directory", "unknown"]
+
+
+@frozen(kw_only=True)
+class Entry:
+    """One entry of a directory. cap: the strongest capability that the directory gives. size: None if not known."""
+
+    name: str
+    kind: Kind
+    cap: str = field(repr=False)
+    is_mutable: bool
+    is_writable: bool
+    size: int | None
+    metadata: Mapping[str, object]
+
+
+@frozen(kw_only=True)
+class Health:
+    """How a file or a directory is stored. details: the results as the web API's `t=check` gives them."""
+
+    healthy: bool
+    recoverable: bool
+    summary: str
+    details: Mapping[str, Any] = field(repr=False)
+
+
+def open_client_directory(path: str | os.PathLike[str]) -> NodeDirectory:
+    """The client's node directory at a path, in which `~` is the home directory; ConfigError."""
+    directory = open_directory(Path(path))
+    if directory.kind is not NodeKind.CLIENT:
+        raise ConfigError(f"{path} is an introducer's directory: open a client's")
+    return directory
+
+
+class OpenedFile:
+    """A file that is read in ranges; what one read learns makes the next one cheaper."""
+
+    def __init__(self, file: ImmutableFile | MutableFile, size: int) -> None:
+        self._file = file
+        self.size = size
+
+    async def read(self, offset: int, length: int) -> bytes:
+        """The bytes from offset on, fewer at the end of the file."""
+        gathering = Gathering()
+        await self._file.read(gathering, offset, length)
+        return bytes(gathering.data)
+
+
+class Operations:
+    """One open node directory on the reactor's thread. `close` ends its connections."""
+
+    def __init__(self, directory: NodeDirectory, runtime: Runtime, reactor: Any, stop: Callable[[], None]) -> None:  # noqa: ANN401
+        """ConfigError. stop: ends what the runtime has started."""
+        self._client = Client(directory, runtime, reactor)
+        self._stop = stop
+        self._is_open = True
+        grid = self._client.grid(LiveServers(self._client))
+        is_mdmf = directory.settings.client.mutable_format == "MDMF"
+        self._store = FileStore(grid=grid, mutable_format="mdmf" if is_mdmf else "sdmf")
+        self._client.start_probing()
+
+    async def close(self) -> None:
+        """End all connections; a second call does nothing."""
+        if self._is_open:
+            self._is_open = False
+            await self._client.close()
+            self._stop()
+
+    async def put(self, contents: Contents, format: Format) -> str:
+        """Store a new file; its capability."""
+        with _Opened(contents, self._store.runtime.cpu) as source:
+            store = await self._ready()
+            if format == "chk":
+                return (await store.put_immutable(source)).to_string()
+            return (await store.put_mutable(source, format=format)).to_string()
+
+    async def overwrite(self, cap: str, contents: Contents) -> None:
+        """Replace the contents of a mutable file."""
+        known = _file_cap(cap)
+        with _Opened(contents, self._store.runtime.cpu) as source:
+            await (await self._ready()).open_mutable(known).overwrite(source)
+
+    async def get(self, cap: str, offset: int, length: int | None) -> bytes:
+        """A range of a file."""
+        gathering = Gathering()
+        known = _file_cap(cap)
+        await (await self._ready(known)).read(known, gathering, offset, length)
+        return bytes(gathering.data)
+
+    async def download(self, cap: str, target: os.PathLike[str] | BinaryIO) -> int:
+        """Write a file to a path, all of it or nothing, or to an open file; its size."""
+        known = _file_cap(cap)
+        store = await self._ready(known)
+        cpu = store.runtime.cpu
+        if not isinstance(target, os.PathLike):
+            return await store.read(known, _FileSink(target, cpu))
+        path = Path(target)
+        partial = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
+        try:
+            with partial:
+                size = await store.read(known, _FileSink(partial, cpu))
+            os.replace(partial.name, path)
+        except BaseException:
+            os.unlink(partial.name)
+            raise
+        return size
+
+    async def open(self, cap: str) -> OpenedFile:
+        """A file, to read ranges of."""
+        known = _file_cap(cap)
+        store = await self._ready(known)
+        if known.authority == "verify":
+            raise AuthorityError(
+                "this is a verify capability: reading takes the read capability or the write capability"
+            )
+        if isinstance(known, LitCap | ChkCap):
+            file = ImmutableFile(known, store.grid)
+            return OpenedFile(file, file.size)
+        mutable = store.open_mutable(known)
+        return OpenedFile(mutable, await mutable.size())
+
+    async def entries(self, cap: str, path: str) -> dict[str, Entry]:
+        """The entries of a directory, by their names in order."""
+        directory = (await self._follow(cap, path)).end
+        children = await self._store.directory(directory).list()
+        return {name: _entry(name, child) for name, child in children.items()}
+
+    async def find(self, cap: str, path: str) -> Entry:
+        """The entry at the end of a path."""
+        names = _names(path)
+        child = await (await self._directory(cap)).get(names)
+        return _entry(names[-1] if names else "", child)
+
+    async def mkdir(self, parent: str | None, path: str, format: Literal["sdmf", "mdmf"] | None) -> str:
+        """A new directory that nothing links to, or the one at the path, made as far as it is missing; its capability."""
+        if parent is None:
+            return (await (await self._ready()).create_directory(format=format)).to_string()
+        made = await (await self._directory(parent)).make_directories(_names(path), format=format)
+        return made.cap.to_string()
+
+    async def link(self, directory: str, path: str, cap: str, overwrite: bool) -> None:
+        """Add an entry that leads to the capability."""
+        target = _known(cap)
+        *above, name = _names(path, "link")
+        parent = (await self._follow(directory, above)).end
+        await self._store.directory(parent).edit([SetChild(name, target, overwrite=overwrite)])
+
+    async def unlink(self, directory: str, path: str) -> None:
+        """Remove an entry; what it led to stays."""
+        *above, name = _names(path, "remove")
+        parent = (await self._follow(directory, above)).end
+        await self._store.directory(parent).edit([RemoveChild(name)])
+
+    async def move(self, source: tuple[str, str], target: tuple[str, str], overwrite: bool) -> None:
+        """Move or rename an entry: each side is a directory's capability and a path below it."""
+        *above, name = _names(source[1], "move")
+        *new_above, new_name = _names(target[1], "move to")
+        here = await self._follow(source[0], above)
+        there = await self._follow(target[0], new_above)
+        await self._store.move(here, name, there, new_name, overwrite=overwrite)
+
+    async def check(self, cap: str, verify: bool, add_lease: bool) -> Health:
+        """The health of a file or a directory."""
+        known = _known(cap)
+        return _health(await (await self._ready(known)).check(known, verify=verify, add_lease=add_lease))
+
+    async def repair(self, cap: str, force: bool) -> Health:
+        """Repair a file or a directory if it needs that; its health afterwards."""
+        known = _known(cap)
+        return _health((await (await self._ready(known)).repair(known, force=force)).after)
+
+    async def _ready(self, cap: KnownCap | None = None) -> FileStore:
+        """The store, once servers are known, as far as the capability needs them; NoServersError."""
+        if not self._is_open:
+            raise GridError("this grid is closed: open the node directory again")
+        if not isinstance(cap, LitCap) and not isinstance(getattr(cap, "body", None), LitCap):
+            await self._client.servers()
+        return self._store
+
+    async def _directory(self, cap: str) -> Directory:
+        known = _directory_cap(cap)
+        return (await self._ready(known)).directory(known)
+
+    async def _follow(self, cap: str, path: str | list[str]) -> Trail:
+        root = _directory_cap(cap)
+        store = await self._ready(root)
+        return await follow_trail(store, root, _names(path) if isinstance(path, str) else path)
+
+
+class _FileSource:
+    """A file of this machine as what is stored."""
+
+    def __init__(self, file: BinaryIO, cpu: CpuPool) -> None:
+        self._file, self._cpu, self._lock = file, cpu, Lock()
+        self._size = file.seek(0, os.SEEK_END)
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    async def read_at(self, offset: int, length: int) -> Buffer:
+        return await self._cpu.run(self._read, offset, length)
+
+    def _read(self, offset: int, length: int) -> bytes:
+        with self._lock:
+            self._file.seek(offset)
+            data = self._file.read(length)
+        if len(data) < length:
+            raise GridError("the file became shorter while it was being stored")
+        return data
+
+
+class _FileSink:
+    """A file of this machine as where a file is written."""
+
+    def __init__(self, file: Any, cpu: CpuPool) -> None:  # noqa: ANN401
+        self._file, self._cpu = file, cpu
+
+    async def write(self, data: Buffer) -> None:
+        await self._cpu.run(self._file.write, data)
+
+
+class _Opened:
+    """What is to be stored, open while the context lasts."""
+
+    def __init__(self, contents: Contents, cpu: CpuPool) -> None:
+        if isinstance(contents, str):
+            raise TypeError("text is neither bytes nor a path: encode it, or pass a pathlib.Path")
+        self._contents, self._cpu = contents, cpu
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Source:
+        if isinstance(self._contents, bytes | bytearray | memoryview):
+            return MemorySource(self._contents)
+        if isinstance(self._contents, os.PathLike):
+            self._file = Path(self._contents).open("rb")
+            return _FileSource(self._file, self._cpu)
+        return _FileSource(self._contents, self._cpu)
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _known(cap: str) -> KnownCap:
+    found = parse_cap(cap.strip())
+    if isinstance(found, UnknownCap):
+        raise found.error or CapError("this is not a capability of a kind that this version knows")
+    return found
+
+
+def _file_cap(cap: str) -> KnownCap:
+    known = _known(cap)
+    if isinstance(known, DirectoryCap):
+        raise CapError("this is the capability of a directory, and not of a file")
+    return known
+
+
+def _directory_cap(cap: str) -> DirectoryCap:
+    known = _known(cap)
+    if not isinstance(known, DirectoryCap):
+        raise CapError("this is the capability of a file, and not of a directory")
+    return known
+
+
+def _names(path: str, purpose: str = "") -> list[str]:
+    """The names on a path. purpose: what cannot be done with the directory itself."""
+    names = [name for name in path.split("/") if name]
+    if purpose and not names:
+        raise GridError(f"the path names no entry to {purpose}")
+    return names
+
+
+def _entry(name: str, child: Child) -> Entry:
+    target = child.target
+    if isinstance(target, UnknownChild):
+        text = (target.write or target.read or b"").decode("utf-8", "replace")
+        return Entry(
+            name=name, kind="unknown", cap=text, is_mutable=False, is_writable=False, size=None, metadata=child.metadata
+        )
+    return Entry(
+        name=name,
+        kind="directory" if isinstance(target, DirectoryCap) else "file",
+        cap=target.to_string(),
+        is_mutable=target.is_mutable,
+        is_writable=target.authority == "write",
+        size=target.size if isinstance(target, LitCap | ChkCap | ChkVerifyCap) else None,
+        metadata=child.metadata,
+    )
+
+
+def _health(found: FileHealth) -> Health:
+    return Health(healthy=found.healthy, recoverable=found.recoverable, summary=found.summary, details=found.to_json())
