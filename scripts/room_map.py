@@ -1,4 +1,4 @@
-"""Writes the table of packages in ARCHITECTURE.md from the first line of each package's docstring."""
+"""Write the table of packages in ARCHITECTURE.md from the first line of each package's docstring."""
 
 from __future__ import annotations
 

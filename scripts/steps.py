@@ -1,4 +1,4 @@
-"""Steps that need the network: tried a few times, and told apart by why they failed.
+"""Steps that need the network: tried a few times, and sorted by why they failed.
 
 The scripts beside this file import it. It decides nothing about what is installed.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 ATTEMPTS = 3
 PAUSE_S = 10.0
 APT_LOCK = Path(tempfile.gettempdir()) / f"grid-apt-{os.geteuid()}.lock"
-"""Held by whoever runs apt-get: of two at a time, the second would fail at once."""
+"""Held while apt-get runs: a second one at the same time would fail at once."""
 
 APT_OPTIONS = ["-q", "-o", "DPkg::Lock::Timeout=300"]
 """Wait for programs that do not know our lock, such as unattended upgrades."""

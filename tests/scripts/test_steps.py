@@ -1,4 +1,4 @@
-"""Steps of the set-up scripts that fail: tried again, and told by their reason."""
+"""Steps of the set-up scripts that fail: tried again, and reported with their reason."""
 
 from __future__ import annotations
 
