@@ -65,7 +65,7 @@ def test_options_about_replacing_when_they_contradict_each_other_are_refused(
         said = command.fail(USAGE, command_name, *options, "work:a", "work:b")
         assert "contradict each other" in said
     said = command.fail(USAGE, command_name, "-i", "work:a", "work:b")
-    assert said == "-i asks on the terminal, and there is none: use -n or -u, or neither"
+    assert said == "-i needs a terminal to ask on: use -n or -u instead"
 
 
 @pytest.mark.parametrize("name", ["x/y", "/", "a b", "a:b"])
@@ -82,8 +82,8 @@ BAD_PLACES = [
     (["--port", "28461", "--location", "AUTO,tcp:h"], "--location: expected tcp:HOST:PORT"),
     (["--port", "foo", "--location", "AUTO"], "--port: expected tcp:PORT"),
     (["--port", "tcp:99999", "--location", "AUTO"], "--port: expected tcp:PORT"),
-    (["--hostname", "no host"], "--hostname: expected the name"),
-    (["--hostname", "http://h"], "--hostname: expected the name"),
+    (["--hostname", "no host"], "--hostname: expected a host name"),
+    (["--hostname", "http://h"], "--hostname: expected a host name"),
 ]
 
 
@@ -158,7 +158,7 @@ def test_stop_when_nothing_runs_says_so_only_of_a_node(tmp_path: Path, capsys: p
 
 
 def test_put_when_forced_without_a_file_that_is_there_is_refused(command: MemoryCommand) -> None:
-    assert "--force is for a mutable file that is there" in command.fail(USAGE, "put", "--force", "-m", "file")
+    assert "--force overwrites an existing mutable file" in command.fail(USAGE, "put", "--force", "-m", "file")
 
 
 def test_put_when_the_encoding_needs_most_shares_says_so_in_one_line(command: MemoryCommand) -> None:

@@ -47,7 +47,7 @@ def test_local_source_with_the_name_of_an_alias_is_not_found_with_what_was_meant
     command: MemoryCommand, arguments: list[str], hint: str
 ) -> None:
     said = command.fail(4, *arguments)
-    assert said.endswith(f"there is no such file on this machine. Did you mean {hint}?")
+    assert said.endswith(f"no such local file. Did you mean {hint}?")
 
 
 def test_local_name_that_is_an_alias_is_taken_where_it_exists_or_is_meant(command: MemoryCommand) -> None:

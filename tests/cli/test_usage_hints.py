@@ -12,10 +12,10 @@ from grid.cli.main import main
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (["create-node", "x"], "there is no command 'create-node'; try `grid create storage`"),
-        (["help"], "there is no command 'help'; try `grid --help`"),
-        (["lss"], "there is no command 'lss'; did you mean `grid ls`?"),
-        (["frobnicate"], "there is no command 'frobnicate'; `grid --help` lists them"),
+        (["create-node", "x"], "unknown command 'create-node'; try `grid create storage`"),
+        (["help"], "unknown command 'help'; try `grid --help`"),
+        (["lss"], "unknown command 'lss'; did you mean `grid ls`?"),
+        (["frobnicate"], "unknown command 'frobnicate'; `grid --help` lists them"),
         (["ls", "-d", "client"], "No such option '-d'; it goes before the command: grid -d NODEDIR COMMAND"),
         (["ls", "--node-directory=client"], "it goes before the command: grid -d NODEDIR COMMAND"),
         (["put", "-u", "http://localhost/"], "it goes before the command: grid --gateway URL COMMAND"),

@@ -33,20 +33,20 @@ T = TypeVar("T")
 
 
 class Warnings:
-    """The warnings of one command."""
+    """Prints the warnings of one command, each once."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
 
     def tell(self, text: str) -> None:
-        """Say it, unless it was said before."""
+        """Print a warning, unless it was printed before."""
         line = one_line(text)
         if line and line not in self._told:
             self._told.add(line)
             click.echo(f"grid: warning: {line}", err=True)
 
     def heard_by(self, observer: Observer) -> Observer:
-        """An observer that tells the warnings among the events, and passes all of them on."""
+        """An observer that prints warnings among the events, and passes every event on."""
 
         def observe(event: Event) -> None:
             if event.what == "warning":
@@ -57,7 +57,7 @@ class Warnings:
 
 
 class Connection(Protocol):
-    """How a command reaches the grid."""
+    """How a command reaches the grid: directly or through a gateway."""
 
     @property
     def runtime(self) -> Runtime: ...
@@ -139,11 +139,11 @@ def open_client_directory(context: click.Context) -> NodeDirectory:
     path = _named_path(context)
     if not path.exists():
         raise ConfigError(
-            f"there is no client directory {path}: name one with -d or GRID_NODE_DIR; `grid up` makes a grid to try"
+            f"client directory {path} does not exist: name another with -d or GRID_NODE_DIR, or start a grid to try with `grid up`"
         )
     directory = open_directory(path)
     if directory.kind is not NodeKind.CLIENT:
-        raise ConfigError(f"{path} is an introducer's directory: name a client's with -d or GRID_NODE_DIR")
+        raise ConfigError(f"{path} belongs to an introducer: name a client directory with -d or GRID_NODE_DIR")
     return directory
 
 

@@ -55,8 +55,8 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="To begin, `grid up --detach` makes a grid on this machine and says what to do with it. "
-    "`grid COMMAND --help` says more of a command.",
+    epilog="To begin, run `grid up --detach`: it starts a grid on this machine and says what to try. "
+    "`grid COMMAND --help` explains a command, with examples.",
 )
 @click.option(
     "-d", "--node-directory", "node_directory", metavar="NODEDIR", envvar="GRID_NODE_DIR",
@@ -69,17 +69,15 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
 )  # fmt: skip
 @click.option(
     "--gateway-ca", "gateway_ca", metavar="FILE", envvar="GRID_GATEWAY_CA", type=click.Path(dir_okay=False),
-    help="Certificates in PEM that vouch for an https gateway, in place of this machine's (or GRID_GATEWAY_CA).",
+    help="PEM certificates to trust for an https gateway, in place of the system's (or GRID_GATEWAY_CA).",
 )  # fmt: skip
-@click.option(
-    "--json", "as_json", is_flag=True, is_eager=True, help="As JSON: what --version prints, or what COMMAND does."
-)
+@click.option("--json", "as_json", is_flag=True, is_eager=True, help="Print JSON: with --version, or by COMMAND.")
 @click.option("--version", is_flag=True, callback=_show_version, expose_value=False, help="Show the version and exit.")
 @click.pass_context
 def cli(
     ctx: click.Context, node_directory: str | None, gateway: str | None, gateway_ca: str | None, as_json: bool
 ) -> None:
-    """Keep files on a grid of storage servers: encrypted, signed for, and safe from the loss of most of them."""
+    """Store files on a grid of servers: encrypted, verified, and safe even if most servers are lost."""
     run = invocation(ctx)
     run.node_directory = node_directory or DEFAULT_DIRECTORY
     run.gateway, run.gateway_ca = None if gateway in (None, DIRECT) else gateway, gateway_ca

@@ -17,12 +17,12 @@ from grid.directory.store import Store
 from grid.directory.walk import OnUnreadable, Visited, walk
 
 OnStats = Callable[[Mapping[str, object]], None]
-"""Told the STATS object of [spec webapi 7.2] when everything was looked at."""
+"""Called with the STATS object of [spec webapi 7.2] when everything was looked at."""
 
 
 @frozen(kw_only=True)
 class CheckFlags:
-    """What is done to each object: read every byte of every share, add or renew our lease, make it whole."""
+    """What a deep check does to each object: verify every share, add or renew our lease, repair it."""
 
     verify: bool = False
     add_lease: bool = False

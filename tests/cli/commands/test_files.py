@@ -188,7 +188,7 @@ def test_servers_without_room_are_no_space(local_grid: LocalGrid) -> None:
         assert grid("up", "--dir", local_grid.path, "--detach").code == 0
         put = grid("-d", local_grid.client, "put", "--no-convergence", "-", stdin=DATA)
         assert (put.code, put.out, put.err.count("\n")) == (12, b"", 1)
-        assert put.err.endswith("The other servers have no room, or take no new shares.\n")
+        assert put.err.endswith("The other servers are full or read-only.\n")
     finally:
         for node, text in before.items():
             (node / "grid.cfg").write_text(text)

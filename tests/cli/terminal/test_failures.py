@@ -77,7 +77,7 @@ def test_too_few_servers_are_a_reason_to_ask_for_fewer_but_full_ones_are_not() -
 def test_message_when_servers_answered_and_refused_then_sends_nobody_to_see_who_answers() -> None:
     refused = PeerRefusedError("InternalError", kind="InternalError")
     said = describe(NotHappyError("only 2 server(s) (InternalError).", causes=[refused]))
-    assert "; servers answered but refused: ask whoever runs them, or lower shares.happy in tahoe.cfg" in said
+    assert "; servers answered but refused: ask their operators, or lower shares.happy in tahoe.cfg" in said
     assert "grid status" not in said
     mixed = describe(NotHappyError("only 2 server(s)", causes=[refused, PeerGoneError("lost")]))
     assert "`grid status` lists" in mixed and "refused" not in mixed
@@ -104,7 +104,7 @@ def test_missing_child_is_not_blamed_on_servers() -> None:
 
 
 def test_want_of_memory_is_no_defect() -> None:
-    assert describe(MemoryError()) == "there is not enough memory for this"
+    assert describe(MemoryError()) == "not enough memory"
 
 
 def test_interruption_is_called_that() -> None:

@@ -244,7 +244,7 @@ def test_database_with_other_tables_when_written_to_is_given_up_and_says_why(pat
     record(database)
     database.flush()
     database.close()
-    assert len(warnings) == 1 and "cannot be used any more" in warnings[0]
+    assert len(warnings) == 1 and "can no longer be used" in warnings[0]
 
 
 def test_place_of_the_database_when_it_is_no_file_is_refused_and_its_mode_stays(path: Path, tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_file_when_it_vanishes_or_cannot_be_read_is_left_out_and_the_rest_is_sto
 
 def test_target_when_it_can_only_be_read_is_refused_before_anything_is_stored(backups: Backups) -> None:
     backups.grid.sent()
-    with pytest.raises(AuthorityError, match="can only be read"):
+    with pytest.raises(AuthorityError, match="is read-only"):
         backups.run(backups.target.cap.read_cap())
     assert not backups.grid.sent()
 

@@ -66,7 +66,7 @@ def test_address_knows_what_stays_on_this_machine(host: str, expected: bool) -> 
 
 
 def test_address_when_certificates_come_with_plain_http_is_refused() -> None:
-    with pytest.raises(ConfigError, match="https only"):
+    with pytest.raises(ConfigError, match="only with https"):
         parse_address("http://h/", "here", "file.pem")
 
 

@@ -70,7 +70,7 @@ def test_what_only_a_direct_client_can_do_is_refused(tmp_path: Path) -> None:
 def test_alias_without_a_client_directory_to_keep_it_in_is_refused(tmp_path: Path) -> None:
     outcome = grid("-d", tmp_path / "missing", "--gateway", NOBODY, "create-alias", "a")
     assert outcome.code == 1
-    assert "an alias is kept in a client directory" in outcome.err
+    assert "aliases are kept in a client directory" in outcome.err
 
 
 def test_certificates_that_are_none_are_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.cli.webapi.scripted import Asked, Reply, reply, scripted
 
 async def test_redirect_when_answered_is_not_followed() -> None:
     async with scripted(lambda asked: reply("", "302 Found", Location="http://127.0.0.1:1/x")) as (gateway, store):
-        with pytest.raises(GatewayError, match="sends elsewhere"):
+        with pytest.raises(GatewayError, match="redirects"):
             await store.client.text("GET", ["uri", "secret"])
     assert len(gateway.asked) == 1
 
@@ -112,7 +112,7 @@ async def test_gateway_that_is_not_there_is_named_without_the_path() -> None:
 async def test_gateway_whose_name_is_none_is_called_that() -> None:
     async with scripted([]) as (_, store):
         client = GatewayClient(parse_address("http://a..b:1/", "x"), store.runtime, reactor)
-        with pytest.raises(GatewayError, match=r"a\.\.b:1 has no name that could be looked up"):
+        with pytest.raises(GatewayError, match=r"a\.\.b:1 has a host name that cannot be looked up"):
             await client.text("GET", ["uri", "secret"])
 
 

@@ -82,7 +82,7 @@ def alias_cap(name: str, text: str) -> DirectoryCap:
     except CapError:
         cap = None
     if not isinstance(cap, DirectoryCap):
-        raise CapError(f"the alias '{name}' is not for a directory: mend private/aliases in the client directory")
+        raise CapError(f"the alias '{name}' does not name a directory: correct private/aliases in the client directory")
     return cap
 
 
@@ -100,7 +100,7 @@ def usable_aliases(aliases: Mapping[str, str]) -> tuple[dict[str, DirectoryCap],
 def require_lasting(directory: Home) -> None:
     """ConfigError if there is no client directory that an alias could be kept in."""
     if not getattr(directory, "is_lasting", True):
-        raise ConfigError("an alias is kept in a client directory: name one that is there with -d or GRID_NODE_DIR")
+        raise ConfigError("aliases are kept in a client directory: name an existing one with -d or GRID_NODE_DIR")
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def take_text(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, tu
         with Path(cap_file).open(encoding="ascii", errors="replace") as file:
             text = file.read(MAX_CAP_LENGTH + 2)
     elif not arguments:
-        raise click.UsageError("a capability is needed: as an argument, with --cap-file, or - for stdin")
+        raise click.UsageError("no capability given: pass it as an argument, with --cap-file FILE, or as - for stdin")
     else:
         text, rest = arguments[0], arguments[1:]
         if text == "-":
@@ -62,4 +62,6 @@ def _require_cap(text: str, cap_file: str) -> None:
     from grid.errors import CapError
 
     if not has_cap_prefix(text.strip()):
-        raise CapError(f"{cap_file} holds no capability, which begins with URI:; the name of an alias is an argument")
+        raise CapError(
+            f"{cap_file} does not hold a capability, which begins with URI:; pass the name of an alias as an argument"
+        )

@@ -39,7 +39,7 @@ class RemotePath:
     def directory(self) -> DirectoryCap:
         """The root as a directory; ChildOfWrongTypeError if it is a file."""
         if not isinstance(self.root, DirectoryCap):
-            words = "the capability is that of a file, in which there is nothing to look up"
+            words = "this capability is for a file, not a directory, so it has no paths below it"
             raise ChildOfWrongTypeError(words, name=self.shown)
         return self.root
 
@@ -99,7 +99,7 @@ def _path(root: KnownCap, rest: str, shown: str, *, argument_is_cap: bool) -> Re
     inside = rest.endswith("/")
     names = tuple(rest.removesuffix("/").split("/"))
     if not all(names):
-        raise GridError(f"{shown}{rest}: a path has no empty names; it begins without a slash")
+        raise GridError(f"{shown}{rest}: a path has no empty names and does not begin with a slash")
     separator = "/" if argument_is_cap else ""
     return RemotePath(root=root, names=names, inside=inside, shown=f"{shown}{separator}{rest}")
 
@@ -126,8 +126,7 @@ def require_local_target(name: str, aliases: Mapping[str, str]) -> None:
     meant = _meant(name, aliases)
     if meant:
         raise click.UsageError(
-            f"{name!r} is a name on this machine, and an alias has that name: write {meant!r} for the grid, or"
-            f" './{name}' for this machine"
+            f"{name!r} could be a local file or an alias: write {meant!r} for the grid, or './{name}' for a local file"
         )
 
 
@@ -135,7 +134,7 @@ def require_local_source(name: str, aliases: Mapping[str, str]) -> None:
     """NoSuchChildError if there is nothing of the name here, and an alias is called so."""
     meant = _meant(name, aliases)
     if meant:
-        raise NoSuchChildError(f"{name}: there is no such file on this machine. Did you mean {meant!r}?", name=name)
+        raise NoSuchChildError(f"{name}: no such local file. Did you mean {meant!r}?", name=name)
 
 
 def _meant(name: str, aliases: Mapping[str, str]) -> str:

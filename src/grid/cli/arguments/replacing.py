@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., object])
 
 _OPTIONS = {
-    "n": (("-n", "--no-clobber"), "no_clobber", "Never replace what is there."),
-    "i": (("-i", "--interactive"), "interactive", "Ask before anything is replaced; takes a terminal."),
-    "u": (("-u", "--update"), "update", "Replace only what is older."),
+    "n": (("-n", "--no-clobber"), "no_clobber", "Never replace an existing file."),
+    "i": (("-i", "--interactive"), "interactive", "Ask before replacing a file; needs a terminal."),
+    "u": (("-u", "--update"), "update", "Replace only older files."),
 }
 
 
@@ -96,9 +96,9 @@ def make_policy(*, no_clobber: bool = False, interactive: bool = False, update: 
     """The policy of the options; UsageError if they contradict each other, or if nobody can be asked."""
     if no_clobber and (interactive or update):
         other = "-i" if interactive else "-u"
-        raise click.UsageError(f"-n and {other} contradict each other: with -n nothing is ever replaced")
+        raise click.UsageError(f"-n and {other} contradict each other: -n never replaces anything")
     if interactive and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise click.UsageError("-i asks on the terminal, and there is none: use -n or -u, or neither")
+        raise click.UsageError("-i needs a terminal to ask on: use -n or -u instead")
     return ReplacePolicy(never=no_clobber, ask=interactive, newer=update)
 
 
@@ -163,7 +163,7 @@ class Undo:
             if isinstance(each.target, KnownCap):
                 click.echo(f"  grid ln {each.cap} {shell_word(each.path.argument)}", err=True)
             else:
-                click.echo(f"  (of a kind that is not known here) {shell_word(each.cap)}", err=True)
+                click.echo(f"  (of an unknown kind) {shell_word(each.cap)}", err=True)
 
 
 async def edit_entry(directory: OpenDirectory, edit: Edit) -> Child | None:

@@ -53,7 +53,7 @@ class Tree:
     async def parent(self, path: RemotePath, *, make: bool = False) -> tuple[OpenDirectory, str]:
         """The directory that the last name of a path is in, and the name. make: directories that are missing."""
         if not path.names:
-            raise GridError(f"{path.shown} is a root, and no entry of a directory")
+            raise GridError(f"{path.shown} is a root, not an entry of a directory")
         await self.require_meant(path)
         root = self.store.directory(path.directory)
         if make:
@@ -78,7 +78,7 @@ class Tree:
     async def _trail(self, path: RemotePath) -> Trail:
         """The way to the directory that the last name of a path is in."""
         if not path.names:
-            raise GridError(f"{path.shown} is a root, and no entry of a directory")
+            raise GridError(f"{path.shown} is a root, not an entry of a directory")
         return await follow_trail(self.store, path.directory, path.names[:-1])
 
 
@@ -92,7 +92,7 @@ def nothing_at(path: RemotePath) -> NoSuchChildError:
 def known(child: Child, shown: str) -> KnownCap:
     """The capability of a child; GridError if it is of an unknown kind."""
     if isinstance(child.target, UnknownChild):
-        raise GridError(f"{shown} is of a kind that is not known here; a newer version may know it")
+        raise GridError(f"{shown} is of an unknown kind; a newer version of Grid may support it")
     return child.target
 
 

@@ -13,9 +13,9 @@ from grid.cli.terminal.invocation import examples
 @click.argument("name")
 @click.pass_context
 def create_alias(ctx: click.Context, *, name: str) -> int:
-    """Make an empty directory and call it NAME: from now on `NAME:PATH` is a path in it.
+    """Create an empty directory and call it NAME: from now on, `NAME:PATH` is a path in it.
 
-    The name is for this client directory; the file private/aliases keeps it, with the directory's write capability.
+    The name belongs to this client directory: its file private/aliases holds it, with the directory's write capability.
     """
     from grid.caps import DirectoryCap
     from grid.cli.arguments.aliases import add_alias, check_new_name, require_lasting
@@ -40,7 +40,7 @@ def create_alias(ctx: click.Context, *, name: str) -> int:
 @click.argument("cap", metavar="DIRCAP|-")
 @click.pass_context
 def add_alias_command(ctx: click.Context, *, name: str, cap: str) -> int:
-    """Call the directory of DIRCAP (- reads it from stdin) NAME: from now on `NAME:PATH` is a path in it."""
+    """Give the directory DIRCAP (- reads it from stdin) the name NAME: from now on, `NAME:PATH` is a path in it."""
     from grid.caps import DirectoryCap
     from grid.cli.arguments.aliases import add_alias, check_new_name, require_lasting
     from grid.cli.arguments.cap_argument import take_cap
@@ -59,11 +59,11 @@ def add_alias_command(ctx: click.Context, *, name: str, cap: str) -> int:
 
 
 @click.command("list-aliases", epilog=examples("grid list-aliases", "grid list-aliases --readonly-uri"))
-@click.option("--readonly-uri", is_flag=True, help="Show capabilities that only read.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, with both capabilities of each.")
+@click.option("--readonly-uri", is_flag=True, help="Show read-only capabilities.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with both capabilities of each.")
 @click.pass_context
 def list_aliases(ctx: click.Context, *, readonly_uri: bool, as_json: bool) -> int:
-    """Show every alias with its capability, which gives access to the whole directory: keep it secret."""
+    """Show every alias with its capability. A capability gives access to the whole directory: keep it secret."""
     from grid.cli.arguments.aliases import usable_aliases
     from grid.cli.arguments.tree import open_tree_directory
     from grid.cli.terminal.quoting import plain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from grid.cli.transfer.snapshot import Archived, Snapshotter
     from grid.cli.transfer.upload import Uploader
 
+_CHECKED = " {} files checked, {} directories checked"
+"""1.20's words, which programs read."""
+
 INCOMPLETE = ExitCode.USAGE
 """The status 2 that scripts know as: done, but something was skipped."""
 
@@ -36,18 +40,27 @@ INCOMPLETE = ExitCode.USAGE
 @click.argument("source", metavar="DIR", shell_complete=complete_place)
 @click.argument("target", metavar="ALIAS:[PATH]", shell_complete=complete_remote)
 @click.option("-v", "--verbose", is_flag=True, help="Say what is done with each file and directory.")
-@click.option("--exclude", "patterns", metavar="GLOB", multiple=True, help="Leave out what has such a name.")
+@click.option(
+    "--exclude", "patterns", metavar="GLOB", multiple=True, help="Leave out files and directories whose name matches."
+)
 @click.option(
     "--exclude-from-utf-8", "--exclude-from", "pattern_files", metavar="FILE", multiple=True,
-    type=click.Path(dir_okay=False), help="Leave out what the patterns in a file say, one a line.",
+    type=click.Path(dir_okay=False), help="Leave out what matches a pattern in FILE, which has one per line.",
 )  # fmt: skip
-@click.option("--exclude-vcs", is_flag=True, help="Leave out what version control systems keep.")
-@click.option("--ignore-timestamps", is_flag=True, help="Read every file, even if it seems not to have changed.")
+@click.option("--exclude-vcs", is_flag=True, help="Leave out the files of version control systems.")
+@click.option("--ignore-timestamps", is_flag=True, help="Read every file, even if it seems unchanged.")
 @click.option(
-    "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True, help="Files stored at once."
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1, 256),
+    default=JOBS,
+    show_default=True,
+    help="How many files to store at once.",
 )
 @progress_options
-@click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
+)
 @click.pass_context
 def backup(
     ctx: click.Context,
@@ -62,10 +75,10 @@ def backup(
     jobs: int,
     as_json: bool,
 ) -> int:
-    """Store what DIR holds now as Archives/TIME in the target, and link it as Latest.
+    """Store a snapshot of DIR as Archives/TIME in the target, and link it as Latest.
 
-    Only what changed since the last backup is read and uploaded. What cannot be read is left out with a warning: the
-    exit status is 2 then. `grid restore ALIAS:PATH/Latest DIR` brings a snapshot back.
+    Only files that changed since the last backup are read and uploaded. Files that cannot be read are left out with a
+    warning, and the exit status is 2. `grid restore ALIAS:PATH/Latest DIR` restores a snapshot.
     """
     from grid.cli.arguments.remote import require_local_source
     from grid.cli.terminal.progress import TransferDisplay
@@ -143,16 +156,21 @@ class _Report:
             }
             click.echo(json.dumps(line))
         elif not self._is_quiet:
-            click.echo(counts.summary)
+            click.echo(counts.sentence if sys.stdout.isatty() else counts.summary)
             if self._verbose:
-                click.echo(f" {self._uploader.checked} files checked, {counts.directories_checked} directories checked")
+                checked = self._uploader.checked, counts.directories_checked
+                click.echo(_checked(*checked) if sys.stdout.isatty() else _CHECKED.format(*checked))
             hours, rest = divmod(int(elapsed_s), 3600)
             click.echo(f" backup done, elapsed time: {hours}:{rest // 60:02}:{rest % 60:02}")
         return ExitCode.OK if counts.is_complete else INCOMPLETE
 
 
+def _checked(files: int, directories: int) -> str:
+    return f" {counted(files, 'file')} checked, {counted(directories, 'directory', 'directories')} checked"
+
+
 def _say_nothing(line: str) -> None:
-    """Takes the lines that nobody asked for."""
+    """Print nothing: this run is not verbose."""
 
 
 @click.command(
@@ -164,18 +182,25 @@ def _say_nothing(line: str) -> None:
 @click.argument("source", metavar="ALIAS:PATH", shell_complete=complete_remote)
 @click.argument("target", metavar="DIR", shell_complete=complete_place)
 @click.option(
-    "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True, help="Files fetched at once."
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1, 256),
+    default=JOBS,
+    show_default=True,
+    help="How many files to fetch at once.",
 )
 @replace_options()
 @progress_options
-@click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
+)
 @click.pass_context
 def restore(ctx: click.Context, *, source: str, target: str, jobs: int, policy: ReplacePolicy, as_json: bool) -> int:
-    """Put what the directory ALIAS:PATH holds into DIR, with the times and modes that `grid backup` noted.
+    """Copy the directory ALIAS:PATH into DIR, with the times and modes that `grid backup` recorded.
 
-    After `grid backup tree work:home`, `grid restore work:home/Latest tree` brings the newest snapshot back, and
-    work:home/Archives/TIME an older one. What is in DIR already and has not changed since it was restored is not
-    fetched again; other files of the same name are replaced (see -n, -i and -u), and further ones stay.
+    After `grid backup tree work:home`, `grid restore work:home/Latest tree` restores the newest snapshot, and
+    work:home/Archives/TIME an older one. Files restored before and unchanged since are not fetched again; other files
+    of the same name are replaced (see -n, -i and -u), and all others stay.
     """
     from grid.cli.arguments.remote import require_local_target
     from grid.cli.terminal.progress import TransferDisplay

@@ -36,9 +36,11 @@ if TYPE_CHECKING:
 @click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
 @click.option("--repair", "mend", is_flag=True, help="Recreate shares that are missing or damaged.")
 @click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
-@click.option("--deep", is_flag=True, help="Also everything below it, as `grid deep-check`.")
+@click.option("--deep", is_flag=True, help="Also check everything below it, like `grid deep-check`.")
 @progress_options
-@click.option("--json", "--raw", "as_json", is_flag=True, help="The result as one line of JSON, as Tahoe-LAFS has it.")
+@click.option(
+    "--json", "--raw", "as_json", is_flag=True, help="Print the result as one line of JSON, in Tahoe-LAFS's format."
+)
 @click.pass_context
 def check(
     ctx: click.Context,
@@ -51,10 +53,10 @@ def check(
     deep: bool,
     as_json: bool,
 ) -> int:
-    """Check the health of each CAP or PATH; without any, of the directory of the alias `tahoe`.
+    """Check the health of each CAP or PATH; without one, of the directory that the alias `tahoe` names.
 
-    Ends with 0 if every share is there (with --repair: afterwards), 1 if some are missing, 4 if the file cannot be
-    read any more.
+    The exit status is 0 if every share is there (with --repair: afterwards), 1 if some are missing, and 4 if the file
+    can no longer be read.
     """
     from grid.cli.commands.deep_check import CheckOptions, check_deeply
 
@@ -78,14 +80,16 @@ def check(
 @click.argument("arguments", metavar="CAP|PATH|-", nargs=-1, shell_complete=complete_remote)
 @cap_file_option
 @progress_options
-@click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON, as Tahoe-LAFS has it.")
-@click.option("--force", is_flag=True, help="Of a mutable file, give up versions that stand in the way.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON, in Tahoe-LAFS's format.")
+@click.option(
+    "--force", is_flag=True, help="Repair a mutable file even if that discards a newer version that cannot be read."
+)
 @click.pass_context
 def repair(ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | None, as_json: bool, force: bool) -> int:
-    """Check every share of a file, and replace those that are missing or damaged.
+    """Verify every share of a file or directory, and recreate those that are missing or damaged.
 
-    For an immutable file a verify capability is enough, for a mutable one it takes the write capability. Ends with 0
-    if there is a good share of every number afterwards.
+    A verify capability is enough for an immutable file; a mutable file needs its write capability. The exit status is 0
+    if every share is good afterwards.
     """
 
     async def mend(store: Store, cap: KnownCap) -> tuple[ExitCode, str]:
@@ -120,7 +124,7 @@ def describe_check(result: Health) -> list[str]:
         ]
     unknown = getattr(result, "incompatible", ())
     if unknown:
-        lines.append(f" shares of a version that is not known: {len(unknown)}")
+        lines.append(f" shares of an unknown version: {len(unknown)}")
     return lines
 
 

@@ -134,9 +134,9 @@ def _escaped(value: str) -> str:
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
 @click.pass_context
 def completion(ctx: click.Context, *, shell: str) -> int:
-    """Print the code that makes SHELL complete the commands of `grid`, their options, your aliases, and paths on the grid.
+    """Print code that makes SHELL complete commands, options, your aliases, and paths on the grid.
 
-    Paths are listed as you type them, with the client directory that the command line or GRID_NODE_DIR names.
+    Paths are listed on the grid as you type, using the client directory named by -d or GRID_NODE_DIR.
     """
     made = _SHELLS[shell](ctx.find_root().command, {}, "grid", COMPLETE_VARIABLE)
     click.echo(made.source())

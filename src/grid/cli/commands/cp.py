@@ -28,15 +28,22 @@ JOBS = 8
     epilog=examples("grid cp notes.txt report.pdf work:docs/", "grid cp -r photos work:", "grid cp -r -u work:docs .")
 )
 @click.argument("arguments", metavar="FROM... TO", nargs=-1, required=True, shell_complete=complete_place)
-@click.option("-r", "--recursive", is_flag=True, help="Copy directories with all that is in them.")
-@click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is done.")
-@click.option("--caps-only", is_flag=True, help="Write the capability of each file instead of its contents.")
+@click.option("-r", "--recursive", is_flag=True, help="Copy directories with everything in them.")
+@click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is being done.")
+@click.option("--caps-only", is_flag=True, help="Write each file's capability instead of its contents.")
 @click.option(
-    "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True, help="Files copied at once."
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1, 256),
+    default=JOBS,
+    show_default=True,
+    help="How many files to copy at once.",
 )
 @replace_options()
 @progress_options
-@click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
+)
 @click.pass_context
 def cp(
     ctx: click.Context,
@@ -49,20 +56,20 @@ def cp(
     policy: ReplacePolicy,
     as_json: bool,
 ) -> int:
-    """Copy each FROM to TO; names with a colon are on the grid (ALIAS:PATH or a capability), others on this machine.
+    """Copy each FROM to TO. A name with a colon is on the grid (ALIAS:PATH or a capability); any other is a local file.
 
-    What was uploaded before and has not changed is not read again, and what is there already is not fetched again:
-    a copy that was interrupted goes on where it stopped. Inside the grid immutable files are linked, not moved. A file
-    that cannot be copied stops no other; the exit status is 1 then.
+    Unchanged files are not uploaded or fetched again, so an interrupted copy continues where it stopped. Within the
+    grid, immutable files are linked, not transferred. If a file cannot be copied, the others still are, and the exit
+    status is 1.
 
-    Files that are there are replaced, directories never are. -u goes by a local file's time and by the time of a link.
+    Existing files are replaced; directories never are. -u compares a local file's time with the time of a link.
     """
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copying import Copier, CopyOptions
     from grid.cli.transfer.session import open_places, transfer_session
 
     if len(arguments) < 2:
-        raise click.UsageError("it takes at least one source, and a target")
+        raise click.UsageError("give at least one source and a target")
     with (
         transfer_session(ctx) as session,
         TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
@@ -124,4 +131,4 @@ def describe_result(command: str, display: TransferDisplay) -> dict[str, object]
 
 
 def _say_nothing(line: str) -> None:
-    """Takes the lines that nobody asked for."""
+    """Print nothing: this run is not verbose."""

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from grid.node.create import Listening
 
 _DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
-_NICKNAME = click.option("--nickname", default="", help="How the node is shown to others.")
+_NICKNAME = click.option("--nickname", default="", help="The name that others see.")
 _PORT = click.option(
     "--port", metavar="ENDPOINT", help="Where to listen, as tcp:PORT[:interface=ADDRESS]; with --location."
 )
-_LOCATION = click.option("--location", metavar="HINTS", help="What to announce, as tcp:HOST:PORT[,...]; with --port.")
+_LOCATION = click.option(
+    "--location", metavar="HINTS", help="The addresses to announce, as tcp:HOST:PORT[,...]; with --port."
+)
 _HOSTNAME = click.option("--hostname", metavar="HOST", help="Announce this host name, and listen on a free port.")
 _INTRODUCER = click.option(
     "--introducer", metavar="FURL", required=True,
@@ -70,7 +72,7 @@ def introducer(directory: str, nickname: str, port: str | None, location: str | 
 @_LOCATION
 @_HOSTNAME
 @click.option("--reserved-space", metavar="SIZE", default="1G", show_default=True, help="Disk space to leave free.")
-@click.option("--storage-dir", metavar="DIR", default="", help="Where the shares go; default: DIR/storage.")
+@click.option("--storage-dir", metavar="DIR", default="", help="Where to keep shares; default: DIR/storage.")
 def storage(
     *,
     directory: str,
@@ -107,9 +109,11 @@ def storage(
 @_DIRECTORY
 @_INTRODUCER
 @_NICKNAME
-@click.option("--needed", metavar="K", default=3, show_default=True, help="Shares needed to read a file.")
-@click.option("--happy", metavar="H", default=7, show_default=True, help="Servers that must hold shares of a new file.")
-@click.option("--total", metavar="N", default=10, show_default=True, help="Shares of a new file.")
+@click.option("--needed", metavar="K", default=3, show_default=True, help="How many shares are needed to read a file.")
+@click.option(
+    "--happy", metavar="H", default=7, show_default=True, help="How many servers must hold shares of a new file."
+)
+@click.option("--total", metavar="N", default=10, show_default=True, help="How many shares a new file has.")
 def client(directory: str, introducer: str, nickname: str, needed: int, happy: int, total: int) -> int:
     """Create a client directory, which reads and stores files."""
     from grid.mutable.write.staging import encoding_notice
@@ -149,7 +153,7 @@ def _require_each(option: str, text: str, parse: Callable[[str], str]) -> None:
         for value in [] if text == "disabled" else text.split(","):
             parse(value.strip())
     except ValueError as problem:
-        expected = "expected the name or the address of a host" if option == "--hostname" else str(problem)
+        expected = "expected a host name or address" if option == "--hostname" else str(problem)
         raise click.UsageError(f"{option}: {expected}") from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ from attrs import frozen
 from grid.cli.arguments.completion import complete_remote
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.invocation import examples
+from grid.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +27,7 @@ EVERY = 100
 
 @frozen(kw_only=True)
 class CheckOptions:
-    """What is to be done to each object, and how it is told."""
+    """What to do to each object, and what to print."""
 
     verify: bool = False
     repair: bool = False
@@ -39,8 +41,8 @@ class CheckOptions:
 @click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
 @click.option("--repair", is_flag=True, help="Recreate shares that are missing or damaged.")
 @click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
-@click.option("-r", "--raw", "--json", "raw", is_flag=True, help="A line of JSON for each object.")
-@click.option("-v", "--verbose", is_flag=True, help="A line for each object.")
+@click.option("-r", "--raw", "--json", "raw", is_flag=True, help="Print a line of JSON for each object.")
+@click.option("-v", "--verbose", is_flag=True, help="Print a line for each object.")
 @click.pass_context
 def deep_check(
     ctx: click.Context,
@@ -54,7 +56,8 @@ def deep_check(
 ) -> int:
     """Check the health of everything below each PATH.
 
-    Ends with 0 if everything is healthy (with --repair: afterwards), 4 if something cannot be read any more, else 1.
+    The exit status is 0 if everything is healthy (with --repair: afterwards), 4 if something can no longer be read, and
+    1 otherwise.
     """
     options = CheckOptions(verify=verify, repair=repair, add_lease=add_lease, raw=raw, verbose=verbose)
     return check_deeply(ctx, paths, options)
@@ -160,13 +163,17 @@ def _unit(checked: Checked, repair: bool) -> dict[str, object]:
 def _totals(counters: CheckCounters, literal: int, repair: bool) -> list[str]:
     """The last lines. literal: files in their capabilities, which are always healthy, and counted here as in 1.20."""
     before, after = counters.before, counters.after
-    done = f"done: {counters.objects_checked + literal} objects checked"
+    checked, attempted = counters.objects_checked + literal, counters.repairs_attempted
+    objects, repairs = f"{checked} objects", f"{attempted} repairs"  # 1.20's words, which programs read.
+    if sys.stdout.isatty():
+        objects, repairs = counted(checked, "object"), counted(attempted, "repair")
+    done = f"done: {objects} checked"
     if not repair:
         return [f"{done}, {before.healthy + literal} healthy, {before.unhealthy} unhealthy"]
-    attempted, successful = counters.repairs_attempted, counters.repairs_successful
+    successful = counters.repairs_successful
     return [
         done,
         f" pre-repair: {before.healthy + literal} healthy, {before.unhealthy} unhealthy",
-        f" {attempted} repairs attempted, {successful} successful, {counters.repairs_unsuccessful} failed",
+        f" {repairs} attempted, {successful} successful, {counters.repairs_unsuccessful} failed",
         f" post-repair: {after.healthy + literal} healthy, {after.unhealthy} unhealthy",
     ]

@@ -36,10 +36,15 @@ _RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
 )
 @click.argument("arguments", metavar="REMOTE|- [FILE|-]", nargs=-1, shell_complete=complete_place)
 @cap_file_option
-@click.option("--range", "span", metavar="A-B", help="Only bytes A to B, counted from 0; A- to the end, -N the last N.")
+@click.option(
+    "--range",
+    "span",
+    metavar="A-B",
+    help="Read only bytes A to B, counted from 0; A- is to the end, -N the last N bytes.",
+)
 @replace_options()
 @progress_options
-@click.option("--json", "as_json", is_flag=True, help="Progress and the result as JSON lines on stderr.")
+@click.option("--json", "as_json", is_flag=True, help="Print progress and the result as JSON lines on stderr.")
 @click.pass_context
 def get(
     ctx: click.Context,
@@ -50,10 +55,10 @@ def get(
     policy: ReplacePolicy,
     as_json: bool,
 ) -> int:
-    """Read REMOTE, a capability or a path, into FILE (default and -: stdout).
+    """Read REMOTE, a capability or a path, into FILE; without FILE, or with -, write to stdout.
 
-    FILE appears when it is whole and proven to be what was put; a get that fails leaves it as it was. A capability on
-    the command line is seen by all who may list processes: --cap-file FILE or - (stdin) keep it secret.
+    FILE appears only when it is complete and verified; a get that fails leaves it as it was. Other users of this
+    machine can see a capability on the command line: --cap-file FILE or - (stdin) keeps it secret.
     """
     from grid.caps import has_cap_prefix
     from grid.cli.arguments.cap_argument import take_text
@@ -65,7 +70,7 @@ def get(
 
     text, rest = take_text(arguments, cap_file)
     if len(rest) > 1:
-        raise click.UsageError("one target at most: the name of a file, or - for stdout")
+        raise click.UsageError("too many arguments: give one FILE at most, or - for stdout")
     file = None if not rest or rest[0] == "-" else rest[0]
     remote = _plain_cap(text, span) if has_cap_prefix(text) else None
     directory, aliases = open_tree_directory(ctx)
@@ -166,7 +171,7 @@ def _directory(remote: RemotePath) -> GridError:
 
 
 def parse_range(text: str | None, size: int) -> tuple[int, int | None]:
-    """Offset and length of a range in a file of so many bytes, as HTTP reads it; click.UsageError if it is outside."""
+    """Offset and length of a range in a file of this size, as HTTP reads it; click.UsageError if it is outside."""
     if text is None:
         return 0, None
     match = _RANGE.fullmatch(text)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from grid.cli.arguments.replacing import Undo
     from grid.directory.pack import Child
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
 
 
 @click.command(epilog=examples("grid mv work:draft.txt work:final.txt", "grid mv work:final.txt work:docs/"))
@@ -29,9 +29,9 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="The result as one 
 @_JSON
 @click.pass_context
 def mv(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, as_json: bool) -> int:
-    """Link what is at FROM at TO, and unlink it at FROM. A TO that ends with a slash is a directory to move it into.
+    """Move or rename FROM to TO. If TO ends with a slash, it is a directory to move FROM into.
 
-    A file at TO is replaced, a directory is not. Nothing is copied. -u goes by the times of the links.
+    An existing file at TO is replaced, a directory is not. No contents are copied. -u compares the times of the links.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import Undo
@@ -43,7 +43,9 @@ def mv(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     old = parse_remote(source, aliases)
     new = _target(old, parse_remote(target, aliases))
     if not old.names:
-        raise GridError(f"{old.shown} is a root: there is no entry to move; `grid ln` makes one")
+        raise GridError(
+            f"{old.shown} is a root, not an entry of a directory, so it cannot be moved; `grid ln` links it elsewhere"
+        )
     undo = Undo()
 
     async def operation(tree: Tree) -> bool:
@@ -73,9 +75,9 @@ def mv(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
 @_JSON
 @click.pass_context
 def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, as_json: bool) -> int:
-    """Link what FROM names (a path or a capability) at TO too. A TO that ends with a slash is a directory.
+    """Link FROM, a path or a capability, at TO as well. If TO ends with a slash, it is a directory to link FROM in.
 
-    A file at TO is replaced, a directory is not.
+    An existing file at TO is replaced, a directory is not.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import Undo, edit_entry
@@ -105,14 +107,16 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
 
 @click.command(epilog=examples("grid rm work:docs/draft.txt", "grid rm work:old"))
 @click.argument("path", metavar="PATH", shell_complete=complete_remote)
-@click.option("-r", "-R", "--recursive", is_flag=True, help="Accepted as `rm` has it: a directory is removed anyway.")
+@click.option(
+    "-r", "-R", "--recursive", is_flag=True, help="Accepted for scripts; directories are removed with or without it."
+)
 @_JSON
 @click.pass_context
 def unlink(ctx: click.Context, *, path: str, recursive: bool, as_json: bool) -> int:
-    """Remove the entry PATH, a file or a directory with all that is in it, from its directory.
+    """Remove PATH, a file or a directory with everything in it, from its directory.
 
-    What it led to stays for whoever has its capability, until its leases expire. On a terminal the command that links
-    it again is printed; --json has the capability under `removed`.
+    Anyone who has its capability can still open it until its leases expire. On a terminal, the command that links it
+    again is printed; with --json, the capability is under `removed`.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import Undo, edit_entry
@@ -173,12 +177,12 @@ def _target(old: RemotePath, new: RemotePath) -> RemotePath:
     if not new.inside:
         return new
     if not old.names:
-        raise GridError("what a bare capability names has no name of its own: give one at the end of TO")
+        raise GridError("a bare capability has no file name: give one at the end of TO")
     return new.with_name(old.names[-1])
 
 
 def _translating_conflicts(run: Callable[[], bool]) -> bool:
-    """What it gives; a directory in the way is told of in the words of 1.20."""
+    """The result of `run`; reports a directory in the way in the words of 1.20."""
     from grid.errors import ExistingChildError
 
     try:
@@ -191,14 +195,19 @@ def _translating_conflicts(run: Callable[[], bool]) -> bool:
     epilog=examples("grid mkdir work:docs/2026", "grid mkdir     # linked nowhere: keep the capability it prints")
 )
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
-@click.option("--format", "format_name", type=click.Choice(["SDMF", "MDMF"], case_sensitive=False), help="Its format.")
-@click.option("--json", "as_json", is_flag=True, help="The result as one line of JSON.")
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(["SDMF", "MDMF"], case_sensitive=False),
+    help="The format of the directory; default: that of the configuration.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
 @click.pass_context
 def mkdir(ctx: click.Context, *, path: str, format_name: str | None, as_json: bool) -> int:
-    """Make the directory PATH, with those above it that are missing, and print its capability.
+    """Create the directory PATH, with any missing directories above it, and print its capability.
 
-    Without a PATH, and for `ALIAS:` alone, the directory is linked nowhere: its capability is all there is of it. A
-    directory that exists is left as it is.
+    Without PATH, and for `ALIAS:` alone, the new directory is linked nowhere: keep its capability. An existing directory
+    is left as it is.
     """
     from grid.caps import DirectoryCap
     from grid.cli.arguments.remote import parse_remote

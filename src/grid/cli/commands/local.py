@@ -24,14 +24,14 @@ _DIRECTORY = click.option(
 
 
 @click.command(epilog=examples("grid up --detach", "grid up --nodes 4 --dir /tmp/try"))
-@click.option("--nodes", metavar="N", type=click.IntRange(1, 250), help="Storage nodes; 10 for a new grid.")
+@click.option("--nodes", metavar="N", type=click.IntRange(1, 250), help="How many storage nodes; a new grid has 10.")
 @_DIRECTORY
-@click.option("--detach", is_flag=True, help="Return when the grid is ready; `grid down` stops it.")
+@click.option("--detach", is_flag=True, help="Return when the grid is ready; stop it with `grid down`.")
 def up(*, nodes: int | None, directory: str, detach: bool) -> int:
-    """Start a grid of real processes on loopback, and wait until a file can be put.
+    """Start a grid of real processes on this machine, and wait until it can store files.
 
-    A grid that was started in D before starts again with its data, and one that is running goes on as it is. Without
-    --detach the nodes started here run until Ctrl-C.
+    A grid that was started in D before starts again with its data; one that is already running is left as it is. Without
+    --detach, the nodes started here run until Ctrl-C.
     """
     from grid.node.local_grid import LocalGrid, end_children, start_grid
 
@@ -61,7 +61,7 @@ def up(*, nodes: int | None, directory: str, detach: bool) -> int:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             clean = end_children(started)
     if not clean:
-        raise GridError("some nodes did not stop as they should; their logs say more")
+        raise GridError("some nodes did not stop cleanly; see their logs")
     return 0
 
 

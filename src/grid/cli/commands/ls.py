@@ -27,12 +27,12 @@ HALF_A_YEAR_S = 180 * 24 * 3600
 
 @click.command(epilog=examples("grid ls work:", "grid ls -lF work:docs", "grid ls -R --json work: | jq .path"))
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
-@click.option("-l", "--long", is_flag=True, help="Also mode, size and date.")
+@click.option("-l", "--long", is_flag=True, help="Also show mode, size and date.")
 @click.option("-F", "--classify", is_flag=True, help="Mark directories with /, writable files with *.")
-@click.option("--uri", is_flag=True, help="Also capabilities: whoever sees them has what they give.")
-@click.option("--readonly-uri", is_flag=True, help="Also capabilities that only read.")
-@click.option("-R", "--recursive", is_flag=True, help="Also the directories below, each under its path.")
-@click.option("--json", "as_json", is_flag=True, help="As the JSON of the web API; with -R a line for each directory.")
+@click.option("--uri", is_flag=True, help="Also show capabilities: anyone who sees one can use it.")
+@click.option("--readonly-uri", is_flag=True, help="Also show read-only capabilities.")
+@click.option("-R", "--recursive", is_flag=True, help="Also list the directories below, each under its path.")
+@click.option("--json", "as_json", is_flag=True, help="Print the JSON of the web API; with -R one line per directory.")
 @click.pass_context
 def ls(
     ctx: click.Context,
@@ -45,7 +45,7 @@ def ls(
     recursive: bool,
     as_json: bool,
 ) -> int:
-    """List what is in the directory PATH (an alias, a path below one, or a capability), or the file PATH itself."""
+    """List the directory or file PATH: an alias, a path below one, or a capability."""
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
 
@@ -118,7 +118,7 @@ def _show(lines: list[str], children: Mapping[str, Child]) -> int:
             status = int(ExitCode.OTHER)
     if any(isinstance(child.target, UnknownChild) for child in children.values()):
         click.echo(
-            "This listing has objects of kinds that are not known here, marked '?': a newer version may know them.",
+            "Entries marked '?' are of unknown kinds; a newer version of Grid may support them.",
             err=True,
         )
     return status

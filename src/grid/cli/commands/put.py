@@ -27,20 +27,27 @@ _COUNTS = ("needed", "happy", "total")
     )
 )
 @click.argument("arguments", metavar="[FILE|-] [REMOTE]", nargs=-1, shell_complete=complete_place)
-@click.option("-m", "--mutable", is_flag=True, help="Make a file that can be changed.")
+@click.option("-m", "--mutable", is_flag=True, help="Make a mutable file: one whose contents can be changed.")
 @click.option("--format", "format_name", type=click.Choice(["SDMF", "MDMF", "CHK"], case_sensitive=False),
-              help="CHK (never changes), SDMF (small and mutable) or MDMF (large and mutable).")  # fmt: skip
+              help="CHK (immutable, the default), SDMF (small, mutable) or MDMF (large, mutable).")  # fmt: skip
 @click.option("--private-key-path", "key_file", metavar="PEM", type=click.Path(dir_okay=False),
-              help="The RSA key of a new mutable file, instead of a new one. Never use one twice.")  # fmt: skip
-@click.option("--needed", metavar="K", type=click.IntRange(1, 256), help="Shares that suffice to read the file.")
-@click.option("--happy", metavar="H", type=click.IntRange(1, 256), help="Servers that must hold shares for success.")
-@click.option("--total", metavar="N", type=click.IntRange(1, 256), help="Shares made.")
-@click.option("--no-convergence", is_flag=True, help="Draw a random key: an equal file gets another capability.")
+              help="Use this RSA key for a new mutable file. Never use a key twice.")  # fmt: skip
+@click.option("--needed", metavar="K", type=click.IntRange(1, 256), help="How many shares are needed to read the file.")
+@click.option(
+    "--happy",
+    metavar="H",
+    type=click.IntRange(1, 256),
+    help="How many servers must hold shares for the put to succeed.",
+)
+@click.option("--total", metavar="N", type=click.IntRange(1, 256), help="How many shares to make.")
+@click.option("--no-convergence", is_flag=True, help="Use a random key, so that an equal file gets another capability.")
 @click.option("--force", is_flag=True,
               help="Overwrite a mutable file even if too few shares are left to read any version of it.")  # fmt: skip
 @replace_options()
 @progress_options
-@click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stderr, the result as one on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
+)
 @click.pass_context
 def put(
     ctx: click.Context,
@@ -56,16 +63,16 @@ def put(
     as_json: bool,
     **counts: int | None,
 ) -> int:
-    """Store FILE on the grid (- or nothing is stdin) and print its capability.
+    """Store FILE on the grid and print its capability. Without FILE, or with -, read stdin.
 
-    Whoever has the capability can read the file, and nothing else can: keep it, and keep it secret. By default equal
-    files put from this client directory get equal capabilities and are stored once.
+    Anyone who has the capability can read the file, and nobody else can: keep it, and keep it secret. By default, equal
+    files put from the same client directory get the same capability and are stored once.
 
-    REMOTE is a path to link the file at (directories that are missing are made; what is there is replaced, a mutable
-    file gets new contents), or the write capability of a mutable file.
+    REMOTE is a path at which to link the file, or the write capability of a mutable file. Missing directories are
+    created. An existing file is replaced; an existing mutable file gets the new contents.
 
-    K, H and N are shares.needed, shares.happy and shares.total of the client directory where they are not given; `grid
-    status` shows them.
+    K, H and N default to shares.needed, shares.happy and shares.total of the client directory, which `grid status`
+    shows.
     """
     from grid.cli.arguments.aliases import read_aliases
     from grid.cli.arguments.remote import require_local_source
@@ -75,11 +82,11 @@ def put(
     from grid.cli.terminal.progress import ProgressDisplay
 
     if len(arguments) > 2:
-        raise click.UsageError("a file, and where to put it: no more arguments than these")
+        raise click.UsageError("too many arguments: give FILE and, optionally, REMOTE")
     file, remote = (*arguments, *("-", "")[len(arguments) :])
     _require_sense(mutable, format_name, key_file, no_convergence)
     if force and not remote:
-        raise click.UsageError("--force is for a mutable file that is there: give REMOTE too")
+        raise click.UsageError("--force overwrites an existing mutable file: give REMOTE too")
     if policy.is_given and not remote:
         raise click.UsageError("-n, -i and -u need a path to put the file at: add REMOTE")
     if file == "-" and (policy.newer or policy.ask):

@@ -16,7 +16,6 @@ from grid.cli.arguments.replacing import ReplacePolicy, Undo, previous_child, ti
 from grid.cli.arguments.sources import FileSource, SpooledFile
 from grid.cli.arguments.tree import Tree
 from grid.cli.connection import DirectConnection, run_connected
-from grid.crypto.rsa import PrivateKey, import_private_key
 from grid.directory.edits import SetChild
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
@@ -24,16 +23,15 @@ from grid.engine.grid import Encoding
 from grid.errors import CapError, ChildOfWrongTypeError, FormatError, GridError, NoSpaceError, NotHappyError
 from grid.immutable.put import LIT_SIZE, PutResult
 from grid.immutable.put import put as put_file
-from grid.mutable.node import MutableFile
-from grid.mutable.share.geometry import FormatName
-from grid.mutable.write.staging import encoding_notice
 from grid.plural import counted
 from grid.ports import Observer, ignore_events
 
 if TYPE_CHECKING:
     from grid.cli.connection import Connection, Home
     from grid.cli.terminal.progress import ProgressDisplay
+    from grid.crypto.rsa import PrivateKey
     from grid.directory.store import Store
+    from grid.mutable.share.geometry import FormatName
     from grid.node.client import Client
 
 MAX_KEY_FILE = 64 * 1024
@@ -157,7 +155,7 @@ class _Putting:
             return await self._overwrite(_writable_file(target.root))
         if target.inside:
             raise ChildOfWrongTypeError(
-                f"{target.shown} is a directory: give the file a name behind the slash", name=target.shown
+                f"{target.shown} is a directory: give the file a name after the slash", name=target.shown
             )
         # Reading and changing the directories is none of the progress that is shown.
         store = await self._open_store(ignore_events)
@@ -210,6 +208,8 @@ class _DirectPutting(_Putting):
 
     async def put_mutable(self) -> Stored:
         """A new mutable file, linked nowhere; with a word about encodings that other clients can lose files of."""
+        from grid.mutable.write.staging import encoding_notice
+
         notice = encoding_notice(self._encoding.k, self._encoding.n)
         if notice is not None:
             with self._display.paused():
@@ -219,6 +219,8 @@ class _DirectPutting(_Putting):
     async def _overwrite(self, cap: KnownCap) -> Stored:
         if not self._options.force:
             return await super()._overwrite(cap)
+        from grid.mutable.node import MutableFile
+
         file = (await self._open_store(self._display)).open_mutable(cap)
         assert isinstance(file, MutableFile)
         await file.overwrite(self._source, force=True)
@@ -239,7 +241,7 @@ class _DirectPutting(_Putting):
                 known = counted(len(servers), "server is", "servers are")
                 raise NotHappyError(f"only {known} known, and {self._encoding.happy} are needed") from None
             # All of them answered, and too few would take a share: they have no room, or are read-only.
-            raise NoSpaceError(f"{problem} The other servers have no room, or take no new shares.") from None
+            raise NoSpaceError(f"{problem} The other servers are full or read-only.") from None
         return Stored(cap=result.cap.to_string(), size=self._source.size, created=True, result=result)
 
 
@@ -259,7 +261,7 @@ def _require_fresh(target: RemotePath | None, options: PutOptions) -> None:
     if target is None or target.names or isinstance(target.root, DirectoryCap):
         return
     if options.replace.is_given:
-        raise click.UsageError("-n, -i and -u need a path to put the file at, and this is a capability")
+        raise click.UsageError("-n, -i and -u need a path to put the file at, not a capability")
     is_mdmf = target.root.to_string().startswith("URI:MDMF")
     if options.is_format_given and options.format != ("mdmf" if is_mdmf else "sdmf"):
         raise click.UsageError(
@@ -282,6 +284,8 @@ def _writable_file(cap: KnownCap) -> KnownCap:
 
 def _read_key(path: str) -> PrivateKey:
     """The RSA key in a file in PEM; FormatError, OSError."""
+    from grid.crypto.rsa import import_private_key
+
     with Path(path).open("rb") as file:
         data = file.read(MAX_KEY_FILE)
     try:

@@ -14,13 +14,15 @@ from grid.cli.terminal.invocation import examples, invocation
 
 @click.command(epilog=examples("grid run ~/storage1", "grid -d ~/storage1 run"))
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
-@click.option("--stop-with-stdin", is_flag=True, help="Stop as well when stdin ends, as it does with a parent process.")
+@click.option(
+    "--stop-with-stdin", is_flag=True, help="Also stop when stdin ends, as it does when a parent process exits."
+)
 @click.option("--allow-stdin-close", is_flag=True, hidden=True, help="What `grid run` does anyway; 1.20 has it.")
 @click.pass_context
 def run(ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, allow_stdin_close: bool) -> int:
     """Run the node of DIR (default: that of -d) until SIGTERM or Ctrl-C.
 
-    The log goes to stdout, and never has a capability in it.
+    The log goes to stdout, and never contains a capability.
     """
     from grid.cli.terminal.runner import InterruptedBySignal, run_task
     from grid.node.core_dumps import forbid_core_dumps
@@ -76,10 +78,10 @@ def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
 )
 @click.pass_context
 def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) -> int:
-    """Serve the web API and the pages of the client directory DIR (default: that of -d).
+    """Serve the web API and the pages for browsers, with the client directory DIR (default: that of -d).
 
-    Whoever reaches it can use the grid with the capabilities that they know, and can store files. The log goes to stdout,
-    and never has a capability in it. The address is written to DIR/node.url, where `tahoe` looks for it too.
+    Anyone who can reach it can store files, and can use the capabilities they know. The log goes to stdout, and never
+    contains a capability. The address is written to DIR/node.url, where `tahoe` looks for it too.
     """
     from attrs import evolve
 
@@ -96,7 +98,7 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
 
     node = open_directory(Path(directory if directory is not None else invocation(ctx).node_directory))
     if node.kind is NodeKind.INTRODUCER:
-        raise ConfigError(f"{node.path}: a gateway takes the directory of a client; `grid create client DIR` makes one")
+        raise ConfigError(f"{node.path}: a gateway needs a client directory; `grid create client DIR` creates one")
     node = evolve(node, settings=evolve(node.settings, web_port=listen or node.settings.web_port or DEFAULT_PORT))
     log = NodeLog(node.settings.log_format)
     log.hold()
@@ -129,13 +131,13 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
 
 @click.command(epilog=examples("grid stop ~/storage1", "grid stop --now ~/storage1"))
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
-@click.option("--now", is_flag=True, help="Cut the requests that are under way.")
+@click.option("--now", is_flag=True, help="Break off requests in progress.")
 @click.pass_context
 def stop(ctx: click.Context, *, directory: str | None, now: bool) -> int:
     """Stop the node of DIR (default: that of -d), and wait until it has ended.
 
-    Its web gateway takes no more connections from then on, and lets the requests that are under way end, for as long as
-    `[node] web.drain_timeout` says (60 s). Ctrl-C ends the waiting, not the node.
+    Its web gateway accepts no more connections, and finishes requests in progress for up to `[node] web.drain_timeout`
+    (60 s). Ctrl-C ends the wait, not the node.
     """
     from grid.node.directory import require_node_directory
     from grid.node.files import expand_home

@@ -34,7 +34,7 @@ _KEYS = (
 
 @click.command(epilog=examples("grid stats work:", "grid stats --json work:docs"))
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
-@click.option("-r", "--raw", "--json", "raw", is_flag=True, help="As JSON.")
+@click.option("-r", "--raw", "--json", "raw", is_flag=True, help="Print JSON.")
 @click.pass_context
 def stats(ctx: click.Context, *, path: str, raw: bool) -> int:
     """Count files and directories below PATH, and add up their sizes."""

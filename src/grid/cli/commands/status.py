@@ -21,13 +21,13 @@ MAX_DETAIL = 48
 
 
 @click.command(epilog=examples("grid status", "grid --gateway http://127.0.0.1:3456 status --json"))
-@click.option("--json", "as_json", is_flag=True, help="As one line of JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 @click.pass_context
 def status(ctx: click.Context, *, as_json: bool) -> int:
-    """Show the introducers and the storage servers, and ask each server for its version and room.
+    """Show the introducers and the storage servers, and ask each server for its version and free space.
 
-    With a gateway: what that one is connected to. Ends with 5 if fewer servers answer than shares.happy asks for, so
-    that nothing could be stored; through a gateway, which does not tell that number, if none does. Else with 0.
+    With --gateway, show the gateway's connections. The exit status is 5 if fewer servers answer than shares.happy asks
+    for, so that nothing could be stored; with --gateway, if no server answers. Otherwise it is 0.
     """
     from grid.cli.connection import open_home, run_with_client, run_with_gateway
     from grid.node.directory import NodeDirectory

@@ -64,7 +64,7 @@ _OFFLINE = "; `grid status` lists servers that are offline"
 
 _RESTART = ": start them again"
 
-_REFUSED = "; servers answered but refused: ask whoever runs them"
+_REFUSED = "; servers answered but refused: ask their operators"
 
 _FEWER = ", or lower shares.happy in tahoe.cfg"
 
@@ -187,9 +187,9 @@ def describe(error: BaseException, *, has_happy_option: bool = False) -> str:
                 where = "on this machine: "  # Servers run out of room too, and say so in other words.
             return one_line(f"{where}{error.strerror}")
         case MemoryError():
-            return "there is not enough memory for this"
+            return "not enough memory"
         case _:
-            return f"unexpected {type(error).__name__}; this is a defect, and GRID_DEBUG=1 shows where"
+            return f"unexpected {type(error).__name__}; this is a bug in Grid, and GRID_DEBUG=1 shows where"
 
 
 def reasons(error: BaseException) -> list[str]:

@@ -176,7 +176,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the arguments begin with, and the rest; notes both for messages of failure."""
         if args and args[0] not in COMMANDS and args[0].replace("-", "").isalnum():
-            ctx.fail(f"there is no command {args[0]!r}; {_meant(args[0])}")
+            ctx.fail(f"unknown command {args[0]!r}; {_meant(args[0])}")
         name, command, rest = super().resolve_command(ctx, args)
         run = invocation(ctx)
         if command is not None and ctx.params.get("as_json") and not _asks_for_json(command, rest):

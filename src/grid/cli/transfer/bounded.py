@@ -1,4 +1,4 @@
-"""Runs pieces of work side by side, so many at once, as long as there are any."""
+"""Runs pieces of work side by side, up to a limit at once."""
 
 from __future__ import annotations
 

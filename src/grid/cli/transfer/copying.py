@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -41,6 +42,7 @@ from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin, RemoteO
 from grid.cli.transfer.upload import Uploader
 from grid.directory.pack import Child
 from grid.directory.store import OpenDirectory, Store
+from grid.plural import counted
 
 
 @frozen(kw_only=True)
@@ -149,11 +151,11 @@ class Copier:
 
     def _begin(self, tree: Branch) -> None:
         tally = self._display.tally
-        self._say(f"attaching sources to targets, {len(tree.leaves)} files, {len(tree.branches)} directories")
+        self._say(f"attaching sources to targets, {_things(len(tree.leaves), len(tree.branches))}")
         files, directories = tree.count()
         tally.total_files = files
         tally.total_bytes = sum(size_of(leaf) for _, branch in tree.walk() for leaf in branch.leaves.values())
-        self._say(f"starting copy, {files} files, {directories - 1} directories")
+        self._say(f"starting copy, {_things(files, directories - 1)}")
 
     async def _make_target(self, target: RemotePlace, there: RemoteOrigin | None) -> OpenDirectory:
         if there is not None:
@@ -195,6 +197,13 @@ class Copier:
             self._display.tally.copied += 1
         else:
             self._display.tally.skipped += 1
+
+
+def _things(files: int, directories: int) -> str:
+    """How many of each; in 1.20's words, which count `1 files`, where a program may read them."""
+    if not sys.stderr.isatty():
+        return f"{files} files, {directories} directories"
+    return f"{counted(files, 'file')}, {counted(directories, 'directory', 'directories')}"
 
 
 def _above(shown: str) -> str:

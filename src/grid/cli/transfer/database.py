@@ -115,7 +115,7 @@ class LocalDatabase:
                 raise ConfigError(f"{path}: {problem}") from None
             aside = _set_aside(path)
             warn(
-                f"{path} is no sound database ({one_line(str(problem))}): it is {aside.name} now, and a new one is begun"
+                f"{path} is damaged ({one_line(str(problem))}): it was renamed to {aside.name}, and a new database begins"
             )
             self._connection = _open(path)
 
@@ -248,7 +248,7 @@ class LocalDatabase:
         return row
 
     def _give_up(self, problem: Exception) -> None:
-        self._warn(f"{self._path} cannot be used any more ({problem}): everything counts as new")
+        self._warn(f"{self._path} can no longer be used ({problem}): every file is treated as new")
         if self._connection is not None:
             self._connection.close()
             self._connection = None

@@ -20,7 +20,7 @@ class Trouble(Enum):
 
     SYMLINK = "symlink"
     DANGLING = "dangling link"
-    LOOP = "link that leads back to a directory above it"
+    LOOP = "link back to a directory above it"
     SPECIAL = "special file"
     FILE_DENIED = "file that cannot be read"
     DIRECTORY_DENIED = "directory that cannot be read"

@@ -26,13 +26,13 @@ VCS_NAMES = (
 def refuse_name(name: str) -> str | None:
     """Why no local file may have this name; None if one may."""
     if name in ("", ".", ".."):
-        return "it is no name of a file"
+        return "it is not a file name"
     if "/" in name or "\0" in name or (os.altsep and os.altsep in name) or os.sep in name:
-        return "it holds a separator"
+        return "it contains a separator"
     try:
         byte_count = os.fsencode(name)
     except UnicodeEncodeError:
-        return "this machine has no such characters in names"
+        return "this machine does not support its characters"
     if len(byte_count) > MAX_NAME:
         return f"it is longer than {MAX_NAME} bytes"
     return None

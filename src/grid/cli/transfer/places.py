@@ -95,7 +95,9 @@ async def find_remote(store: Store, place: RemotePlace) -> RemoteOrigin | None:
     if not place.path:
         return RemoteOrigin(cap=_readable(root), where=place.shown)
     if not isinstance(root, DirectoryCap):
-        raise ChildOfWrongTypeError(f"'{place.shown}' names something inside of what is no directory", name=place.shown)
+        raise ChildOfWrongTypeError(
+            f"'{place.shown}' leads through something that is not a directory", name=place.shown
+        )
     try:
         child: Child = await store.directory(root).get(place.path)
     except NoSuchChildError:
@@ -120,5 +122,5 @@ def describe_remote_target(place: RemotePlace, found: RemoteOrigin | None) -> Ta
 
 def _readable(cap: KnownCap) -> KnownCap:
     if cap.authority == "verify":
-        raise CapError("a verify capability lets nothing be read")
+        raise CapError("a verify capability cannot read anything")
     return cap

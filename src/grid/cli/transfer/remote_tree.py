@@ -118,7 +118,7 @@ class _Scanner:
             return
         mark = _loop_mark(child.target)
         if mark & here.above or len(here.above) > MAX_DEPTH:
-            self._scan.left_out.append(f"{where}: this directory is one of those above it")
+            self._scan.left_out.append(f"{where}: this directory contains itself")
             return
         branch = here.branch.branches[name] = Branch(name, origin)
         self._waiting.append(_Waiting(branch, child.target, where, here.above | mark))

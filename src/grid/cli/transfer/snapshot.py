@@ -28,6 +28,7 @@ from grid.directory.pack import Child
 from grid.directory.store import OpenDirectory, Store
 from grid.errors import AuthorityError, GridError, NoSuchChildError
 from grid.node.redaction import one_line
+from grid.plural import counted
 
 _WARNINGS = {
     Trouble.SYMLINK: "cannot backup symlink '{}'",
@@ -55,8 +56,19 @@ class SnapshotCounts:
     directories_checked: int = 0
 
     @property
+    def sentence(self) -> str:
+        """The summary for a person."""
+        files = f"{counted(self.files_uploaded, 'file')} uploaded ({self.files_reused} reused)"
+        directories = f"{counted(self.directories_created, 'directory', 'directories')} created"
+        return (
+            f" {files}, {counted(self.files_skipped, 'file')} skipped,"
+            f" {directories} ({self.directories_reused} reused),"
+            f" {counted(self.directories_skipped, 'directory', 'directories')} skipped"
+        )
+
+    @property
     def summary(self) -> str:
-        """The line of 1.20."""
+        """The line of 1.20, which programs read: it counts `1 files`."""
         return (
             f" {self.files_uploaded} files uploaded ({self.files_reused} reused), {self.files_skipped} files skipped,"
             f" {self.directories_created} directories created ({self.directories_reused} reused),"
@@ -255,14 +267,14 @@ def _scan(path: str, is_excluded: Callable[[str], bool]) -> Scan:
 async def _open_target(store: Store, target: RemotePlace) -> OpenDirectory:
     root = require_usable(target.root)
     if not isinstance(root, DirectoryCap):
-        raise WrongTypeError(f"'{target.shown}' is no directory", name=target.shown)
+        raise WrongTypeError(f"'{target.shown}' is not a directory", name=target.shown)
     directory = store.directory(root)
     if target.suggestion:
         await _require_meant(directory, target)
     if target.path:
         directory = await directory.make_directories(target.path)
     if not directory.is_writable:
-        raise AuthorityError(f"'{target.shown}' can only be read")
+        raise AuthorityError(f"'{target.shown}' is read-only")
     return directory
 
 

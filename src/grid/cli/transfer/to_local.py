@@ -117,7 +117,9 @@ class LocalWriter:
         why = {name: refusal for name in everything if (refusal := refuse_name(name)) is not None}
         collisions = find_collisions(name for name in everything if name not in why)
         if collisions and _ignores_case(here):
-            why.update({name: f"this file system takes it for {other!r}" for name, other in collisions.items()})
+            why.update(
+                {name: f"this file system does not tell it from {other!r}" for name, other in collisions.items()}
+            )
         for name, reason in why.items():
             thing = everything[name]
             branch.leaves.pop(name, None)

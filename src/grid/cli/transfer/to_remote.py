@@ -83,7 +83,7 @@ class RemoteWriter:
         """
         self._path_of = path_of
         for shown in normalize_names(tree):
-            self._display.fail(f"{shown}: on the grid its name is that of another file beside it")
+            self._display.fail(f"{shown}: another file beside it has the same name on the grid")
         self._places[id(tree)] = _Place(target, await target.list())
         await self._find_places(tree)
         await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
@@ -114,7 +114,9 @@ class RemoteWriter:
     async def replace_contents(self, cap: KnownCap, leaf: Leaf) -> None:
         """Give a mutable file the leaf's contents; AuthorityError if the capability does not permit it."""
         if not isinstance(cap, SdmfWriteCap | MdmfWriteCap):
-            raise AuthorityError("this file can only be read: its write capability is needed to replace its contents")
+            raise AuthorityError(
+                "this capability can only read the file: use its write capability to replace the contents"
+            )
         await self._overwrite(cap, leaf)
 
     async def _find_places(self, tree: Branch) -> None:
@@ -151,7 +153,7 @@ class RemoteWriter:
             child = place.children.get(name)
             if child is not None and isinstance(child.target, DirectoryCap):
                 del branch.leaves[name]
-                self._fail(leaf, "there is a directory of this name in the target")
+                self._fail(leaf, "the target has a directory of this name")
         return found
 
     def _drop(self, above: Branch, branch: Branch, why: str) -> None:
@@ -236,7 +238,7 @@ class RemoteWriter:
                         self.undo.note(self._path_of((*path, name)), old, cap)
                 return
             if above is None:
-                raise CopyError("the target directory is not there")
+                raise CopyError("the target directory does not exist")
             cap = await self._store.create_directory(self._children(made))
         except GridError as problem:
             self._fail(branch, describe(problem))

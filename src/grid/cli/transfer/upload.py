@@ -77,7 +77,7 @@ class Uploader:
                 if cap is not None:
                     return Uploaded(cap=cap, reused=False)
                 facts = FileFacts.of(os.fstat(file.fileno()))
-        raise FileChangedError(f"{path} changed each time that it was read")
+        raise FileChangedError(f"{path} changed each time it was read")
 
     async def _still_good(self, path: str, facts: FileFacts, known: KnownObject | None) -> ChkCap | LitCap | None:
         """The known capability if it is one of this file and its shares can be trusted to be there."""
@@ -172,5 +172,5 @@ def _open_regular(path: str, flags: int) -> Iterator[tuple[BinaryIO, FileFacts]]
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path} is no regular file any more")
+            raise OSError(f"{path} is no longer a regular file")
         yield file, FileFacts.of(status)

@@ -51,22 +51,20 @@ def parse_address(text: str, where: str, ca_file: str | None = None) -> GatewayA
     """
     text = text.strip()
     if not text.isascii() or not text.isprintable() or " " in text or len(text) > MAX_URL:
-        raise ConfigError(f"{where}: this is no URL: http://HOST:PORT/ or https://HOST:PORT/ is")
+        raise ConfigError(f"{where}: not a URL; expected http://HOST:PORT/ or https://HOST:PORT/")
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ConfigError(f"{where}: this is no URL: its host or its port cannot be read") from None
+        raise ConfigError(f"{where}: not a URL: its host or port is invalid") from None
     if "@" in parts.netloc:
-        raise ConfigError(f"{where}: a gateway's URL has no user and no password")
+        raise ConfigError(f"{where}: a gateway's URL must not contain a user or a password")
     if parts.scheme not in ("http", "https") or not host or port == 0:
         raise ConfigError(f"{where}: a gateway's URL is http://HOST:PORT/ or https://HOST:PORT/")
     if parts.query or parts.fragment or "?" in text or "#" in text or "URI" in parts.path or "\\" in text:
-        raise ConfigError(
-            f"{where}: a gateway's URL ends behind the port, or with a path; capabilities have no place in it"
-        )
+        raise ConfigError(f"{where}: a gateway's URL ends with its port or a path, and contains no capability")
     if ca_file is not None and parts.scheme != "https":
-        raise ConfigError(f"{where}: a file of certificates is of use with https only")
+        raise ConfigError(f"{where}: a certificate file is of use only with https")
     shown_host = f"[{host}]" if ":" in host else host
     port_text = "" if port is None else f":{port}"
     path = parts.path.strip("/")
@@ -88,7 +86,7 @@ def tls_policy(address: GatewayAddress) -> Any:  # noqa: ANN401 - an IPolicyForH
     try:
         found = [Certificate.loadPEM(match[0]) for match in _CERTIFICATE.finditer(data)]
     except Exception:
-        raise ConfigError(f"{address.ca_file}: a certificate in it cannot be read") from None
+        raise ConfigError(f"{address.ca_file}: it contains an invalid certificate") from None
     if not found:
-        raise ConfigError(f"{address.ca_file}: there is no certificate in PEM in it")
+        raise ConfigError(f"{address.ca_file}: it contains no certificate in PEM")
     return BrowserLikePolicyForHTTPS(trustRootFromCertificates(found))

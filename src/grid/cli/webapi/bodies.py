@@ -106,7 +106,7 @@ class AnswerBody(Protocol):
         if reason.check(PotentialDataLoss):
             self._finish(PeerGoneError("the gateway's answer does not say where it ends"))
         elif not reason.check(ResponseDone):
-            self._finish(PeerGoneError("the gateway broke its answer off; what it has sent is not all"))
+            self._finish(PeerGoneError("the gateway broke off its answer before its end"))
         else:
             self._finish(None)
 

@@ -52,7 +52,7 @@ class RemoteDirectory:
     async def listing(self) -> tuple[Mapping[str, Child], int]:
         """What `list` gives, and how many bytes it took."""
         if self.cap.authority == "verify":
-            raise AuthorityError("this is a verify cap: reading the directory takes its read cap or its write cap")
+            raise AuthorityError("this is a verify capability: use the read or write capability to read the directory")
         told = await self.client.json("GET", self._path, [("t", "json")], limit=MAX_LISTING_JSON)
         children = parse_listing(told, is_mutable=self.cap.is_mutable)
         return children, 1000 * len(children)
@@ -79,7 +79,7 @@ class RemoteDirectory:
         NotWriteableError; ExistingChildError, NoSuchChildError, ChildOfWrongTypeError of the first that does not fit.
         """
         if not self.is_writable:
-            raise NotWriteableError("this directory cannot be changed with this cap: that needs its write cap")
+            raise NotWriteableError("this capability cannot change the directory: use its write capability")
         for overwrite, run in groupby(edits, lambda edit: edit.overwrite if isinstance(edit, SetChild) else None):
             if overwrite is not None:
                 links = [edit for edit in run if isinstance(edit, SetChild)]
@@ -169,5 +169,5 @@ def _fits(child: Child, edit: RemoveChild) -> bool:
     if edit.must_be is not None and not isinstance(child.target, UnknownChild):
         found = "directory" if isinstance(child.target, DirectoryCap) else "file"
         if found != edit.must_be:
-            raise ChildOfWrongTypeError(f"{edit.name!r} is a {found}, and not a {edit.must_be}", name=edit.name)
+            raise ChildOfWrongTypeError(f"{edit.name!r} is a {found}, not a {edit.must_be}", name=edit.name)
     return edit.only is None or edit.only == child.target

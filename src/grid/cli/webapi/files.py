@@ -28,9 +28,9 @@ _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})", 
 def readable(cap: KnownCap) -> KnownCap:
     """What of a cap is shown to a gateway to read a file: no more than it takes. CapError, AuthorityError."""
     if isinstance(cap, DirectoryCap):
-        raise CapError("this is the cap of a directory, and not of a file")
+        raise CapError("this is the capability of a directory, not of a file")
     if cap.authority == "verify":
-        raise AuthorityError("this is a verify cap: reading takes the read cap or the write cap")
+        raise AuthorityError("this is a verify capability: use the read or write capability to read the file")
     return cap.read_cap()
 
 
@@ -114,7 +114,7 @@ class _Reading:
             await sink.write(piece)
             self.observer(Event(at=now(), what="progress", count=got, total=size))
         if got != size:
-            raise PeerGoneError(f"the gateway broke the file off after {got} of {size} bytes")
+            raise PeerGoneError(f"the gateway broke off the file after {got} of {size} bytes")
         return got
 
     async def _confirm_tail(self, got: int) -> None:
@@ -129,7 +129,7 @@ class _Reading:
         ) as answer:
             await again._take(answer, gathered, again._expected(answer, None, is_whole=False))
         if bytes(gathered.data) != self.tail:
-            raise PeerGoneError("the gateway broke the file off shortly before its end")
+            raise PeerGoneError("the gateway broke off the file shortly before its end")
 
 
 class _Gathering:
@@ -161,13 +161,15 @@ class RemoteFile:
     async def overwrite(self, contents: Buffer | Source) -> None:
         """Replace the contents. AuthorityError without the write cap; ConflictError if somebody else writes too."""
         if self.cap.authority != "write":
-            raise AuthorityError("this file can only be read: its write capability is needed to replace its contents")
+            raise AuthorityError(
+                "this capability can only read the file: use its write capability to replace the contents"
+            )
         source = MemorySource(contents) if isinstance(contents, bytes | bytearray | memoryview) else contents
         told = await self.client.text(
             "PUT", ["uri", self.cap.to_string()], body=source, sent=progress(self.client, source, self.observer)
         )
         if told != self.cap.to_string():
-            raise GridError("the gateway stored the contents elsewhere than in the file")
+            raise GridError("the gateway stored the contents in another file")
 
 
 def progress(client: GatewayClient, source: Source, observer: Observer) -> Callable[[int], None]:

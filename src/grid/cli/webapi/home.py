@@ -45,7 +45,9 @@ def open_gateway_home(context: click.Context, path: Path, gateway: str, ca_file:
     if gateway == "node":
         text, where = read_text(path / "node.url") if exists else None, str(path / "node.url")
         if text is None:
-            raise ConfigError(f"{where} is not there: no gateway runs in this directory; `grid gateway` runs one")
+            raise ConfigError(
+                f"{where} does not exist: no gateway is running in this directory; `grid gateway` starts one"
+            )
         address = parse_address(text, where, ca_file)
     else:
         try:
@@ -54,7 +56,7 @@ def open_gateway_home(context: click.Context, path: Path, gateway: str, ca_file:
             raise click.UsageError(str(problem)) from None
     if not address.is_secure and not address.is_loopback:
         click.echo(
-            f"WARNING: everybody between here and {address.host} can read what is sent, capabilities too: use https",
+            f"WARNING: everyone between here and {address.host} can read what you send, including capabilities: use https",
             err=True,
         )
     if exists:

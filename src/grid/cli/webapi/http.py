@@ -70,12 +70,12 @@ class Answer:
             pieces.append(piece)
             size += len(piece)
             if size > limit:
-                raise GatewayError(f"the gateway's answer is longer than {limit} bytes, which this one cannot be")
+                raise GatewayError(f"the gateway's answer is longer than the {limit} bytes allowed")
         return b"".join(pieces)
 
 
 class GatewayClient:
-    """Asks one gateway."""
+    """Sends requests to one gateway."""
 
     def __init__(
         self, address: GatewayAddress, runtime: Runtime, reactor: Any, warn: Callable[[str], None] = lambda text: None
@@ -191,9 +191,9 @@ class GatewayClient:
                 for reason in _reasons(error):
                     if isinstance(reason, GridError | OSError):
                         return reason if isinstance(reason, GridError) else GridError(f"{reason.strerror}")
-                return GridError("what was to be sent to the gateway could not be read")
+                return GridError("the data to send to the gateway could not be read")
             case ValueError():
-                return GatewayError(f"the gateway {where} has no name that could be looked up; is its URL right?")
+                return GatewayError(f"the gateway {where} has a host name that cannot be looked up; is its URL right?")
             case ConnectTimeoutError():
                 return PeerTimeoutError(f"the gateway {where} did not finish connecting; is it running?")
             case ConnectError() | DNSLookupError():
@@ -205,12 +205,12 @@ class GatewayClient:
                     "SSL" in type(reason).__module__ or "Verif" in type(reason).__name__ for reason in _reasons(error)
                 ):
                     return PeerGoneError(
-                        f"the gateway {where} did not prove that it is who its URL says;"
-                        " --gateway-ca FILE names the certificates that vouch for it"
+                        f"the gateway {where} did not prove its identity;"
+                        " --gateway-ca FILE names the certificates to trust"
                     )
                 return PeerGoneError(f"the gateway {where} closed the connection before it answered")
             case _:
-                return GatewayError(f"the gateway {where} gave an answer that is none ({type(error).__name__})")
+                return GatewayError(f"the gateway {where} gave an invalid answer ({type(error).__name__})")
 
 
 def parse_json(data: bytes) -> Any:
@@ -218,11 +218,11 @@ def parse_json(data: bytes) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
-        raise GatewayError("the gateway's answer is not the JSON that it should be; is it a gateway?") from None
+        raise GatewayError("the gateway's answer is not the JSON expected; is it a gateway?") from None
 
 
 async def _told(body: AnswerBody) -> bytes:
-    """The beginning of a refusal's body; what there is of it, if it is broken off."""
+    """The beginning of a refusal's body; as much as came, if it is broken off."""
     told = b""
     try:
         while len(told) < MAX_TOLD and (piece := await body.next()):

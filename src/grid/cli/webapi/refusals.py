@@ -95,7 +95,7 @@ def refusal(status: int, body: bytes, conflict: Callable[[str], GridError] | Non
     """The error that an answer with this status and body stands for. conflict: what a 409 means to this request."""
     text = readable_text(body)
     if 300 <= status < 400:
-        return GatewayError(f"the gateway sends elsewhere (HTTP {status}), which is not followed; is its URL right?")
+        return GatewayError(f"the gateway redirects (HTTP {status}), which is not followed; is its URL right?")
     said = f"the gateway: {text or 'no reason given'} (HTTP {status})"
     make = _by_name(body)
     if make is None and status == 409 and conflict is not None:
@@ -110,7 +110,7 @@ def stream_error(line: bytes) -> GridError:
 
 
 def readable_text(body: bytes) -> str:
-    """What a person can make use of: one short line, without marks, capabilities and URLs."""
+    """Text for a person: one short line, without marks, capabilities and URLs."""
     text = body[:MAX_TOLD].decode("utf-8", "replace")
     if text.lstrip().startswith("{"):
         try:

@@ -65,7 +65,7 @@ def parse_child(told: object, *, deep_immutable: bool) -> Child:
     _, properties = _node(told)
     metadata = properties.get("metadata", {})
     if not isinstance(metadata, dict):
-        raise GatewayError("a link's metadata in the gateway's answer is no object")
+        raise GatewayError("malformed metadata in the gateway's answer")
     write, read = _cap_text(properties, "rw_uri"), _cap_text(properties, "ro_uri")
     verify = None if write or read else _cap_text(properties, "verify_uri")
     for text in (write, read, verify):
@@ -180,7 +180,7 @@ def _name(name: str) -> str:
     try:
         return normalize_name(name)
     except FormatError:
-        raise GatewayError("a name in the gateway's answer is no text") from None
+        raise GatewayError("invalid name in the gateway's answer") from None
 
 
 def _corrupt(told: object) -> frozenset[tuple[str, int]]:

@@ -109,17 +109,17 @@ class GatewayStore:
     async def repair(self, cap: KnownCap, *, force: bool = False) -> RemoteMended:
         """Verify a file or a directory and make it whole; a mutable one takes its write cap (AuthorityError)."""
         if force:
-            raise MustForceRepairError("a gateway cannot be told to give up versions: without --gateway it can be done")
+            raise MustForceRepairError("--force works only without --gateway")
         if cap.storage_index is None:
             return parse_mended(LITERAL_HEALTH.to_json())
         if cap.is_mutable and cap.authority != "write":
-            raise AuthorityError("repairing what can be changed takes its write capability")
+            raise AuthorityError("repairing a mutable file or directory takes its write capability")
         return parse_mended(await self._check(cap, [("verify", True), ("repair", True)]))
 
     async def _check(self, cap: KnownCap, flags: list[tuple[str, bool]]) -> object:
         asked = [("t", "check"), ("output", "JSON"), *((name, "true") for name, wanted in flags if wanted)]
         if cap.authority == "verify":
-            raise CapError("a gateway checks by a read capability or a write capability, not by a verify capability")
+            raise CapError("to check a file, a gateway needs its read or write capability, not a verify capability")
         told: object = await self.client.json("POST", ["uri", cap.to_string()], asked, limit=MAX_CHECK_JSON)
         return told
 
@@ -206,7 +206,7 @@ def replace_word(overwrite: Overwrite) -> str:
 def _file_cap(text: str) -> KnownCap:
     cap = parse_cap(text)
     if not isinstance(cap, KnownCap):
-        raise GatewayError("the gateway's answer is no capability")
+        raise GatewayError("the gateway's answer is not a capability")
     return cap
 
 

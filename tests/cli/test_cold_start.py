@@ -1,0 +1,36 @@
+"""How much of Grid a command loads: what one file needs, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from grid.node.local_grid import LocalGrid
+from tests.cli.test_remembered_servers import loaded_by
+
+RUN = "from grid.cli.main import main; assert main(['-d', *sys.argv[1:]]) == 0"
+
+MOST_OF_THE_COMMAND_LINE = 20
+"""Packages among them: a file is read or stored by about fifteen modules of the command line."""
+MOST_OF_A_PUT = 190
+MOST_OF_A_GET = 170
+
+
+def ours(loaded: set[str], package: str = "grid") -> set[str]:
+    return {name for name in loaded if name == package or name.startswith(f"{package}.")}
+
+
+def test_put_of_an_immutable_file_loads_nothing_of_mutable_ones(local_grid: LocalGrid, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(100_000))
+    loaded = loaded_by(RUN, local_grid.client, "put", tmp_path / "file")
+    assert not ours(loaded, "grid.mutable")
+    assert len(ours(loaded, "grid.cli")) <= MOST_OF_THE_COMMAND_LINE, sorted(ours(loaded, "grid.cli"))
+    assert len(ours(loaded)) <= MOST_OF_A_PUT, sorted(ours(loaded))
+
+
+def test_get_loads_nothing_that_writes(local_grid: LocalGrid, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(100_000))
+    cap = next(name for name in loaded_by(RUN, local_grid.client, "put", tmp_path / "file") if name.startswith("URI:"))
+    loaded = loaded_by(RUN, local_grid.client, "get", cap, tmp_path / "back")
+    assert not ours(loaded, "grid.mutable") | ours(loaded, "grid.immutable.write")
+    assert len(ours(loaded, "grid.cli")) <= MOST_OF_THE_COMMAND_LINE, sorted(ours(loaded, "grid.cli"))
+    assert len(ours(loaded)) <= MOST_OF_A_GET, sorted(ours(loaded))
