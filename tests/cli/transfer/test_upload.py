@@ -139,5 +139,5 @@ def test_link_when_links_are_not_followed_is_refused_even_if_it_was_a_file_befor
     with pytest.raises(OSError, match="link"):
         upload(grid, database, link)
     os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="no longer a regular file"):
         upload(grid, database, tmp_path / "fifo")

@@ -20,14 +20,14 @@ def test_option_goes_before_the_variable_and_none_is_direct(tmp_path: Path) -> N
     outcome = grid("-d", missing, "ls", CAP, GRID_GATEWAY="http://127.0.0.1:2/")
     assert "127.0.0.1:2 cannot be reached" in outcome.err
     outcome = grid("-d", missing, "--gateway", "none", "ls", CAP, GRID_GATEWAY=NOBODY)
-    assert "there is no client directory" in outcome.err
+    assert "does not exist: name another with -d" in outcome.err
     assert not missing.exists()
 
 
 def test_node_is_the_gateway_of_the_client_directory(tmp_path: Path) -> None:
     outcome = grid("-d", tmp_path, "--gateway", "node", "ls", CAP)
     assert outcome.code == 1
-    assert "node.url is not there" in outcome.err
+    assert "node.url does not exist" in outcome.err
     (tmp_path / "node.url").write_text(NOBODY + "\n")
     outcome = grid("-d", tmp_path, "--gateway", "node", "ls", CAP)
     assert "127.0.0.1:1 cannot be reached" in outcome.err
@@ -55,7 +55,7 @@ def test_url_that_cannot_be_a_gateway_is_refused(tmp_path: Path, url: str) -> No
 
 def test_plain_http_to_another_machine_comes_with_a_warning(tmp_path: Path) -> None:
     outcome = grid("-d", tmp_path, "--gateway", "http://host.invalid:1/", "ls", CAP)
-    assert "WARNING: everybody between here and host.invalid" in outcome.err
+    assert "WARNING: everyone between here and host.invalid" in outcome.err
     assert outcome.code == 5
 
 
