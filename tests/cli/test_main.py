@@ -102,7 +102,7 @@ def test_file_without_a_capability_is_refused_and_not_shown(
     for command in ("get", "check", "repair"):
         assert main(["-d", str(tmp_path), command, "--cap-file", str(tmp_path / "cap")]) == 2
         said = capsys.readouterr().err
-        assert f"{tmp_path / 'cap'} holds no capability" in said
+        assert f"{tmp_path / 'cap'} does not hold a capability" in said
         assert "sekrit" not in said and "ubyhxs6z" not in said
 
 
