@@ -137,8 +137,11 @@ ANSWERS_BYTES = 40 * 2**20
 """Bytes of answers that one storage server holds at once, over both protocols: one of the longest, and some to spare."""
 
 REQUESTS_BYTES = 24 * 2**20
-"""Bytes of long Foolscap messages, and of what becomes of HTTP requests once they are parsed, that one storage server
-holds at once; one larger than this waits to be alone."""
+"""Bytes of long Foolscap messages, of the longest HTTP bodies, and of what becomes of HTTP requests once they are parsed,
+that one storage server holds at once; one larger than this waits to be alone."""
+
+OVERSIZE_ANSWERS_BYTES = 16 * 2**20
+"""Bytes of ANSWERS_BYTES that answers do not take while a request larger than REQUESTS_BYTES is held."""
 
 REQUEST_WAIT_S = 120.0
 """Seconds that a request waits for that room before it is refused, or its connection closed where nothing refuses it: each
@@ -206,8 +209,11 @@ SMALL_ANSWERS_BYTES = 6 * 2**20
 HTTP_PIECES_BYTES = 16 * 2**20
 """Bytes of share data that all requests of one HTTP server together hold at once, whatever they are about."""
 
-HTTP_BODIES_BYTES = 24 * 2**20
-"""Bytes of large request bodies that one HTTP server holds at once; one larger than this waits to be alone."""
+HTTP_BODIES_BYTES = 16 * 2**20
+"""Bytes of large request bodies that one HTTP server holds at once."""
+
+MAX_SHARED_BODY = STORE_CALL_BYTES + 2**20
+"""Bytes of a request body that takes room there as it comes; a longer one takes room of REQUESTS_BYTES, all at once."""
 
 MAX_HTTP_DISCARD = 32 * 2**20
 """Bytes of a refused request's body that are read and dropped, so that its sender gets to see the refusal."""

@@ -7,8 +7,15 @@ from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError, Deferred
 
 from grid.errors import PeerGoneError, PeerRefusedError
-from grid.limits import REQUEST_WAIT_S, REQUESTS_BYTES
-from grid.wire.budget.server_memory import RETURN_SIZE, ByteBudget, ServerMemory
+from grid.limits import (
+    ANSWERS_BYTES,
+    OVERSIZE_ANSWERS_BYTES,
+    REQUEST_WAIT_S,
+    REQUESTS_BYTES,
+    SMALL_ANSWER,
+    SMALL_ANSWERS_BYTES,
+)
+from grid.wire.budget.server_memory import LOOK_S, RETURN_SIZE, ByteBudget, MadeWay, ServerMemory
 from tests.support.virtual_time import VirtualRuntime
 
 
@@ -119,3 +126,64 @@ def test_request_that_is_given_up_leaves_its_place_at_once() -> None:
     task.addErrback(lambda failure: failure.trap(CancelledError))
     task.cancel()
     assert small == [1]
+
+
+def test_request_larger_than_all_room_takes_some_of_answers_and_has_freed_memory_given_back() -> None:
+    clock = VirtualRuntime().clock
+    looks: list[float] = []
+    memory = ServerMemory(clock, lambda: looks.append(clock.now()))
+    begin = clock.now()
+    ways: list[MadeWay] = []
+    Deferred.fromCoroutine(memory.make_way(ANSWERS_BYTES)).addCallback(ways.append)
+    assert memory.answers.held_size == OVERSIZE_ANSWERS_BYTES
+    clock.task_clock.pump([LOOK_S] * 3)
+    assert looks == [begin + i * LOOK_S for i in range(4)]
+    ways[0].release()
+    ways[0].release()
+    assert memory.answers.held_size == 0
+    clock.task_clock.advance(10 * LOOK_S)
+    assert len(looks) == 5
+    assert not clock.task_clock.getDelayedCalls()
+
+
+def test_request_larger_than_all_room_waits_for_answers_to_be_sent() -> None:
+    clock = VirtualRuntime().clock
+    memory = ServerMemory(clock)
+    client = Silent()
+    room = memory.answers.reserve(client)
+    assert room.take(ANSWERS_BYTES - SMALL_ANSWERS_BYTES)
+    room.sending()
+    made = Deferred.fromCoroutine(memory.make_way(1 + SMALL_ANSWER))
+    assert not made.called
+    clock.task_clock.pump([0.5] * 5)
+    assert client.is_gone
+    room.release()
+    assert made.called
+
+
+def test_request_that_is_given_up_while_it_waits_for_answers_holds_nothing() -> None:
+    memory = ServerMemory(VirtualRuntime().clock)
+    room = memory.answers.reserve(Silent())
+    assert room.take(ANSWERS_BYTES - SMALL_ANSWERS_BYTES)
+    made = Deferred.fromCoroutine(memory.make_way(1 + SMALL_ANSWER))
+    made.addErrback(lambda failure: failure.trap(CancelledError))
+    made.cancel()
+    assert memory.answers.waiting_count == 0
+    room.release()
+    assert memory.answers.held_size == 0
+
+
+def test_peers_have_their_turns_however_many_requests_another_one_makes() -> None:
+    budget = ByteBudget(1)
+    order: list[str] = []
+
+    async def hold(peer: str) -> None:
+        await budget.acquire(1, peer=peer)
+        order.append(peer)
+
+    assert budget.try_acquire(1, "greedy")
+    for peer in ("greedy", "greedy", "greedy", "honest"):
+        Deferred.fromCoroutine(hold(peer))
+    for _ in range(4):
+        budget.release(1)
+    assert order == ["honest", "greedy", "greedy", "greedy"]

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Protocol, TypeVar
 
 from attrs import define
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 
 from grid.errors import DataTooLargeError, NoRoomError, PeerGoneError, PeerRefusedError
 from grid.limits import (
@@ -154,7 +154,20 @@ class AnswerBudget:
         waiter = _Waiter(reservation, size, self._clock.now(), Deferred())
         self._queue_of(size).append(reservation.peer, waiter)
         self._review()
-        await waiter.turn
+        try:
+            await waiter.turn
+        except CancelledError:
+            self._withdraw(waiter)
+            raise
+
+    def _withdraw(self, waiter: _Waiter) -> None:
+        """Whoever waited was told to give up."""
+        queue = self._queue_of(waiter.size)
+        if waiter in queue:
+            queue.remove(waiter.reservation.peer, waiter)
+            self._advance()
+        else:
+            self.give_back(waiter.size, 0)  # Its turn had come, and whoever was told before it ended its task.
 
     def press(self) -> None:
         """Somebody waits for the memory of requests."""
@@ -256,8 +269,9 @@ class AnswerBudget:
             is_awaited=self._is_awaited(),
         )
         stalled = [each for each in self._sending if each.stalls(now, *patience.towards(each))]
-        missing = sum(waiter.size for queue in (self._small_waiters, self._large_waiters) for waiter in queue)
-        missing -= self._room.free_size
+        missing = self._room.missing(
+            *(sum(each.size for each in q) for q in (self._small_waiters, self._large_waiters))
+        )
         for reservation in sorted(stalled, key=lambda each: each.behind_since):
             is_in_the_way = missing > 0 or (reservation.holds_request and patience.is_awaited)
             if is_in_the_way or now - reservation.behind_since >= ANSWER_STALL_S:
@@ -336,9 +350,13 @@ class Reservation:
                 self._give_back(self._unused)
                 return result
             self.empty()
-            await self._budget.wait(self, size)
-            with self._lock:
-                self._size = self._unused = size
+            await self.acquire(size)
+
+    async def acquire(self, size: int) -> None:
+        """Wait for so many bytes, while none are held. DataTooLargeError, PeerRefusedError."""
+        await self._budget.wait(self, size)
+        with self._lock:
+            self._size = self._unused = size
 
     @property
     def is_gone(self) -> bool:

@@ -27,6 +27,10 @@ class AnswerRoom:
         """Bytes that nobody has taken."""
         return self._total - self.held_size
 
+    def missing(self, small: int, large: int) -> int:
+        """Bytes that have to come back before small answers and large ones of those sizes together fit."""
+        return max(small + large - self.free_size, large - (self._total - self._kept - self._held_large))
+
     def is_small(self, size: int) -> bool:
         """Whether an answer of that size has room kept for it."""
         return size <= self._small

@@ -1,27 +1,40 @@
 """What all connections of one storage server share of its memory: answers, and requests that are long.
 
-One for each node, handed to both protocols. Pure of sockets; waits are Deferreds. [decision 0130]
+One for each node, handed to both protocols. A request larger than the budget of all is alone, and keeps room from answers
+while it is held, so that one of each protocol, and all answers, never come together. Pure of sockets; waits are Deferreds.
+[decision 0130]
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Protocol
 
 from attrs import define
 from twisted.internet.defer import CancelledError, Deferred
 
 from grid.errors import PeerGoneError, PeerRefusedError
-from grid.limits import MAX_CALLS, REQUEST_WAIT_S, REQUESTS_BYTES
+from grid.limits import (
+    MAX_CALLS,
+    MESSAGE_PRESSED_PACE,
+    MESSAGE_PRESSED_S,
+    OVERSIZE_ANSWERS_BYTES,
+    REQUEST_WAIT_S,
+    REQUESTS_BYTES,
+)
 from grid.ports import Clock, Timer
-from grid.wire.budget.answer_budget import AnswerBudget
+from grid.wire.budget.answer_budget import AnswerBudget, Reservation
+from grid.wire.budget.fair_queue import FairQueue
 
 RETURN_SIZE = 8 * 2**20
 """Bytes that are held no longer, from which on what they leave with the allocator is looked at."""
 
 RETURN_S = 0.05
 """How long after that."""
+
+_JUDGED_SIZE = 2**20
+"""Half as much again must be due before a message is judged, and a third of it have come: what comes is seen half a
+megabyte at a time, or at the end of a string."""
 
 LOOK_S = 0.5
 """How often it is looked, while somebody waits for room, which messages do not come on."""
@@ -32,6 +45,48 @@ class Coming(Protocol):
 
     def hurry(self, now: float) -> None:
         """Others wait: give it up if it comes too slowly."""
+
+
+class PressedRate:
+    """How fast a message comes that holds room, judged while others wait for the room."""
+
+    def __init__(self, received: int, now: float) -> None:
+        self._mark = received, now
+
+    def excuse(self, received: int, now: float) -> None:
+        """Until now the sender was kept from sending."""
+        self._mark = received, now
+
+    def is_too_slow(self, claim: int, received: int, now: float) -> bool:
+        """Whether far less has come than must come in a second, or of all that it claims in a minute."""
+        before, since = self._mark
+        due = (now - since) * max(MESSAGE_PRESSED_PACE, claim / MESSAGE_PRESSED_S)
+        if due < 1.5 * min(_JUDGED_SIZE, claim):
+            return False
+        self._mark = received, now
+        return received - before < due / 3
+
+
+class MadeWay:
+    """What others do without while a request is held that is larger than all that requests share."""
+
+    def __init__(self, clock: Clock, answers: Reservation, return_memory: Callable[[], None]) -> None:
+        self._clock = clock
+        self._answers = answers
+        self._return_memory = return_memory
+        self._timer: Timer | None = None
+        self._look()
+
+    def _look(self) -> None:
+        self._return_memory()
+        self._timer = self._clock.call_later(LOOK_S, self._look)
+
+    def release(self) -> None:
+        """The request is gone."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._answers.release()
 
 
 class ServerMemory:
@@ -51,6 +106,16 @@ class ServerMemory:
         self.coming: dict[Coming, None] = {}
         """Messages that hold room and have not come whole."""
         self._timer: Timer | None = None
+
+    async def make_way(self, excess: int) -> MadeWay:
+        """Prepare for a request that holds so much more than all that requests share; released with the request.
+
+        Answers do without some of their room, and freed memory is given back to the system before the request comes and
+        while it does. PeerRefusedError if answers leave no room for too long.
+        """
+        room = self.answers.reserve()
+        await room.acquire(min(excess, OVERSIZE_ANSWERS_BYTES))
+        return MadeWay(self.clock, room, self._return_memory or _ignore)
 
     def returned(self, size: int) -> None:
         """So many bytes are held no longer; they are free in a moment."""
@@ -92,13 +157,14 @@ class _Waiter:
     """Who waits for so many bytes, since then."""
 
     size: int
+    peer: Hashable
     since: float
     is_gone: Callable[[], bool]
     turn: Deferred[None]
 
 
 class ByteBudget:
-    """Bytes to be held at once, handed out in the order of asking."""
+    """Bytes to be held at once, handed out to peers in turn, and to each in the order of asking."""
 
     def __init__(self, total: int, on_return: Callable[[int], object] = bool, now: Callable[[], float] = float) -> None:
         """on_return: told how many bytes are held no longer. now: monotonic seconds."""
@@ -106,7 +172,7 @@ class ByteBudget:
         self._on_return = on_return
         self._now = now
         self._free = total
-        self._waiters: deque[_Waiter] = deque()
+        self._waiters: FairQueue[_Waiter] = FairQueue()
         self.on_wait: Callable[[], None] = _ignore
         """Called when somebody begins to wait; whoever hears of it calls `review` now and then, as long as anybody waits."""
 
@@ -115,27 +181,33 @@ class ByteBudget:
         """Whether anybody waits."""
         return bool(self._waiters)
 
-    def try_acquire(self, size: int) -> bool:
+    @property
+    def total(self) -> int:
+        """Bytes there are."""
+        return self._total
+
+    def try_acquire(self, size: int, peer: Hashable = None) -> bool:
         """Take so many bytes if they are free, and nobody waits for them."""
         if self._waiters or size > self._free:
             return False
         self._free -= size
+        self._waiters.serve(peer)
         return True
 
     def overdraw(self, size: int) -> None:
         """Take so many bytes whether they are free or not."""
         self._free -= size
 
-    async def acquire(self, size: int, is_gone: Callable[[], bool] = _never) -> int:
+    async def acquire(self, size: int, is_gone: Callable[[], bool] = _never, peer: Hashable = None) -> int:
         """Wait for that many bytes, or for all there are; how many were acquired, to be released later.
 
-        is_gone: whether nobody needs them any more. PeerGoneError then, PeerRefusedError after REQUEST_WAIT_S. Who is
+        is_gone: whether nobody needs them any more. peer: who asks, as far as that tells clients apart. PeerGoneError then, PeerRefusedError after REQUEST_WAIT_S. Who is
         cancelled waits no longer.
         """
         size = min(size, self._total)
-        if not self.try_acquire(size):
-            waiter = _Waiter(size, self._now(), is_gone, Deferred())
-            self._waiters.append(waiter)
+        if not self.try_acquire(size, peer):
+            waiter = _Waiter(size, peer, self._now(), is_gone, Deferred())
+            self._waiters.append(peer, waiter)
             self.on_wait()
             try:
                 await waiter.turn
@@ -157,23 +229,24 @@ class ByteBudget:
             if waiter not in self._waiters:
                 continue  # It had its turn because of one before it.
             if waiter.is_gone():
-                self._waiters.remove(waiter)
+                self._waiters.remove(waiter.peer, waiter)
                 waiter.turn.errback(PeerGoneError("the client closed the connection"))
             elif now - waiter.since >= REQUEST_WAIT_S:
-                self._waiters.remove(waiter)
+                self._waiters.remove(waiter.peer, waiter)
                 waiter.turn.errback(PeerRefusedError("the server has no room for this request", kind="Busy"))
         self._advance()
 
     def _withdraw(self, waiter: _Waiter) -> None:
         if waiter in self._waiters:
-            self._waiters.remove(waiter)
+            self._waiters.remove(waiter.peer, waiter)
             self._advance()
         else:
             self.release(waiter.size)  # Its turn had come, and whoever was told before it ended its task.
 
     def _advance(self) -> None:
-        while self._waiters and self._waiters[0].size <= self._free:
-            waiter = self._waiters.popleft()
+        while (waiter := self._waiters.first()) is not None and waiter.size <= self._free:
+            self._waiters.remove(waiter.peer, waiter)
+            self._waiters.serve(waiter.peer)
             self._free -= waiter.size
             waiter.turn.callback(None)
 

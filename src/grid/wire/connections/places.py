@@ -51,6 +51,11 @@ class Place:
         self._left: list[_Room] = []
 
     @property
+    def crowd(self) -> int:
+        """How many connections hold places beside this one, itself included."""
+        return max(map(len, self._rooms), default=1)
+
+    @property
     def waited_s(self) -> float:
         """How long the request under way has kept us waiting for its client."""
         return self._waited_s()

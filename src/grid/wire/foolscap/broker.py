@@ -104,7 +104,9 @@ class BoundedBroker(Broker):
 
     def connectionMade(self) -> None:
         """Begin; the transport says when it has more than it can send, and when it has sent all."""
-        self._load = CallLoad(getattr(self.tub, "server_memory", None), self._listen, self.give_up)
+        self._load = CallLoad(
+            getattr(self.tub, "server_memory", None), self._listen, self.give_up, lambda: self.peer_address
+        )
         self.transport.registerProducer(self, True)
         super().connectionMade()
 

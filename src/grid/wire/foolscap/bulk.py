@@ -14,6 +14,7 @@ half a microsecond each beside the cipher, and one copy. Memory: one stroke of c
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from foolscap.crypto import FoolscapContextFactory
@@ -25,11 +26,13 @@ from twisted.protocols.policies import ProtocolWrapper
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
-STROKE_SIZE = 2**18
-"""Bytes encrypted or read at once."""
+from grid.wire.connections.stroke_size import LARGEST_STROKE, largest_stroke
 
-_READ_SIZE = 2**20
-"""Bytes asked of the socket at once."""
+STROKE_SIZE = LARGEST_STROKE
+"""Bytes encrypted or read at once, at most."""
+
+_READ_STROKES = 4
+"""Strokes asked of the socket at once."""
 
 _SEND_SIZE = 2**19
 """Bytes given to the socket at once: a stroke and all that joins it."""
@@ -76,6 +79,23 @@ class BulkTransport(BufferingTLSTransport):
         self.fed_size = 0
         self.transport.registerProducer(_Feeder(self), False)
 
+    def size_strokes(self, size: Callable[[], int], connection: Any) -> None:
+        """Have strokes be of the size that is given at the time; the connection's socket is read accordingly."""
+        self._stroke_size = size
+        self._connection = connection
+        connection.bufferSize = _READ_STROKES * size()
+
+    def dataReceived(self, data: bytes) -> None:
+        """Decrypt what has come, stroke by stroke, so that OpenSSL's buffer stays small."""
+        size = self._stroke_size()
+        self._connection.bufferSize = _READ_STROKES * size
+        if len(data) <= size:
+            super().dataReceived(data)  # type: ignore[no-untyped-call]
+            return
+        view = memoryview(data)
+        for start in range(0, len(data), size):
+            super().dataReceived(view[start : start + size])  # type: ignore[no-untyped-call]
+
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Let go of what waits: what refers to this refers to itself, and would keep it until garbage is collected."""
         self._is_gone = True
@@ -97,7 +117,7 @@ class BulkTransport(BufferingTLSTransport):
         while waiting and self._unsent_size < _LARGE_WRITE and not self._lostTLSConnection:
             view = waiting.popleft()
             try:
-                sent = self._tlsConnection.send(view[:STROKE_SIZE])
+                sent = self._tlsConnection.send(view[: self._stroke_size()])
             except SSL.WantReadError:
                 waiting.appendleft(view)
                 break
@@ -234,6 +254,10 @@ class _BulkContextFactory(FoolscapContextFactory):
 class BulkNegotiation(Negotiation):
     """Foolscap's negotiation, on a transport with large strokes."""
 
+    def stroke_size(self) -> int:
+        """Bytes to encrypt at once."""
+        return largest_stroke()
+
     def startTLS(self, cert: Any) -> None:
         """Begin TLS with the Tub's certificate."""
         options = {"privateKey": cert.privateKey.original, "certificate": cert.original} if cert else {}
@@ -244,5 +268,5 @@ class BulkNegotiation(Negotiation):
             layer.__class__ = BulkTransport
             layer.write = layer.write_promptly  # type: ignore[method-assign]
             layer.hold_what_waits()
+            layer.size_strokes(self.stroke_size, self.transport)
             self.transport.SEND_LIMIT = _SEND_SIZE
-        self.transport.bufferSize = _READ_SIZE

@@ -7,51 +7,73 @@ given up, so that its room comes back. [decision 0130]
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
 
+from grid.errors import PeerGoneError
 from grid.limits import (
     MAX_CALLS_EACH,
     MESSAGE_PACE,
-    MESSAGE_PRESSED_PACE,
-    MESSAGE_PRESSED_S,
     MESSAGE_REVIEW_S,
     SMALL_REQUEST,
 )
 from grid.ports import Timer
-from grid.wire.budget.server_memory import ServerMemory
+from grid.wire.budget.server_memory import MadeWay, PressedRate, ServerMemory
 
 _CLAIM_STEP = 2**16
 """Claims are rounded up to this, so that a message of several short strings seldom needs a second one."""
-
-_JUDGED_SIZE = 2**20
-"""Half as much again must be due before a message is judged, and a third of it have come: what comes is seen half a
-megabyte at a time, or at the end of a string."""
 
 _CALLS = "calls"
 _ROOM = "room"
 
 
+def _nowhere() -> None:
+    return None
+
+
+class _Claim:
+    """What a message, and then its call, holds of the memory of requests."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.way: MadeWay | None = None
+
+    def release(self, memory: ServerMemory | None) -> None:
+        """Give it back, once."""
+        size, self.size = self.size, 0
+        way, self.way = self.way, None
+        if memory is not None and size:
+            memory.requests.release(size)
+        if way is not None:
+            way.release()
+
+
 class CallLoad:
     """The load of one connection."""
 
-    def __init__(self, memory: ServerMemory | None, listen: Callable[[bool], None], drop: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        memory: ServerMemory | None,
+        listen: Callable[[bool], None],
+        drop: Callable[[], None],
+        peer: Callable[[], Hashable] = _nowhere,
+    ) -> None:
         """memory: what is shared with others; None: nothing is. listen: told whether to take more from the socket.
-        drop: ends the connection.
+        drop: ends the connection. peer: where it comes from.
         """
         self._memory = memory
         self._listen = listen
         self._drop = drop
+        self._peer = peer
         self._reasons: set[str] = set()
-        self._claims: dict[Any, int] = {}
-        self._queue_count = 0
-        self._message_claim = 0
+        self._claims: dict[Any, _Claim] = {}
+        self._message = _Claim()
         self._expands = False
         self._received = 0
         self._timer: Timer | None = None
-        self._mark = 0, 0.0
+        self._rate = PressedRate(0, 0.0)
         self._is_over = False
         self._waiting: Deferred[None] = succeed(None)
 
@@ -67,8 +89,7 @@ class CallLoad:
 
     def call_came(self, delivery: Any) -> None:
         """A call has been received whole; what its message claimed is its own now."""
-        self._claims[delivery] = self._message_claim
-        self._message_claim = 0
+        self._claims[delivery], self._message = self._message, _Claim()
         if self._memory is not None:
             self._memory.calls.enter()
         self._set(_CALLS, self._has_too_many())
@@ -78,7 +99,7 @@ class CallLoad:
         claim = self._claims.pop(delivery, None)
         if claim is None:
             return
-        self._give_back(claim)
+        claim.release(self._memory)
         if self._memory is not None:
             self._memory.calls.leave()
         if _CALLS in self._reasons and not self._has_too_many():
@@ -88,10 +109,10 @@ class CallLoad:
         """The message in progress takes at least that many bytes; so many have come of all messages."""
         self._received = received
         memory = self._memory
-        if memory is None or size <= max(SMALL_REQUEST, self._message_claim) or _ROOM in self._reasons:
+        if memory is None or size <= max(SMALL_REQUEST, self._message.size) or _ROOM in self._reasons:
             return
-        missing = -(-size // _CLAIM_STEP) * _CLAIM_STEP - self._message_claim
-        if memory.requests.try_acquire(missing):
+        missing = -(-size // _CLAIM_STEP) * _CLAIM_STEP - self._message.size
+        if memory.requests.try_acquire(missing, self._peer()):
             self._claimed(missing)
         elif self._expands:
             memory.requests.overdraw(missing)
@@ -103,8 +124,7 @@ class CallLoad:
 
     def message_ended(self) -> None:
         """The message is over; what is left of its claim belonged to no call."""
-        claim, self._message_claim = self._message_claim, 0
-        self._give_back(claim)
+        self._message.release(self._memory)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -115,15 +135,11 @@ class CallLoad:
 
     def hurry(self, now: float) -> None:
         """Others wait for room: end the connection if its message does not come on."""
-        received, since = self._mark
-        due = (now - since) * max(MESSAGE_PRESSED_PACE, self._message_claim / MESSAGE_PRESSED_S)
         if not self.is_listening:
-            self._mark = self._received, now
-        elif due >= 1.5 * min(_JUDGED_SIZE, self._message_claim):
-            self._mark = self._received, now
-            if self._received - received < due / 3:
-                self._forget_coming()
-                self._drop()
+            self._rate.excuse(self._received, now)
+        elif self._rate.is_too_slow(self._message.size, self._received, now):
+            self._forget_coming()
+            self._drop()
 
     def close(self) -> None:
         """The connection is gone. Calls that run on give back what they hold when they end."""
@@ -145,26 +161,31 @@ class CallLoad:
             self._set(_CALLS, self._has_too_many())
 
     async def _wait_for_room(self, memory: ServerMemory, missing: int) -> None:
-        if not self._message_claim:
-            size = await memory.requests.acquire(missing)
-        else:
-            # Those who hold room and wait for more could wait for each other: one at a time gets it at once.
-            await memory.expansions.acquire(1)
+        size = 0
+        try:
+            if not self._message.size:
+                size = await memory.requests.acquire(missing, peer=self._peer())
+            else:
+                # Those who hold room and wait for more could wait for each other: one at a time gets it at once.
+                await memory.expansions.acquire(1)
+                self._expands = True
+            excess = self._message.size + missing - memory.requests.total
+            if excess > 0 and self._message.way is None:
+                self._message.way = await memory.make_way(excess)
             if self._is_over:
-                memory.expansions.release(1)
-                return
-            self._expands, size = True, missing
-            memory.requests.overdraw(missing)
-        if self._is_over:
+                raise PeerGoneError("the client closed the connection")
+        except BaseException:
             memory.requests.release(size)
-            return
-        self._claimed(size)
+            self.message_ended()
+            raise
+        memory.requests.overdraw(missing - size)
+        self._claimed(missing)
         self._set(_ROOM, False)
 
     def _claimed(self, size: int) -> None:
-        self._message_claim += size
+        self._message.size += size
         if self._timer is None and self._memory is not None:
-            self._mark = self._received, self._memory.clock.now()
+            self._rate = PressedRate(self._received, self._memory.clock.now())
             self._memory.coming[self] = None
             self._watch(self._received)
 
@@ -184,10 +205,6 @@ class CallLoad:
                 self._watch(self._received)
 
         self._timer = memory.clock.call_later(MESSAGE_REVIEW_S, look)
-
-    def _give_back(self, claim: int) -> None:
-        if claim and self._memory is not None:
-            self._memory.requests.release(claim)
 
     def _set(self, reason: str, is_on: bool) -> None:
         was_listening = self.is_listening

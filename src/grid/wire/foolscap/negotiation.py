@@ -17,6 +17,7 @@ from zope.interface import implementer
 from grid.wire.connections.connect_watch import ConnectWatch
 from grid.wire.connections.door import Door, deepen_backlog
 from grid.wire.connections.places import Place, Places
+from grid.wire.connections.stroke_size import largest_stroke, stroke_size
 from grid.wire.foolscap.bulk import BulkNegotiation
 
 HEADER_SIZE = 4096
@@ -36,10 +37,16 @@ class PlacedNegotiation(BulkNegotiation):
     """A negotiation, and after it a broker, with a place if somebody else began it."""
 
     place: Place | None = None
+    _crowded: Place | None = None
+
+    def stroke_size(self) -> int:
+        """Bytes to encrypt at once: fewer, the more connections hold places."""
+        return largest_stroke() if self._crowded is None else stroke_size(self._crowded.crowd)
 
     def connectionMadeServer(self) -> None:
         """Wait for the peer to speak."""
         if self.place is not None:
+            self._crowded = self.place
             self.place.hold(self.transport.abortConnection)
         super().connectionMadeServer()
 

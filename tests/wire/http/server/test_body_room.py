@@ -24,7 +24,11 @@ class Sender:
     claim: BodyClaim = field(init=False)
     is_broken: bool = False
     was_aborted: bool = False
+    is_held_back: bool = False
     outcomes: list[Any] = field(factory=list)
+
+    def hold_back(self) -> None:
+        self.is_held_back = True
 
     def abort(self) -> None:
         self.was_aborted = self.is_broken = True
@@ -63,6 +67,7 @@ def test_body_when_there_is_no_room_gets_it_from_those_that_do_not_come_on() -> 
     stalled = [scene.sender(TOTAL // 10) for _ in range(10)]
     honest = scene.sender(TOTAL // 10)
     assert honest.outcomes == []
+    assert honest.is_held_back
     scene.clock.task_clock.advance(LOOK_S)
     assert honest.outcomes == [None]
     assert all(sender.was_aborted for sender in stalled)

@@ -7,20 +7,21 @@ reader while the rest is still to be encrypted, and a reader that stops costs on
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from grid.ports import Buffer
+from grid.wire.connections.stroke_size import largest_stroke
 from grid.wire.http.format.tls import send_pieces
-
-STROKE_SIZE = 256 * 1024
 
 
 class Outbox:
     """The pieces not sent yet, in order. They are borrowed until they are sent."""
 
-    def __init__(self, transport: Any) -> None:
+    def __init__(self, transport: Any, stroke_size: Callable[[], int] = largest_stroke) -> None:
+        """stroke_size: bytes to give to the transport at once."""
         self._transport = transport
+        self._stroke_size = stroke_size
         self._unsent: deque[Buffer] = deque()
         self._has_room = True
         self._is_sending = False
@@ -64,10 +65,10 @@ class Outbox:
 
     def _take_stroke(self) -> list[Buffer]:
         stroke: list[Buffer] = []
-        size = 0
-        while self._unsent and size < STROKE_SIZE:
+        size, most = 0, self._stroke_size()
+        while self._unsent and size < most:
             piece = self._unsent.popleft()
-            room = STROKE_SIZE - size
+            room = most - size
             if len(piece) > room:
                 view = memoryview(piece)
                 self._unsent.appendleft(view[room:])

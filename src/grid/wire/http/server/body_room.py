@@ -31,6 +31,9 @@ class Sender(Protocol):
     def is_broken(self) -> bool:
         """Whether the rest of the body will never come."""
 
+    def hold_back(self) -> None:
+        """Leave the rest of the body in the socket for now."""
+
     def abort(self) -> None:
         """Close the connection."""
 
@@ -76,6 +79,7 @@ class BodyRoom:
     def wait(self, claim: BodyClaim) -> None:
         """The claim waits for its turn."""
         self._waiters.append(claim)
+        claim.sender.hold_back()
         if self._timer is None:
             self._mark()
 

@@ -32,6 +32,7 @@ from grid.ports import Buffer, Clock, Timer
 from grid.wire.connections.acknowledged import acknowledged_size
 from grid.wire.connections.body_rate import Pace
 from grid.wire.connections.places import Place, Standing
+from grid.wire.connections.stroke_size import stroke_size
 from grid.wire.http.format.messages import HEAD_END, pack_head, pack_status_line, parse_request_head, request_body
 from grid.wire.http.format.outbox import Outbox
 from grid.wire.http.format.tls import expect
@@ -96,7 +97,7 @@ class ServerChannel(Protocol):
 
     def connectionMade(self) -> None:
         """Wait for the first request."""
-        self._outbox = Outbox(self.transport)
+        self._outbox = Outbox(self.transport, lambda: stroke_size(self._place.crowd))
         # Or the end of an answer waits until its middle is acknowledged, which may take a receiver 40 ms.
         self.transport.setTcpNoDelay(True)
         self.transport.registerProducer(self, True)
@@ -195,6 +196,10 @@ class ServerChannel(Protocol):
         self._body_pace.wait()
         self._set_deadline(HTTP_STALL_DEADLINE_S - self._body_pace.waited_s)
         self._set_reading(True)
+
+    def hold_back(self) -> None:
+        """The handler has no room for more of the body."""
+        self._set_reading(False)
 
     def admit(self) -> None:
         """The request may be made: whoever made it is no stranger."""

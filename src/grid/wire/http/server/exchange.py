@@ -44,6 +44,9 @@ class Connection(Outgoing, Protocol):
     def want_body(self) -> None:
         """The handler waits for the body."""
 
+    def hold_back(self) -> None:
+        """Take no more of the body from the socket until it is wanted."""
+
     def admit(self) -> None:
         """The request may be made by who made it."""
 
@@ -76,6 +79,15 @@ class Exchange:
     def admit(self) -> None:
         """Say that the client has shown that it may make this request."""
         self._channel.admit()
+
+    @property
+    def peer_address(self) -> str | None:
+        """Where the client is, as far as that tells clients apart."""
+        return self._channel.peer_address
+
+    def hold_back(self) -> None:
+        """There is no room for more of the body: leave it in the socket until the next `read_piece`."""
+        self._channel.hold_back()
 
     @property
     def body_length(self) -> int | None:

@@ -20,6 +20,7 @@ from grid.ports import Clock, StorageServer, Timer
 from grid.wire.budget.server_memory import ServerMemory
 from grid.wire.connections.door import Door, deepen_backlog
 from grid.wire.connections.places import Place, Places
+from grid.wire.connections.stroke_size import stroke_size
 from grid.wire.foolscap.negotiation import with_place
 from grid.wire.http.format.authority import Gatekeeper, authorization, plain_authorization
 from grid.wire.http.format.routes import EXTENSIONS, READS, Endpoint
@@ -132,7 +133,9 @@ class SharedPortFactory(Door):
             negotiation: Protocol | None = with_place(self._foolscap.buildProtocol(addr), place)
             return negotiation
         channel = self._connections.new_channel(place)
-        return None if channel is None else TlsLayer(self._context, channel, server_side=True)
+        if channel is None:
+            return None
+        return TlsLayer(self._context, channel, server_side=True, stroke_size=lambda: stroke_size(place.crowd))
 
 
 class _Sniffer(Protocol):

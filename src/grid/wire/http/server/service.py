@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from types import TracebackType
 
 from attrs import frozen
 
 from grid.errors import GridError, PeerGoneError
-from grid.limits import HTTP_BODIES_BYTES, HTTP_PIECES_BYTES, MAX_HTTP_ERROR_BODY, SMALL_REQUEST
+from grid.limits import HTTP_BODIES_BYTES, HTTP_PIECES_BYTES, MAX_HTTP_ERROR_BODY, MAX_SHARED_BODY, SMALL_REQUEST
 from grid.ports import Buffer
-from grid.wire.budget.server_memory import ServerMemory
+from grid.wire.budget.server_memory import MadeWay, PressedRate, ServerMemory
 from grid.wire.http.format.authority import Gatekeeper, parse_secrets
 from grid.wire.http.format.messages import Headers, first_value
 from grid.wire.http.format.refusals import RefusedError, status_of
@@ -26,7 +27,7 @@ from grid.wire.http.format.routes import (
     WrongMethodError,
     find_route,
 )
-from grid.wire.http.server.body_room import BodyClaim, BodyRoom
+from grid.wire.http.server.body_room import BodyRoom
 from grid.wire.http.server.exchange import Exchange
 from grid.wire.http.server.piece_size import PieceSizer
 
@@ -81,7 +82,7 @@ class Bounds:
         self.pieces = PieceSizer(HTTP_PIECES_BYTES)
         self.bodies = BodyRoom(HTTP_BODIES_BYTES, memory.clock, memory.returned)
         self.answers = memory.answers
-        self._requests = memory.requests
+        self._memory = memory
 
     @asynccontextmanager
     async def body(self, exchange: Exchange, limit: int, weight: int = 1) -> AsyncIterator[Buffer]:
@@ -92,36 +93,90 @@ class Bounds:
         length = exchange.body_length
         if length is not None and length > limit:
             raise RefusedError(413)
+        most = limit if length is None else length
+        held = self._long_body(exchange, most) if most > MAX_SHARED_BODY else self._shared_body(exchange, most)
+        async with held as body, self._parsed(exchange, len(body) * (weight - 1)):
+            yield body
+
+    @asynccontextmanager
+    async def _shared_body(self, exchange: Exchange, most: int) -> AsyncIterator[Buffer]:
         with self.bodies.claim(exchange) as claim:
-            is_small = (limit if length is None else length) <= SMALL_BODY
-            body = await _collect(exchange, limit, None if is_small else claim)
+            body = await _collect(exchange, most, _no_wait if most <= SMALL_BODY else claim.take)
             held = claim.keep()
         try:
-            async with self._parsed(exchange, len(body) * (weight - 1)):
-                yield body
+            yield body
         finally:
             self.bodies.release(held)
 
     @asynccontextmanager
+    async def _long_body(self, exchange: Exchange, most: int) -> AsyncIterator[Buffer]:
+        """A body so long that few fit at once: none of it is taken before there is room for all of it."""
+        memory = self._memory
+        exchange.hold_back()
+        held = await memory.requests.acquire(most, lambda: exchange.is_broken, exchange.peer_address)
+        way: MadeWay | None = None
+        try:
+            if held < most:
+                way = await memory.make_way(most - held)
+            with _Arrival(memory, exchange, most) as arrival:
+                body = await _collect(exchange, most, arrival.count)
+            yield body
+        finally:
+            memory.requests.release(held)
+            if way is not None:
+                way.release()
+
+    @asynccontextmanager
     async def _parsed(self, exchange: Exchange, size: int) -> AsyncIterator[None]:
-        reserved = await self._requests.acquire(size, lambda: exchange.is_broken) if size > SMALL_REQUEST else 0
+        reserved = await self._memory.requests.acquire(size, lambda: exchange.is_broken) if size > SMALL_REQUEST else 0
         try:
             yield
         finally:
-            self._requests.release(reserved)
+            self._memory.requests.release(reserved)
 
 
-async def _collect(exchange: Exchange, limit: int, claim: BodyClaim | None) -> Buffer:
+class _Arrival:
+    """A long body on its way, whose connection is closed if it comes too slowly while others wait for its room."""
+
+    def __init__(self, memory: ServerMemory, exchange: Exchange, size: int) -> None:
+        self._memory = memory
+        self._exchange = exchange
+        self._size = size
+        self._received = 0
+        self._rate = PressedRate(0, memory.clock.now())
+
+    def __enter__(self) -> _Arrival:
+        self._memory.coming[self] = None
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        del self._memory.coming[self]
+
+    async def count(self, size: int) -> None:
+        """So much more has come."""
+        self._received += size
+
+    def hurry(self, now: float) -> None:
+        """Others wait for room: give the body up if it comes too slowly."""
+        if self._rate.is_too_slow(self._size, self._received, now):
+            self._exchange.abort()
+
+
+async def _no_wait(_: int) -> None:
+    """There is room for small bodies."""
+
+
+async def _collect(exchange: Exchange, limit: int, take: Callable[[int], Awaitable[None]]) -> Buffer:
     # It grows with what comes: one that was made as long as the head says would take that memory before the first byte.
     body = bytearray()
     while pieces := await exchange.read_piece(1):
         size = sum(map(len, pieces))
         if len(body) + size > limit:
             raise RefusedError(413)
-        if claim is not None:
-            await claim.take(size)
+        await take(size)
         for piece in pieces:
             body += piece
+        del pieces
     return memoryview(body)
 
 
