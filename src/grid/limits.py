@@ -163,7 +163,7 @@ MESSAGE_OBJECT_BYTES = 256
 """Bytes that each of them takes in memory."""
 
 MESSAGE_PACE = 4096
-"""Bytes a second that must come of a long Foolscap message."""
+"""Bytes a second that must come of a Foolscap message that has begun; a short one has MESSAGE_REVIEW_S in all."""
 
 MESSAGE_REVIEW_S = 30.0
 """How often that is looked at."""

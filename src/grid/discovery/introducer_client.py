@@ -123,6 +123,8 @@ class IntroducerClient:
                 lost = await with_deadline(self._clock, self._connect(), self._settings.deadline_s, self._too_late)
             except GridError as error:
                 self._failed(error)
+                lost = None
+            if lost is None:
                 await self._clock.sleep(delay_s)
                 delay_s = min(LAST_RETRY_S, 2 * delay_s)
                 continue

@@ -96,11 +96,16 @@ class Rig:
 
 @asynccontextmanager
 async def running(
-    service: StorageServer, *, plain: bool = False, foolscap: Any = None, extensions: bool = True
+    service: StorageServer,
+    *,
+    plain: bool = False,
+    foolscap: Any = None,
+    extensions: bool = True,
+    memory: ServerMemory | None = None,
 ) -> AsyncIterator[Rig]:
-    """The service offered on loopback, with a client; all connections are closed at the end."""
+    """The service offered on loopback, with a client; all connections are closed at the end. memory: the server's."""
     runtime = make_runtime()
-    offer = HttpOffer(service, ServerMemory(runtime.clock), extensions=extensions)
+    offer = HttpOffer(service, memory or ServerMemory(runtime.clock), extensions=extensions)
     offer.open_to(SWISSNUM)
     places = Places()
     factory = SharedPortFactory(foolscap or RefusingFactory(), tls_context(), offer.connections, runtime.clock, places)

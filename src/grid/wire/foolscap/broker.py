@@ -355,6 +355,10 @@ class BoundedBroker(Broker):
         else:
             super().handleData(chunk)
             self._awaited_size = self._size_of_string_at_head()
+        if (
+            self.buffer or self.inOpen or len(self.receiveStack) > 1
+        ):  # Not _message_size: what keeps a connection alive counts there too.
+            self._load.message_began(self._received_size)
         missing = max(0, self._awaited_size - len(self.buffer))
         self._wait_for(missing - sum(map(len, self._unfed)))
         self._load.message_holds(

@@ -105,6 +105,12 @@ class CallLoad:
         if _CALLS in self._reasons and not self._has_too_many():
             self._set(_CALLS, False)
 
+    def message_began(self, received: int) -> None:
+        """A message has begun and not ended, however short; so many bytes have come of all messages."""
+        self._received = received
+        if self._timer is None and self._memory is not None and not self._is_over:
+            self._watch(received)
+
     def message_holds(self, size: int, received: int) -> None:
         """The message in progress takes at least that many bytes; so many have come of all messages."""
         self._received = received
@@ -184,10 +190,11 @@ class CallLoad:
 
     def _claimed(self, size: int) -> None:
         self._message.size += size
-        if self._timer is None and self._memory is not None:
-            self._rate = PressedRate(self._received, self._memory.clock.now())
-            self._memory.coming[self] = None
-            self._watch(self._received)
+        memory = self._memory
+        if memory is not None and self not in memory.coming:
+            self._rate = PressedRate(self._received, memory.clock.now())
+            memory.coming[self] = None
+            self.message_began(self._received)
 
     def _forget_coming(self) -> None:
         if self._memory is not None:

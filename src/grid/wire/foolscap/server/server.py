@@ -8,6 +8,7 @@ given up. [spec wire 4, storage-server 8, 9]
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from foolscap.api import Referenceable
@@ -136,10 +137,10 @@ class RemoteStorageServer(Referenceable):
     ) -> dict[int, list[Any]]:
         numbers = frozenset(share_number(number) for number in shares)
         ranges = check_ranges(readv)
-        try:
+        with suppress(DataTooLargeError):
             return pack_shares(await self._reads.read_slot(room, storage_index, numbers, ranges))
-        except DataTooLargeError:
-            return await streamed_slot(self._server, self.answers, room.outgoing, storage_index, numbers, ranges)
+        # Not where the error is caught: it would hold what was read until the last byte is on its way.
+        return await streamed_slot(self._server, self.answers, room.outgoing, storage_index, numbers, ranges)
 
     def remote_slot_testv_and_readv_and_writev(
         self,
