@@ -200,6 +200,9 @@ ANSWER_PRESSED_PACE = 64 * 1024
 ANSWER_PRESSED_S = 60.0
 """While others wait, a client must take that many bytes a second, and all that is held for it in that many seconds."""
 
+READERS_ANSWERS_BYTES = 8 * 2**20
+"""Bytes of large answers that addresses never take whose last client left one unread, unless nobody holds any."""
+
 SMALL_ANSWER = 2**20 + 2**19
 """An answer up to this size is small: a piece of an HTTP body, with what its ranges cost."""
 

@@ -34,7 +34,7 @@ class DescriptorPlan:
 def plan_descriptors(limit: int, in_use: int) -> DescriptorPlan:
     """Half of what is free for files, and of the other half eight parts in nine for places: one is for those being closed.
 
-    A limit of 64 leaves some 20 places and 20 files.
+    A limit of 64 leaves some 15 places and 20 files.
     """
     free = max(12, limit - in_use - _OWN)
     connections = min(MAX_CONNECTIONS, max(4, free * 4 // 9 - 2))

@@ -11,16 +11,13 @@ Nothing here knows what an answer is about. Cost: a lock for each share, no time
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Hashable
 from threading import Lock
-from traceback import clear_frames
-from types import TracebackType
-from typing import Protocol, TypeVar
 
 from attrs import define
 from twisted.internet.defer import CancelledError, Deferred
 
-from grid.errors import DataTooLargeError, NoRoomError, PeerGoneError, PeerRefusedError
+from grid.errors import DataTooLargeError, PeerGoneError, PeerRefusedError
 from grid.limits import (
     ANSWER_PACE,
     ANSWER_PRESSED_PACE,
@@ -31,36 +28,18 @@ from grid.limits import (
     ANSWER_WAIT_S,
     ANSWERS_BYTES,
     MAX_WAITING_ANSWERS,
+    READERS_ANSWERS_BYTES,
     SMALL_ANSWER,
     SMALL_ANSWERS_BYTES,
 )
 from grid.ports import Clock, Timer
 from grid.wire.budget.answer_room import AnswerRoom
 from grid.wire.budget.fair_queue import FairQueue
-
-T = TypeVar("T")
+from grid.wire.budget.reservation import Outgoing, Reservation
 
 PRESSED_REVIEW_S = 0.5
 REVIEW_S = 15.0
-
-
-class Outgoing(Protocol):
-    """The connection that an answer is sent over."""
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether nobody waits for the answer any more."""
-
-    @property
-    def peer_address(self) -> str | None:
-        """Where the client is, as far as that tells clients apart."""
-
-    @property
-    def received_size(self) -> int:
-        """Bytes that the client has received; only differences mean anything."""
-
-    def give_up(self) -> None:
-        """Close the connection now: its client takes too long."""
+MOST_UNREAD = 1000
 
 
 @define(eq=False)
@@ -70,6 +49,7 @@ class _Waiter:
     reservation: Reservation
     size: int
     since: float
+    queue: FairQueue[_Waiter]
     turn: Deferred[None]
 
 
@@ -88,21 +68,26 @@ class AnswerBudget:
         most_waiting: int = MAX_WAITING_ANSWERS,
         small: int = SMALL_ANSWER,
         kept: int = SMALL_ANSWERS_BYTES,
+        readers: int = READERS_ANSWERS_BYTES,
         is_awaited: Callable[[], bool] = _nobody,
         on_return: Callable[[int], object] = bool,
     ) -> None:
         """small: up to this many bytes an answer is small. kept: bytes of the total that only small ones may take.
+        readers: bytes of large ones that addresses do not take that leave answers unread.
         is_awaited: whether somebody waits for the memory of requests, some of which are held until they are answered.
         on_return: told how many bytes are held no longer.
         """
         self._clock = clock
-        self._room = AnswerRoom(total, small=small, kept=kept)
+        self._room = AnswerRoom(total, small=small, kept=kept, readers=readers)
         self._most_waiting = most_waiting
         self._is_awaited = is_awaited
         self._on_return = on_return
         self._lock = Lock()
         self._small_waiters: FairQueue[_Waiter] = FairQueue()
         self._large_waiters: FairQueue[_Waiter] = FairQueue()
+        self._unread_waiters: FairQueue[_Waiter] = FairQueue()
+        self._queues = self._small_waiters, self._large_waiters, self._unread_waiters
+        self._unread: dict[Hashable, None] = {}
         self._sending: dict[Reservation, None] = {}
         self._timer: Timer | None = None
         self._timer_is_pressed = False
@@ -115,7 +100,7 @@ class AnswerBudget:
     @property
     def waiting_count(self) -> int:
         """Answers that wait for room."""
-        return len(self._small_waiters) + len(self._large_waiters)
+        return sum(map(len, self._queues))
 
     def reserve(self, outgoing: Outgoing | None = None) -> Reservation:
         """A reservation for one answer over that connection, which holds nothing yet."""
@@ -124,8 +109,8 @@ class AnswerBudget:
     def try_take(self, peer: Hashable, held: int, size: int) -> bool:
         """Let an answer that holds so much hold that size, if it is free and nobody waits for it; on any thread."""
         with self._lock:
-            queue = self._queue_of(size)
-            if queue or not self._fits(held, size):
+            queue = self._queue_of(peer, size)
+            if queue or not self._fits(peer, held, size):
                 return False
             self._room.move(held, size)
             queue.serve(peer)
@@ -151,8 +136,9 @@ class AnswerBudget:
         self._drop_gone()
         if self.waiting_count >= self._most_waiting:
             raise _busy()
-        waiter = _Waiter(reservation, size, self._clock.now(), Deferred())
-        self._queue_of(size).append(reservation.peer, waiter)
+        queue = self._queue_of(reservation.peer, size)
+        waiter = _Waiter(reservation, size, self._clock.now(), queue, Deferred())
+        queue.append(reservation.peer, waiter)
         self._review()
         try:
             await waiter.turn
@@ -162,9 +148,8 @@ class AnswerBudget:
 
     def _withdraw(self, waiter: _Waiter) -> None:
         """Whoever waited was told to give up."""
-        queue = self._queue_of(waiter.size)
-        if waiter in queue:
-            queue.remove(waiter.reservation.peer, waiter)
+        if waiter in waiter.queue:
+            waiter.queue.remove(waiter.reservation.peer, waiter)
             self._advance()
         else:
             self.give_back(waiter.size, 0)  # Its turn had come, and whoever was told before it ended its task.
@@ -174,11 +159,14 @@ class AnswerBudget:
         if self._sending:
             self._review()
 
-    def _queue_of(self, size: int) -> FairQueue[_Waiter]:
-        return self._small_waiters if self._room.is_small(size) else self._large_waiters
+    def _queue_of(self, peer: Hashable, size: int) -> FairQueue[_Waiter]:
+        if self._room.is_small(size):
+            return self._small_waiters
+        return self._unread_waiters if peer in self._unread else self._large_waiters
 
-    def _fits(self, held: int, size: int) -> bool:
-        return self._room.fits(held, size, large_waits=bool(self._large_waiters))
+    def _fits(self, peer: Hashable, held: int, size: int) -> bool:
+        is_read = peer not in self._unread
+        return self._room.fits(held, size, large_waits=bool(self._large_waiters), is_read=is_read)
 
     # What a reservation tells.
 
@@ -190,7 +178,15 @@ class AnswerBudget:
     def is_done(self, reservation: Reservation) -> None:
         """Nothing of it waits for its client."""
         self._sending.pop(reservation, None)
+        if not reservation.is_gone and not self._room.is_small(reservation.size):
+            self._unread.pop(reservation.peer, None)
         self._rest()
+
+    def _was_unread(self, peer: Hashable) -> None:
+        self._unread.pop(peer, None)
+        self._unread[peer] = None
+        if len(self._unread) > MOST_UNREAD:
+            del self._unread[next(iter(self._unread))]
 
     # Time.
 
@@ -199,7 +195,7 @@ class AnswerBudget:
         return self._clock.now()
 
     def _drop_gone(self) -> None:
-        for queue in (self._small_waiters, self._large_waiters):
+        for queue in self._queues:
             # One at a time: whoever hears of it may give back room, and others have their turn at once.
             while (waiter := next((each for each in queue if each.reservation.is_gone), None)) is not None:
                 queue.remove(waiter.reservation.peer, waiter)
@@ -216,11 +212,11 @@ class AnswerBudget:
     def _next(self) -> _Waiter | None:
         """The first waiter that fits, or whose client is gone, out of its queue; it has its room if it needs it still."""
         with self._lock:
-            for queue in (self._small_waiters, self._large_waiters):
+            for queue in self._queues:
                 if (waiter := queue.first()) is None:
                     continue
                 is_gone = waiter.reservation.is_gone
-                if is_gone or self._fits(0, waiter.size):
+                if is_gone or self._fits(waiter.reservation.peer, 0, waiter.size):
                     queue.remove(waiter.reservation.peer, waiter)
                     queue.serve(waiter.reservation.peer)
                     self._room.move(0, 0 if is_gone else waiter.size)
@@ -229,7 +225,7 @@ class AnswerBudget:
 
     @property
     def _is_pressed(self) -> bool:
-        return bool(self._small_waiters or self._large_waiters) or self._is_awaited()
+        return any(self._queues) or self._is_awaited()
 
     def _rest(self) -> None:
         if self._timer is not None and not self.waiting_count and not self._sending:
@@ -253,7 +249,7 @@ class AnswerBudget:
         """Refuse those who waited too long; disconnect those who take nothing, as many as others wait for."""
         now = self._clock.now()
         self._drop_gone()
-        for queue in (self._small_waiters, self._large_waiters):
+        for queue in self._queues:
             while (waiter := next((each for each in queue if now - each.since >= ANSWER_WAIT_S), None)) is not None:
                 queue.remove(waiter.reservation.peer, waiter)
                 waiter.turn.errback(_busy())
@@ -264,18 +260,19 @@ class AnswerBudget:
     def _disconnect_stalled(self, now: float) -> None:
         patience = _Patience(
             # Who waits only for its own earlier answers presses nobody.
-            large={id(waiter.reservation.outgoing) for waiter in self._large_waiters},
+            large={id(each.reservation.outgoing) for queue in self._queues[1:] for each in queue},
             small={id(waiter.reservation.outgoing) for waiter in self._small_waiters},
             is_awaited=self._is_awaited(),
         )
         stalled = [each for each in self._sending if each.stalls(now, *patience.towards(each))]
-        missing = self._room.missing(
-            *(sum(each.size for each in q) for q in (self._small_waiters, self._large_waiters))
-        )
+        small, large, unread = (sum(each.size for each in queue) for queue in self._queues)
+        missing = self._room.missing(small, large + unread)
         for reservation in sorted(stalled, key=lambda each: each.behind_since):
             is_in_the_way = missing > 0 or (reservation.holds_request and patience.is_awaited)
             if is_in_the_way or now - reservation.behind_since >= ANSWER_STALL_S:
                 missing -= reservation.size
+                if reservation.peer is not None and not self._room.is_small(reservation.size):
+                    self._was_unread(reservation.peer)
                 reservation.give_up()
 
 
@@ -295,119 +292,6 @@ class _Patience:
         if self.large - own:
             return ANSWER_PRESSED_STALL_S, max(ANSWER_PRESSED_PACE, sending.size / ANSWER_PRESSED_S)
         return ANSWER_STALL_S, ANSWER_PACE
-
-
-class Reservation:
-    """What one answer holds of a budget, from before it is read until it is sent."""
-
-    def __init__(self, budget: AnswerBudget, outgoing: Outgoing | None) -> None:
-        self.outgoing = outgoing
-        self.peer = None if outgoing is None else outgoing.peer_address
-        self.holds_request = False
-        """Whether the memory of the request is held until the answer is sent."""
-        self._budget = budget
-        self._lock = Lock()
-        self._size = 0
-        self._unused = 0
-        self._is_over = False
-        self._is_sending = False
-        self._received = 0
-        self.behind_since = 0.0
-
-    def __enter__(self) -> Reservation:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.release()
-
-    @property
-    def size(self) -> int:
-        """Bytes it holds."""
-        return self._size
-
-    def take(self, size: int) -> bool:
-        """Take so many bytes for the answer if they are free; on any thread."""
-        with self._lock:
-            missing = size - self._unused
-            if self._is_over:
-                return False
-            if missing > 0:
-                if not self._budget.try_take(self.peer, self._size, self._size + missing):
-                    return False
-                self._size += missing
-            self._unused = max(0, -missing)
-            return True
-
-    async def read(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What the work returns, done again whenever its answer had no room and has some now. PeerRefusedError."""
-        while True:
-            try:
-                result = await work()
-            except NoRoomError as error:
-                size = error.size
-                clear_frames(error.__traceback__)  # They hold what was read before the room was gone.
-            else:
-                self._give_back(self._unused)
-                return result
-            self.empty()
-            await self.acquire(size)
-
-    async def acquire(self, size: int) -> None:
-        """Wait for so many bytes, while none are held. DataTooLargeError, PeerRefusedError."""
-        await self._budget.wait(self, size)
-        with self._lock:
-            self._size = self._unused = size
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether nobody waits for the answer any more."""
-        return self.outgoing is not None and self.outgoing.is_gone
-
-    def sending(self) -> None:
-        """From now on it waits for its client."""
-        if self.outgoing is None:
-            return
-        self._is_sending = True
-        self._received = self.outgoing.received_size
-        self.behind_since = self._budget.now()
-        self._budget.is_sending(self)
-
-    def empty(self) -> None:
-        """Give back what it holds; it can be used again."""
-        if self._is_sending:
-            self._is_sending = False
-            self._budget.is_done(self)
-        self._give_back(self._size)
-
-    def release(self) -> None:
-        """Give back what it holds for good: what is read for it and not answered, later, takes nothing."""
-        with self._lock:
-            self._is_over = True
-        self.empty()
-
-    def stalls(self, now: float, patience_s: float, pace: float) -> bool:
-        """Whether its client has been behind that pace for so long."""
-        if self.outgoing is None:
-            return False
-        received = self.outgoing.received_size
-        behind_s = now - self.behind_since
-        if received - self._received >= max(1.0, pace * behind_s):
-            self._received, self.behind_since = received, now
-            return False
-        return behind_s >= patience_s
-
-    def give_up(self) -> None:
-        """Disconnect its client."""
-        if self.outgoing is not None:
-            self.outgoing.give_up()
-
-    def _give_back(self, size: int) -> None:
-        with self._lock:
-            held = self._size
-            self._size -= size
-            self._unused = 0
-        if size:
-            self._budget.give_back(held, held - size)
 
 
 def _busy() -> PeerRefusedError:

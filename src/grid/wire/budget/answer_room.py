@@ -9,8 +9,11 @@ from __future__ import annotations
 class AnswerRoom:
     """So many bytes, some of which only small answers may hold."""
 
-    def __init__(self, total: int, *, small: int, kept: int) -> None:
-        """small: up to this many bytes an answer is small. kept: bytes of the total for small ones alone."""
+    def __init__(self, total: int, *, small: int, kept: int, readers: int = 0) -> None:
+        """small: up to this many bytes an answer is small. kept: bytes of the total for small ones alone.
+        readers: bytes of large ones for clients that read.
+        """
+        self._readers = readers
         self._total = total
         self._small = small
         self._kept = kept
@@ -39,13 +42,18 @@ class AnswerRoom:
         """Bytes that an answer like one of that size can ever hold."""
         return self._total if self.is_small(size) else self._total - self._kept
 
-    def fits(self, held: int, size: int, *, large_waits: bool) -> bool:
-        """Whether an answer that holds so much may hold that size: small ones all that no large one waits for."""
+    def fits(self, held: int, size: int, *, large_waits: bool, is_read: bool = True) -> bool:
+        """Whether an answer that holds so much may hold that size: small ones all that no large one waits for.
+
+        is_read: whether its client can be expected to read it.
+        """
         if size - held > self.free_size:
             return False
         if self.is_small(size):
             return not large_waits or self._held_small - self._held_by_small(held) + size <= self._kept
-        return self._held_large - (held - self._held_by_small(held)) + size <= self._total - self._kept
+        others = self._held_large - (held - self._held_by_small(held))
+        readers = 0 if is_read or not others else self._readers
+        return others + size <= self._total - self._kept - readers
 
     def move(self, held: int, size: int) -> None:
         """An answer that held so much holds that size now."""

@@ -23,7 +23,7 @@ from grid.ports import (
     StorageServer,
     TestWrite,
 )
-from grid.wire.budget.answer_budget import Reservation
+from grid.wire.budget.reservation import Reservation
 from grid.wire.packed.finds import finder_of
 
 Shares = Mapping[ShareNumber, Sequence[Buffer]]

@@ -23,8 +23,9 @@ from grid.limits import (
     REQUESTS_BYTES,
 )
 from grid.ports import Clock, Timer
-from grid.wire.budget.answer_budget import AnswerBudget, Reservation
+from grid.wire.budget.answer_budget import AnswerBudget
 from grid.wire.budget.fair_queue import FairQueue
+from grid.wire.budget.reservation import Reservation
 
 RETURN_SIZE = 8 * 2**20
 """Bytes that are held no longer, from which on what they leave with the allocator is looked at."""

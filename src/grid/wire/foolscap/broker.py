@@ -21,7 +21,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from grid.limits import MAX_CALLS_EACH, MAX_MESSAGE_OBJECTS, MAX_UNSENT, MAX_WIRE_MESSAGE, MESSAGE_OBJECT_BYTES
-from grid.wire.budget.answer_budget import Reservation
+from grid.wire.budget.reservation import Reservation
 from grid.wire.connections.acknowledged import acknowledged_size
 from grid.wire.connections.places import Place, Standing
 from grid.wire.connections.wake_mark import set_wake_mark

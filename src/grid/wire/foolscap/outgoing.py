@@ -18,7 +18,8 @@ from twisted.internet.defer import Deferred
 
 from grid.errors import PeerError
 from grid.ports import Buffer
-from grid.wire.budget.answer_budget import AnswerBudget, Outgoing, Reservation
+from grid.wire.budget.answer_budget import AnswerBudget
+from grid.wire.budget.reservation import Outgoing, Reservation
 from grid.wire.foolscap.remote_errors import answer
 
 PART_SIZE = 2**20

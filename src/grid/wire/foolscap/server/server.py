@@ -25,8 +25,9 @@ from grid.ports import (
     StorageIndex,
     StorageServer,
 )
-from grid.wire.budget.answer_budget import AnswerBudget, Reservation
+from grid.wire.budget.answer_budget import AnswerBudget
 from grid.wire.budget.measured import MeasuredReads
+from grid.wire.budget.reservation import Reservation
 from grid.wire.foolscap.outgoing import JoinedBytes, held_answer, outgoing_bytes
 from grid.wire.foolscap.remote_errors import answer
 from grid.wire.foolscap.schema import RIStorageServer

@@ -370,12 +370,8 @@ class ServerChannel(Protocol):
 
     def _release_drain(self, error: Exception | None) -> None:
         drain, self._drain = self._drain, None
-        if drain is None:
-            return
-        if error is None:
-            drain.callback(None)
-        else:
-            drain.errback(error)
+        if drain is not None:
+            drain.callback(None if error is None else Failure(error))
 
     def _set_deadline(self, seconds: float) -> None:
         self._deadline = self._clock.now() + seconds

@@ -11,7 +11,8 @@ from typing import Protocol
 from twisted.internet.defer import Deferred
 
 from grid.ports import Buffer
-from grid.wire.budget.answer_budget import AnswerBudget, Outgoing, Reservation
+from grid.wire.budget.answer_budget import AnswerBudget
+from grid.wire.budget.reservation import Outgoing, Reservation
 from grid.wire.http.format.messages import (
     CHUNK_END,
     LAST_CHUNK,

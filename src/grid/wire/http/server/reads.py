@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 from grid.errors import GridError, PeerError
 from grid.limits import MAX_FILE_SIZE, MAX_HTTP_ADVISORY_BODY, PARSED_WEIGHT
 from grid.ports import Buffer, Range, ShareKind, ShareNumber, StorageIndex, StorageServer
-from grid.wire.budget.answer_budget import Reservation
 from grid.wire.budget.clipping import clipped_length
 from grid.wire.budget.measured import MeasuredReads
+from grid.wire.budget.reservation import Reservation
 from grid.wire.http.format.answers import (
     EXTENSIONS_HEADER,
     EXTENSIONS_VALUE,

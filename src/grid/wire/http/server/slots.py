@@ -5,8 +5,8 @@ from __future__ import annotations
 from grid.errors import BadWriteEnablerError, FormatError
 from grid.limits import MAX_HTTP_SLOT_BODY, READ_CALL_BYTES
 from grid.ports import SlotAnswer, SlotSecrets, StorageServer
-from grid.wire.budget.answer_budget import Reservation
 from grid.wire.budget.measured import MeasuredReads
+from grid.wire.budget.reservation import Reservation
 from grid.wire.http.format.answers import pack_slot_answer
 from grid.wire.http.format.authority import WRITE_ENABLER
 from grid.wire.http.format.bodies import parse_slot_request
