@@ -6,11 +6,21 @@ The fewer messages, the less each share costs, and the fewer times the server wa
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from twisted.internet.defer import ensureDeferred
 
 from grid.limits import STORE_CALL_BYTES, STORE_CALL_SHARES
-from grid.ports import Clock, NewShares, ShareWrite, StorageServer, StoreAnswer
+from grid.ports import (
+    Allocation,
+    Clock,
+    LeaseSecrets,
+    NewShares,
+    ShareNumber,
+    ShareWrite,
+    StorageIndex,
+    StoreAnswer,
+)
 from grid.wire.queues.message_queue import MessageQueue
 
 SendStores = Callable[[Sequence[NewShares]], Awaitable[Sequence[StoreAnswer]]]
@@ -24,7 +34,20 @@ def store_queue(send: SendStores, clock: Clock) -> StoreQueue:
     return MessageQueue(send, lambda new: (new.size, len(new.shares)), (STORE_CALL_BYTES, STORE_CALL_SHARES), clock)
 
 
-async def store_by_steps(server: StorageServer, new: NewShares) -> StoreAnswer:
+class Allocator(Protocol):
+    """What gives room for new shares: a StorageServer."""
+
+    async def allocate(
+        self,
+        storage_index: StorageIndex,
+        secrets: LeaseSecrets,
+        share_numbers: frozenset[ShareNumber],
+        share_size: int,
+    ) -> Allocation:
+        """Room for new shares."""
+
+
+async def store_by_steps(server: Allocator, new: NewShares) -> StoreAnswer:
     """Store whole shares on a server that wants them allocated, written and closed one after the other."""
     numbers = frozenset(new.shares)
     allocation = await server.allocate(new.storage_index, new.secrets, numbers, new.share_size)

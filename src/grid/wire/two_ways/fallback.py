@@ -46,6 +46,7 @@ from grid.ports import (
 )
 from grid.runtime import Tasks, with_deadline
 from grid.wire.queues.store_queue import store_by_steps
+from grid.wire.remote_server import server_name
 from grid.wire.single_flight import SingleFlight
 from grid.wire.status import ConnectionState, ConnectionStatus, RemoteServer, brief
 from grid.wire.two_ways.headstart import HEAD_START_S, Connect, race
@@ -82,7 +83,7 @@ class FallbackServer:
     def __init__(self, identity: ServerIdentity, preferred: Way, other: Way, clock: Clock) -> None:
         """Opens nothing."""
         self._identity = identity
-        self._where = f"server {identity.nickname or identity.server_id}"
+        self._where = server_name(identity)
         self._ways = (preferred, other)
         self._servers: dict[int, RemoteServer] = {}
         self._clock = clock

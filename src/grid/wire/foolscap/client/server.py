@@ -36,18 +36,16 @@ from grid.ports import (
 from grid.wire.connections.connect_watch import OnQuiet, ignore_quiet
 from grid.wire.foolscap.client import batched_calls, single_calls
 from grid.wire.foolscap.client.calls import call, checked_shares, misbehaved
-from grid.wire.foolscap.client.link import Link
+from grid.wire.foolscap.client.link import Link, Session
 from grid.wire.foolscap.schema import RIStorageServer
 from grid.wire.foolscap.values import parse_version
 from grid.wire.locators import Furl
 from grid.wire.packed.finds import Found
 from grid.wire.packed.slots import pack_slot_write
-from grid.wire.queues.find_queue import ask_together, find_queue
-from grid.wire.queues.store_queue import store_by_steps, store_queue
-from grid.wire.status import ConnectionStatus
+from grid.wire.remote_server import SessionServer, server_name
 
 
-class FoolscapServer:
+class FoolscapServer(SessionServer[Session]):
     """The StorageServer that a storage FURL names, reached through a Tub that the caller keeps running."""
 
     def __init__(
@@ -60,62 +58,18 @@ class FoolscapServer:
         on_quiet: OnQuiet = ignore_quiet,
     ) -> None:
         """on_quiet: told when nothing comes of connecting."""
-        self._identity = identity
-        self._where = f"server {identity.nickname or identity.server_id}"
+        self._where = server_name(identity)
         self._link = Link(tub, furl, clock, self._ask_version, self._where, deadline_s, on_quiet)
-        self._stores = store_queue(self._send_stores, clock)
-        self._finds = find_queue(self._send_finds, clock)
+        super().__init__(identity, self._link, clock)
 
-    def __repr__(self) -> str:
-        return f"<FoolscapServer {self._identity.server_id}>"
-
-    @property
-    def identity(self) -> ServerIdentity:
-        """Who it is; constant."""
-        return self._identity
-
-    @property
-    def status(self) -> ConnectionStatus:
-        """How the connection stands."""
-        return self._link.status
-
-    async def connect(self) -> None:
-        """Return when connected; PeerError if that fails. Any other method would connect as well."""
-        await self._link.session()
-
-    def forget_failures(self) -> None:
-        """It has been announced again: the next call connects without waiting for the backoff."""
-        self._link.forget_failures()
-
-    def close(self) -> None:
-        """Give up the connection; what waits on it fails with PeerGoneError."""
-        self._link.close()
-
-    @property
-    def known_version(self) -> ServerVersion | None:
-        """What the server said last over the present connection; None without one, or when stores get no answer."""
-        session = self._link.current
-        return None if session is None or self._stores.is_doubtful else session.version
-
-    async def get_version(self) -> ServerVersion:
-        """What the server is and has now; asked as part of connecting, or else anew."""
-        present = self._link.current
-        session = await self._link.session()
-        if session is not present:
-            return session.version
+    async def _renew_version(self, session: Session) -> ServerVersion:
         version = await self._ask_version(session.reference)
         self._link.learned(version)
         return version
 
-    async def find_shares(
-        self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
+    async def _find_alone(
+        self, session: Session, storage_index: StorageIndex, ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Every immutable share held, with those ranges of each; small questions share messages."""
-        session = await self._link.session()
-        if session.version.batched_finds:
-            found = await ask_together(Find(storage_index, ranges), self._finds)
-            if found is not None:
-                return found
         if session.version.batched_reads:
             return await batched_calls.find_shares(session, self._where, storage_index, ranges)
         return await single_calls.find_shares(session, self._where, storage_index, ranges)
@@ -146,13 +100,6 @@ class FoolscapServer:
         if session.version.batched_writes:
             return await batched_calls.allocate(session, self._where, *arguments)
         return await single_calls.allocate(session, self._where, *arguments)
-
-    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
-        """Store whole new shares; what is asked for while a message is on its way goes out in the next one."""
-        session = await self._link.session()
-        if session.version.batched_stores:
-            return await self._stores.ask(stores)
-        return [await store_by_steps(self, each) for each in stores]
 
     async def _send_stores(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
         return await batched_calls.store_shares(await self._link.session(), self._where, stores)

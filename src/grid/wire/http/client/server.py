@@ -43,9 +43,8 @@ from grid.wire.http.format.bodies import pack_allocation_request, pack_reason, p
 from grid.wire.http.format.routes import pack_path
 from grid.wire.locators import Nurl
 from grid.wire.packed.finds import Found
-from grid.wire.queues.find_queue import ask_together, find_queue
-from grid.wire.queues.store_queue import store_by_steps, store_queue
-from grid.wire.status import ConnectionStatus, brief
+from grid.wire.remote_server import SessionServer, server_name
+from grid.wire.status import brief
 
 T = TypeVar("T")
 
@@ -54,7 +53,7 @@ _CBOR = ((b"Content-Type", b"application/cbor"),)
 _SLOT_ERRORS = {401: BadWriteEnablerError, 413: DataTooLargeError}
 
 
-class HttpServer:
+class HttpServer(SessionServer[Session]):
     """The StorageServer that NURLs name, reached through a pool that the caller closes."""
 
     def __init__(
@@ -70,9 +69,8 @@ class HttpServer:
 
         on_quiet: told when nothing comes of connecting.
         """
-        self._identity = identity
         self._runtime = runtime
-        self._asker = Asker(pool, f"server {identity.nickname or identity.server_id}", on_quiet)
+        self._asker = Asker(pool, server_name(identity), on_quiet)
         entrances = [
             Entrance(Address(nurl.host.strip("[]"), nurl.port, nurl.spki_hash), authorization(nurl.swissnum))
             for nurl in nurls
@@ -85,59 +83,19 @@ class HttpServer:
             )
         self._link = Link(self._asker, entrances, in_the_clear, runtime.clock)
         self._ahead = ReadAhead(self._asker, runtime.clock)
-        self._stores = store_queue(self._send_stores, runtime.clock)
-        self._finds = find_queue(self._send_finds, runtime.clock)
-
-    def __repr__(self) -> str:
-        return f"<HttpServer {self._identity.server_id}>"
-
-    @property
-    def identity(self) -> ServerIdentity:
-        """Who it is; constant."""
-        return self._identity
-
-    @property
-    def status(self) -> ConnectionStatus:
-        """How the connection stands."""
-        return self._link.status
-
-    async def connect(self) -> None:
-        """Return when the server has answered; PeerError if it does not. Any other method would connect as well."""
-        await self._link.session()
-
-    def forget_failures(self) -> None:
-        """It has been announced again: the next call connects without waiting for the backoff."""
-        self._link.forget_failures()
+        super().__init__(identity, self._link, runtime.clock)
 
     def close(self) -> None:
         """Give up the connections; what waits on them fails with PeerGoneError."""
         self._ahead.close()
-        self._link.close()
+        super().close()
 
-    @property
-    def known_version(self) -> ServerVersion | None:
-        """What the server said last; None when it could not be reached since, or when stores get no answer."""
-        session = self._link.current
-        return None if session is None or self._stores.is_doubtful else session.version
-
-    async def get_version(self) -> ServerVersion:
-        """What the server is and has now; asked as part of connecting, or else anew."""
-        present = self._link.current
-        session = await self._link.session()
-        if session is not present:
-            return session.version
+    async def _renew_version(self, session: Session) -> ServerVersion:
         return await self._watched(session, self._link.ask_version(session))
 
-    async def find_shares(
-        self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
+    async def _find_alone(
+        self, session: Session, storage_index: StorageIndex, ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Every immutable share held, with those ranges of each; small questions share requests."""
-        session = await self._link.session()
-        if session.version.batched_finds:
-            found = await ask_together(Find(storage_index, ranges), self._finds)
-            if found is not None:
-                return found
-
         async def ask(session: Session, entrance: Entrance) -> Mapping[ShareNumber, Sequence[Buffer]]:
             if session.version.batched_reads:
                 return await batched_requests.find_shares(self._asker, entrance, storage_index, ranges)
@@ -197,13 +155,6 @@ class HttpServer:
             raise PeerError(f"{self._asker.where} allocated shares that it was not asked for")
         upload = HttpUpload(self._asker, session, storage_index, secret, allocated, share_size)
         return Allocation(already=already, upload=upload)
-
-    async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
-        """Store whole new shares; what is asked for while a message is on its way goes out in the next one."""
-        session = await self._link.session()
-        if session.version.batched_stores:
-            return await self._stores.ask(stores)
-        return [await store_by_steps(self, each) for each in stores]
 
     async def _send_stores(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
         session = await self._link.session()
