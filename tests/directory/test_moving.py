@@ -13,9 +13,10 @@ from twisted.internet.defer import Deferred, DeferredList
 from grid.caps import DirectoryCap, LitCap, StorageIndex, UnknownChild
 from grid.directory import moving
 from grid.directory.edits import Edit, RemoveChild, SetChild
-from grid.directory.moving import Trail, follow_trail, move
+from grid.directory.moving import follow_trail, move
 from grid.directory.node import Directory
 from grid.directory.pack import Child
+from grid.directory.store import Trail
 from grid.engine.grid import Encoding
 from grid.errors import ConflictError, ExistingChildError, GridError, LinkChangedError, NoSuchChildError
 from tests.support.tree_grid import TreeGrid

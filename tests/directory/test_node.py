@@ -8,9 +8,9 @@ from grid.caps import DirectoryCap, LitCap, MdmfWriteCap, SdmfWriteCap, UnknownC
 from grid.directory import node
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.file_store import FileStore
-from grid.directory.moving import Trail
 from grid.directory.node import Directory
 from grid.directory.pack import Child
+from grid.directory.store import Trail
 from grid.errors import (
     AuthorityError,
     ChildOfWrongTypeError,

@@ -18,9 +18,10 @@ from grid.caps import DirectoryCap, KnownCap, LitCap, UnknownCap, UnknownChild, 
 from grid.directory.deep_check import CheckCounters, deep_check
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.file_store import FileStore
-from grid.directory.moving import Trail, move
+from grid.directory.moving import move
 from grid.directory.pack import Child, Target, make_entry, parse_directory
 from grid.directory.stats import Manifest
+from grid.directory.store import Trail
 from grid.directory.walk import walk
 from grid.engine.grid import Encoding
 from grid.mutable.share.geometry import FormatName

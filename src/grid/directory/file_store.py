@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from attrs import evolve, field, frozen
@@ -16,10 +15,12 @@ from attrs import evolve, field, frozen
 from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, LitCap, require_usable
 from grid.crypto.rsa import PrivateKey
 from grid.directory.edits import Overwrite
-from grid.directory.moving import Trail, move
+from grid.directory.moving import move
 from grid.directory.names import normalize_name
+from grid.directory.node import Directory
 from grid.directory.pack import Child, make_entry, pack_directory
 from grid.directory.room import UnpackingRoom
+from grid.directory.store import Trail
 from grid.engine.grid import Grid
 from grid.errors import AuthorityError, CapError
 from grid.immutable import check as immutable_check
@@ -35,9 +36,6 @@ from grid.mutable.share.keys import WriteCap, write_cap
 from grid.mutable.sources import MemorySource
 from grid.ports import Buffer, Observer, Runtime, Sink, Source
 from grid.runtime import run_sized
-
-if TYPE_CHECKING:
-    from grid.directory.node import Directory
 
 FileHealth = immutable_check.CheckResult | health.CheckResult
 """What a check finds; both kinds have storage_index, healthy, recoverable, corrupt, summary and to_json()."""
@@ -86,6 +84,15 @@ class _OpenFiles:
         self._last.move_to_end(cap)
         if len(self._last) > KEPT_OPEN:
             self._last.popitem(last=False)
+
+
+@frozen(kw_only=True, eq=False)
+class NewDirectory:
+    """A new mutable directory: the bytes of its file, and the key that the file is to have."""
+
+    data: bytes = field(repr=False)
+    format: FormatName
+    key: PrivateKey = field(repr=False)
 
 
 @frozen(kw_only=True, eq=False)
@@ -177,8 +184,6 @@ class FileStore:
 
     def directory(self, cap: DirectoryCap) -> Directory:
         """The directory of this cap; CapError if its numbers cannot be those of a file."""
-        from grid.directory.node import Directory
-
         require_usable(cap)
         self._permitted(cap)
         return Directory(self, cap)
@@ -195,16 +200,21 @@ class FileStore:
         key: its private key, None for a new one. CapError for a child that no directory takes; FormatError; the
         errors of `put_mutable`.
         """
+        return DirectoryCap(await self.put_directory(await self.pack_directory(children or {}, format=format, key=key)))
+
+    async def pack_directory(
+        self, children: Mapping[str, Child], *, format: FormatName | None = None, key: PrivateKey | None = None
+    ) -> NewDirectory:
+        """A new mutable directory that is yet to be stored. The errors of `create_directory`."""
         chosen = format or self.mutable_format
         if key is None:
             key = await new_key(self.grid)
         cap = write_cap(key, MDMF_VERSION if chosen == "mdmf" else SDMF_VERSION)
-        packed = await self._packed(children or {}, cap.write_key)
-        return DirectoryCap(await self.put_directory(packed, chosen, key))
+        return NewDirectory(data=await self._packed(children, cap.write_key), format=chosen, key=key)
 
-    async def put_directory(self, packed: bytes, format: FormatName, key: PrivateKey) -> WriteCap:
-        """Store the bytes of a new mutable directory. The errors of `put_mutable`."""
-        return await self.put_mutable(packed, format=format, key=key)
+    async def put_directory(self, new: NewDirectory) -> WriteCap:
+        """Store a new mutable directory. The errors of `put_mutable`."""
+        return await self.put_mutable(new.data, format=new.format, key=new.key)
 
     async def create_immutable_directory(self, children: Mapping[str, Child]) -> DirectoryCap:
         """Store a directory that never changes; equal children give equal caps.

@@ -11,15 +11,15 @@ directory moves. A target that is known by its capability alone costs a read of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve
 from twisted.internet.defer import Deferred, FirstError, gatherResults
 
 from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.edits import Overwrite, RemoveChild, SetChild
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, Target
+from grid.directory.store import OpenDirectory, Store, Trail
 from grid.errors import (
     ChildOfWrongTypeError,
     ConflictError,
@@ -31,9 +31,6 @@ from grid.errors import (
 )
 from grid.runtime import run_sized, with_deadline
 
-if TYPE_CHECKING:
-    from grid.directory.store import OpenDirectory, Store
-
 MAX_SEARCHED = 1000
 """Directories below one that moves that are searched for the target."""
 
@@ -42,31 +39,6 @@ SEARCH_S = 30.0
 
 SEARCHED_AT_ONCE = 8
 """Directories that are read at the same time."""
-
-
-@frozen(kw_only=True)
-class Trail:
-    """A directory and the way to it. directories: from the root that was used to the directory itself.
-
-    names: of the links between them, in normal form. A directory known by its capability is its own root.
-    """
-
-    directories: tuple[DirectoryCap, ...] = field(repr=False)
-    names: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, cap: DirectoryCap) -> Trail:
-        """The trail of a directory that was given by its capability."""
-        return cls(directories=(cap,))
-
-    @property
-    def end(self) -> DirectoryCap:
-        """The directory."""
-        return self.directories[-1]
-
-    def below(self, name: str, cap: DirectoryCap) -> Trail:
-        """The trail one link further."""
-        return Trail(directories=(*self.directories, cap), names=(*self.names, name))
 
 
 async def follow_trail(store: Store, root: DirectoryCap, names: Sequence[str]) -> Trail:

@@ -8,13 +8,14 @@ Cost: listing: a read of the file. Changing a directory that was just read: one 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
-from grid.caps import DirectoryCap, MdmfWriteCap, SdmfWriteCap
+from grid.caps import DirectoryCap, KnownCap, MdmfWriteCap, SdmfWriteCap
 from grid.directory.edits import Edit, Edited, SetChild, apply_edits, updated_metadata
 from grid.directory.names import normalize_name
 from grid.directory.ordering import sort_names
 from grid.directory.pack import Child, Entry, pack_directory, parse_directory
+from grid.directory.room import UnpackingRoom
 from grid.errors import (
     AuthorityError,
     ChildOfWrongTypeError,
@@ -25,12 +26,11 @@ from grid.errors import (
     NotWriteableError,
 )
 from grid.limits import MAX_DIRECTORY_SIZE
+from grid.mutable.node import MutableFile
 from grid.mutable.session import Gathering
 from grid.mutable.share.geometry import FormatName
+from grid.ports import Runtime, Sink
 from grid.runtime import SMALL_WORK
-
-if TYPE_CHECKING:
-    from grid.directory.file_store import FileStore
 
 T = TypeVar("T")
 
@@ -41,10 +41,39 @@ RACES = 5
 """How often making the directories of a path begins anew because somebody else makes them too."""
 
 
+class DirectoryStore(Protocol):
+    """What a directory uses of the store of its file and of those in it; a `FileStore`, or what decorates one."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """The clock and the processors."""
+
+    @property
+    def room(self) -> UnpackingRoom:
+        """For large directories that are unpacked."""
+
+    def open_mutable(self, cap: KnownCap) -> MutableFile:
+        """The mutable file of this directory's cap."""
+
+    def directory(self, cap: DirectoryCap) -> Directory:
+        """Another directory of the same store."""
+
+    async def size(self, cap: KnownCap) -> int:
+        """Bytes of the directory's file."""
+
+    async def read_bytes(self, cap: KnownCap, sink: Sink) -> int:
+        """Read the directory's file."""
+
+    async def create_directory(
+        self, children: Mapping[str, Child] | None = None, *, format: FormatName | None = None
+    ) -> DirectoryCap:
+        """Store a new mutable directory with these children."""
+
+
 class Directory:
     """One directory, open for what its cap permits."""
 
-    def __init__(self, store: FileStore, cap: DirectoryCap) -> None:
+    def __init__(self, store: DirectoryStore, cap: DirectoryCap) -> None:
         """Asks nobody anything; FileStore.directory makes it."""
         self.cap = cap
         self._store = store
@@ -235,7 +264,7 @@ class Directory:
         return apply_edits(self._parse(data), edits, now=now, retrying=retrying, write_key=write_key)
 
 
-def _enter(store: FileStore, child: Child, name: str) -> Directory:
+def _enter(store: DirectoryStore, child: Child, name: str) -> Directory:
     if not isinstance(child.target, DirectoryCap):
         raise ChildOfWrongTypeError(f"{name!r} is not a directory", name=name)
     return store.directory(child.target)

@@ -8,14 +8,40 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from attrs import field, frozen
+
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap
 from grid.crypto.rsa import PrivateKey
 from grid.directory.edits import Edit, Overwrite
-from grid.directory.moving import Trail
 from grid.directory.pack import Child
 from grid.mutable.share.geometry import FormatName
 from grid.mutable.share.keys import WriteCap
 from grid.ports import Buffer, Runtime, Sink, Source
+
+
+@frozen(kw_only=True)
+class Trail:
+    """A directory and the way to it. directories: from the root that was used to the directory itself.
+
+    names: of the links between them, in normal form. A directory known by its capability is its own root.
+    """
+
+    directories: tuple[DirectoryCap, ...] = field(repr=False)
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, cap: DirectoryCap) -> Trail:
+        """The trail of a directory that was given by its capability."""
+        return cls(directories=(cap,))
+
+    @property
+    def end(self) -> DirectoryCap:
+        """The directory."""
+        return self.directories[-1]
+
+    def below(self, name: str, cap: DirectoryCap) -> Trail:
+        """The trail one link further."""
+        return Trail(directories=(*self.directories, cap), names=(*self.names, name))
 
 
 class Health(Protocol):

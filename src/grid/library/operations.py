@@ -17,9 +17,10 @@ from attrs import field, frozen
 from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, LitCap, UnknownCap, UnknownChild, parse_cap
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.file_store import FileHealth, FileStore
-from grid.directory.moving import Trail, follow_trail
+from grid.directory.moving import follow_trail
 from grid.directory.node import Directory
 from grid.directory.pack import Child
+from grid.directory.store import Trail
 from grid.errors import AuthorityError, CapError, ConfigError, GridError
 from grid.immutable.get import ImmutableFile
 from grid.mutable.node import MutableFile

@@ -12,7 +12,7 @@ from grid.caps.values import ChkCap, SdmfWriteCap
 from grid.cli.webapi.refusals import GatewayError
 from grid.cli.webapi.shapes import describe_link, parse_child
 from grid.directory.edits import RemoveChild, SetChild
-from grid.directory.moving import Trail
+from grid.directory.store import Trail
 from grid.errors import (
     AuthorityError,
     ChildOfWrongTypeError,

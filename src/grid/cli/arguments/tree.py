@@ -12,8 +12,9 @@ from grid.caps import DirectoryCap, KnownCap, UnknownChild
 from grid.cli.arguments.aliases import read_aliases
 from grid.cli.arguments.remote import RemotePath, parse_remote
 from grid.cli.connection import open_home, run_connected
-from grid.directory.moving import Trail, follow_trail
+from grid.directory.moving import follow_trail
 from grid.directory.pack import Child
+from grid.directory.store import Trail
 from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 from grid.ports import ignore_events
 

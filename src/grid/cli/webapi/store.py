@@ -28,9 +28,10 @@ from grid.cli.webapi.shapes import (
 )
 from grid.crypto.rsa import PrivateKey
 from grid.directory.edits import Overwrite
-from grid.directory.moving import Trail, find_child, move, require_writable, same_directory, settle_way
+from grid.directory.moving import find_child, move, require_writable, same_directory, settle_way
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
+from grid.directory.store import Trail
 from grid.errors import (
     AuthorityError,
     CapError,

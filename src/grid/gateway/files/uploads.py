@@ -12,9 +12,9 @@ from attrs import field, frozen
 
 from grid.caps import KnownCap
 from grid.crypto.rsa import PrivateKey
-from grid.directory.file_store import FileStore
 from grid.engine.grid import Encoding
 from grid.errors import DataTooLargeError, GridError
+from grid.gateway.history.recorded_store import RecordedStore
 from grid.gateway.http.arguments import FileFormat
 from grid.gateway.shared.spool import Spool, SpoolFolder
 from grid.gateway.shared.store_turns import Stores
@@ -72,7 +72,9 @@ class Arriving:
     chunks: AsyncIterator[bytes] = field(repr=False)
 
 
-async def store_new(store: FileStore, folder: SpoolFolder, stores: Stores, new: NewFile, body: Arriving) -> KnownCap:
+async def store_new(
+    store: RecordedStore, folder: SpoolFolder, stores: Stores, new: NewFile, body: Arriving
+) -> KnownCap:
     """Store a new file of the bytes that arrive. The errors of the engines; DataTooLargeError for too large an SDMF."""
     if new.format == "sdmf":
         require_sdmf_size(body.size)
@@ -87,7 +89,7 @@ async def store_new(store: FileStore, folder: SpoolFolder, stores: Stores, new: 
 
 
 async def store_spooled(
-    store: FileStore, stores: Stores, new: NewFile, spool: Spool, arriving: ArrivingKey | None = None
+    store: RecordedStore, stores: Stores, new: NewFile, spool: Spool, arriving: ArrivingKey | None = None
 ) -> KnownCap:
     """Store a new file of bytes that were spooled. arriving: what the spool showed them to.
 
@@ -103,13 +105,13 @@ async def store_spooled(
         return await store.put_immutable(spool, key=key)
 
 
-def _arriving_key(store: FileStore, size: int | None) -> ArrivingKey | None:
+def _arriving_key(store: RecordedStore, size: int | None) -> ArrivingKey | None:
     """What makes the key of a file of that size; None if equal files get keys of their own."""
     convergence = store.grid.convergence
     return None if convergence is None else ArrivingKey(convergence, store.grid.encoding, size)
 
 
-async def _key_of(store: FileStore, spool: Spool) -> bytes | None:
+async def _key_of(store: RecordedStore, spool: Spool) -> bytes | None:
     """The convergent key of what was spooled; None if it has none."""
     making = _arriving_key(store, spool.size)
     if spool.size <= LIT_SIZE or making is None:

@@ -1,64 +1,128 @@
 """The gateway's store, whose reads and writes of directories are in the history of operations. [spec webapi 9.2]
 
-Files are recorded by the handlers, which know how long a client takes for them; directories here, for paths, listings, changes and walks
-all come by this way.
+It decorates a store, and asks it for all else. Files are recorded by the handlers, which know how long a client takes for
+them; directories here, for paths, listings, changes and walks all come by this way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field, fields, frozen
-
-from grid.caps import DirectoryCap
+from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap
 from grid.crypto.rsa import PrivateKey
-from grid.directory.edits import Edit
-from grid.directory.file_store import FileStore
-from grid.directory.node import Directory
+from grid.directory.edits import Edit, Overwrite
+from grid.directory.file_store import FileHealth, FileRepair, FileStore
+from grid.directory.moving import move
+from grid.directory.node import Directory, DirectoryStore
 from grid.directory.pack import Child
+from grid.directory.room import UnpackingRoom
+from grid.directory.store import Trail
+from grid.engine.grid import Grid
 from grid.gateway.history.history import History
+from grid.mutable.node import MutableFile
 from grid.mutable.share.geometry import FormatName
 from grid.mutable.share.keys import WriteCap
+from grid.ports import Buffer, Runtime, Sink, Source
 
 
-@frozen(kw_only=True, eq=False)
-class RecordedStore(FileStore):
-    """A FileStore that tells the history of what it does with directories, and what its engines do to its observer."""
+class RecordedStore:
+    """A store that tells the history of what it does with directories, and what its engines do to its observer.
 
-    history: History = field(repr=False)
+    The errors of each method are those of `FileStore`.
+    """
 
-    @classmethod
-    def over(cls, store: FileStore, history: History) -> RecordedStore:
-        """The same grid, recorded there."""
-        given = {each.name: getattr(store, each.name) for each in fields(type(store)) if each.init}
-        return cls(**{**given, "grid": store.grid.observed_by(history.observe), "history": history})
+    def __init__(self, store: FileStore, history: History) -> None:
+        self._store = store.observed_by(history.observe)
+        self._history = history
+
+    @property
+    def grid(self) -> Grid:
+        """The grid that it is on."""
+        return self._store.grid
+
+    @property
+    def runtime(self) -> Runtime:
+        """The grid's."""
+        return self._store.runtime
+
+    @property
+    def room(self) -> UnpackingRoom:
+        """For directories that are unpacked."""
+        return self._store.room
 
     def directory(self, cap: DirectoryCap) -> Directory:
-        """The directory of this cap; CapError if its numbers cannot be those of a file."""
-        super().directory(cap)
-        return RecordedDirectory(self, cap, self.history)
+        """The directory of this cap."""
+        self._store.directory(cap)
+        return RecordedDirectory(self, cap, self._history)
 
-    async def put_directory(self, packed: bytes, format: FormatName, key: PrivateKey) -> WriteCap:
-        """Store the bytes of a new mutable directory."""
-        with self.history.publish(size=len(packed)) as operation:
-            cap = await super().put_directory(packed, format, key)
+    async def create_directory(
+        self,
+        children: Mapping[str, Child] | None = None,
+        *,
+        format: FormatName | None = None,
+        key: PrivateKey | None = None,
+    ) -> DirectoryCap:
+        """Store a new mutable directory."""
+        new = await self._store.pack_directory(children or {}, format=format, key=key)
+        with self._history.publish(size=len(new.data)) as operation:
+            cap = await self._store.put_directory(new)
             operation.name(cap.storage_index)
-        return cap
+        return DirectoryCap(cap)
 
     async def create_immutable_directory(self, children: Mapping[str, Child]) -> DirectoryCap:
         """Store a directory that never changes."""
-        with self.history.upload() as operation:
-            cap = await super().create_immutable_directory(children)
+        with self._history.upload() as operation:
+            cap = await self._store.create_immutable_directory(children)
             operation.size = await self.size(cap)
             if cap.storage_index is not None:
                 operation.name(cap.storage_index)
         return cap
 
+    async def move(
+        self, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
+    ) -> Child | None:
+        """Move or rename a link; the child that it replaced, if that is known."""
+        return await move(self, source, name, target, new_name, overwrite=overwrite)
+
+    async def put_immutable(self, source: Source, *, key: bytes | None = None) -> ChkCap | LitCap:
+        """Store an immutable file."""
+        return await self._store.put_immutable(source, key=key)
+
+    async def put_mutable(
+        self, source: Source | Buffer, *, format: FormatName | None = None, key: PrivateKey | None = None
+    ) -> WriteCap:
+        """Store a new mutable file."""
+        return await self._store.put_mutable(source, format=format, key=key)
+
+    def open_mutable(self, cap: KnownCap) -> MutableFile:
+        """The mutable file of this cap."""
+        return self._store.open_mutable(cap)
+
+    async def read(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
+        """Write bytes of a file to the sink; their count."""
+        return await self._store.read(cap, sink, offset, length)
+
+    async def read_bytes(self, cap: KnownCap, sink: Sink) -> int:
+        """Read the file in which a directory is stored."""
+        return await self._store.read_bytes(cap, sink)
+
+    async def size(self, cap: KnownCap) -> int:
+        """Bytes of a file."""
+        return await self._store.size(cap)
+
+    async def check(self, cap: KnownCap, *, verify: bool = False, add_lease: bool = False) -> FileHealth:
+        """The health of a file or a directory."""
+        return await self._store.check(cap, verify=verify, add_lease=add_lease)
+
+    async def repair(self, cap: KnownCap, *, force: bool = False) -> FileRepair:
+        """Repair a file or a directory."""
+        return await self._store.repair(cap, force=force)
+
 
 class RecordedDirectory(Directory):
     """A directory whose reads and changes are operations."""
 
-    def __init__(self, store: FileStore, cap: DirectoryCap, history: History) -> None:
+    def __init__(self, store: DirectoryStore, cap: DirectoryCap, history: History) -> None:
         super().__init__(store, cap)
         self._history = history
 

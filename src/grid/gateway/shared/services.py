@@ -84,18 +84,19 @@ class _BlocksNothing:
 class Services:
     """One gateway's. store: its grid, whose list of servers is live."""
 
-    store: FileStore
+    _store: FileStore = field(alias="store")
     client: ClientView
     settings: GatewaySettings
     blocks: Blocks = field(factory=_BlocksNothing)
+    store: RecordedStore = field(init=False)
     history: History = field(init=False)
     traffic: Traffic = field(init=False, factory=Traffic)
     open_files: OpenFiles = field(init=False)
     stores: Stores = field(init=False, factory=Stores)
 
     def __attrs_post_init__(self) -> None:
-        self.history = History(self.store.runtime.clock)
-        self.store = RecordedStore.over(self.store, self.history).restricted_by(self.require_allowed)
+        self.history = History(self._store.runtime.clock)
+        self.store = RecordedStore(self._store.restricted_by(self.require_allowed), self.history)
         self.open_files = OpenFiles(self.store.grid)
 
     def require_allowed(self, cap: KnownCap) -> None:

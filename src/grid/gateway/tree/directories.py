@@ -8,9 +8,9 @@ from attrs import evolve
 
 from grid.caps import DirectoryCap
 from grid.directory.edits import RemoveChild, SetChild
-from grid.directory.moving import Trail
 from grid.directory.names import normalize_name
 from grid.directory.node import Directory
+from grid.directory.store import Trail
 from grid.errors import GridError
 from grid.gateway.faults import BadRequest
 from grid.gateway.files.file_changes import (

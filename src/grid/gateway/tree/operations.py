@@ -14,12 +14,12 @@ from attrs import define, field
 from grid.caps import DirectoryCap
 from grid.codec.base32 import encode
 from grid.directory.deep_check import CheckCounters, Checked, deep_check
-from grid.directory.file_store import FileStore
 from grid.directory.stats import Manifest, Stats
 from grid.directory.store import Health
 from grid.directory.walk import Visited, walk
 from grid.errors import CancelledError, GridError
 from grid.gateway.faults import NotFound, PayloadTooLarge, TooManyRequests
+from grid.gateway.history.recorded_store import RecordedStore
 from grid.gateway.tree.checks import CheckOptions, Json, UnreadDirectories, check_document, repair_document
 from grid.limits import MAX_OPERATION_RECORDS, MAX_OPERATIONS, MAX_RUNNING_OPERATIONS
 from grid.ports import Clock, Timer
@@ -202,7 +202,7 @@ class TreeWork:
     kind: TreeKind
     root: DirectoryCap = field(repr=False)
     options: CheckOptions
-    _store: FileStore = field(repr=False)
+    _store: RecordedStore = field(repr=False)
     _budget: Budget = field(repr=False)
     stats: Stats = field(factory=Stats)
     manifest: Manifest = field(factory=Manifest, repr=False)
@@ -298,7 +298,7 @@ class Operations:
         kind: TreeKind,
         root: DirectoryCap,
         options: CheckOptions,
-        store: FileStore,
+        store: RecordedStore,
         retain_s: float | None,
     ) -> None:
         """Start one in the place of whatever had the handle. TooManyRequests."""

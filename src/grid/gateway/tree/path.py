@@ -14,10 +14,10 @@ from attrs import evolve, field, frozen
 
 from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.edits import Edit
-from grid.directory.moving import Trail
 from grid.directory.names import normalize_name
 from grid.directory.node import Directory
 from grid.directory.pack import Child
+from grid.directory.store import Trail
 from grid.errors import GridError, NotEnoughSharesError
 from grid.gateway.faults import BadRequest, Gone, HttpFault, NotFound, Shape, fault_of
 from grid.gateway.http.exchange import parse_child

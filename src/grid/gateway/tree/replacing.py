@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from grid.directory.edits import Overwrite, RemoveChild, SetChild
-from grid.directory.moving import Trail
 from grid.directory.node import Directory
 from grid.directory.pack import Child, Target
+from grid.directory.store import Trail
 from grid.errors import ExistingChildError
 from grid.gateway.http.answers import Answer, page, redirect
 from grid.gateway.http.exchange import Exchange, own_path

@@ -12,11 +12,11 @@ from contextlib import aclosing
 
 from grid.caps import DirectoryCap
 from grid.directory.deep_check import Checked, deep_check
-from grid.directory.file_store import FileStore
 from grid.directory.node_json import describe_unit
 from grid.directory.stats import Stats
 from grid.directory.walk import walk
 from grid.errors import GridError
+from grid.gateway.history.recorded_store import RecordedStore
 from grid.gateway.http.answers import AnyAnswer, lines
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.tree.checks import CheckOptions, UnreadDirectories, check_document, repair_document, told
@@ -44,7 +44,7 @@ async def stream_tree(exchange: Exchange, root: DirectoryCap) -> AnyAnswer:
     return lines(write)
 
 
-async def manifest_units(store: FileStore, root: DirectoryCap) -> AsyncGenerator[Json, None]:
+async def manifest_units(store: RecordedStore, root: DirectoryCap) -> AsyncGenerator[Json, None]:
     """One unit for each object, and the statistics. The root's error, after its unit, if it cannot be read."""
     stats, unread = Stats(), UnreadDirectories()
     held: Json | None = None  # A directory is reported before the walk says why it cannot be read.
@@ -68,7 +68,7 @@ async def manifest_units(store: FileStore, root: DirectoryCap) -> AsyncGenerator
     yield {"type": "stats", "stats": stats.to_json()}
 
 
-async def check_units(store: FileStore, root: DirectoryCap, options: CheckOptions) -> AsyncGenerator[Json, None]:
+async def check_units(store: RecordedStore, root: DirectoryCap, options: CheckOptions) -> AsyncGenerator[Json, None]:
     """One unit with the health of each object, and the statistics. The root's error, after its unit, if it cannot be read."""
     stats, unread = Stats(), UnreadDirectories()
     checks = deep_check(
