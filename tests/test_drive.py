@@ -10,7 +10,8 @@ import pytest
 from attrs import define
 from twisted.internet.defer import CancelledError, Deferred
 
-from grid.drive import LINGER_S, Request, drive
+from grid.drive import LINGER_S, drive
+from grid.engine.requests import Request
 from grid.errors import GridError, PeerError, PeerGoneError, PeerRefusedError
 from grid.ports import Event, ServerId
 from tests.support.grids import grid_of

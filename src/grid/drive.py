@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from attrs import define, field
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 
 from grid.engine.grid import Grid
+from grid.engine.plan import Plan, R
 from grid.engine.server_memory import ServerMemory
 from grid.errors import GridError, PeerError, PeerGoneError, PeerTimeoutError
-from grid.ports import Clock, Event, Observer, ServerId, Timer
+from grid.ports import Clock, Event, Observer, Timer
 from grid.runtime import Tasks
 
 LINGER_S = 2.0
@@ -30,54 +30,7 @@ LINGER_S = 2.0
 log = Logger()
 
 
-@define(kw_only=True, eq=False)
-class Request:
-    """One thing that a plan wants done; subclasses say what.
-
-    server_id: whose answer it is, None for work done here. parting: still carried out (for LINGER_S) when the
-    plan has ended. size: bytes moved, for observers.
-    """
-
-    server_id: ServerId | None = None
-    parting: bool = False
-    size: int = 0
-    share_numbers: tuple[int, ...] = ()
-    index: int = field(default=-1, init=False)
-
-
-R = TypeVar("R", bound=Request)
-T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
-
-
-class Plan(Protocol[R, T_co]):
-    """A synchronous object that decides; it never waits, never calls out and never looks at a clock."""
-
-    def advance(self, now: float) -> Sequence[R]:
-        """The requests that it wants carried out now, each returned once. Also called when a wake-up is due."""
-
-    def answer(self, request: R, answer: object, now: float) -> None:
-        """A request's answer."""
-
-    def fail(self, request: R, error: GridError, now: float) -> None:
-        """A request's failure."""
-
-    def withdrawn(self) -> Sequence[R]:
-        """Requests which it no longer wants, each returned once; nothing more is heard of them."""
-
-    def wake_at(self) -> float | None:
-        """When to call advance next although nothing was answered."""
-
-    def take_events(self) -> Sequence[Event]:
-        """What observers should hear, each returned once."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether result() may be called."""
-
-    def result(self) -> T_co:
-        """What the plan has come to, or its error raised."""
-
 
 Perform = Callable[[R], Awaitable[Any]]
 

@@ -85,9 +85,9 @@ def test_get_when_the_file_is_large_costs_one_message_per_server_and_window() ->
     ledger = Ledger()
     raw, result = grid.read(grid.open(file.cap), observer=ledger)
     assert raw == data
-    windows = len(ledger.sent("OpenWindow"))
+    windows = len(ledger.sent("OpenRun"))
     assert windows <= len(data) // READ_BYTES + 5
-    assert [call for call in grid.virtual.cpu.calls if call == "open_window"] == ["open_window"] * windows
+    assert [call for call in grid.virtual.cpu.calls if call == "open"] == ["open"] * windows
     for server in grid.servers:
         assert server.calls.count("find_shares") <= 1
         assert server.calls.count("read_shares") <= windows

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from grid.batch_sizes import WIDE_READ_BYTES
-from grid.drive import Request
 from grid.engine.grid import Encoding
+from grid.engine.requests import Request
 from grid.mutable.node import Modifier
 from grid.mutable.read import layout_cache
 from grid.mutable.read.read_plan import ReadPlan
@@ -153,7 +153,7 @@ def test_read_when_long_then_sends_a_message_a_batch_and_opens_each_once() -> No
     cap = grid.create(contents, "mdmf")
     grid.reset_counts()
     assert grid.run(grid.open(cap.read_cap(), process=1).read_all()) == contents
-    batches = grid.process(1).cpu.calls.count("open_window")
+    batches = grid.process(1).cpu.calls.count("open")
     assert batches <= 8
     assert sum(calls(grid)) == 10 + 3 * batches
     stored = 150 * BLOCK * 3

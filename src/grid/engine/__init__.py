@@ -1,1 +1,1 @@
-"""What reads and writes of every kind of file share: how fast servers are, and which of them are in doubt."""
+"""The engine under immutable and mutable files: requests, plans, the speed of servers, lateness, hedging, and memory of servers."""

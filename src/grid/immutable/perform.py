@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from twisted.internet.defer import Deferred
 
 from grid.caps import StorageIndex
-from grid.drive import Request
+from grid.engine.performer import BasePerformer
+from grid.engine.requests import Request, ServerRequest
 from grid.errors import GridError
 from grid.immutable.share import requests as r
-from grid.immutable.share.audit import Compute, run_job
 from grid.immutable.share.encode import Encoder, FinishedEncoding
 from grid.immutable.share.layout import share_size
-from grid.immutable.share.segment_run import open_window
 from grid.placement.leases import LeaseMaster
 from grid.ports import (
     Allocation,
@@ -37,8 +36,10 @@ ABORT_LIMIT_S = 5.0
 """How long a failed upload waits for its servers to hear of it."""
 
 
-class Performer:
-    """One operation's hands: its servers, its data, and the uploads granted to it."""
+class Performer(BasePerformer):
+    """The servers and the data of one operation, and the uploads granted to it."""
+
+    kind = "immutable"
 
     def __init__(
         self,
@@ -52,22 +53,11 @@ class Performer:
         encoder: Encoder | None = None,
         original_ueb: bytes | None = None,
     ) -> None:
-        self._servers = {server.identity.server_id: server for server in servers}
-        self._storage_index = storage_index
-        self._runtime = runtime
-        self._leases = leases
-        self._sink = sink
-        self._source = source
+        super().__init__(servers, storage_index, runtime, leases=leases, sink=sink, source=source)
         self._encoder = encoder
         self._original_ueb = original_ueb
         self._uploads: dict[tuple[ServerId, ShareNumber], Upload] = {}
         self._allocations = Tasks()
-
-    async def __call__(self, request: Request) -> object:
-        """Carry one request out and return its answer."""
-        if isinstance(request, r.ServerRequest):
-            return await self._ask(self._servers[request.server_id], request)
-        return await self._work(request)
 
     def share_size(self, encoder: Encoder) -> int:
         """Bytes of every share, whether its extension block is a new one or the original."""
@@ -88,7 +78,7 @@ class Performer:
         finally:
             alarm.cancel()
 
-    async def _ask(self, server: StorageServer, request: r.ServerRequest) -> object:
+    async def _ask(self, server: StorageServer, request: ServerRequest) -> object:
         index = self._storage_index
         match request:
             case r.AskVersion():
@@ -97,17 +87,10 @@ class Performer:
                 return await server.find_shares(index, request.ranges)
             case r.ReadShares():
                 return await server.read_shares(index, request.wants)
-            case r.AdviseCorrupt():
-                await server.advise_corrupt("immutable", index, request.share_number, request.reason)
-            case r.AddLease():
-                assert self._leases is not None
-                await server.add_lease(index, self._leases.secrets_for(index, server.identity.lease_seed))
             case r.Allocate():
                 return await self._allocate(server, request)
             case r.StoreShares():
-                assert self._leases is not None
-                secrets = self._leases.secrets_for(index, server.identity.lease_seed)
-                new = NewShares(storage_index=index, secrets=secrets, shares=request.shares)
+                new = NewShares(storage_index=index, secrets=self._lease(server), shares=request.shares)
                 return (await server.store_shares([new]))[0]
             case r.WriteShares():
                 await self._write(request)
@@ -116,39 +99,29 @@ class Performer:
             case r.AbortUpload():
                 await self._abort_server(request.server_id)
             case _:
-                raise AssertionError(f"no server answers {type(request).__name__}")
+                return await super()._ask(server, request)
         return None
 
     async def _work(self, request: Request) -> object:
-        run = self._runtime.cpu.run
+        run, encoder = self._runtime.cpu.run, self._encoder
         match request:
-            case r.OpenWindow():
-                return await run(open_window, request.window)
-            case r.Deliver():
-                assert self._sink is not None
-                await self._sink.write(request.data)
-                return None
-            case r.ReadSource():
-                assert self._source is not None
-                return await self._source.read_at(request.offset, request.length)
-            case Compute():
-                return await run(run_job, request.job)
             case r.MakeTrailers():
                 return await run(_trailers, request.finished, request.shares)
-        assert self._encoder is not None
-        match request:
             case r.EncodeSegments():
-                return await run(self._encoder.encode_segments, request.first_segment, request.text)
+                assert encoder is not None
+                return await run(encoder.encode_segments, request.first_segment, request.text)
             case r.AbsorbBatch():
-                return await run(self._encoder.absorb, request.batch)
+                assert encoder is not None
+                return await run(encoder.absorb, request.batch)
             case r.FinishEncoding():
-                return await run(self._encoder.finish, self._original_ueb)
-        raise AssertionError(f"nobody carries out {type(request).__name__}")
+                assert encoder is not None
+                return await run(encoder.finish, self._original_ueb)
+            case _:
+                return await super()._work(request)
 
     async def _allocate(self, server: StorageServer, request: r.Allocate) -> Allocation:
         """The allocation; if the plan gives up waiting, what is granted later is aborted."""
-        assert self._leases is not None
-        secrets = self._leases.secrets_for(self._storage_index, server.identity.lease_seed)
+        secrets = self._lease(server)
         given_up: list[bool] = []
         answered: Deferred[Allocation] = Deferred(lambda _: given_up.append(True))
 

@@ -20,7 +20,7 @@ from grid.errors import DataTooLargeError, FormatError, GridError, IntegrityErro
 from grid.limits import MAX_SLOT_WRITE
 from grid.mutable.session import Session
 from grid.mutable.share import mdmf
-from grid.mutable.share.blocks import SegmentRun, VersionHashes, encode_run, split_salted
+from grid.mutable.share.blocks import SourceRun, VersionHashes, encode_run, split_salted
 from grid.mutable.share.geometry import SALT_SIZE, SDMF_VERSION, Geometry, round_up
 from grid.mutable.share.keys import encrypt_private_key
 from grid.mutable.share.layout import VersionFields, pack_header, plan_table
@@ -243,7 +243,7 @@ def _iv(session: Session, release: Release) -> bytes:
     )
 
 
-async def _next_run(session: Session, release: Release, first: int, count: int, iv: bytes) -> SegmentRun:
+async def _next_run(session: Session, release: Release, first: int, count: int, iv: bytes) -> SourceRun:
     geometry = release.geometry
     _, length = geometry.run_sizes(first, count)
     offset, sealed = first * geometry.segment_size, release.original is not None
@@ -257,7 +257,7 @@ async def _next_run(session: Session, release: Release, first: int, count: int, 
         text = await release.source.read_at(offset, length)
         if geometry.salt_size:
             salts = [session.grid.runtime.entropy.random_bytes(SALT_SIZE) for _ in range(count)]
-    return SegmentRun(
+    return SourceRun(
         geometry=geometry,
         first_segment=first,
         segment_count=count,

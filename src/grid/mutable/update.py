@@ -20,7 +20,7 @@ from grid.mutable.publish import WHOLE_BYTES, updated
 from grid.mutable.read.layout_cache import MOST_SHARE_BYTES, Foresight, KnownFile
 from grid.mutable.read.segment_batch import ranges_of_read
 from grid.mutable.session import Session
-from grid.mutable.share.blocks import EncodedRun, SegmentRun, chain_of, encode_run
+from grid.mutable.share.blocks import EncodedRun, SourceRun, chain_of, encode_run
 from grid.mutable.share.geometry import HASH_SIZE, MDMF_VERSION, SALT_SIZE, Geometry
 from grid.mutable.share.keys import encrypt_private_key
 from grid.mutable.share.layout import VersionFields, pack_header, plan_table
@@ -121,7 +121,7 @@ async def update_in_place(
         return None
     have = {share.place: share.pieces for share in rows.values()}
     at_hand = [evolve(share, pieces={**share.pieces, **have.get(share.place, {})}) for share in found.sightings]
-    run = SegmentRun(
+    run = SourceRun(
         geometry=change.new,
         first_segment=change.first,
         segment_count=change.stop - change.first,

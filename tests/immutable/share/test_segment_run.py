@@ -1,4 +1,4 @@
-"""Opening a window: right blocks give the text, false ones are named, contradictions are the uploader's."""
+"""Opening a run: right blocks give the text, false ones are named, contradictions are the uploader's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grid.codec.merkle import padded_leaf_count
 from grid.crypto.lanes import use_lanes
 from grid.errors import DamagedFileError
 from grid.immutable.share.layout import parse_header
-from grid.immutable.share.segment_run import Window, open_window, window_sizes
+from grid.immutable.share.segment_run import SegmentRun, open_run, run_sizes
 from grid.ports import ShareNumber
 from tests.support.scripted_grid import encoded, noise
 from tests.support.shares import EncodedFile
@@ -22,9 +22,9 @@ TEXT = noise(1003)
 FILE = encoded(TEXT, 3, 7, 102)
 
 
-def window(numbers: list[int], first: int, count: int, file: EncodedFile = FILE, *, key: bool = True) -> Window:
+def make_run(numbers: list[int], first: int, count: int, file: EncodedFile = FILE, *, key: bool = True) -> SegmentRun:
     geometry = file.geometry
-    size, _ = window_sizes(geometry, first, count)
+    size, _ = run_sizes(geometry, first, count)
     row = padded_leaf_count(geometry.segment_count) - 1 + first
     blocks, leaves = {}, {}
     crypttext = b""
@@ -36,7 +36,7 @@ def window(numbers: list[int], first: int, count: int, file: EncodedFile = FILE,
         leaves[ShareNumber(number)] = share[tree : tree + 32 * count]
         tree = layout.crypttext_tree_offset + 32 * row
         crypttext = share[tree : tree + 32 * count]
-    return Window(
+    return SegmentRun(
         geometry=geometry,
         first_segment=first,
         segment_count=count,
@@ -52,17 +52,17 @@ def window(numbers: list[int], first: int, count: int, file: EncodedFile = FILE,
     first=st.integers(0, 9),
     count=st.integers(1, 10),
 )
-def test_window_when_the_blocks_are_right_gives_the_text(numbers: list[int], first: int, count: int) -> None:
+def test_run_when_the_blocks_are_right_gives_the_text(numbers: list[int], first: int, count: int) -> None:
     count = min(count, FILE.geometry.segment_count - first)
-    result = open_window(window(numbers, first, count))
+    result = open_run(make_run(numbers, first, count))
     assert not result.bad
     assert result.text == TEXT[first * 102 : (first + count) * 102]
-    ciphertext = open_window(window(numbers, first, count, key=False)).text
+    ciphertext = open_run(make_run(numbers, first, count, key=False)).text
     assert len(ciphertext) == len(result.text) and ciphertext != result.text
 
 
 @given(st.data())
-def test_window_when_it_is_of_any_file_gives_the_text_with_the_libraries_and_without(data: st.DataObject) -> None:
+def test_run_when_it_is_of_any_file_gives_the_text_with_the_libraries_and_without(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 12))
     k = data.draw(st.integers(1, n))
     text = noise(data.draw(st.integers(1, 900)))
@@ -70,48 +70,48 @@ def test_window_when_it_is_of_any_file_gives_the_text_with_the_libraries_and_wit
     geometry = file.geometry
     first = data.draw(st.integers(0, geometry.segment_count - 1))
     count = data.draw(st.integers(1, geometry.segment_count - first))
-    whole = window(data.draw(st.permutations(range(n)))[:k], first, count, file)
+    whole = make_run(data.draw(st.permutations(range(n)))[:k], first, count, file)
     right = text[geometry.segment_offset(first) : geometry.segment_offset(first + count)]
-    assert open_window(whole).text == right
+    assert open_run(whole).text == right
     use_lanes(False)
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(erasure_module, "erasure", ZfecErasure)
-            assert open_window(whole).text == right
+            assert open_run(whole).text == right
     finally:
         use_lanes(True)
 
 
-def test_window_when_all_blocks_are_false_names_them_all() -> None:
-    whole = window([1, 2, 5], 0, 10)
+def test_run_when_all_blocks_are_false_names_them_all() -> None:
+    whole = make_run([1, 2, 5], 0, 10)
     blocks = {number: bytes(255 - byte for byte in memoryview(run)) for number, run in whole.blocks.items()}
-    result = open_window(evolve(whole, blocks=blocks))
+    result = open_run(evolve(whole, blocks=blocks))
     assert result.text == b"" and result.bad == {number: list(range(10)) for number in (1, 2, 5)}
 
 
-def test_window_when_a_buffer_has_not_the_size_of_the_blocks_is_refused() -> None:
+def test_run_when_a_buffer_has_not_the_size_of_the_blocks_is_refused() -> None:
     for numbers in ([0, 1, 2], [1, 4, 6]):
-        whole = window(numbers, 0, 2)
+        whole = make_run(numbers, 0, 2)
         with pytest.raises(ValueError, match=r"bytes|lengths"):
-            open_window(evolve(whole, blocks={**whole.blocks, ShareNumber(1): bytes(67)}))
+            open_run(evolve(whole, blocks={**whole.blocks, ShareNumber(1): bytes(67)}))
 
 
-def test_window_when_any_block_is_false_names_it_and_gives_nothing() -> None:
-    whole = window([0, 4, 6], 7, 3)
+def test_run_when_any_block_is_false_names_it_and_gives_nothing() -> None:
+    whole = make_run([0, 4, 6], 7, 3)
     for offset in range(len(whole.blocks[ShareNumber(4)])):
         wrong = bytearray(whole.blocks[ShareNumber(4)])
         wrong[offset] ^= 1
-        result = open_window(evolve(whole, blocks={**whole.blocks, ShareNumber(4): bytes(wrong)}))
+        result = open_run(evolve(whole, blocks={**whole.blocks, ShareNumber(4): bytes(wrong)}))
         assert result.text == b""
         assert result.bad == {4: [7 + offset // 34]}
 
 
-def test_window_when_proven_blocks_give_another_text_blames_the_uploader() -> None:
-    whole = window([0, 1, 2], 0, 2)
+def test_run_when_proven_blocks_give_another_text_blames_the_uploader() -> None:
+    whole = make_run([0, 1, 2], 0, 2)
     with pytest.raises(DamagedFileError, match="damaged when uploaded"):
-        open_window(evolve(whole, crypttext_leaves=whole.crypttext_leaves[32:] + whole.crypttext_leaves[:32]))
+        open_run(evolve(whole, crypttext_leaves=whole.crypttext_leaves[32:] + whole.crypttext_leaves[:32]))
 
 
-def test_window_sizes_when_the_tail_is_in_it_are_shorter() -> None:
-    assert window_sizes(FILE.geometry, 0, 2) == (68, 204)
-    assert window_sizes(FILE.geometry, 8, 2) == (34 + 29, 102 + 85)
+def test_run_sizes_when_the_tail_is_in_it_are_shorter() -> None:
+    assert run_sizes(FILE.geometry, 0, 2) == (68, 204)
+    assert run_sizes(FILE.geometry, 8, 2) == (34 + 29, 102 + 85)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
+from grid.engine.requests import ServerRequest
 from grid.errors import NotHappyError, PeerError
-from grid.immutable.share.requests import Allocate, AskVersion, FindShares, ServerRequest
+from grid.immutable.share.requests import Allocate, AskVersion, FindShares
 from grid.immutable.write.select_plan import ANSWER_LIMIT_S, GRACE_FLOOR_S, SelectPlan
 from grid.immutable.write.unhappiness import describe_unhappiness
 from grid.ports import Allocation, ServerId, ServerVersion, ShareNumber, ShareWrite

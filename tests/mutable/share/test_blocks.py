@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grid.mutable.share import blocks
-from grid.mutable.share.blocks import SegmentRun, encode_run
+from grid.mutable.share.blocks import SourceRun, encode_run
 from grid.mutable.share.geometry import MDMF_VERSION, SDMF_VERSION, Geometry
 from grid.ports import ShareNumber
 
@@ -16,7 +16,7 @@ def test_run_when_its_room_holds_other_bytes_is_the_same(
     monkeypatch: pytest.MonkeyPatch, version: int, size: int
 ) -> None:
     geometry = Geometry.of_file(version, size, 3, 10)
-    run = SegmentRun(
+    run = SourceRun(
         geometry=geometry,
         first_segment=0,
         segment_count=geometry.segment_count,

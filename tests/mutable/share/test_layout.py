@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from grid.errors import FormatError, GridError, UnknownVersionError
 from grid.mutable.share import mdmf, sdmf
-from grid.mutable.share.blocks import SegmentRun, VersionHashes, encode_run
+from grid.mutable.share.blocks import SourceRun, VersionHashes, encode_run
 from grid.mutable.share.geometry import Geometry
 from grid.mutable.share.keys import FileKeys, encrypt_private_key, write_cap
 from grid.mutable.share.layout import VersionFields, pack_header, parse_header, plan_table
@@ -31,7 +31,7 @@ def make_share(answer: known.KnownShare) -> bytes:
     geometry = Geometry.of_file(answer.version, len(known.PLAINTEXT), 1, 3)
     number = ShareNumber(known.SHARE_NUMBER)
     run = encode_run(
-        SegmentRun(
+        SourceRun(
             geometry=geometry,
             first_segment=0,
             segment_count=1,

@@ -15,12 +15,13 @@ from math import inf
 
 from attrs import define, frozen
 
-from grid.drive import Request
+from grid.engine.plan import PlanBase, timed_out
+from grid.engine.requests import AddLease, AdviseCorrupt, Compute, Request, ServerRequest
 from grid.engine.server_memory import SHORT_PATIENCE_S
 from grid.errors import DamagedFileError, GridError, PeerTimeoutError
 from grid.immutable.read.peer import GIVE_UP_FLOOR_S, SLOWEST_RATE
-from grid.immutable.share.audit import Compute, ShareAudit, Verdict
-from grid.immutable.share.requests import AddLease, AdviseCorrupt, FindShares, ReadShares, ServerRequest
+from grid.immutable.share.audit import ShareAudit, Verdict
+from grid.immutable.share.requests import FindShares, ReadShares
 from grid.immutable.share.verify import FileVerifier
 from grid.ports import Event, ServerId, ShareNumber
 
@@ -62,7 +63,7 @@ class _Question:
     audit: ShareAudit | None
 
 
-class CheckPlan:
+class CheckPlan(PlanBase):
     """verifier None: only ask; otherwise verify against it. in_doubt: servers that were silent lately."""
 
     def __init__(
@@ -74,6 +75,7 @@ class CheckPlan:
         add_lease: bool,
         in_doubt: Collection[ServerId] = (),
     ) -> None:
+        super().__init__()
         self._n = n
         self._in_doubt = frozenset(in_doubt)
         self._verifier = verifier
@@ -88,21 +90,13 @@ class CheckPlan:
         self._active: set[ShareAudit] = set()
         self._done: list[ShareAudit] = []
         self._errors: list[GridError] = []
-        self._error: GridError | None = None
-        self._reports: list[Request] = []
-        self._withdrawn: list[Request] = []
-        self._events: list[Event] = []
 
-    @property
-    def finished(self) -> bool:
-        """Every server has answered or been given up, every share has its verdict."""
-        idle = not (self._to_ask or self._outstanding or self._waiting or self._active or self._reports)
-        return self._error is not None or idle
+    def _is_done(self) -> bool:
+        return not (self._to_ask or self._outstanding or self._waiting or self._active or self._outbox)
 
     def result(self) -> Findings:
         """What was found; DamagedFileError if the file's proven parts contradict each other."""
-        if self._error is not None:
-            raise self._error
+        self._raise_error()
         return Findings(
             responding=frozenset(self._claimed),
             claimed=self._claimed,
@@ -110,16 +104,6 @@ class CheckPlan:
             silent=frozenset(self._silent),
             errors=self._errors,
         )
-
-    def take_events(self) -> Sequence[Event]:
-        """Progress since the last call."""
-        taken, self._events = self._events, []
-        return taken
-
-    def withdrawn(self) -> Sequence[Request]:
-        """Questions given up."""
-        taken, self._withdrawn = self._withdrawn, []
-        return taken
 
     def wake_at(self) -> float | None:
         """When the next unanswered question is given up."""
@@ -131,7 +115,7 @@ class CheckPlan:
         if self._error is not None:
             return []
         self._give_up(now)
-        requests, self._reports = self._reports, []
+        requests = self._take_outbox()
         for server_id in self._to_ask:
             if self._add_lease:
                 requests.append(self._sent(AddLease(server_id=server_id), now))
@@ -158,7 +142,7 @@ class CheckPlan:
             try:
                 audit.read(answer.get(audit.number))
             except DamagedFileError as error:
-                self._error = error
+                self._stop(error)
             self._judge(audit, now)
         elif isinstance(request, Compute) and audit is not None:
             audit.computed(answer if isinstance(answer, str) else None)
@@ -217,7 +201,7 @@ class CheckPlan:
             if request in self._outstanding and now >= self._gives_up_at(request, question):
                 assert request.server_id is not None
                 self._withdrawn.append(request)
-                self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+                self.fail(request, timed_out(request), now)
                 self._leave(request.server_id, now)
 
     def _leave(self, server_id: ServerId, now: float) -> None:
@@ -253,20 +237,4 @@ class CheckPlan:
         self._events.append(Event(at=now, what="progress", detail="verifying", count=len(self._done), total=total))
         self._tell_bytes(now)
         if audit.verdict is Verdict.CORRUPT:
-            self._reports.append(
-                AdviseCorrupt(
-                    server_id=audit.server_id,
-                    share_number=audit.number,
-                    share_numbers=(audit.number,),
-                    reason=audit.reason,
-                )
-            )
-            self._events.append(
-                Event(
-                    at=now,
-                    what="reject",
-                    detail=audit.reason,
-                    server_id=audit.server_id,
-                    share_numbers=(audit.number,),
-                )
-            )
+            self._reject(audit.server_id, audit.number, audit.reason, now)

@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from grid.drive import Request
 from grid.engine.hedging import HedgeBudget
-from grid.errors import GridError, IntegrityError, PeerError, PeerTimeoutError
+from grid.engine.plan import PlanBase, timed_out
+from grid.engine.requests import Deliver, OpenRun, Request
+from grid.errors import GridError, IntegrityError, PeerError
 from grid.immutable.read.block_reads import BlockReads, Part
 from grid.immutable.read.choice import choose_shares
 from grid.immutable.read.flow_window import Pace
@@ -26,8 +27,8 @@ from grid.immutable.read.held_share import HeldShare, ShareState
 from grid.immutable.read.peer import Peer
 from grid.immutable.read.segment_batch import Batch, BatchCutter, BatchState, BlockFetch
 from grid.immutable.read.share_finder import ShareFinder
-from grid.immutable.share.requests import Deliver, FindShares, OpenWindow, ReadShares
-from grid.immutable.share.segment_run import Window, WindowResult
+from grid.immutable.share.requests import FindShares, ReadShares
+from grid.immutable.share.segment_run import OpenedRun, SegmentRun
 from grid.immutable.share.verify import FileVerifier
 from grid.ports import Buffer, Event, ShareNumber
 
@@ -41,12 +42,13 @@ class GetResult:
     hedged_bytes: int
 
 
-class GetPlan:
+class GetPlan(PlanBase):
     """Reads bytes offset .. offset + length of a file (at least one byte, inside the file)."""
 
     def __init__(
         self, finder: ShareFinder, verifier: FileVerifier, *, k: int, key: bytes | None, offset: int, length: int
     ) -> None:
+        super().__init__()
         self._finder = finder
         self._verifier = verifier
         self._rows = RowFetcher(verifier)
@@ -59,32 +61,21 @@ class GetPlan:
         self._reads = BlockReads()
         self._hedge = HedgeBudget(length)
         self._pace = Pace(k)
-        self._opening: dict[OpenWindow, Batch] = {}
+        self._opening: dict[OpenRun, Batch] = {}
         self._habit: set[HeldShare] = set()
         self._deficit = 0
         self._stale = False
         self._delivered = 0
         self._hedged_bytes = 0
-        self._error: GridError | None = None
-        self._withdrawn: list[Request] = []
-        self._events: list[Event] = []
 
-    @property
-    def finished(self) -> bool:
-        """All is delivered, or nothing more can be."""
-        return self._error is not None or self._delivered == self._end - self._offset
+    def _is_done(self) -> bool:
+        return self._delivered == self._end - self._offset
 
     def result(self) -> GetResult:
         """What was read; NotEnoughSharesError, NoServersError or DamagedFileError if it could not be."""
-        if self._error is not None:
-            raise self._error
+        self._raise_error()
         count = len({share.number for share in self._habit})
         return GetResult(size=self._delivered, share_count=count, hedged_bytes=self._hedged_bytes)
-
-    def take_events(self) -> Sequence[Event]:
-        """Progress since the last call."""
-        taken, self._events = self._events, []
-        return taken
 
     def withdrawn(self) -> Sequence[Request]:
         """Requests given up."""
@@ -103,7 +94,7 @@ class GetPlan:
         for hopeless in self._reads.check(now):
             if hopeless in self._reads:
                 self._withdrawn.append(hopeless)
-                self._fail_read(hopeless, PeerTimeoutError(f"server {hopeless.server_id} did not answer in time"))
+                self._fail_read(hopeless, timed_out(hopeless))
         requests: list[Request] = [*self._finder.examine(now)]
         if self._verifier.geometry is not None:
             self._cut(now)
@@ -121,12 +112,12 @@ class GetPlan:
         try:
             self._take(request, answer, now)
         except GridError as error:
-            self._error = self._error or error
+            self._stop(error)
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
         """A server that fails is dropped; a window that cannot be opened, or a consumer's error, ends the read."""
-        if isinstance(request, OpenWindow | Deliver):
-            self._error = self._error or error
+        if isinstance(request, OpenRun | Deliver):
+            self._stop(error)
         elif isinstance(request, FindShares):
             self._finder.fail(request, error)
         elif isinstance(request, ReadShares) and not self._finder.fail(request, error):
@@ -244,14 +235,14 @@ class GetPlan:
             self._drop(share, error)
         return [Part(share=want.share, ranges=want.ranges, purpose=want, batch=batch) for want in wants]
 
-    def _open(self, batch: Batch, now: float) -> list[OpenWindow]:
+    def _open(self, batch: Batch, now: float) -> list[OpenRun]:
         if len(batch.blocks) < self._k:
             return []
         ready = sorted(number for number in batch.blocks if self._rows.proven(number, batch.chunk))[: self._k]
         if len(ready) < self._k or not self._rows.proven(None, batch.chunk):
             return []
         assert self._verifier.geometry is not None and self._verifier.crypttext_rows is not None
-        window = Window(
+        run = SegmentRun(
             geometry=self._verifier.geometry,
             first_segment=batch.first,
             segment_count=batch.count,
@@ -262,7 +253,7 @@ class GetPlan:
         )
         batch.state = BatchState.OPENING
         self._pace.came(batch.asked, batch.text_bytes, now)
-        request = OpenWindow(window=window, size=batch.text_bytes)
+        request = OpenRun(run=run, size=batch.text_bytes)
         self._opening[request] = batch
         return [request]
 
@@ -282,8 +273,8 @@ class GetPlan:
             self._batches.popleft()
             total = self._end - self._offset
             self._events.append(Event(at=now, what="progress", count=self._delivered, total=total))
-        elif isinstance(request, OpenWindow):
-            assert isinstance(answer, WindowResult)
+        elif isinstance(request, OpenRun):
+            assert isinstance(answer, OpenedRun)
             self._opened(self._opening.pop(request), answer)
         elif isinstance(request, FindShares | ReadShares):
             assert isinstance(answer, Mapping)
@@ -337,7 +328,7 @@ class GetPlan:
         else:
             batch.blocks[part.share.number] = (part.share, whole)
 
-    def _opened(self, batch: Batch, result: WindowResult) -> None:
+    def _opened(self, batch: Batch, result: OpenedRun) -> None:
         if not result.bad:
             batch.state = BatchState.READY
             batch.text = result.text
@@ -396,5 +387,5 @@ class GetPlan:
             batch.state is BatchState.FETCHING and not batch.fetches and len(batch.blocks) < self._k
             for batch in self._batches
         )
-        if stuck and self._error is None and (self._deficit or self._verifier.geometry is None):
-            self._error = self._finder.verdict()
+        if stuck and (self._deficit or self._verifier.geometry is None):
+            self._stop(self._finder.verdict())

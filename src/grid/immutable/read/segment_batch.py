@@ -10,12 +10,13 @@ from enum import Enum
 from attrs import define, field
 
 from grid.batch_sizes import PART_BYTES, full_read_bytes
+from grid.engine.requests import Deliver, OpenRun
 from grid.immutable.read.flow_window import NEVER, Mark
 from grid.immutable.read.held_share import HeldShare
 from grid.immutable.read.peer import Watch
 from grid.immutable.share.geometry import Geometry
-from grid.immutable.share.requests import Deliver, OpenWindow, ReadShares
-from grid.immutable.share.segment_run import window_sizes
+from grid.immutable.share.requests import ReadShares
+from grid.immutable.share.segment_run import run_sizes
 from grid.immutable.share.verify import CHUNK_LEAVES, KEPT_CHUNKS
 from grid.ports import Buffer, Range, ShareNumber
 
@@ -65,7 +66,7 @@ class Batch:
     doubled: set[ShareNumber] = field(factory=set)
     settled: bool = False
     text: Buffer = field(default=b"", repr=False)
-    opening: OpenWindow | None = None
+    opening: OpenRun | None = None
     delivering: Deliver | None = None
     asked: Mark = NEVER
 
@@ -114,5 +115,5 @@ class BatchCutter:
         chunk_stop = (first // CHUNK_LEAVES + 1) * CHUNK_LEAVES
         count = min(self._ramp, self._stop - first, chunk_stop - first)
         self._next += count
-        block_bytes, text_bytes = window_sizes(self._geometry, first, count)
+        block_bytes, text_bytes = run_sizes(self._geometry, first, count)
         return Batch(first=first, count=count, block_bytes=block_bytes, text_bytes=text_bytes)

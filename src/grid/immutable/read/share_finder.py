@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from grid import limits
+from grid.engine.requests import AdviseCorrupt
 from grid.engine.server_memory import ServerMemory
 from grid.errors import (
     DamagedFileError,
@@ -31,7 +32,7 @@ from grid.immutable.read.held_share import HeldShare, ShareState, missing_ranges
 from grid.immutable.read.peer import Peer, Watch
 from grid.immutable.read.speculation import SPECULATED_SEGMENTS, WHOLE_SHARE_SIZE, speculate, speculate_blocks
 from grid.immutable.share.layout import Guess
-from grid.immutable.share.requests import READ_KINDS, AdviseCorrupt, FindShares, ReadShares
+from grid.immutable.share.requests import READ_KINDS, FindShares, ReadShares
 from grid.immutable.share.verify import FileVerifier
 from grid.plural import counted
 from grid.ports import Buffer, Range, ServerId, ShareNumber

@@ -6,7 +6,7 @@ It owns the guess alone; what comes of it is proven like any other bytes. [spec 
 from __future__ import annotations
 
 from grid.immutable.share.layout import MAX_HEADER_SIZE, Guess
-from grid.immutable.share.segment_run import window_sizes
+from grid.immutable.share.segment_run import run_sizes
 from grid.immutable.share.verify import CHUNK_LEAVES, RowRanges
 from grid.ports import Range
 
@@ -44,7 +44,7 @@ def speculate_blocks(guess: Guess, first_segment: int, segment_count: int, serve
         return []
     count = segment_count if segment_count <= SPECULATED_SEGMENTS else 1
     count = min(count, geometry.segment_count - first_segment)
-    size, _ = window_sizes(geometry, first_segment, count)
+    size, _ = run_sizes(geometry, first_segment, count)
     shares_each = -(-geometry.n // server_count)
     if shares_each * size > SPECULATED_BLOCK_BYTES:
         return []

@@ -9,17 +9,18 @@ Cost: round trips: three, and one per AUDIT_BYTES of blocks. Memory: AUDIT_BYTES
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from itertools import pairwise
 from typing import assert_never
 
-from attrs import define, field, frozen
+from attrs import field, frozen
 
 from grid import limits
 from grid.codec.merkle import build_tree, padded_leaf_count
 from grid.crypto.hashing import hash_blocks
-from grid.drive import Request
+from grid.engine.requests import Compute
 from grid.errors import DamagedFileError, FormatError, GridError, IntegrityError, UnknownVersionError
 from grid.immutable.share.geometry import Geometry
 from grid.immutable.share.layout import (
@@ -81,18 +82,6 @@ class BlockJob:
     leaves: bytes = field(repr=False)
 
 
-@define(kw_only=True, eq=False)
-class Compute(Request):
-    """Answer: None if the job's bytes are right, else what is wrong with them; from the processor pool."""
-
-    job: TreeJob | BlockJob
-
-
-def run_job(job: TreeJob | BlockJob) -> str | None:
-    """What is wrong with the bytes of a job, or None."""
-    return check_trees(job) if isinstance(job, TreeJob) else check_blocks(job)
-
-
 def check_trees(job: TreeJob) -> str | None:
     """Whether every stored node, padding leaves and inner nodes included, is the one that the leaves give."""
     for tree, root, name in zip(job.trees, job.roots, ("crypttext", "block"), strict=True):
@@ -135,7 +124,7 @@ class ShareAudit:
         self._block_leaves = b""
         self._segment = 0
         self._batch_count = 0
-        self._job: TreeJob | BlockJob | None = None
+        self._job: Callable[[], str | None] | None = None
 
     def next_request(self) -> ReadShares | Compute:
         """What to do next; call it once after each answer while there is no verdict."""
@@ -278,17 +267,18 @@ class ShareAudit:
         first_leaf = 32 * (padded_leaf_count(count) - 1)
         self._block_leaves = block[first_leaf : first_leaf + 32 * count]
         roots = (self._verifier.ueb.crypttext_root_hash, self._verifier.block_root(self.number))
-        self._job = TreeJob(leaf_count=count, trees=(crypttext, block), roots=roots)
+        self._job = partial(check_trees, TreeJob(leaf_count=count, trees=(crypttext, block), roots=roots))
 
     def _take_blocks(self, data: Buffer) -> None:
         if len(data) != self._ranges[0][1]:
             raise FormatError("the share is cut short")
         first, count = self._segment, self._batch_count
-        self._job = BlockJob(
+        job = BlockJob(
             geometry=self._geometry,
             first_segment=first,
             segment_count=count,
             data=data,
             leaves=self._block_leaves[32 * first : 32 * (first + count)],
         )
+        self._job = partial(check_blocks, job)
         self._segment += count

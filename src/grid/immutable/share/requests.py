@@ -1,4 +1,4 @@
-"""What the plans of an immutable file ask for: one class a kind, carried out by perform.py."""
+"""The requests that only plans of immutable files make: one class a kind, carried out by perform.py."""
 
 from __future__ import annotations
 
@@ -6,17 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from attrs import define, field
 
-from grid.drive import Request
+from grid.engine.requests import AddLease, Request, ServerRequest
 from grid.immutable.share.encode import EncodedBatch, FinishedEncoding
-from grid.immutable.share.segment_run import Window
 from grid.ports import Buffer, Range, ServerId, ShareNumber, ShareWrite
-
-
-@define(kw_only=True, eq=False)
-class ServerRequest(Request):
-    """A request that one server answers."""
-
-    server_id: ServerId
 
 
 @define(kw_only=True, eq=False)
@@ -36,20 +28,6 @@ class ReadShares(ServerRequest):
     """Answer: ranges of the shares named."""
 
     wants: Mapping[ShareNumber, Sequence[Range]]
-
-
-@define(kw_only=True, eq=False)
-class AddLease(ServerRequest):
-    """Answer: None."""
-
-
-@define(kw_only=True, eq=False)
-class AdviseCorrupt(ServerRequest):
-    """A parting word to a server whose share failed; its answer does not matter."""
-
-    share_number: ShareNumber
-    reason: str
-    parting: bool = True
 
 
 @define(kw_only=True, eq=False)
@@ -86,28 +64,6 @@ class AbortUpload(ServerRequest):
     """Give up what one server has allocated; a parting request."""
 
     parting: bool = True
-
-
-@define(kw_only=True, eq=False)
-class OpenWindow(Request):
-    """Answer: WindowResult, from the processor pool."""
-
-    window: Window = field(repr=False)
-
-
-@define(kw_only=True, eq=False)
-class Deliver(Request):
-    """Answer: None, when the consumer has taken the bytes."""
-
-    data: Buffer = field(repr=False)
-
-
-@define(kw_only=True, eq=False)
-class ReadSource(Request):
-    """Answer: exactly these bytes of what is put."""
-
-    offset: int
-    length: int
 
 
 @define(kw_only=True, eq=False)

@@ -3,7 +3,7 @@
 Pure and safe on pool threads. Blocks are checked against proven leaves, decoded, checked again as ciphertext
 against the cap's crypttext tree, and decrypted; nothing unproven comes out. [spec immutable 12]
 
-Cost of a window: CPU: 2 hashed bytes per byte of plaintext, the erasure code for missing primary blocks, one AES pass;
+Cost of a run: CPU: 2 hashed bytes per byte of plaintext, the erasure code for missing primary blocks, one AES pass;
 one call of C for all decoding and one for all hashes, and a microsecond for each block besides. Memory: the plaintext,
 and missing primary blocks, which are no more than the plaintext; received blocks are read in place.
 """
@@ -30,7 +30,7 @@ _segment_hasher = LeafHasher(b"allmydata_crypttext_segment_v1")
 
 
 @frozen(kw_only=True)
-class Window:
+class SegmentRun:
     """Consecutive segments, and all that is needed to read them.
 
     blocks: k share numbers to the share's consecutive blocks, as one buffer. leaves: for each of these share
@@ -46,16 +46,20 @@ class Window:
     leaves: Mapping[ShareNumber, bytes] = field(repr=False)
     crypttext_leaves: bytes = field(repr=False)
 
+    def open(self) -> OpenedRun:
+        """Check, decode and decrypt it; see open_run."""
+        return open_run(self)
+
 
 @frozen(kw_only=True)
-class WindowResult:
+class OpenedRun:
     """text: the plaintext of the segments, empty if any block is bad; bad: share number to segments of it."""
 
     text: Buffer = field(repr=False)
     bad: Mapping[ShareNumber, Sequence[int]]
 
 
-def window_sizes(geometry: Geometry, first_segment: int, segment_count: int) -> tuple[int, int]:
+def run_sizes(geometry: Geometry, first_segment: int, segment_count: int) -> tuple[int, int]:
     """(bytes of one share's blocks, bytes of text) in a run of segments."""
     last = first_segment + segment_count - 1
     blocks = (segment_count - 1) * geometry.block_size + geometry.block_length(last)
@@ -63,52 +67,52 @@ def window_sizes(geometry: Geometry, first_segment: int, segment_count: int) -> 
     return blocks, text
 
 
-def open_window(window: Window) -> WindowResult:
-    """The plaintext of a window, or which blocks are bad.
+def open_run(run: SegmentRun) -> OpenedRun:
+    """The plaintext of a run, or which blocks are bad.
 
     DamagedFileError: all blocks are proven, and yet decode to something else than the file: its uploader's fault.
     """
-    geometry, last = window.geometry, window.first_segment + window.segment_count - 1
-    cut = RowCut(window.segment_count, geometry.block_size, geometry.block_length(last))
-    text_size = window_sizes(geometry, window.first_segment, window.segment_count)[1]
-    shares = {number: memoryview(run) for number, run in window.blocks.items()}
+    geometry, last = run.geometry, run.first_segment + run.segment_count - 1
+    cut = RowCut(run.segment_count, geometry.block_size, geometry.block_length(last))
+    text_size = run_sizes(geometry, run.first_segment, run.segment_count)[1]
+    shares = {number: memoryview(blocks) for number, blocks in run.blocks.items()}
     # The code works byte by byte: all blocks of a share are one block to it, as good as what they are made of.
     runs = primary_blocks(geometry.k, geometry.n, shares)
     leaves, segments = hash_rows(cut, list(shares.values()), _block_hasher, runs, _segment_hasher, text_size)
-    bad = _bad_blocks(window, leaves)
+    bad = _bad_blocks(run, leaves)
     if bad:
-        return WindowResult(text=b"", bad=bad)
-    for index in range(window.segment_count):
-        if not hmac.compare_digest(_leaf(segments, index), _leaf(window.crypttext_leaves, index)):
-            wrong = window.first_segment + index
+        return OpenedRun(text=b"", bad=bad)
+    for index in range(run.segment_count):
+        if not hmac.compare_digest(_leaf(segments, index), _leaf(run.crypttext_leaves, index)):
+            wrong = run.first_segment + index
             raise DamagedFileError(
                 f"segment {wrong}: the shares are proven but do not decode to the file; it was damaged when uploaded"
             )
-    return WindowResult(text=_join_text(window, cut.rows(runs, text_size), text_size), bad={})
+    return OpenedRun(text=_join_text(run, cut.rows(runs, text_size), text_size), bad={})
 
 
-def _bad_blocks(window: Window, leaves: bytes) -> dict[ShareNumber, list[int]]:
-    """leaves: the hashes of all blocks, in the order of window.blocks."""
+def _bad_blocks(run: SegmentRun, leaves: bytes) -> dict[ShareNumber, list[int]]:
+    """leaves: the hashes of all blocks, in the order of run.blocks."""
     bad: dict[ShareNumber, list[int]] = {}
-    size = HASH_SIZE * window.segment_count
-    for position, number in enumerate(window.blocks):
-        row, proven = leaves[position * size : (position + 1) * size], window.leaves[number]
+    size = HASH_SIZE * run.segment_count
+    for position, number in enumerate(run.blocks):
+        row, proven = leaves[position * size : (position + 1) * size], run.leaves[number]
         if hmac.compare_digest(row, proven):
             continue
-        indexes = range(window.segment_count)
-        bad[number] = [window.first_segment + i for i in indexes if _leaf(row, i) != _leaf(proven, i)]
+        indexes = range(run.segment_count)
+        bad[number] = [run.first_segment + i for i in indexes if _leaf(row, i) != _leaf(proven, i)]
     return bad
 
 
-def _join_text(window: Window, rows: Sequence[Sequence[memoryview]], size: int) -> memoryview:
+def _join_text(run: SegmentRun, rows: Sequence[Sequence[memoryview]], size: int) -> memoryview:
     text = unwiped(size)
     pieces = list(chain.from_iterable(rows))
     targets, start = [], 0
     for piece in pieces:
         targets.append(text[start : start + len(piece)])
         start += len(piece)
-    if window.key is not None:
-        CtrCipher(window.key, window.first_segment * window.geometry.segment_size).crypt_each(pieces, targets)
+    if run.key is not None:
+        CtrCipher(run.key, run.first_segment * run.geometry.segment_size).crypt_each(pieces, targets)
         return text
     for piece, target in zip(pieces, targets, strict=True):
         target[:] = piece

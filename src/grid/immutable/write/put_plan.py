@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from attrs import define, field, frozen
 
 from grid import limits
-from grid.drive import Request
+from grid.engine.plan import PlanBase
+from grid.engine.requests import ReadSource, Request, ServerRequest
 from grid.errors import GridError, NotHappyError, PeerTimeoutError
 from grid.immutable.share.encode import EncodedBatch, Encoder, FinishedEncoding
 from grid.immutable.share.requests import (
@@ -26,8 +27,6 @@ from grid.immutable.share.requests import (
     EncodeSegments,
     FinishEncoding,
     MakeTrailers,
-    ReadSource,
-    ServerRequest,
     WriteShares,
 )
 from grid.immutable.write.select_plan import Selection
@@ -89,10 +88,11 @@ class Pushed:
     pushed_count: int
 
 
-class PutPlan:
+class PutPlan(PlanBase):
     """Pushes the shares of a selection to the servers that allocated them."""
 
     def __init__(self, encoder: Encoder, selection: Selection, *, happy: int) -> None:
+        super().__init__()
         self._encoder = encoder
         self._geometry = encoder.geometry
         self._happy = happy
@@ -110,34 +110,17 @@ class PutPlan:
         self._stalls = StallWatch()
         self._done_bytes = 0
         self._causes: list[GridError] = []
-        self._error: GridError | None = None
-        self._withdrawn: list[Request] = []
-        self._events: list[Event] = []
 
-    @property
-    def finished(self) -> bool:
-        """Every server still counted on has closed its shares, or the put has failed."""
-        done = self._finished is not None and all(server.closed for server in self._servers.values())
-        return self._error is not None or done
+    def _is_done(self) -> bool:
+        return self._finished is not None and all(server.closed for server in self._servers.values())
 
     def result(self) -> Pushed:
         """What was stored; NotHappyError when too few servers remain (abort what is allocated)."""
-        if self._error is not None:
-            raise self._error
+        self._raise_error()
         assert self._finished is not None
         pushed = sum(len(server.shares) for server in self._servers.values())
         sharemap = {share: frozenset(holders) for share, holders in self._sharemap().items()}
         return Pushed(finished=self._finished, sharemap=sharemap, pushed_count=pushed)
-
-    def take_events(self) -> Sequence[Event]:
-        """Progress since the last call."""
-        taken, self._events = self._events, []
-        return taken
-
-    def withdrawn(self) -> Sequence[Request]:
-        """Writes to servers left behind."""
-        taken, self._withdrawn = self._withdrawn, []
-        return taken
 
     def wake_at(self) -> float | None:
         """When an unanswered write counts as a stall."""
@@ -186,14 +169,14 @@ class PutPlan:
             self._stalls.ended(request, None)
             self._lose(request.server_id, error, now)
         elif not isinstance(request, ServerRequest):
-            self._error = self._error or error
+            self._stop(error)
 
     def _take_text(self, batch: _Batch, text: Buffer) -> None:
         self._reading = None
         try:
             require_whole(text, batch.text_bytes)
         except GridError as error:
-            self._error = self._error or error
+            self._stop(error)
         else:
             self._to_encode = batch, text
 
@@ -364,7 +347,7 @@ class PutPlan:
         if reached < self._happy or len(sharemap) < self._geometry.k:
             holders = {holder for servers in sharemap.values() for holder in servers}
             message = describe_unhappiness(len(holders), reached, self._geometry.k, self._happy, len(sharemap))
-            self._error = NotHappyError(f"{message}: {error}", causes=self._causes, reached=reached, happy=self._happy)
+            self._stop(NotHappyError(f"{message}: {error}", causes=self._causes, reached=reached, happy=self._happy))
 
     def _sharemap(self, without: ServerId | None = None) -> dict[ShareNumber, set[ServerId]]:
         sharemap: dict[ShareNumber, set[ServerId]] = {}

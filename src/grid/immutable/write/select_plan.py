@@ -17,9 +17,10 @@ from enum import Enum
 
 from attrs import define, field, frozen
 
-from grid.drive import Request
-from grid.errors import GridError, NoServersError, NotHappyError, PeerTimeoutError
-from grid.immutable.share.requests import Allocate, AskVersion, FindShares, ServerRequest
+from grid.engine.plan import PlanBase, timed_out
+from grid.engine.requests import Request, ServerRequest
+from grid.errors import GridError, NoServersError, NotHappyError
+from grid.immutable.share.requests import Allocate, AskVersion, FindShares
 from grid.immutable.write.unhappiness import describe_unhappiness
 from grid.placement.assign import assign
 from grid.placement.happiness import happiness
@@ -79,7 +80,7 @@ class _Phase(Enum):
     DONE = "done"
 
 
-class SelectPlan:
+class SelectPlan(PlanBase):
     """Places shares 0..n-1 of share_size bytes each so that `happy` servers each hold one of their own.
 
     existing: the shares to count on, by server, where they are known already (a repair); then servers are not
@@ -100,6 +101,7 @@ class SelectPlan:
         share_size: int,
         existing: Mapping[ServerId, Collection[ShareNumber]] | None = None,
     ) -> None:
+        super().__init__()
         self._k, self._n, self._happy, self._share_size = k, n, happy, share_size
         self._is_in_doubt = is_in_doubt
         trusted, self._spares = split_trusted(server_ids, in_doubt, n=n, happy=happy)
@@ -121,35 +123,19 @@ class SelectPlan:
         self._last_answer_at = 0.0
         self._improvable = False
         self._causes: list[GridError] = []
-        self._error: GridError | None = None
-        self._withdrawn: list[Request] = []
-        self._events: list[Event] = []
 
-    @property
-    def finished(self) -> bool:
-        """All placed that could be, or the placement failed."""
+    def _is_done(self) -> bool:
         return self._phase is _Phase.DONE
 
     def result(self) -> Selection:
         """The placement; NoServersError or NotHappyError when it is not good enough (abort what is allocated)."""
-        if self._error is not None:
-            raise self._error
+        self._raise_error()
         return Selection(
             placed={c.server_id: frozenset(c.allocated) for c in self._counted() if c.allocated},
             existing={c.server_id: c.existing for c in self._counted() if c.existing},
             happiness=self._happiness(),
             spares=frozenset(self._spares),
         )
-
-    def take_events(self) -> Sequence[Event]:
-        """Phases begun since the last call."""
-        taken, self._events = self._events, []
-        return taken
-
-    def withdrawn(self) -> Sequence[Request]:
-        """Questions to servers left behind."""
-        taken, self._withdrawn = self._withdrawn, []
-        return taken
 
     def wake_at(self) -> float | None:
         """When to look again at servers that keep silent."""
@@ -332,7 +318,7 @@ class SelectPlan:
             self._fail(NotHappyError(message + reason, causes=self._causes, reached=reached, happy=self._happy))
 
     def _fail(self, error: GridError) -> None:
-        self._error = error
+        self._stop(error)
         self._phase = _Phase.DONE
 
     def _sharemap(self) -> dict[ShareNumber, set[ServerId]]:
@@ -369,7 +355,7 @@ class SelectPlan:
         for request, sent_at in list(self._outstanding.items()):
             if enough or now >= sent_at + ANSWER_LIMIT_S:
                 self._withdrawn.append(request)
-                self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+                self.fail(request, timed_out(request), now)
                 candidate = self._candidates[request.server_id]
                 self._demote(candidate, _Standing.BAD)
 

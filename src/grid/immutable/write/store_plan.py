@@ -15,9 +15,10 @@ from enum import Enum
 
 from attrs import field, frozen
 
-from grid.drive import Request
+from grid.engine.plan import PlanBase
+from grid.engine.requests import Request, ServerRequest
 from grid.errors import GridError
-from grid.immutable.share.requests import FindShares, ServerRequest, StoreShares
+from grid.immutable.share.requests import FindShares, StoreShares
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, StoreAnswer
 
@@ -51,11 +52,12 @@ class Stored:
     is_enough: bool = False
 
 
-class StorePlan:
+class StorePlan(PlanBase):
     """Stores on each server the shares placed on it; the plan never fails, but may come to not enough."""
 
     def __init__(self, placed: Mapping[ServerId, Shares], *, n: int, happy: int, size: int, ask_first: int) -> None:
         """size: bytes of the file, for observers. ask_first: how many servers are asked before what they hold."""
+        super().__init__()
         self._placed = placed
         self._n = n
         self._happy = happy
@@ -69,12 +71,8 @@ class StorePlan:
         self._last_answer_at = 0.0
         self._stored: dict[ServerId, frozenset[ShareNumber]] = {}
         self._held: dict[ServerId, frozenset[ShareNumber]] = {}
-        self._withdrawn: list[Request] = []
-        self._events: list[Event] = []
 
-    @property
-    def finished(self) -> bool:
-        """Everybody has answered, or is not waited for any more."""
+    def _is_done(self) -> bool:
         return self._phase is _Phase.DONE
 
     def result(self) -> Stored:
@@ -91,16 +89,6 @@ class StorePlan:
             happiness=reached,
             is_enough=len(sharemap) == self._n and reached >= self._happy,
         )
-
-    def take_events(self) -> Sequence[Event]:
-        """Phases begun since the last call."""
-        taken, self._events = self._events, []
-        return taken
-
-    def withdrawn(self) -> Sequence[Request]:
-        """Requests not waited for any more."""
-        taken, self._withdrawn = self._withdrawn, []
-        return taken
 
     def wake_at(self) -> float | None:
         """When to look at the silent ones."""

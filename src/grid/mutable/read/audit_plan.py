@@ -14,13 +14,14 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from grid.drive import Request
-from grid.errors import GridError, PeerTimeoutError
+from grid.engine.plan import PlanBase, timed_out
+from grid.engine.requests import Compute, Request
+from grid.errors import GridError
 from grid.mutable.read.latency import Paces, Watch
 from grid.mutable.share.audit import ShareAudit, Verdict
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
-from grid.mutable.share.requests import AdviseCorrupt, Compute, ReadBlocks, ReadFields, ReadSlot
+from grid.mutable.share.requests import ReadBlocks, ReadFields, ReadSlot
 from grid.mutable.share.versions import Place, Sighting, VersionMap
 from grid.ports import Event
 
@@ -37,10 +38,11 @@ class AuditReport:
     unread: frozenset[Place]
 
 
-class AuditPlan:
+class AuditPlan(PlanBase):
     """Verifies all shares of one version in a map, copies included."""
 
     def __init__(self, found: VersionMap, prefix: Prefix, keys: FileKeys, paces: Paces) -> None:
+        super().__init__()
         self._paces = paces
         self._waiting = deque(
             ShareAudit(sighting, prefix, found.public_key, keys) for sighting in found.shares_of(prefix)
@@ -53,20 +55,13 @@ class AuditPlan:
         self._watches: dict[ReadSlot, tuple[Watch, ShareAudit]] = {}
         self._jobs: dict[Compute, ShareAudit] = {}
         self._done: list[ShareAudit] = []
-        self._error: GridError | None = None
-        self._reports: list[Request] = []
-        self._withdrawn: list[Request] = []
-        self._events: list[Event] = []
 
-    @property
-    def finished(self) -> bool:
-        """Every share has its verdict."""
-        return self._error is not None or not (self._waiting or self._active or self._reports)
+    def _is_done(self) -> bool:
+        return not (self._waiting or self._active or self._outbox)
 
     def result(self) -> AuditReport:
         """The verdicts. Shares that agree with the version, but not with each other, are judged by their majority."""
-        if self._error is not None:
-            raise self._error
+        self._raise_error()
         for audit in self._odd_ones():
             audit.verdict, audit.reason = Verdict.CORRUPT, "the private key differs from that of the other shares"
         return AuditReport(
@@ -74,16 +69,6 @@ class AuditPlan:
             corrupt={a.sighting.place: a.reason for a in self._done if a.verdict is Verdict.CORRUPT},
             unread=frozenset(a.sighting.place for a in self._done if a.verdict is Verdict.UNREAD),
         )
-
-    def take_events(self) -> Sequence[Event]:
-        """Progress since the last call."""
-        taken, self._events = self._events, []
-        return taken
-
-    def withdrawn(self) -> Sequence[Request]:
-        """Reads given up."""
-        taken, self._withdrawn = self._withdrawn, []
-        return taken
 
     def wake_at(self) -> float | None:
         """When the next unanswered read is given up."""
@@ -94,8 +79,8 @@ class AuditPlan:
         for request, (watch, _) in list(self._watches.items()):
             if now >= watch.hopeless_at:
                 self._withdrawn.append(request)
-                self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
-        requests, self._reports = self._reports, []
+                self.fail(request, timed_out(request), now)
+        requests = self._take_outbox()
         while self._waiting and len(self._active) < AUDITS:
             self._active[self._waiting.popleft()] = None
         for audit, busy in list(self._active.items()):
@@ -124,7 +109,7 @@ class AuditPlan:
             audit.verdict = Verdict.UNREAD
             self._judge(audit, now)
         elif isinstance(request, Compute):
-            self._error = self._error or error
+            self._stop(error)
 
     def _step(self, audit: ShareAudit, now: float) -> Request:
         job = audit.next_job()
@@ -166,12 +151,7 @@ class AuditPlan:
         )
         self._tell_bytes(audit, now)
         if audit.verdict is Verdict.CORRUPT:
-            server_id, number = audit.sighting.place
-            place = {"server_id": server_id, "share_numbers": (number,)}
-            self._events.append(Event(at=now, what="reject", detail=audit.reason, **place))  # type: ignore[arg-type]
-            self._reports.append(
-                AdviseCorrupt(server_id=server_id, share_number=number, share_numbers=(number,), reason=audit.reason)
-            )
+            self._reject(*audit.sighting.place, audit.reason, now)
 
     def _odd_ones(self) -> list[ShareAudit]:
         """Good shares whose private key has other bytes than most: who cannot decrypt it cannot tell otherwise."""

@@ -18,8 +18,9 @@ from enum import Enum
 from attrs import evolve
 
 from grid.crypto.rsa import PrivateKey, PublicKey
-from grid.drive import Request
-from grid.errors import FormatError, GridError, IntegrityError, PeerTimeoutError
+from grid.engine.plan import PlanBase, timed_out
+from grid.engine.requests import AddLease, Request
+from grid.errors import FormatError, GridError, IntegrityError
 from grid.limits import MAX_MUTABLE_SHARES
 from grid.mutable.read.candidate import Candidate
 from grid.mutable.read.latency import Paces
@@ -32,9 +33,9 @@ from grid.mutable.share.layout import parse_header
 from grid.mutable.share.number_proof import NumberProof, proof_ranges, prove_number
 from grid.mutable.share.offset_table import ShareTable
 from grid.mutable.share.prefix import Prefix
-from grid.mutable.share.requests import AddLease, AdviseCorrupt, ReadFields, ReadFronts, ReadSlot
+from grid.mutable.share.requests import ReadFields, ReadFronts, ReadSlot
 from grid.mutable.share.versions import BadShare, Place, Sighting, VersionMap, front_of
-from grid.ports import Buffer, Event, Range, ServerId, ShareNumber
+from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 
 class MapMode(Enum):
@@ -49,7 +50,7 @@ class MapMode(Enum):
     REPAIR = "repair"
 
 
-class MapPlan:
+class MapPlan(PlanBase):
     """Makes a VersionMap of the servers given, which are in the file's order."""
 
     def __init__(
@@ -70,6 +71,7 @@ class MapPlan:
         foresight: what to ask for in the first question; the sightings will have it as their pieces. floor: the sequence
         number of a version that is known: everybody is asked, and waited for, before an older one is taken for the newest.
         """
+        super().__init__()
         self._servers = list(servers)
         self._keys = keys
         self._encoding = encoding
@@ -94,13 +96,8 @@ class MapPlan:
         self._key_tried: set[Place] = set()
         self._numbers_sought: set[Place] = set()
         self._done = False
-        self._reports: list[Request] = []
-        self._withdrawn: list[Request] = []
-        self._events: list[Event] = []
 
-    @property
-    def finished(self) -> bool:
-        """The map is as good as it gets."""
+    def _is_done(self) -> bool:
         return self._done
 
     def result(self) -> VersionMap:
@@ -115,16 +112,6 @@ class MapPlan:
             public_key=self._public_key,
             private_key=self._private_key,
         )
-
-    def take_events(self) -> Sequence[Event]:
-        """Rejected shares since the last call."""
-        taken, self._events = self._events, []
-        return taken
-
-    def withdrawn(self) -> Sequence[Request]:
-        """Questions to servers left behind."""
-        taken, self._withdrawn = self._withdrawn, []
-        return taken
 
     def wake_at(self) -> float | None:
         """When to look again at servers that keep silent."""
@@ -145,8 +132,7 @@ class MapPlan:
                     requests += self._ask(now)
                 else:
                     self._done = True
-        requests += self._reports
-        self._reports = []
+        requests += self._take_outbox()
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
@@ -198,7 +184,7 @@ class MapPlan:
             if number >= prefix.n:
                 raise FormatError(f"share {number} of {prefix.n} cannot be")
         except FormatError as error:
-            self._reject(server_id, number, head, str(error), now)
+            self._discard(server_id, number, head, str(error), now)
             return
         besides = dict(zip(read.ranges[1:], pieces[1:], strict=False))
         sighting = Sighting(server_id=server_id, number=number, prefix=prefix, table=table, head=head, pieces=besides)
@@ -224,7 +210,7 @@ class MapPlan:
         shares = frozenset(candidate.sighting.number for candidate in candidates)
         read = ReadFields(server_id=server_id, shares=shares, ranges=merged, size=size)
         self._waiting.ask(read, candidates, now)
-        self._reports.append(read)
+        self._outbox.append(read)
 
     def _judge(self, candidate: Candidate, now: float) -> None:
         """Prove the share's prefix, or reject the share."""
@@ -237,7 +223,7 @@ class MapPlan:
                 self._public_key.verify(candidate.require(table.signature), prefix.pack())
                 self._proven[prefix] = True
         except (FormatError, IntegrityError) as error:
-            self._reject(sighting.server_id, sighting.number, sighting.head, str(error), now)
+            self._discard(sighting.server_id, sighting.number, sighting.head, str(error), now)
             return
         if candidate.pieces:
             sighting = evolve(sighting, pieces={**sighting.pieces, **candidate.pieces})
@@ -258,7 +244,7 @@ class MapPlan:
             if proof is NumberProof.PROVEN:
                 self._sightings[index] = evolve(share, number_proven=True)
             elif proof is NumberProof.FALSE or share.place in proof_came:
-                self._reject(server_id, share.number, share.head, "it is not the share of that number", now)
+                self._discard(server_id, share.number, share.head, "it is not the share of that number", now)
         bad = {share.place for share in self._bad}
         self._sightings = [share for share in self._sightings if share.place not in bad]
 
@@ -276,11 +262,10 @@ class MapPlan:
         for (_, table), candidates in wanted.items():
             self._fetch(candidates, proof_ranges(table), now)
 
-    def _reject(self, server_id: ServerId, number: ShareNumber, head: Buffer, reason: str, now: float) -> None:
+    def _discard(self, server_id: ServerId, number: ShareNumber, head: Buffer, reason: str, now: float) -> None:
+        """Keep a share that is false out of the map, and report it."""
         self._bad.append(BadShare(server_id=server_id, number=number, front=front_of(head), reason=reason))
-        advice = AdviseCorrupt(server_id=server_id, share_number=number, share_numbers=(number,), reason=reason)
-        self._reports.append(advice)
-        self._events.append(Event(at=now, what="reject", detail=reason, server_id=server_id, share_numbers=(number,)))
+        self._reject(server_id, number, reason, now)
 
     @property
     def _wants_key(self) -> bool:
@@ -334,4 +319,4 @@ class MapPlan:
         for request in self._waiting.overdue(self._stake(), now) if self._waiting else ():
             self._withdrawn.append(request)
             self._silent.add(request.server_id)
-            self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+            self.fail(request, timed_out(request), now)

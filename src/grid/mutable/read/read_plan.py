@@ -16,17 +16,18 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from grid.batch_sizes import PART_BYTES
-from grid.drive import Request
 from grid.engine.hedging import HedgeBudget
-from grid.errors import ConflictError, GridError, NotEnoughSharesError, PeerTimeoutError
+from grid.engine.plan import PlanBase, timed_out
+from grid.engine.requests import Deliver, OpenRun, Request
+from grid.errors import ConflictError, GridError, NotEnoughSharesError
 from grid.mutable.read.held_share import HeldShare
 from grid.mutable.read.latency import Paces, Watch
 from grid.mutable.read.segment_batch import Batch, BatchCutter, BatchState, Fetch
 from grid.mutable.share.hash_rows import split_range
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
-from grid.mutable.share.requests import AdviseCorrupt, Deliver, OpenWindow, ReadBlocks, ReadSlot
-from grid.mutable.share.segment_run import Window, WindowResult
+from grid.mutable.share.requests import ReadBlocks, ReadSlot
+from grid.mutable.share.segment_run import OpenedRun, SegmentRun
 from grid.mutable.share.versions import Place, Sighting
 from grid.ports import Buffer, Event, Range, ServerId, ShareNumber
 
@@ -46,7 +47,7 @@ class ReadResult:
     bad: Mapping[Place, str]
 
 
-class ReadPlan:
+class ReadPlan(PlanBase):
     """Reads bytes offset .. offset + length of a version (at least one byte, inside it).
 
     keys None: ciphertext of whole segments is wanted, each with its salt before it (MDMF).
@@ -61,6 +62,7 @@ class ReadPlan:
         offset: int,
         length: int,
     ) -> None:
+        super().__init__()
         self._prefix = prefix
         self._geometry = prefix.geometry
         self._paces = paces
@@ -70,27 +72,20 @@ class ReadPlan:
         self._cutter = BatchCutter(self._geometry, offset, length)
         self._batches: deque[Batch] = deque()
         self._fetches: dict[ReadSlot, tuple[Batch, list[Fetch], Watch]] = {}
-        self._opening: dict[OpenWindow, Batch] = {}
+        self._opening: dict[OpenRun, Batch] = {}
         self._hedge = HedgeBudget(length)
         self._suspects: set[ServerId] = set()
         self._moved = False
         self._delivered = 0
         self._bad: dict[Place, str] = {}
         self._causes: list[GridError] = []
-        self._error: GridError | None = None
-        self._reports: list[Request] = []
-        self._withdrawn: list[Request] = []
-        self._events: list[Event] = []
 
-    @property
-    def finished(self) -> bool:
-        """All is delivered, or nothing more can be."""
-        return self._error is not None or (self._cutter.at_end and not self._batches)
+    def _is_done(self) -> bool:
+        return self._cutter.at_end and not self._batches
 
     def result(self) -> ReadResult:
         """What was read; NotEnoughSharesError, or ConflictError if the file has changed meanwhile."""
-        if self._error is not None:
-            raise self._error
+        self._raise_error()
         return ReadResult(size=self._delivered, bad=self._bad)
 
     @property
@@ -103,23 +98,13 @@ class ReadPlan:
         """Shares that could not be had: their servers failed, or they have moved on."""
         return frozenset(share.place for share in self._held if not share.usable) - self._bad.keys()
 
-    def take_events(self) -> Sequence[Event]:
-        """Progress and rejected shares since the last call."""
-        taken, self._events = self._events, []
-        return taken
-
-    def withdrawn(self) -> Sequence[Request]:
-        """Reads given up."""
-        taken, self._withdrawn = self._withdrawn, []
-        return taken
-
     def wake_at(self) -> float | None:
         """When the next outstanding answer is late or hopeless."""
         return min((watch.wake_at for _, _, watch in self._fetches.values()), default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
         """What to fetch, open and deliver now."""
-        requests, self._reports = self._reports, []
+        requests = self._take_outbox()
         if self.finished:
             return requests
         self._check_watches(now)
@@ -141,8 +126,8 @@ class ReadPlan:
                 self._batches.popleft()
                 total = self._end - self._offset
                 self._events.append(Event(at=now, what="progress", count=self._delivered, total=total))
-            case OpenWindow():
-                assert isinstance(answer, WindowResult)
+            case OpenRun():
+                assert isinstance(answer, OpenedRun)
                 self._opened(self._opening.pop(request), answer, now)
             case ReadSlot():
                 assert isinstance(answer, Mapping)
@@ -152,8 +137,8 @@ class ReadPlan:
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
         """A server that fails is dropped; the consumer or the processor failing ends the read."""
-        if isinstance(request, OpenWindow | Deliver):
-            self._error = self._error or error
+        if isinstance(request, OpenRun | Deliver):
+            self._stop(error)
         elif isinstance(request, ReadSlot):
             self._lose(request, error)
 
@@ -164,7 +149,7 @@ class ReadPlan:
                 continue
             if now >= watch.given_up_at:
                 self._withdrawn.append(request)
-                self._lose(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"))
+                self._lose(request, timed_out(request))
                 continue
             watch.check(now)
             waiting = [fetch for fetch in fetches if not fetch.doubled]
@@ -315,7 +300,7 @@ class ReadPlan:
             return []
         for number in ready:
             batch.runs[number][0].note_proving(batch)
-        window = Window(
+        run = SegmentRun(
             prefix=self._prefix,
             geometry=self._geometry,
             first_segment=batch.first,
@@ -326,11 +311,11 @@ class ReadPlan:
             shares={number: batch.runs[number][0].share_run(batch, batch.runs[number][1]) for number in ready},
         )
         batch.state = BatchState.OPENING
-        request = OpenWindow(window=window, size=batch.text_bytes)
+        request = OpenRun(run=run, size=batch.text_bytes)
         self._opening[request] = batch
         return [request]
 
-    def _opened(self, batch: Batch, result: WindowResult, now: float) -> None:
+    def _opened(self, batch: Batch, result: OpenedRun, now: float) -> None:
         for share, _ in batch.runs.values():
             share.proving.discard(batch.chunk_first)
         for number, leaves in result.proven.items():
@@ -338,13 +323,13 @@ class ReadPlan:
         if result.bad:
             batch.state = BatchState.FETCHING
             for number, reason in result.bad.items():
-                self._reject(batch.runs[number][0], reason, now)
+                self._discard(batch.runs[number][0], reason, now)
             return
         batch.state = BatchState.READY
         batch.text = result.text
         batch.runs.clear()
 
-    def _reject(self, share: HeldShare, reason: str, now: float) -> None:
+    def _discard(self, share: HeldShare, reason: str, now: float) -> None:
         """Drop a bad share, and only it, from everything."""
         self._leave(share)
         for batch in self._batches:
@@ -354,9 +339,7 @@ class ReadPlan:
             return
         self._bad[share.place] = reason
         self._suspects.add(share.server_id)
-        place = {"server_id": share.server_id, "share_numbers": (share.number,)}
-        self._events.append(Event(at=now, what="reject", detail=reason, **place))  # type: ignore[arg-type]
-        self._reports.append(AdviseCorrupt(share_number=share.number, reason=reason, **place))  # type: ignore[arg-type]
+        self._reject(share.server_id, share.number, reason, now)
 
     def _deliver(self) -> list[Request]:
         if not self._batches or self._batches[0].state is not BatchState.READY or self._batches[0].delivering:

@@ -28,7 +28,7 @@ _block_hasher = LeafHasher(BLOCK_TAG)
 
 
 @frozen(kw_only=True)
-class SegmentRun:
+class SourceRun:
     """Consecutive segments to encode.
 
     text: their plaintext, or (read_key None) their ciphertext. salts: one for each, 16 bytes.
@@ -54,7 +54,7 @@ class EncodedRun:
     leaves: Sequence[bytes] = field(repr=False)
 
 
-def encode_run(run: SegmentRun) -> EncodedRun:
+def encode_run(run: SourceRun) -> EncodedRun:
     """The run's data and leaves; GridError if the text is not as long as the segments."""
     geometry = run.geometry
     share_bytes, text_bytes = geometry.run_sizes(run.first_segment, run.segment_count)

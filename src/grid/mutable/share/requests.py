@@ -1,22 +1,14 @@
-"""What the plans of a mutable file ask for: one class a kind, carried out by perform.py."""
+"""The requests that only plans of mutable files make: one class a kind, carried out by perform.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import define, field
 
-from grid.drive import Request
-from grid.mutable.share.blocks import SegmentRun
-from grid.mutable.share.segment_run import Window
-from grid.ports import Buffer, Range, ServerId, ShareNumber, TestWrite
-
-
-@define(kw_only=True, eq=False)
-class ServerRequest(Request):
-    """A request that one server answers."""
-
-    server_id: ServerId
+from grid.engine.requests import Request, ServerRequest
+from grid.mutable.share.blocks import SourceRun
+from grid.ports import Range, ShareNumber, TestWrite
 
 
 @define(kw_only=True, eq=False)
@@ -54,50 +46,7 @@ class WriteSlot(ServerRequest):
 
 
 @define(kw_only=True, eq=False)
-class AddLease(ServerRequest):
-    """Answer: None."""
-
-
-@define(kw_only=True, eq=False)
-class AdviseCorrupt(ServerRequest):
-    """A parting word to a server whose share failed; its answer does not matter."""
-
-    share_number: ShareNumber
-    reason: str
-    parting: bool = True
-
-
-@define(kw_only=True, eq=False)
-class OpenWindow(Request):
-    """Answer: WindowResult, from the processor pool."""
-
-    window: Window = field(repr=False)
-
-
-@define(kw_only=True, eq=False)
-class Compute(Request):
-    """Answer: what the job returns, from the processor pool."""
-
-    job: Callable[[], object] = field(repr=False)
-
-
-@define(kw_only=True, eq=False)
-class Deliver(Request):
-    """Answer: None, when the consumer has taken the bytes."""
-
-    data: Buffer = field(repr=False)
-
-
-@define(kw_only=True, eq=False)
-class ReadSource(Request):
-    """Answer: exactly these bytes of what is written."""
-
-    offset: int
-    length: int
-
-
-@define(kw_only=True, eq=False)
 class EncodeRun(Request):
     """Answer: EncodedRun, from the processor pool."""
 
-    run: SegmentRun = field(repr=False)
+    run: SourceRun = field(repr=False)

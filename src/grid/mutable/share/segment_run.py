@@ -32,9 +32,9 @@ _block_hasher = LeafHasher(BLOCK_TAG)
 
 @frozen(kw_only=True)
 class ShareRun:
-    """One share's part of a window. blocks: its salts and blocks, as stored.
+    """One share's part of a run. blocks: its salts and blocks, as stored.
 
-    leaves: the block hashes of the window's chunk if they are proven already; else nodes (of the block tree) and
+    leaves: the block hashes of the run's chunk if they are proven already; else nodes (of the block tree) and
     chain (as stored) prove them.
     """
 
@@ -45,7 +45,7 @@ class ShareRun:
 
 
 @frozen(kw_only=True)
-class Window:
+class SegmentRun:
     """Consecutive segments of one version, all in one chunk of leaves, and k shares of them.
 
     chunk_first, chunk_leaves: the chunk. read_key None: ciphertext is wanted, each segment's salt before it.
@@ -60,9 +60,13 @@ class Window:
     read_key: bytes | None = field(repr=False)
     shares: Mapping[ShareNumber, ShareRun] = field(repr=False)
 
+    def open(self) -> OpenedRun:
+        """Check, decode and decrypt it; see open_run."""
+        return open_run(self)
+
 
 @frozen(kw_only=True)
-class WindowResult:
+class OpenedRun:
     """text: empty if a share is bad. bad: which, and why. proven: the chunk's leaves of each share that is good."""
 
     text: Buffer = field(repr=False)
@@ -70,34 +74,34 @@ class WindowResult:
     proven: Mapping[ShareNumber, bytes] = field(repr=False)
 
 
-def open_window(window: Window) -> WindowResult:
-    """The text of a window, or which of its shares are bad."""
+def open_run(run: SegmentRun) -> OpenedRun:
+    """The text of a run, or which of its shares are bad."""
     bad: dict[ShareNumber, str] = {}
     proven: dict[ShareNumber, bytes] = {}
-    for number, share in window.shares.items():
+    for number, share in run.shares.items():
         try:
-            proven[number] = check_run(window, number, share)
+            proven[number] = check_run(run, number, share)
         except (FormatError, IntegrityError) as error:
             bad[number] = str(error)
     if bad:
-        return WindowResult(text=b"", bad=bad, proven=proven)
-    return WindowResult(text=_decode(window), bad={}, proven=proven)
+        return OpenedRun(text=b"", bad=bad, proven=proven)
+    return OpenedRun(text=_decode(run), bad={}, proven=proven)
 
 
-def check_run(window: Window, number: ShareNumber, share: ShareRun) -> bytes:
-    """The proven leaves of the window's chunk, which the share's blocks match; FormatError or IntegrityError."""
-    geometry = window.geometry
+def check_run(run: SegmentRun, number: ShareNumber, share: ShareRun) -> bytes:
+    """The proven leaves of the run's chunk, which the share's blocks match; FormatError or IntegrityError."""
+    geometry = run.geometry
     view = memoryview(share.blocks)
-    spans = block_spans(geometry, window.first_segment, window.segment_count)
+    spans = block_spans(geometry, run.first_segment, run.segment_count)
     if len(view) != (spans[-1][1] if spans else 0):
         raise FormatError("the share is cut short")
     row = _block_hasher.hash_row([view[start:stop] for start, stop in spans])
     leaves = share.leaves
     if leaves is None:
-        leaves = _prove(window, number, share, row)
-    first = HASH_SIZE * (window.first_segment - window.chunk_first)
+        leaves = _prove(run, number, share, row)
+    first = HASH_SIZE * (run.first_segment - run.chunk_first)
     if not hmac.compare_digest(leaves[first : first + len(row)], row):
-        raise IntegrityError(f"a block of segments {window.first_segment} and on does not match its hash")
+        raise IntegrityError(f"a block of segments {run.first_segment} and on does not match its hash")
     return leaves
 
 
@@ -108,39 +112,41 @@ def block_spans(geometry: Geometry, first: int, count: int) -> list[tuple[int, i
     return list(pairwise(offsets))
 
 
-def _prove(window: Window, number: ShareNumber, share: ShareRun, row: bytes) -> bytes:
-    geometry = window.geometry
-    count = min(window.chunk_leaves, geometry.leaf_count - window.chunk_first)
+def _prove(run: SegmentRun, number: ShareNumber, share: ShareRun, row: bytes) -> bytes:
+    geometry = run.geometry
+    count = min(run.chunk_leaves, geometry.leaf_count - run.chunk_first)
     if geometry.leaf_count == 1:
         leaves = row
     else:
-        base = padded_leaf_count(geometry.leaf_count) - 1 + window.chunk_first
+        base = padded_leaf_count(geometry.leaf_count) - 1 + run.chunk_first
         if any(base + index not in share.nodes for index in range(count)):
             raise IntegrityError("the share's block hash tree is cut short")
         leaves = b"".join([share.nodes[base + index] for index in range(count)])
     chain = parse_chain(share.chain)
-    prove_chunk(window.prefix.root_hash, geometry, number, window.chunk_first, leaves, share.nodes, chain)
+    prove_chunk(run.prefix.root_hash, geometry, number, run.chunk_first, leaves, share.nodes, chain)
     return leaves
 
 
-def _decode(window: Window) -> bytearray:
-    geometry = window.geometry
-    raw_salt = geometry.salt_size if window.read_key is None else 0
-    _, text_size = geometry.run_sizes(window.first_segment, window.segment_count)
-    text = bytearray(text_size + raw_salt * window.segment_count)
+def _decode(run: SegmentRun) -> bytearray:
+    geometry = run.geometry
+    raw_salt = geometry.salt_size if run.read_key is None else 0
+    _, text_size = geometry.run_sizes(run.first_segment, run.segment_count)
+    text = bytearray(text_size + raw_salt * run.segment_count)
     target = memoryview(text)
-    views = {number: memoryview(share.blocks) for number, share in window.shares.items()}
+    views = {number: memoryview(share.blocks) for number, share in run.shares.items()}
     position = 0
-    for index, (start, stop) in enumerate(block_spans(geometry, window.first_segment, window.segment_count)):
+    for index, (start, stop) in enumerate(block_spans(geometry, run.first_segment, run.segment_count)):
         body = start + geometry.salt_size
-        salt = bytes(next(iter(views.values()))[start:body]) or window.prefix.iv
+        salt = bytes(next(iter(views.values()))[start:body]) or run.prefix.iv
         if raw_salt:
             target[position : position + raw_salt] = salt
             position += raw_salt
-        cipher = None if window.read_key is None else CtrCipher(data_key(window.read_key, salt))
-        left = geometry.segment_length(window.first_segment + index)
-        for run in primary_blocks(geometry.k, geometry.n, {number: view[body:stop] for number, view in views.items()}):
-            piece = run[:left]
+        cipher = None if run.read_key is None else CtrCipher(data_key(run.read_key, salt))
+        left = geometry.segment_length(run.first_segment + index)
+        for blocks in primary_blocks(
+            geometry.k, geometry.n, {number: view[body:stop] for number, view in views.items()}
+        ):
+            piece = blocks[:left]
             part = target[position : position + len(piece)]
             if cipher is None:
                 part[:] = piece

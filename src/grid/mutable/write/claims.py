@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import define, evolve, field, frozen
 
 from grid.crypto.rsa import PublicKey
-from grid.drive import Request
+from grid.engine.requests import Request
 from grid.errors import FormatError, IntegrityError
 from grid.limits import MAX_MUTABLE_SHARES
 from grid.mutable.read.candidate import Candidate

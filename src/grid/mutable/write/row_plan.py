@@ -15,15 +15,16 @@ from contextlib import suppress
 from attrs import define, field, frozen
 
 from grid.codec.merkle import padded_leaf_count, prove_leaf
-from grid.drive import Request
-from grid.errors import FormatError, GridError, IntegrityError, PeerTimeoutError
+from grid.engine.plan import PlanBase, timed_out
+from grid.engine.requests import AdviseCorrupt, Request
+from grid.errors import FormatError, GridError, IntegrityError
 from grid.mutable.read.latency import Paces, Watch
 from grid.mutable.share.geometry import HASH_SIZE, Geometry
 from grid.mutable.share.hash_rows import merge_ranges
 from grid.mutable.share.leaf_runs import climb, nodes_beside
 from grid.mutable.share.offset_table import ShareTable, parse_chain
 from grid.mutable.share.prefix import Prefix, checkstring_size
-from grid.mutable.share.requests import AdviseCorrupt, ReadFields, ReadSlot
+from grid.mutable.share.requests import ReadFields, ReadSlot
 from grid.mutable.share.versions import Place, Sighting
 from grid.ports import Buffer, Event, Range, ShareNumber
 
@@ -73,7 +74,7 @@ class _Copy:
     tried: bool = False
 
 
-class RowPlan:
+class RowPlan(PlanBase):
     """Fetches what is wanted of one copy of each share number, of which it has not come with the map."""
 
     def __init__(
@@ -85,6 +86,7 @@ class RowPlan:
         besides: Mapping[Place, Sequence[Range]] | None = None,
     ) -> None:
         """besides: more ranges of some copies, to come in the same messages."""
+        super().__init__()
         self._prefix = prefix
         self._besides = besides or {}
         self._wants = wants
@@ -97,12 +99,8 @@ class RowPlan:
         self._asked: dict[ReadSlot, tuple[Watch, list[Sighting]]] = {}
         self._rows: dict[ShareNumber, ShareRows] = {}
         self._looked = False
-        self._reports: list[Request] = []
-        self._withdrawn: list[Request] = []
 
-    @property
-    def finished(self) -> bool:
-        """Everything has come that will."""
+    def _is_done(self) -> bool:
         return not self._asked and not self._untried()
 
     def result(self) -> dict[ShareNumber, ShareRows]:
@@ -113,11 +111,6 @@ class RowPlan:
         """Nothing: the update that wants the rows tells what it does."""
         return ()
 
-    def withdrawn(self) -> Sequence[Request]:
-        """Questions given up."""
-        taken, self._withdrawn = self._withdrawn, []
-        return taken
-
     def wake_at(self) -> float | None:
         """When the next unanswered question is given up."""
         return min((watch.hopeless_at for watch, _ in self._asked.values()), default=None)
@@ -127,9 +120,9 @@ class RowPlan:
         for request, (watch, _) in list(self._asked.items()):
             if now >= watch.hopeless_at:
                 self._withdrawn.append(request)
-                self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+                self.fail(request, timed_out(request), now)
         self._take_at_hand()
-        requests, self._reports = self._reports, []
+        requests = self._take_outbox()
         by_message: dict[tuple[object, object], list[Sighting]] = {}
         for sighting in self._untried():
             by_message.setdefault((sighting.server_id, tuple(self._ranges(sighting))), []).append(sighting)
@@ -152,7 +145,7 @@ class RowPlan:
             except (FormatError, IntegrityError) as error:
                 reason = str(error)
                 advice = AdviseCorrupt(server_id=sighting.server_id, share_number=sighting.number, reason=reason)
-                self._reports.append(advice)
+                self._outbox.append(advice)
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
         """Another copy may do."""

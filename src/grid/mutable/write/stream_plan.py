@@ -16,12 +16,13 @@ from enum import Enum
 
 from attrs import define, field, frozen
 
-from grid.drive import Request
+from grid.engine.plan import PlanBase
+from grid.engine.requests import ReadSource, Request
 from grid.engine.server_memory import ServerMemory
 from grid.errors import ConflictError, FormatError, GridError, PeerTimeoutError
-from grid.mutable.share.blocks import EncodedRun, SegmentRun, VersionHashes, split_salted
+from grid.mutable.share.blocks import EncodedRun, SourceRun, VersionHashes, split_salted
 from grid.mutable.share.geometry import HASH_SIZE, SALT_SIZE, Geometry
-from grid.mutable.share.requests import EncodeRun, ReadSource, WriteSlot
+from grid.mutable.share.requests import EncodeRun, WriteSlot
 from grid.mutable.write.goal import ABSENT, Goal, Tests, hosts_of
 from grid.mutable.write.lateness import WriteHedge
 from grid.mutable.write.unhappy import AS_IT_WAS, too_few
@@ -136,13 +137,14 @@ class _Server:
     writing: dict[WriteSlot, tuple[_Batch, float]] = field(factory=dict)
 
 
-class StreamPlan:
+class StreamPlan(PlanBase):
     """Brings the blocks of the job to the places of the goal, or of as many of them as are needed.
 
     Those of the last batch are encoded and left to who writes the header: one message and its syncs fewer.
     """
 
     def __init__(self, job: StreamJob, goal: Goal, memory: ServerMemory) -> None:
+        super().__init__()
         self._job = job
         self._hedge = WriteHedge(memory=memory, floor_s=STREAM_HEDGE_S)
         self._denied: Goal = {}
@@ -162,22 +164,14 @@ class StreamPlan:
         self._batches: deque[_Batch] = deque()
         self._dispensable: dict[ServerId, bool] = {}
         self._failures: dict[ServerId, GridError] = {}
-        self._error: GridError | None = None
-        self._withdrawn: list[Request] = []
-        self._events: list[Event] = []
 
-    @property
-    def finished(self) -> bool:
-        """Every server that is left has all blocks but those of the last batch, or it has failed."""
-        if self._error is not None:
-            return True
+    def _is_done(self) -> bool:
         waiting = [batch for batch in self._batches if batch.encoded is None or not self._is_last(batch)]
         return self._next >= self._geometry.segment_count and not waiting
 
     def result(self) -> Streamed:
         """What is to be signed now; ConflictError if somebody else wrote, NotHappyError if too few servers are left."""
-        if self._error is not None:
-            raise self._error
+        self._raise_error()
         goal = {
             (server_id, number): self._job.tests_after_claim(tests) if server.claimed else tests
             for server_id, server in self._servers.items()
@@ -191,16 +185,6 @@ class StreamPlan:
             last_offset=0 if last is None else self._offset_of(last),
             last={} if last is None or last.encoded is None else last.encoded.data,
         )
-
-    def take_events(self) -> Sequence[Event]:
-        """Progress since the last call."""
-        taken, self._events = self._events, []
-        return taken
-
-    def withdrawn(self) -> Sequence[Request]:
-        """Writes to servers left behind."""
-        taken, self._withdrawn = self._withdrawn, []
-        return taken
 
     def wake_at(self) -> float | None:
         """When an unanswered write counts as a stall."""
@@ -241,7 +225,7 @@ class StreamPlan:
         if isinstance(request, WriteSlot):
             self._lose(request.server_id, error)
         else:
-            self._error = self._error or error
+            self._stop(error)
 
     def _encode(self) -> list[Request]:
         """Have encoded what was read."""
@@ -256,9 +240,9 @@ class StreamPlan:
                 stop = batch.first + batch.count
                 kept = [salts[SALT_SIZE * s : SALT_SIZE * (s + 1)] for s in range(batch.first, stop)]
         except GridError as error:
-            self._error = error
+            self._stop(error)
             return []
-        run = SegmentRun(
+        run = SourceRun(
             geometry=self._geometry,
             first_segment=batch.first,
             segment_count=batch.count,

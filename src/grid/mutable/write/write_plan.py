@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from grid.drive import Request
+from grid.engine.plan import PlanBase, timed_out
+from grid.engine.requests import Request
 from grid.engine.server_memory import ServerMemory
 from grid.errors import BadWriteEnablerError, ConflictError, GridError, IntegrityError, PeerTimeoutError
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import parse_identity
-from grid.mutable.share.requests import AdviseCorrupt, ReadSlot, WriteSlot
+from grid.mutable.share.requests import ReadSlot, WriteSlot
 from grid.mutable.share.versions import Place
 from grid.mutable.write.claims import Claims, Proof
 from grid.mutable.write.goal import ABSENT, Goal, Tests, assign_homeless, hosts_of, spread, tests_of_front
@@ -39,10 +40,11 @@ MAX_DENIALS = 3
 WRITE_KIND = WriteSlot.__name__
 
 
-class WritePlan:
+class WritePlan(PlanBase):
     """Writes the job's version to every place of the goal."""
 
     def __init__(self, job: WriteJob, goal: Goal, keys: FileKeys, memory: ServerMemory) -> None:
+        super().__init__()
         self._job = job
         self._goal = dict(goal)
         self._due = dict(goal)
@@ -62,32 +64,15 @@ class WritePlan:
         self._yielded: set[Place] = set()
         self._begun = False
         self._done = False
-        self._error: GridError | None = None
-        self._withdrawn: list[Request] = []
-        self._reports: list[Request] = []
-        self._events: list[Event] = []
 
-    @property
-    def finished(self) -> bool:
-        """The version is where it can be, or the write has failed."""
+    def _is_done(self) -> bool:
         return self._done
 
     def result(self) -> Written:
         """Where the version is; ConflictError if somebody else wrote, NotHappyError if too few servers have it."""
-        if self._error is not None:
-            raise self._error
+        self._raise_error()
         lost = self._goal.keys() - self._placed - self._removed
         return Written(places=frozenset(self._placed), removed=frozenset(self._removed), lost=frozenset(lost))
-
-    def take_events(self) -> Sequence[Event]:
-        """Progress since the last call."""
-        taken, self._events = self._events, []
-        return taken
-
-    def withdrawn(self) -> Sequence[Request]:
-        """Requests to servers left behind."""
-        taken, self._withdrawn = self._withdrawn, []
-        return taken
 
     def wake_at(self) -> float | None:
         """When an unanswered request is to be looked at."""
@@ -104,8 +89,7 @@ class WritePlan:
         if not self._done and not self._is_busy():
             self._next_round()
         requests = [] if self._done else [*self._claims.requests(now), *self._queue.send(self._broken.keys(), now)]
-        requests += self._reports
-        self._reports = []
+        requests += self._take_outbox()
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
@@ -231,7 +215,7 @@ class WritePlan:
         elif place in self._goal:
             self._yielded.add(place)
             if not front or self._rivals.is_older(parse_identity(front)):
-                self._report(server_id, number, "the share is not what the server has shown before", now)
+                self._reject(server_id, number, "the share is not what the server has shown before", now)
             if place in self._job.bars:
                 self._queue.add_bars({place: self._job.bars[place]})
 
@@ -262,19 +246,11 @@ class WritePlan:
 
     def _distrust(self, server_id: ServerId, number: int, reason: str, now: float) -> None:
         """Count the server as one that refuses, and report the share."""
-        self._report(server_id, number, reason, now)
+        self._reject(server_id, number, reason, now)
         self._give_up(
             server_id,
             IntegrityError(f"server {server_id} shows a share that it cannot prove, and does not take another"),
         )
-
-    def _report(self, server_id: ServerId, number: int, reason: str, now: float) -> None:
-        """Tell the server and observers of a share that cannot be what it seems."""
-        numbers = (number,)
-        self._reports.append(
-            AdviseCorrupt(server_id=server_id, share_number=ShareNumber(number), share_numbers=numbers, reason=reason)
-        )
-        self._events.append(Event(at=now, what="reject", detail=reason, server_id=server_id, share_numbers=numbers))
 
     def _give_up(self, server_id: ServerId, error: GridError) -> None:
         """What the server has said of this write counts for nothing."""
@@ -358,7 +334,7 @@ class WritePlan:
             sent.late = sent.late or now >= self._late_at(request, sent)
             if now >= self._hopeless_at(request, sent):
                 self._withdrawn.append(request)
-                self.fail(request, PeerTimeoutError(f"server {request.server_id} did not answer in time"), now)
+                self.fail(request, timed_out(request), now)
         for server_id in self._claims.servers:
             limit = self._claims.limit(server_id, self._hedge.slowest_s)
             if limit is not None and now >= limit:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Set
 
 from attrs import define
 
-from grid.drive import Request
+from grid.engine.requests import Request
 from grid.mutable.share.prefix import LONGEST_PREFIX
 from grid.mutable.share.requests import WriteSlot
 from grid.mutable.share.versions import Place
