@@ -16,6 +16,7 @@ from functools import partial
 from attrs import evolve, field, frozen
 
 from grid.crypto.rsa import PrivateKey
+from grid.engine.lateness import WRITE_FLOOR_S
 from grid.errors import DataTooLargeError, FormatError, GridError, IntegrityError, NotHappyError
 from grid.limits import MAX_SLOT_WRITE
 from grid.mutable.session import Session
@@ -30,12 +31,11 @@ from grid.mutable.share.versions import Place, Sighting, VersionMap
 from grid.mutable.sources import SealedSource
 from grid.mutable.waves import remove_old, stage_of, write_staged
 from grid.mutable.write.goal import Goal, Tests, hosts_of
-from grid.mutable.write.lateness import HEDGE_S, REPAIR_HEDGE_S
 from grid.mutable.write.rivals import Identity
 from grid.mutable.write.staging import Stage
 from grid.mutable.write.stream_plan import TOKEN_SIZE, ClaimKind, StreamJob, make_token
 from grid.mutable.write.unhappy import AS_IT_WAS, name_missing, too_few
-from grid.mutable.write.write_job import WriteJob, Written
+from grid.mutable.write.write_job import REPAIR_FLOOR_S, WriteJob, Written
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, ServerId, ShareNumber, Source
 
@@ -329,7 +329,7 @@ def _write_job(
         hidden=(len(found.servers) - len(found.answered)) * -(-release.geometry.n // max(1, len(found.servers))),
         held=release.held,
         rivals=rivals,
-        hedge_s=REPAIR_HEDGE_S if release.original is not None else HEDGE_S,
+        late_floor_s=REPAIR_FLOOR_S if release.original is not None else WRITE_FLOOR_S,
     )
 
 

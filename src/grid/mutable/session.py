@@ -14,10 +14,10 @@ from attrs import field, frozen
 from grid.crypto.rsa import PrivateKey
 from grid.drive import drive
 from grid.engine.grid import Grid
+from grid.engine.lateness import ServerLoads
 from grid.errors import ConflictError, NotEnoughSharesError
 from grid.mutable.perform import Performer
 from grid.mutable.read.audit_plan import AuditPlan, AuditReport
-from grid.mutable.read.latency import Paces
 from grid.mutable.read.layout_cache import Foresee, KnownFiles
 from grid.mutable.read.map_plan import MapMode, MapPlan
 from grid.mutable.read.newest import NewestSeen
@@ -65,7 +65,7 @@ class Session:
     keys: FileKeys
     servers: Sequence[StorageServer] = field(repr=False)
     grid: Grid
-    paces: Paces = field(repr=False)
+    loads: ServerLoads = field(repr=False)
     conflicts: Conflicts = field(factory=Conflicts, repr=False)
     refutations: Refutations = field(factory=Refutations, repr=False)
 
@@ -73,7 +73,7 @@ class Session:
     def open(cls, keys: FileKeys, grid: Grid) -> Session:
         """The session of a cap's keys with the servers of a grid as they are now."""
         ordered = permute(grid.servers, keys.storage_index)
-        return cls(keys=keys, servers=ordered, grid=grid, paces=Paces(memory=grid.memory))
+        return cls(keys=keys, servers=ordered, grid=grid, loads=ServerLoads(memory=grid.memory))
 
     @property
     def server_ids(self) -> list[ServerId]:
@@ -85,12 +85,12 @@ class Session:
         """Those on which new shares may be placed now, those in doubt last. [spec wire 11]"""
         now = self.grid.runtime.clock.unix_time()
         permitted = [s.identity.server_id for s in self.servers if s.identity.upload_permit_expires > now]
-        return self.paces.memory.trusted_first(permitted, WRITE_KIND)
+        return self.loads.memory.trusted_first(permitted, WRITE_KIND)
 
     @property
     def doubtful(self) -> frozenset[ServerId]:
         """Those that may not answer a write."""
-        memory = self.paces.memory
+        memory = self.loads.memory
         return frozenset(server_id for server_id in self.server_ids if memory.is_doubtful(server_id, WRITE_KIND))
 
     def goal_for(self, found: VersionMap, n: int) -> Goal:
@@ -120,7 +120,7 @@ class Session:
             self.keys,
             self.grid.encoding,
             mode,
-            self.paces,
+            self.loads,
             add_lease=add_lease,
             private_key=private_key,
             foresight=foresee(known) if known is not None and foresee is not None else None,
@@ -141,8 +141,8 @@ class Session:
         self.grid.remembered.of(KnownFiles).note(self.keys.storage_index, found, self._is_slow)
 
     def _is_slow(self, server_id: ServerId) -> bool:
-        doubtful = any(self.paces.is_doubtful(server_id, kind) for kind in (ReadFronts, ReadBlocks))
-        return doubtful or self.paces.of(server_id).slow
+        doubtful = any(self.loads.is_doubtful(server_id, kind) for kind in (ReadFronts, ReadBlocks))
+        return doubtful or self.loads.of(server_id).is_slow
 
     async def read(
         self, found: VersionMap, prefix: Prefix, sink: Sink, offset: int, length: int, *, raw: bool = False
@@ -153,7 +153,7 @@ class Session:
         """
         if not length:
             return ReadResult(size=0, bad={})
-        plan = ReadPlan(prefix, found.shares_of(prefix), self.paces, None if raw else self.keys, offset, length)
+        plan = ReadPlan(prefix, found.shares_of(prefix), self.loads, None if raw else self.keys, offset, length)
         try:
             return await drive(plan, self._performer(sink=sink), self.grid)
         except (ConflictError, NotEnoughSharesError):
@@ -172,12 +172,12 @@ class Session:
         self, found: VersionMap, prefix: Prefix, wants: RowWants, besides: Mapping[Place, Sequence[Range]]
     ) -> dict[ShareNumber, ShareRows]:
         """Proven hashes of every share of a version; see RowPlan."""
-        plan = RowPlan(prefix, found.shares_of(prefix), wants, self.paces, besides)
+        plan = RowPlan(prefix, found.shares_of(prefix), wants, self.loads, besides)
         return await drive(plan, self._performer(), self.grid)
 
     async def write(self, job: WriteJob, goal: Goal) -> Written:
         """Put a version in its places; see WritePlan."""
-        plan = WritePlan(job, goal, self.keys, self.paces.memory)
+        plan = WritePlan(job, goal, self.keys, self.loads.memory)
         try:
             written = await drive(plan, self._performer(), self.grid)
         except ConflictError as error:
@@ -190,12 +190,12 @@ class Session:
 
     async def stream(self, job: StreamJob, goal: Goal, source: Source) -> Streamed:
         """Bring the blocks of a large version to its places; see StreamPlan."""
-        plan = StreamPlan(job, goal, self.paces.memory)
+        plan = StreamPlan(job, goal, self.loads.memory)
         return await drive(plan, self._performer(source=source), self.grid)
 
     async def audit(self, found: VersionMap, prefix: Prefix) -> AuditReport:
         """Verify every byte of every share of a version; see AuditPlan."""
-        plan = AuditPlan(found, prefix, self.keys, self.paces)
+        plan = AuditPlan(found, prefix, self.keys, self.loads)
         return await drive(plan, self._performer(), self.grid)
 
     async def compute(self, function: Callable[..., T], *arguments: object) -> T:

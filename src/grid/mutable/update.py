@@ -166,7 +166,7 @@ def _blocks_wanted(
     wanted = [piece for read in reads for piece in ranges_of_read(prefix.geometry, held[0].table, *read)]
     missing = {share: [piece for piece in wanted if share.at_hand(piece) is None] for share in held}
     shares: dict[ShareNumber, Sighting] = {}
-    for share in sorted(missing, key=lambda s: (bool(missing[s]), session.paces.of(s.server_id).slow, s.number)):
+    for share in sorted(missing, key=lambda s: (bool(missing[s]), session.loads.of(s.server_id).is_slow, s.number)):
         shares.setdefault(share.number, share)
     chosen = list(shares.values())[: prefix.k]
     return {share.place: missing[share] for share in chosen if missing[share]}

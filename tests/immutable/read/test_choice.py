@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.immutable.read.choice import choose_shares
-from grid.immutable.read.held_share import HeldShare, ShareState
-from grid.immutable.read.peer import Peer
+from grid.immutable.read.held_share import HeldShare, Peer, ShareState
 from grid.ports import ServerId, ShareNumber
 
 
@@ -45,7 +44,7 @@ def test_choice_when_one_server_has_all_spreads_over_the_others() -> None:
 
 def test_choice_when_a_server_is_slow_or_busy_takes_another() -> None:
     servers = peers(4)
-    servers[0].slow = True
+    servers[0].is_slow = True
     servers[1].outstanding_bytes = 10**8
     shares = [held(peer, number) for number, peer in enumerate(servers)]
     assert [share.number for share in choose(shares, wanted=2)] == [2, 3]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from grid.engine.lateness import LATE_FLOOR_S
 from grid.errors import DamagedFileError, NoServersError, NotEnoughSharesError, PeerError
-from grid.immutable.read.peer import HEDGE_FLOOR_S
 from grid.immutable.read.share_finder import MAX_OUTSTANDING, ShareFinder
 from grid.immutable.read.speculation import WHOLE_SHARE_SIZE, speculate
 from grid.immutable.share.layout import guess
@@ -87,7 +87,7 @@ def test_finder_when_the_extension_block_is_late_asks_others_for_it() -> None:
     for examination in asked:
         if examination not in sources:
             answer(found, examination, OLD, [])
-    again = found.examine(0.01 + 2 * HEDGE_FLOOR_S)
+    again = found.examine(0.01 + 2 * LATE_FLOOR_S)
     assert {request.server_id for request in again} == {
         request.server_id for request in asked if request not in sources
     }
@@ -138,7 +138,7 @@ def test_finder_when_the_file_makes_no_sense_ends_the_read() -> None:
 def test_finder_when_an_answer_is_late_asks_somebody_else() -> None:
     found = finder(SMALL)
     found.search(0.0, 2)
-    late = 2 * HEDGE_FLOOR_S
+    late = 2 * LATE_FLOOR_S
     found.examine(late)
     assert [request.server_id for request in found.search(late, 2)] == ["s2", "s3"]
 

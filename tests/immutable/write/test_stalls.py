@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grid.engine.lateness import WRITE_HOPELESS_S, WRITE_SLOWEST_RATE
 from grid.immutable.share.requests import WriteShares
-from grid.immutable.write.stalls import HOPELESS_S, PEERLESS_S, SLOWEST_RATE, STALL_FACTOR, STALL_FLOOR_S, StallWatch
+from grid.immutable.write.stalls import STALL_FACTOR, STALL_FLOOR_S, UNANSWERED_S, StallWatch
 from grid.immutable.write.write_split import split_writes
 from grid.ports import ServerId, ShareNumber, ShareWrite
 
@@ -41,8 +42,8 @@ def test_stalls_when_nothing_was_answered_yet_waits_longer() -> None:
     watch = StallWatch()
     stuck = write("stuck")
     watch.sent(stuck, 0.0)
-    assert watch.stalled(PEERLESS_S - 0.1, blocked=True) == []
-    assert watch.stalled(PEERLESS_S, blocked=True) == [stuck]
+    assert watch.stalled(UNANSWERED_S - 0.1, blocked=True) == []
+    assert watch.stalled(UNANSWERED_S, blocked=True) == [stuck]
 
 
 def test_stalls_when_another_write_is_in_time_waits_for_that_first() -> None:
@@ -61,7 +62,7 @@ def test_stalls_when_a_write_is_hopeless_names_it_whatever_else_goes_on() -> Non
     watch = StallWatch()
     stuck, new = write("stuck", size=200_000), write("new")
     watch.sent(stuck, 0.0)
-    end = HOPELESS_S + 200_000 / SLOWEST_RATE
+    end = WRITE_HOPELESS_S + 200_000 / WRITE_SLOWEST_RATE
     watch.sent(new, end - 1)
     assert not watch.hopeless(stuck, end - 0.1)
     assert watch.stalled(end, blocked=False) == [stuck]

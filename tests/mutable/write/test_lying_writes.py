@@ -179,7 +179,7 @@ def test_write_when_too_few_servers_prove_what_they_refuse_for_then_fails_and_th
     denying.write_lie = WRITE_LIES["no shares at all"]
     for server in readers:
         server.lie = lie
-    with pytest.raises(NotHappyError, match=r"on 2 servers .* it is safe with 3"):
+    with pytest.raises(NotHappyError, match=r"only 2 servers took .* 3 are needed"):
         grid.run(grid.open(cap, process=1).overwrite(b"first try"))
     assert grid.run(grid.open(cap, process=2).read_all()) == b"first try"
     grid.run(grid.open(cap, process=1).overwrite(b"second try"))

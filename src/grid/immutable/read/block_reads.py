@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from attrs import define
 
 from grid import limits
+from grid.engine.lateness import Watch
 from grid.immutable.read.hash_rows import RowWant
-from grid.immutable.read.held_share import HeldShare
-from grid.immutable.read.peer import Peer, Watch
+from grid.immutable.read.held_share import HeldShare, Peer
 from grid.immutable.read.segment_batch import Batch, BlockFetch
 from grid.immutable.share.requests import ReadShares
 from grid.ports import Range, ShareNumber
@@ -29,7 +29,7 @@ class BlockReads:
     """Outstanding requests, each with its watch and its parts in the order of their ranges."""
 
     def __init__(self) -> None:
-        self._reads: dict[ReadShares, tuple[Watch, list[Part]]] = {}
+        self._reads: dict[ReadShares, tuple[Watch[Peer], list[Part]]] = {}
 
     def __contains__(self, request: ReadShares) -> bool:
         return request in self._reads
@@ -49,17 +49,17 @@ class BlockReads:
             sizes[order] = (total + size, ranges + count)
         return [self._send_one(group, now) for groups in by_peer.values() for group in groups]
 
-    def end(self, request: ReadShares) -> tuple[Watch, list[Part]]:
+    def end(self, request: ReadShares) -> tuple[Watch[Peer], list[Part]]:
         """Forget a request; what it was."""
         return self._reads.pop(request)
 
     def of_peer(self, peer: Peer) -> list[ReadShares]:
         """What is outstanding there."""
-        return [request for request, (watch, _) in self._reads.items() if watch.peer is peer]
+        return [request for request, (watch, _) in self._reads.items() if watch.load is peer]
 
     def peer_of(self, request: ReadShares) -> Peer:
         """Who was asked."""
-        return self._reads[request][0].peer
+        return self._reads[request][0].load
 
     def check(self, now: float) -> list[ReadShares]:
         """The requests that are hopeless now; all others know then whether they are late."""

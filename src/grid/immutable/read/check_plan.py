@@ -15,11 +15,11 @@ from math import inf
 
 from attrs import define, frozen
 
+from grid.engine.lateness import DOUBTFUL_S, HOPELESS_S, SLOWEST_RATE
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import AddLease, AdviseCorrupt, Compute, Request, ServerRequest
 from grid.engine.server_memory import SHORT_PATIENCE_S
 from grid.errors import DamagedFileError, GridError, PeerTimeoutError
-from grid.immutable.read.peer import GIVE_UP_FLOOR_S, SLOWEST_RATE
 from grid.immutable.share.audit import ShareAudit, Verdict
 from grid.immutable.share.requests import FindShares, ReadShares
 from grid.immutable.share.verify import FileVerifier
@@ -32,9 +32,6 @@ GRACE_FLOOR_S = 0.8
 GRACE_FACTOR = 6.0
 """Once others have answered, a silent server is waited for so long, and so many times the slowest answer; for shares that
 are being verified, since the last of their servers' answers."""
-
-DOUBTFUL_S = 0.9
-"""What a server that was silent lately gets to say what it holds; or until all others have, and a little more."""
 
 AUDITS = 6
 """Shares verified at once."""
@@ -172,7 +169,7 @@ class CheckPlan(PlanBase):
 
     def _sent(self, request: Request, now: float, audit: ShareAudit | None = None) -> Request:
         local = not isinstance(request, ServerRequest)
-        reading = GIVE_UP_FLOOR_S + request.size / SLOWEST_RATE
+        reading = HOPELESS_S + request.size / SLOWEST_RATE
         patience = inf if local else ANSWER_LIMIT_S if audit is None else reading
         self._outstanding[request] = _Question(sent_at=now, limit=now + patience, audit=audit)
         return request

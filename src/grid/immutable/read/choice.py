@@ -54,7 +54,7 @@ def choose_shares(
             queued[share.peer.order] = ahead + size
             cost = share.peer.expected_s(ahead + size)
             cost *= (parity_cost if number >= k else 1.0) * (
-                SLOW_COST if share.peer.slow or share.peer.is_doubtful else 1.0
+                SLOW_COST if share.peer.is_slow or share.peer.is_doubtful else 1.0
             )
             cost *= FALSE_COST if share.bad_segments else HABIT_COST if share.peer.order in familiar else 1.0
             priced.append((cost, share.peer.order, share))

@@ -23,8 +23,7 @@ from grid.immutable.read.block_reads import BlockReads, Part
 from grid.immutable.read.choice import choose_shares
 from grid.immutable.read.flow_window import Pace
 from grid.immutable.read.hash_rows import RowFetcher, RowWant
-from grid.immutable.read.held_share import HeldShare, ShareState
-from grid.immutable.read.peer import Peer
+from grid.immutable.read.held_share import HeldShare, Peer, ShareState
 from grid.immutable.read.segment_batch import Batch, BatchCutter, BatchState, BlockFetch
 from grid.immutable.read.share_finder import ShareFinder
 from grid.immutable.share.requests import FindShares, ReadShares
@@ -285,7 +284,7 @@ class GetPlan(PlanBase):
     def _take_read(self, request: ReadShares, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float) -> None:
         watch, parts = self._reads.end(request)
         watch.answered(now)
-        self._learn(watch.peer)
+        self._learn(watch.load)
         taken: dict[ShareNumber, int] = {}
         for part in parts:
             number = part.share.number

@@ -11,11 +11,11 @@ from enum import Enum
 from attrs import define, field
 
 from grid import limits
-from grid.errors import DamagedFileError, FormatError
-from grid.immutable.read.peer import Peer
+from grid.engine.lateness import ServerLoad
+from grid.errors import DamagedFileError, FormatError, GridError
 from grid.immutable.share.layout import MAX_HEADER_SIZE, ShareLayout, parse_header, parse_ueb_length
 from grid.immutable.share.verify import FileVerifier
-from grid.ports import Buffer, Range, ShareNumber
+from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 
 class ShareState(Enum):
@@ -24,6 +24,15 @@ class ShareState(Enum):
     FOUND = "found"
     READY = "ready"
     DROPPED = "dropped"
+
+
+@define(kw_only=True, eq=False)
+class Peer(ServerLoad):
+    """A server of one read. order: its place in the file's order. error: why it is not used any more."""
+
+    server_id: ServerId
+    order: int
+    error: GridError | None = None
 
 
 @define(kw_only=True, eq=False)

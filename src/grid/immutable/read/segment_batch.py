@@ -10,10 +10,10 @@ from enum import Enum
 from attrs import define, field
 
 from grid.batch_sizes import PART_BYTES, full_read_bytes
+from grid.engine.lateness import Watch
 from grid.engine.requests import Deliver, OpenRun
 from grid.immutable.read.flow_window import NEVER, Mark
-from grid.immutable.read.held_share import HeldShare
-from grid.immutable.read.peer import Watch
+from grid.immutable.read.held_share import HeldShare, Peer
 from grid.immutable.share.geometry import Geometry
 from grid.immutable.share.requests import ReadShares
 from grid.immutable.share.segment_run import run_sizes
@@ -35,7 +35,7 @@ class BlockFetch:
 
     share: HeldShare
     ranges: list[Range]
-    watches: dict[ReadShares, Watch] = field(factory=dict)
+    watches: dict[ReadShares, Watch[Peer]] = field(factory=dict)
     parts: dict[int, Buffer] = field(factory=dict)
     doubled: bool = False
 

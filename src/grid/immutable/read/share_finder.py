@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from grid import limits
+from grid.engine.lateness import Answers, Watch
 from grid.engine.requests import AdviseCorrupt
 from grid.engine.server_memory import ServerMemory
 from grid.errors import (
@@ -28,8 +29,7 @@ from grid.errors import (
     ShareError,
     UnknownVersionError,
 )
-from grid.immutable.read.held_share import HeldShare, ShareState, missing_ranges, prove_share
-from grid.immutable.read.peer import Peer, Watch
+from grid.immutable.read.held_share import HeldShare, Peer, ShareState, missing_ranges, prove_share
 from grid.immutable.read.speculation import SPECULATED_SEGMENTS, WHOLE_SHARE_SIZE, speculate, speculate_blocks
 from grid.immutable.share.layout import Guess
 from grid.immutable.share.requests import READ_KINDS, FindShares, ReadShares
@@ -80,18 +80,19 @@ class ShareFinder:
         self._bearing: set[FindShares] = set()
         self._unasked = list(self.peers)
         self._second_chances: list[Peer] = []
-        self._finding: dict[FindShares, Watch] = {}
-        self._examining: dict[ReadShares, tuple[Watch, HeldShare, Sequence[Range]]] = {}
+        self._finding: dict[FindShares, Watch[Peer]] = {}
+        self._examining: dict[ReadShares, tuple[Watch[Peer], HeldShare, Sequence[Range]]] = {}
         self._outbox: list[AdviseCorrupt] = []
         self._withdrawn: list[FindShares | ReadShares] = []
 
     def _peers(self, server_ids: Sequence[ServerId]) -> list[Peer]:
-        memory = self._memory
+        memory, answers = self._memory, Answers()
         return [
             Peer(
                 server_id=server_id,
                 order=order,
                 latency=memory.latency(server_id),
+                answers=answers,
                 is_doubtful=memory.is_doubtful_for_any(server_id, READ_KINDS),
             )
             for order, server_id in enumerate(memory.trusted_first(server_ids, READ_KINDS))
@@ -193,8 +194,8 @@ class ShareFinder:
 
     def settle(self) -> None:
         """Forget what is outstanding: the read that asked has ended, and the next one asks again where it must."""
-        in_time = [watch.peer for watch in self._finding.values() if not watch.late]
-        late = [watch.peer for watch in self._finding.values() if watch.late]
+        in_time = [watch.load for watch in self._finding.values() if not watch.late]
+        late = [watch.load for watch in self._finding.values() if watch.late]
         self._unasked = in_time + self._unasked + late
         self._finding.clear()
         self._bearing.clear()
@@ -265,7 +266,7 @@ class ShareFinder:
                 return False
             watch, _, _ = examined
         watch.ended()
-        self.drop_peer(watch.peer, error)
+        self.drop_peer(watch.load, error)
         return True
 
     def drop(self, share: HeldShare, cause: GridError) -> None:
@@ -325,22 +326,20 @@ class ShareFinder:
             if watch.check(now):
                 self._give_up(examination, watch)
 
-    def _give_up(self, request: FindShares | ReadShares, watch: Watch) -> None:
+    def _give_up(self, request: FindShares | ReadShares, watch: Watch[Peer]) -> None:
         self._withdrawn.append(request)
-        self.fail(request, PeerTimeoutError(f"server {watch.peer.server_id} did not answer in time"))
+        self.fail(request, PeerTimeoutError(f"server {watch.load.server_id} did not answer in time"))
 
     def _found(self, request: FindShares, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float) -> None:
         watch = self._finding.pop(request)
         watch.answered(now)
         self.answered_count += 1
-        if watch.peer.latency.rate_known:
+        if watch.load.latency.rate_known:
             self.spread_rate()
-            for peer in self.peers:
-                peer.is_compared = True
         for number in sorted(answer):
             if not 0 <= number < self._n:
                 continue
-            share = HeldShare(peer=watch.peer, number=number)
+            share = HeldShare(peer=watch.load, number=number)
             share.take(request.ranges, answer[number])
             self.shares.append(share)
             if share.at_hand:

@@ -5,6 +5,9 @@ A slow server is waited for, since its share was asked for; one that holds every
 
 from __future__ import annotations
 
+from math import inf
+
+from grid.engine.lateness import WriteLateness
 from grid.immutable.share.requests import CloseShares, WriteShares
 
 STALL_FLOOR_S = 0.9
@@ -12,12 +15,8 @@ STALL_FACTOR = 6.0
 """A write is stalled when it takes longer than this, and this many times the slowest answered one. Only a put that waits for
 nothing else looks, so what goes on elsewhere is not in a hurry."""
 
-HOPELESS_S = 60.0
-SLOWEST_RATE = 20e3
-"""A write is hopeless when it has taken longer than a minute, plus its size at this rate in bytes a second."""
-
-PEERLESS_S = 30.0
-"""A write is stalled after this long before any write was answered: there is nothing to compare it with."""
+UNANSWERED_S = 30.0
+"""Before any write was answered, none is stalled sooner: there is nothing to compare it with."""
 
 RECHECK_S = 0.1
 """How often stalled writes are looked at again while something else is still going on."""
@@ -28,7 +27,9 @@ class StallWatch:
 
     def __init__(self) -> None:
         self._sent_at: dict[WriteShares | CloseShares, float] = {}
-        self._slowest_s: float | None = None
+        self._lateness = WriteLateness(
+            floor_s=STALL_FLOOR_S, factor=STALL_FACTOR, unanswered_s=UNANSWERED_S, unanswered_rate=inf
+        )
         self._checked_at = float("-inf")
 
     def sent(self, request: WriteShares | CloseShares, now: float) -> None:
@@ -39,7 +40,7 @@ class StallWatch:
         """It was answered at `now`, or (None) failed."""
         sent_at = self._sent_at.pop(request, None)
         if sent_at is not None and now is not None:
-            self._slowest_s = max(self._slowest_s or 0.0, now - sent_at)
+            self._lateness.learn(request.size, now - sent_at)
 
     def stalled(self, now: float, *, blocked: bool) -> list[WriteShares | CloseShares]:
         """Writes not worth waiting for; blocked: nothing but servers is being waited for.
@@ -62,8 +63,9 @@ class StallWatch:
         return max(min(times), self._checked_at + RECHECK_S) if times else None
 
     def _stalls_at(self, request: WriteShares | CloseShares) -> float:
-        patience = PEERLESS_S if self._slowest_s is None else max(STALL_FLOOR_S, STALL_FACTOR * self._slowest_s)
-        return min(self._sent_at[request] + patience, self._hopeless_at(request))
+        kind = type(request).__name__
+        late_at = self._lateness.late_at(request.server_id, kind, request.size, self._sent_at[request])
+        return min(late_at, self._hopeless_at(request))
 
     def _hopeless_at(self, request: WriteShares | CloseShares) -> float:
-        return self._sent_at[request] + HOPELESS_S + request.size / SLOWEST_RATE
+        return self._lateness.hopeless_at(request.size, self._sent_at[request])

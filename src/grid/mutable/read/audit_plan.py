@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
+from grid.engine.lateness import ServerLoad, ServerLoads, Watch
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Compute, Request
 from grid.errors import GridError
-from grid.mutable.read.latency import Paces, Watch
 from grid.mutable.share.audit import ShareAudit, Verdict
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
@@ -41,9 +41,9 @@ class AuditReport:
 class AuditPlan(PlanBase):
     """Verifies all shares of one version in a map, copies included."""
 
-    def __init__(self, found: VersionMap, prefix: Prefix, keys: FileKeys, paces: Paces) -> None:
+    def __init__(self, found: VersionMap, prefix: Prefix, keys: FileKeys, loads: ServerLoads) -> None:
         super().__init__()
-        self._paces = paces
+        self._loads = loads
         self._waiting = deque(
             ShareAudit(sighting, prefix, found.public_key, keys) for sighting in found.shares_of(prefix)
         )
@@ -52,7 +52,7 @@ class AuditPlan(PlanBase):
         self._bytes_done = 0
         self._told: dict[ShareAudit, int] = {}
         self._active: dict[ShareAudit, Request | None] = {}
-        self._watches: dict[ReadSlot, tuple[Watch, ShareAudit]] = {}
+        self._watches: dict[ReadSlot, tuple[Watch[ServerLoad], ShareAudit]] = {}
         self._jobs: dict[Compute, ShareAudit] = {}
         self._done: list[ShareAudit] = []
 
@@ -72,12 +72,12 @@ class AuditPlan(PlanBase):
 
     def wake_at(self) -> float | None:
         """When the next unanswered read is given up."""
-        return min((watch.hopeless_at for watch, _ in self._watches.values()), default=None)
+        return min((watch.dispensable_until for watch, _ in self._watches.values()), default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
         """What to read and compute now."""
         for request, (watch, _) in list(self._watches.items()):
-            if now >= watch.hopeless_at:
+            if now >= watch.dispensable_until:
                 self._withdrawn.append(request)
                 self.fail(request, timed_out(request), now)
         requests = self._take_outbox()
@@ -93,7 +93,7 @@ class AuditPlan(PlanBase):
         if isinstance(request, ReadSlot):
             assert isinstance(answer, Mapping)
             watch, audit = self._watches.pop(request)
-            watch.end(now)
+            watch.answered(now)
             audit.take_read(answer.get(audit.sighting.number))
             self._judge(audit, now)
         elif isinstance(request, Compute):
@@ -105,7 +105,7 @@ class AuditPlan(PlanBase):
         """The share of a server that fails stays unread."""
         if isinstance(request, ReadSlot):
             watch, audit = self._watches.pop(request)
-            watch.end(None)
+            watch.ended()
             audit.verdict = Verdict.UNREAD
             self._judge(audit, now)
         elif isinstance(request, Compute):
@@ -129,7 +129,7 @@ class AuditPlan(PlanBase):
             size=size,
             share_numbers=(sighting.number,),
         )
-        self._watches[read] = self._paces.ask(sighting.server_id, size, now, kind), audit
+        self._watches[read] = self._loads.ask(sighting.server_id, size, now, kind), audit
         self._active[audit] = read
         return read
 

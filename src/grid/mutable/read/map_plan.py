@@ -18,12 +18,12 @@ from enum import Enum
 from attrs import evolve
 
 from grid.crypto.rsa import PrivateKey, PublicKey
+from grid.engine.lateness import ServerLoads
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import AddLease, Request
 from grid.errors import FormatError, GridError, IntegrityError
 from grid.limits import MAX_MUTABLE_SHARES
 from grid.mutable.read.candidate import Candidate
-from grid.mutable.read.latency import Paces
 from grid.mutable.read.layout_cache import Foresight
 from grid.mutable.read.map_wait import Stake, Waiting
 from grid.mutable.share.geometry import Encoding
@@ -59,7 +59,7 @@ class MapPlan(PlanBase):
         keys: FileKeys,
         encoding: Encoding,
         mode: MapMode,
-        paces: Paces,
+        loads: ServerLoads,
         *,
         add_lease: bool = False,
         private_key: PrivateKey | None = None,
@@ -84,7 +84,7 @@ class MapPlan(PlanBase):
         fan_out = len(servers) if everybody else encoding.n + encoding.k
         self._to_ask = self._servers[:fan_out]
         self._rest = self._servers[fan_out:]
-        self._waiting = Waiting(paces=paces)
+        self._waiting = Waiting(loads=loads)
         self._answered: set[ServerId] = set()
         self._failed: set[ServerId] = set()
         self._silent: set[ServerId] = set()

@@ -10,9 +10,9 @@ from enum import Enum
 
 from attrs import define, field
 
+from grid.engine.lateness import ServerLoad, ServerLoads, Watch
 from grid.engine.server_memory import SHORT_PATIENCE_S
 from grid.mutable.read.candidate import Candidate
-from grid.mutable.read.latency import Paces, Watch
 from grid.mutable.read.layout_cache import FIRST_READ
 from grid.mutable.share.requests import ReadFronts, ReadSlot
 from grid.ports import ServerId
@@ -54,7 +54,7 @@ class Question:
     """One message to a server. candidates: the shares of which more is asked for; none in the first question."""
 
     server_id: ServerId
-    watch: Watch
+    watch: Watch[ServerLoad]
     foreseen_s: float = 0.0
     candidates: Sequence[Candidate] = ()
 
@@ -63,7 +63,7 @@ class Question:
 class Waiting:
     """The questions that are not answered yet."""
 
-    _paces: Paces
+    _loads: ServerLoads
     _questions: dict[ReadSlot, Question] = field(factory=dict)
     _slowest_s: float = 0.0
     _last_answer_at: float = 0.0
@@ -80,7 +80,7 @@ class Waiting:
     def ask(self, request: ReadSlot, candidates: Sequence[Candidate], now: float) -> None:
         """Note a question."""
         server_id = request.server_id
-        watch = self._paces.ask(server_id, request.size, now, type(request))
+        watch = self._loads.ask(server_id, request.size, now, type(request))
         is_front = isinstance(request, ReadFronts)
         early_bytes = max(0, request.size - FIRST_READ) if is_front and not watch.is_doubtful else 0
         self._questions[request] = Question(
@@ -94,19 +94,19 @@ class Waiting:
 
     def is_doubtful(self, server_id: ServerId) -> bool:
         """Whether the server kept silent lately when it was asked what it holds."""
-        return self._paces.is_doubtful(server_id, ReadFronts)
+        return self._loads.is_doubtful(server_id, ReadFronts)
 
     def answered(self, request: ReadSlot, now: float) -> Question:
         """The question that has been answered."""
         question = self._questions.pop(request)
         self._slowest_s = max(self._slowest_s, now - question.watch.sent_at)
         self._last_answer_at = now
-        question.watch.end(now)
+        question.watch.answered(now)
         return question
 
     def failed(self, request: ReadSlot, now: float) -> None:
         """Nothing more is expected of this question."""
-        self._questions.pop(request).watch.end(None)
+        self._questions.pop(request).watch.ended()
         self._last_answer_at = now
 
     def wake_at(self, stake: Stake) -> float | None:
@@ -125,13 +125,13 @@ class Waiting:
     def _limit(self, question: Question, stake: Stake) -> float:
         """When the question is waited for no longer."""
         sent_at, doubtful = question.watch.sent_at, question.watch.is_doubtful
-        latency = question.watch.pace.latency
+        latency = question.watch.load.latency
         known_s = latency.latency_s if latency.latency_known else 0.0
         # All are asked side by side.
         foreseen_s = max(other.foreseen_s for other in self._questions.values())
         grace_s = max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s) + foreseen_s
         honest_s = min(ANSWER_LIMIT_S, max(HONEST_SLOW_S, HONEST_FACTOR * known_s, grace_s))
-        newness_s = UNREACHED_S if self._paces.memory.is_unreached(question.server_id) else honest_s
+        newness_s = UNREACHED_S if self._loads.memory.is_unreached(question.server_id) else honest_s
         match stake:
             case Stake.EVERYTHING:
                 return sent_at + (honest_s if doubtful else ANSWER_LIMIT_S + foreseen_s)

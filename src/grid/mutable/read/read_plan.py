@@ -17,11 +17,11 @@ from attrs import frozen
 
 from grid.batch_sizes import PART_BYTES
 from grid.engine.hedging import HedgeBudget
+from grid.engine.lateness import ServerLoad, ServerLoads, Watch
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Deliver, OpenRun, Request
 from grid.errors import ConflictError, GridError, NotEnoughSharesError
 from grid.mutable.read.held_share import HeldShare
-from grid.mutable.read.latency import Paces, Watch
 from grid.mutable.read.segment_batch import Batch, BatchCutter, BatchState, Fetch
 from grid.mutable.share.hash_rows import split_range
 from grid.mutable.share.keys import FileKeys
@@ -57,7 +57,7 @@ class ReadPlan(PlanBase):
         self,
         prefix: Prefix,
         sightings: Sequence[Sighting],
-        paces: Paces,
+        loads: ServerLoads,
         keys: FileKeys | None,
         offset: int,
         length: int,
@@ -65,13 +65,13 @@ class ReadPlan(PlanBase):
         super().__init__()
         self._prefix = prefix
         self._geometry = prefix.geometry
-        self._paces = paces
+        self._loads = loads
         self._read_key = keys.require_read_key() if keys is not None else None
         self._offset, self._end = offset, offset + length
         self._held = [HeldShare(sighting=sighting, geometry=self._geometry) for sighting in sightings]
         self._cutter = BatchCutter(self._geometry, offset, length)
         self._batches: deque[Batch] = deque()
-        self._fetches: dict[ReadSlot, tuple[Batch, list[Fetch], Watch]] = {}
+        self._fetches: dict[ReadSlot, tuple[Batch, list[Fetch], Watch[ServerLoad]]] = {}
         self._opening: dict[OpenRun, Batch] = {}
         self._hedge = HedgeBudget(length)
         self._suspects: set[ServerId] = set()
@@ -147,7 +147,7 @@ class ReadPlan(PlanBase):
         for request, (batch, fetches, watch) in list(self._fetches.items()):
             if request not in self._fetches:
                 continue
-            if now >= watch.given_up_at:
+            if now >= watch.hopeless_at:
                 self._withdrawn.append(request)
                 self._lose(request, timed_out(request))
                 continue
@@ -210,7 +210,7 @@ class ReadPlan(PlanBase):
             share_numbers=tuple(sorted(numbers)),
         )
         batch.fetches += fetches
-        self._fetches[request] = batch, fetches, self._paces.ask(server_id, size, now, ReadBlocks)
+        self._fetches[request] = batch, fetches, self._loads.ask(server_id, size, now, ReadBlocks)
         return request
 
     def _choose(self, batch: Batch, secured: set[ShareNumber], wanted: int) -> list[HeldShare]:
@@ -223,11 +223,15 @@ class ReadPlan(PlanBase):
         for order, share in enumerate(sorted(self._held, key=lambda share: share.number)):
             if not share.usable or id(share) in busy or share.number in secured:
                 continue
-            pace = self._paces.of(share.server_id)
+            load = self._loads.of(share.server_id)
             ahead = queued.get(share.server_id, 0)
             queued[share.server_id] = ahead + batch.share_bytes
-            cost = pace.expected_s(ahead + batch.share_bytes)
-            if pace.slow or share.server_id in self._suspects or self._paces.is_doubtful(share.server_id, ReadBlocks):
+            cost = load.expected_s(ahead + batch.share_bytes)
+            if (
+                load.is_slow
+                or share.server_id in self._suspects
+                or self._loads.is_doubtful(share.server_id, ReadBlocks)
+            ):
                 cost *= SLOW_COST
             if share.run_at_hand(batch) is not None:
                 cost = 0.0
@@ -241,7 +245,7 @@ class ReadPlan(PlanBase):
 
     def _take(self, request: ReadSlot, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float) -> None:
         batch, fetches, watch = self._fetches.pop(request)
-        watch.end(now)
+        watch.answered(now)
         self._hedge.learn()
         for fetch in fetches:
             batch.fetches.remove(fetch)
@@ -278,14 +282,14 @@ class ReadPlan(PlanBase):
     def _lose(self, request: ReadSlot, error: GridError) -> None:
         """A server failed: nothing else that it was asked for is waited for."""
         self._causes.append(error)
-        self._paces.of(request.server_id).slow = True
+        self._loads.of(request.server_id).is_slow = True
         for share in self._held:
             if share.server_id == request.server_id:
                 self._leave(share)
         for other, (batch, fetches, watch) in list(self._fetches.items()):
             if other.server_id == request.server_id:
                 del self._fetches[other]
-                watch.end(None)
+                watch.ended()
                 if other is not request:
                     self._withdrawn.append(other)
                 for fetch in fetches:

@@ -15,10 +15,10 @@ from contextlib import suppress
 from attrs import define, field, frozen
 
 from grid.codec.merkle import padded_leaf_count, prove_leaf
+from grid.engine.lateness import ServerLoad, ServerLoads, Watch
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import AdviseCorrupt, Request
 from grid.errors import FormatError, GridError, IntegrityError
-from grid.mutable.read.latency import Paces, Watch
 from grid.mutable.share.geometry import HASH_SIZE, Geometry
 from grid.mutable.share.hash_rows import merge_ranges
 from grid.mutable.share.leaf_runs import climb, nodes_beside
@@ -82,7 +82,7 @@ class RowPlan(PlanBase):
         prefix: Prefix,
         sightings: Sequence[Sighting],
         wants: RowWants,
-        paces: Paces,
+        loads: ServerLoads,
         besides: Mapping[Place, Sequence[Range]] | None = None,
     ) -> None:
         """besides: more ranges of some copies, to come in the same messages."""
@@ -90,13 +90,13 @@ class RowPlan(PlanBase):
         self._prefix = prefix
         self._besides = besides or {}
         self._wants = wants
-        self._paces = paces
+        self._loads = loads
         self._own: dict[ShareTable, list[Range]] = {}
         self._node_numbers = wants.node_numbers
         self._copies: dict[ShareNumber, list[_Copy]] = {}
         for sighting in sightings:
             self._copies.setdefault(sighting.number, []).append(_Copy(sighting=sighting))
-        self._asked: dict[ReadSlot, tuple[Watch, list[Sighting]]] = {}
+        self._asked: dict[ReadSlot, tuple[Watch[ServerLoad], list[Sighting]]] = {}
         self._rows: dict[ShareNumber, ShareRows] = {}
         self._looked = False
 
@@ -113,12 +113,12 @@ class RowPlan(PlanBase):
 
     def wake_at(self) -> float | None:
         """When the next unanswered question is given up."""
-        return min((watch.hopeless_at for watch, _ in self._asked.values()), default=None)
+        return min((watch.dispensable_until for watch, _ in self._asked.values()), default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
         """What to ask now."""
         for request, (watch, _) in list(self._asked.items()):
-            if now >= watch.hopeless_at:
+            if now >= watch.dispensable_until:
                 self._withdrawn.append(request)
                 self.fail(request, timed_out(request), now)
         self._take_at_hand()
@@ -138,7 +138,7 @@ class RowPlan(PlanBase):
             return
         assert isinstance(answer, Mapping)
         watch, sightings = self._asked.pop(request)
-        watch.end(now)
+        watch.answered(now)
         for sighting in sightings:
             try:
                 self._take(sighting, request.ranges, answer.get(sighting.number, ()))
@@ -151,7 +151,7 @@ class RowPlan(PlanBase):
         """Another copy may do."""
         if isinstance(request, ReadSlot):
             watch, _ = self._asked.pop(request)
-            watch.end(None)
+            watch.ended()
 
     def _take_at_hand(self) -> None:
         """Prove what has come with the map. What does not prove is asked for like what has not come."""
@@ -187,7 +187,7 @@ class RowPlan(PlanBase):
         request = ReadFields(
             server_id=server_id, shares=numbers, ranges=ranges, size=size, share_numbers=tuple(sorted(numbers))
         )
-        self._asked[request] = self._paces.ask(server_id, size, now, ReadFields), list(sightings)
+        self._asked[request] = self._loads.ask(server_id, size, now, ReadFields), list(sightings)
         return request
 
     def _ranges(self, sighting: Sighting) -> list[Range]:

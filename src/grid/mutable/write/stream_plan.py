@@ -16,6 +16,7 @@ from enum import Enum
 
 from attrs import define, field, frozen
 
+from grid.engine.lateness import WriteLateness
 from grid.engine.plan import PlanBase
 from grid.engine.requests import ReadSource, Request
 from grid.engine.server_memory import ServerMemory
@@ -24,7 +25,6 @@ from grid.mutable.share.blocks import EncodedRun, SourceRun, VersionHashes, spli
 from grid.mutable.share.geometry import HASH_SIZE, SALT_SIZE, Geometry
 from grid.mutable.share.requests import EncodeRun, WriteSlot
 from grid.mutable.write.goal import ABSENT, Goal, Tests, hosts_of
-from grid.mutable.write.lateness import WriteHedge
 from grid.mutable.write.unhappy import AS_IT_WAS, too_few
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
@@ -41,7 +41,7 @@ FIRST_PART = 6
 IN_FLIGHT = 2
 """Messages on their way to a server that has shown that the place is ours: while it waits for its disk, the next one comes."""
 
-STREAM_HEDGE_S = 0.5
+STREAM_FLOOR_S = 0.5
 """A server that takes longer for a piece than this, and several times as long as the others, is left behind where they suffice."""
 
 UNFINISHED = b"\xff"
@@ -146,7 +146,7 @@ class StreamPlan(PlanBase):
     def __init__(self, job: StreamJob, goal: Goal, memory: ServerMemory) -> None:
         super().__init__()
         self._job = job
-        self._hedge = WriteHedge(memory=memory, floor_s=STREAM_HEDGE_S)
+        self._lateness = WriteLateness(memory=memory, floor_s=STREAM_FLOOR_S)
         self._denied: Goal = {}
         self._geometry = job.geometry
         self._hashes = VersionHashes(job.geometry)
@@ -322,7 +322,7 @@ class StreamPlan(PlanBase):
     def _written(self, request: WriteSlot, answer: SlotAnswer, now: float) -> None:
         server = self._servers[request.server_id]
         batch, at = server.writing.pop(request)
-        self._hedge.learn(request.size, now - at)
+        self._lateness.learn(request.size, now - at)
         if not answer.passed:
             # That somebody else was here is only said. Who writes the headers has it proven.
             self._denied |= {(request.server_id, number): tests for number, tests in server.shares.items()}
@@ -366,10 +366,10 @@ class StreamPlan(PlanBase):
 
     def _limit(self, request: WriteSlot, at: float) -> float:
         """When a write is given up: early if others have shown to be quicker, and are enough."""
-        hopeless_at = self._hedge.hopeless_at(request.size, at)
-        if not self._hedge.heard or not self._is_dispensable(request.server_id):
+        hopeless_at = self._lateness.hopeless_at(request.size, at)
+        if not self._lateness.heard or not self._is_dispensable(request.server_id):
             return hopeless_at
-        return min(hopeless_at, self._hedge.late_at(request.server_id, WriteSlot.__name__, request.size, at))
+        return min(hopeless_at, self._lateness.late_at(request.server_id, WriteSlot.__name__, request.size, at))
 
     def _leave_stalled_behind(self, now: float) -> None:
         for server_id, server in list(self._servers.items()):

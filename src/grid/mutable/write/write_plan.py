@@ -5,7 +5,7 @@ its server lies: the signature of what stands there is demanded before anything 
 like one that refused. Of two writers at once the one that others may already count on wins, and where neither's version is, the
 one of the higher root hash: so that one version is always left to be read. Numbers whose server fails or keeps silent
 go to another one. Success is `happy` servers with a share of their own, and k shares; then nobody is waited for any longer than
-lateness.py says.
+engine/lateness.py says.
 
 Cost: round trips: one; another for each round of places that had changed or servers that failed, and two to demand proofs.
 Memory: the shares, which are the caller's.
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from grid.engine.lateness import WriteLateness
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Request
 from grid.engine.server_memory import ServerMemory
@@ -26,7 +27,6 @@ from grid.mutable.share.requests import ReadSlot, WriteSlot
 from grid.mutable.share.versions import Place
 from grid.mutable.write.claims import Claims, Proof
 from grid.mutable.write.goal import ABSENT, Goal, Tests, assign_homeless, hosts_of, spread, tests_of_front
-from grid.mutable.write.lateness import WriteHedge
 from grid.mutable.write.rivals import Rivals
 from grid.mutable.write.unhappy import too_few
 from grid.mutable.write.write_job import WriteJob, Written
@@ -60,7 +60,7 @@ class WritePlan(PlanBase):
         self._rivals = Rivals(prefix=job.prefix, base=job.base, known=job.rivals)
         self._denials: Counter[ServerId] = Counter()
         self._broken: dict[ServerId, GridError] = {}
-        self._hedge = WriteHedge(memory=memory, floor_s=job.hedge_s)
+        self._lateness = WriteLateness(memory=memory, floor_s=job.late_floor_s)
         self._yielded: set[Place] = set()
         self._begun = False
         self._done = False
@@ -78,7 +78,7 @@ class WritePlan(PlanBase):
         """When an unanswered request is to be looked at."""
         limits = [self._hopeless_at(request, sent) for request, sent in self._queue.sent.items()]
         limits += [self._late_at(request, sent) for request, sent in self._queue.sent.items() if not sent.late]
-        claims = (self._claims.limit(server_id, self._hedge.slowest_s) for server_id in self._claims.servers)
+        claims = (self._claims.limit(server_id, self._lateness.slowest_s) for server_id in self._claims.servers)
         return min([*limits, *(limit for limit in claims if limit is not None)], default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
@@ -103,7 +103,7 @@ class WritePlan(PlanBase):
             case WriteSlot():
                 assert isinstance(answer, SlotAnswer)
                 sent = self._queue.sent.pop(request)
-                self._hedge.learn(request.size, now - sent.at)
+                self._lateness.learn(request.size, now - sent.at)
                 if request.server_id not in self._broken:
                     self._written(request, sent, answer, now)
             case _:
@@ -321,12 +321,12 @@ class WritePlan(PlanBase):
         return self._placed | self._job.held
 
     def _late_at(self, request: WriteSlot, sent: Sent) -> float:
-        late_at = self._hedge.late_at(request.server_id, WRITE_KIND, request.size, sent.at)
+        late_at = self._lateness.late_at(request.server_id, WRITE_KIND, request.size, sent.at)
         # Another writer is at work: what the silent ones have decides who gives way.
         return late_at + (late_at - sent.at) * 4 if self._rivals.seen else late_at
 
     def _hopeless_at(self, request: WriteSlot, sent: Sent) -> float:
-        return self._hedge.hopeless_at(request.size, sent.at)
+        return self._lateness.hopeless_at(request.size, sent.at)
 
     def _look_at_the_clock(self, now: float) -> None:
         """Note who is late, and give up who is hopeless."""
@@ -336,7 +336,7 @@ class WritePlan(PlanBase):
                 self._withdrawn.append(request)
                 self.fail(request, timed_out(request), now)
         for server_id in self._claims.servers:
-            limit = self._claims.limit(server_id, self._hedge.slowest_s)
+            limit = self._claims.limit(server_id, self._lateness.slowest_s)
             if limit is not None and now >= limit:
                 error = PeerTimeoutError(f"server {server_id} did not prove in time what it has shown")
                 self._cannot_prove(server_id, {}, error, now)
