@@ -154,7 +154,9 @@ class Puts(RuleBasedStateMachine):
 
     def _observe(self, seen: Event) -> None:
         if seen.what == "phase" and seen.detail == "pushing":
-            self.read_bytes = self.done_bytes = 0  # A second try, with servers that were in doubt, reads from the start.
+            self.read_bytes = self.done_bytes = (
+                0  # A second try, with servers that were in doubt, reads from the start.
+            )
         elif seen.what == "send" and seen.detail == "ReadSource":
             self.read_bytes += seen.count
         elif seen.what == "progress" and self.read_bytes:
