@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grid.batch_sizes import READ_BYTES, WIDE_READ_BYTES
+from grid.engine.batches import READ_BYTES, WIDE_READ_BYTES
 from grid.engine.grid import Encoding
 from grid.immutable.read.get_plan import GetPlan
 from grid.immutable.read.segment_batch import Batch

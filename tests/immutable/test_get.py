@@ -7,11 +7,11 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grid.batch_sizes import READ_BYTES
 from grid.caps import ChkCap, LitCap
+from grid.engine.batches import READ_BYTES
+from grid.engine.flow_window import WINDOW_BYTES
 from grid.errors import CapError, GridError, NoServersError, NotEnoughSharesError
 from grid.immutable.get import ImmutableFile
-from grid.immutable.read.flow_window import WINDOW_BYTES
 from tests.support.scripted_grid import MemorySink, ScriptedGrid, noise
 
 SEGMENT = 1200

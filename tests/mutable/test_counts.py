@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from grid.batch_sizes import WIDE_READ_BYTES
+from grid.engine.batches import WIDE_READ_BYTES
 from grid.engine.grid import Encoding
 from grid.engine.requests import Request
 from grid.mutable.node import Modifier

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from grid.batch_sizes import READ_BYTES
 from grid.caps import KnownCap
+from grid.engine.batches import READ_BYTES
 from grid.engine.grid import Encoding
 from grid.mutable import publish
 from grid.mutable.read import read_plan

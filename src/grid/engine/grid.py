@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
 
-from grid.batch_sizes import DEFAULT_MAX_SEGMENT_SIZE
+from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
 from grid.engine.server_memory import ServerMemory
 from grid.errors import FormatError
 from grid.placement.leases import LeaseMaster

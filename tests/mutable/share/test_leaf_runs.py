@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.codec.merkle import build_tree, padded_leaf_count
-from grid.mutable.share.hash_rows import merge_ranges, split_range
+from grid.engine.batches import split_range
+from grid.mutable.share.hash_rows import merge_ranges
 from grid.mutable.share.leaf_runs import climb, nodes_beside
 
 

@@ -10,21 +10,20 @@ an answer is late. Memory: at most WINDOW_BYTES of blocks or text. CPU: one pool
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
+from grid.engine.batches import BatchQueue, BatchState, cut_text
+from grid.engine.flow_window import FlowWindow
 from grid.engine.hedging import HedgeBudget
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Deliver, OpenRun, Request
 from grid.errors import GridError, IntegrityError, PeerError
 from grid.immutable.read.block_reads import BlockReads, Part
-from grid.immutable.read.choice import choose_shares
-from grid.immutable.read.flow_window import Pace
 from grid.immutable.read.hash_rows import RowFetcher, RowWant
 from grid.immutable.read.held_share import HeldShare, Peer, ShareState
-from grid.immutable.read.segment_batch import Batch, BatchCutter, BatchState, BlockFetch
+from grid.immutable.read.segment_batch import Batch, BatchCutter, BlockFetch, choose_shares
 from grid.immutable.read.share_finder import ShareFinder
 from grid.immutable.share.requests import FindShares, ReadShares
 from grid.immutable.share.segment_run import OpenedRun, SegmentRun
@@ -56,12 +55,12 @@ class GetPlan(PlanBase):
         self._offset = offset
         self._end = offset + length
         self._cutter: BatchCutter | None = None
-        self._batches: deque[Batch] = deque()
+        self._batches: BatchQueue[Batch] = BatchQueue()
         self._reads = BlockReads()
         self._hedge = HedgeBudget(length)
-        self._pace = Pace(k)
+        self._window = FlowWindow(k)
         self._opening: dict[OpenRun, Batch] = {}
-        self._habit: set[HeldShare] = set()
+        self._read_from: set[HeldShare] = set()
         self._deficit = 0
         self._stale = False
         self._delivered = 0
@@ -73,7 +72,7 @@ class GetPlan(PlanBase):
     def result(self) -> GetResult:
         """What was read; NotEnoughSharesError, NoServersError or DamagedFileError if it could not be."""
         self._raise_error()
-        count = len({share.number for share in self._habit})
+        count = len({share.number for share in self._read_from})
         return GetResult(size=self._delivered, share_count=count, hedged_bytes=self._hedged_bytes)
 
     def withdrawn(self) -> Sequence[Request]:
@@ -98,9 +97,8 @@ class GetPlan(PlanBase):
         if self._verifier.geometry is not None:
             self._cut(now)
             requests += self._fetch_all(now)
-            for batch in self._batches:
-                if batch.state is BatchState.FETCHING:
-                    requests += self._open(batch, now)
+            for batch in self._batches.fetching():
+                requests += self._open(batch, now)
             requests += self._deliver()
         requests += [*self._finder.search(now, self._wanted()), *self._finder.take_reports()]
         self._judge()
@@ -133,12 +131,12 @@ class GetPlan(PlanBase):
         if self._cutter is None:
             first, stop = geometry.segment_range(self._offset, self._end - self._offset)
             self._cutter = BatchCutter(geometry, first, stop)
-        in_flight = sum(batch.text_bytes for batch in self._batches)
-        while self._cutter.may_cut(self._batches[0] if self._batches else None):
-            if self._batches and in_flight >= self._pace.window_bytes:
+        in_flight = self._batches.text_bytes
+        while self._cutter.may_cut(self._batches.head):
+            if self._batches and in_flight >= self._window.window_bytes:
                 break
             batch = self._cutter.cut()
-            batch.asked = self._pace.asked(now)
+            batch.asked = self._window.asked(now)
             in_flight += batch.text_bytes
             self._batches.append(batch)
 
@@ -146,20 +144,15 @@ class GetPlan(PlanBase):
         """Ask for all that the batches lack; again where a share proved false meanwhile."""
         requests: list[ReadShares] = []
         if self._reads.any_late():
-            self._unsettle()
+            self._batches.unsettle()
         self._stale = True
         while self._stale:
             self._stale, self._deficit = False, 0
             self._forget_dropped()
-            for batch in self._batches:
-                if batch.state is BatchState.FETCHING and not batch.settled:
+            for batch in self._batches.fetching():
+                if not batch.settled:
                     requests += self._fetch(batch, now)
         return requests
-
-    def _unsettle(self) -> None:
-        """Look at every batch again: what it was promised may not come."""
-        for batch in self._batches:
-            batch.settled = False
 
     def _fetch(self, batch: Batch, now: float) -> list[ReadShares]:
         """Ask for the blocks and rows that a batch still lacks."""
@@ -168,7 +161,7 @@ class GetPlan(PlanBase):
         assert geometry is not None
         at_hand = self._take_at_hand(batch)
         secured = self._secured(batch)
-        coming = self._finder.blocks_coming(geometry.block_offset(batch.first), batch.block_bytes)
+        coming = self._finder.blocks_coming(geometry.block_offset(batch.first), batch.share_bytes)
         lacking = self._k - len(secured) - coming
         batch.settled = lacking <= 0 and not coming and not at_hand
         if lacking > 0:
@@ -176,11 +169,11 @@ class GetPlan(PlanBase):
                 self._finder.usable(),
                 wanted=lacking,
                 k=self._k,
-                size=batch.block_bytes,
+                size=batch.share_bytes,
                 segments=range(batch.first, batch.first + batch.count),
                 taken=secured,
                 busy=[*batch.fetches, *(share for share, _ in batch.blocks.values())],
-                habit=self._habit,
+                familiar=self._read_from,
             )
             self._deficit = max(self._deficit, lacking - len(chosen))
             for share in chosen:
@@ -192,7 +185,7 @@ class GetPlan(PlanBase):
         """Use the blocks that came with the first answers, which cost nothing more; whether there may be any."""
         geometry = self._verifier.geometry
         assert geometry is not None
-        if not self._finder.may_hold(geometry.block_offset(batch.first), batch.block_bytes):
+        if not self._finder.may_hold(geometry.block_offset(batch.first), batch.share_bytes):
             return False
         for number, shares in self._finder.usable().items():
             for share in shares:
@@ -200,28 +193,28 @@ class GetPlan(PlanBase):
                     break
                 if share.bad_segments or share in batch.fetches or not share.at_hand or share.layout is None:
                     continue
-                raw = share.piece(share.layout.data_offset + geometry.block_offset(batch.first), batch.block_bytes)
+                raw = share.piece(share.layout.data_offset + geometry.block_offset(batch.first), batch.share_bytes)
                 if raw is not None:
-                    self._habit.add(share)
+                    self._read_from.add(share)
                     batch.blocks[number] = (share, raw)
         return True
 
     def _secured(self, batch: Batch) -> set[ShareNumber]:
         """Share numbers whose blocks have come or may be waited for; what is too late is to be doubled."""
-        head = batch is self._batches[0]
+        head = batch is self._batches.head
         for number in batch.blocks.keys() - batch.doubled:
             watch = self._rows.late_watch(number, batch.chunk)
-            if watch is not None and self._hedge.permits([watch], batch.block_bytes, head=head):
+            if watch is not None and self._hedge.permits([watch], batch.share_bytes, head=head):
                 batch.doubled.add(number)
         for fetch in batch.fetches.values():
             if not fetch.doubled:
-                fetch.doubled = self._hedge.permits(fetch.watches.values(), batch.block_bytes, head=head)
+                fetch.doubled = self._hedge.permits(fetch.watches.values(), batch.share_bytes, head=head)
         come = {n for n in batch.blocks if n not in batch.doubled or self._rows.proven(n, batch.chunk)}
         return come | {share.number for share, fetch in batch.fetches.items() if not fetch.doubled}
 
     def _plan_blocks(self, batch: Batch, share: HeldShare) -> list[Part]:
         assert share.layout is not None and self._verifier.geometry is not None
-        self._habit.add(share)
+        self._read_from.add(share)
         ranges = batch.block_ranges(share.layout.data_offset, self._verifier.geometry)
         fetch = BlockFetch(share=share, ranges=ranges)
         batch.fetches[share] = fetch
@@ -251,25 +244,23 @@ class GetPlan(PlanBase):
             crypttext_leaves=self._verifier.crypttext_rows.leaves(batch.first, batch.count),
         )
         batch.state = BatchState.OPENING
-        self._pace.came(batch.asked, batch.text_bytes, now)
+        self._window.came(batch.asked, batch.text_bytes, now)
         request = OpenRun(run=run, size=batch.text_bytes)
         self._opening[request] = batch
         return [request]
 
     def _deliver(self) -> list[Deliver]:
-        if not self._batches or self._batches[0].state is not BatchState.READY or self._batches[0].delivering:
+        batch = self._batches.next_ready()
+        if batch is None:
             return []
-        batch = self._batches[0]
         assert self._verifier.geometry is not None
-        start = batch.first * self._verifier.geometry.segment_size
-        data = memoryview(batch.text)[max(0, self._offset - start) : self._end - start]
-        batch.delivering = Deliver(data=data, size=len(data))
-        return [batch.delivering]
+        data = cut_text(batch, self._verifier.geometry.segment_size, self._offset, self._end)
+        return [Deliver(data=data, size=len(data))]
 
     def _take(self, request: Request, answer: object, now: float) -> None:
         if isinstance(request, Deliver):
             self._delivered += request.size
-            self._batches.popleft()
+            self._batches.delivered()
             total = self._end - self._offset
             self._events.append(Event(at=now, what="progress", count=self._delivered, total=total))
         elif isinstance(request, OpenRun):
@@ -331,11 +322,11 @@ class GetPlan(PlanBase):
         if not result.bad:
             batch.state = BatchState.READY
             batch.text = result.text
-            self._hedged_bytes += (len(batch.blocks) - self._k) * batch.block_bytes
+            self._hedged_bytes += (len(batch.blocks) - self._k) * batch.share_bytes
             batch.blocks.clear()
             return
         batch.state = BatchState.FETCHING
-        self._unsettle()
+        self._batches.unsettle()
         for number, segments in result.bad.items():
             share, _ = batch.blocks[number]
             share.bad_segments.update(segments)
@@ -355,7 +346,7 @@ class GetPlan(PlanBase):
         self._finder.drop_peer(peer, error)
 
     def _forget_part(self, part: Part) -> None:
-        self._unsettle()
+        self._batches.unsettle()
         if isinstance(part.purpose, RowWant):
             self._rows.ended(part.purpose)
         elif part.batch.fetches.get(part.share) is part.purpose:
@@ -363,7 +354,7 @@ class GetPlan(PlanBase):
 
     def _drop(self, share: HeldShare, error: GridError) -> None:
         self._finder.drop(share, error)
-        self._unsettle()
+        self._batches.unsettle()
         self._stale = True
 
     def _forget_dropped(self) -> None:
@@ -371,20 +362,19 @@ class GetPlan(PlanBase):
         for batch in self._batches:
             for share in [share for share in batch.fetches if share.state is ShareState.DROPPED]:
                 del batch.fetches[share]
-                self._unsettle()
+                self._batches.unsettle()
             if batch.state is BatchState.FETCHING:
                 for share in [share for share, _ in batch.blocks.values() if share.state is ShareState.DROPPED]:
                     if not (self._rows.proven(share.number, batch.chunk) and self._rows.proven(None, batch.chunk)):
                         batch.forget(share)
-                        self._unsettle()
+                        self._batches.unsettle()
 
     def _judge(self) -> None:
         """Give up when a batch lacks shares and nothing under way could bring them."""
         if not self._finder.exhausted:
             return
         stuck = self._verifier.geometry is None or any(
-            batch.state is BatchState.FETCHING and not batch.fetches and len(batch.blocks) < self._k
-            for batch in self._batches
+            not batch.fetches and len(batch.blocks) < self._k for batch in self._batches.fetching()
         )
         if stuck and (self._deficit or self._verifier.geometry is None):
             self._stop(self._finder.verdict())

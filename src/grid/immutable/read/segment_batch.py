@@ -5,28 +5,20 @@ Pure. A batch is what one message per server fetches and one call on the process
 
 from __future__ import annotations
 
-from enum import Enum
+from collections.abc import Collection, Mapping, Sequence
 
 from attrs import define, field
 
-from grid.batch_sizes import PART_BYTES, full_read_bytes
+from grid.engine.batches import PART_BYTES, SegmentBatch, full_read_bytes, split_range
+from grid.engine.choosing import Offer, choose
+from grid.engine.flow_window import NEVER, Mark
 from grid.engine.lateness import Watch
-from grid.engine.requests import Deliver, OpenRun
-from grid.immutable.read.flow_window import NEVER, Mark
 from grid.immutable.read.held_share import HeldShare, Peer
 from grid.immutable.share.geometry import Geometry
 from grid.immutable.share.requests import ReadShares
 from grid.immutable.share.segment_run import run_sizes
 from grid.immutable.share.verify import CHUNK_LEAVES, KEPT_CHUNKS
 from grid.ports import Buffer, Range, ShareNumber
-
-
-class BatchState(Enum):
-    """FETCHING -> OPENING -> READY, and back to FETCHING when a block proves bad."""
-
-    FETCHING = "fetching"
-    OPENING = "opening"
-    READY = "ready"
 
 
 @define(kw_only=True, eq=False)
@@ -49,25 +41,15 @@ class BlockFetch:
 
 
 @define(kw_only=True, eq=False)
-class Batch:
-    """segments first .. first + count, all in one chunk of the hash trees.
+class Batch(SegmentBatch):
+    """A batch whose segments are all in one chunk of the hash trees.
 
     blocks: share number to (where it came from, its bytes). doubled: numbers of blocks whose hashes are too late.
-    settled: everything is asked for, and was in time when that was looked at last.
     """
 
-    first: int
-    count: int
-    block_bytes: int
-    text_bytes: int
-    state: BatchState = BatchState.FETCHING
     blocks: dict[ShareNumber, tuple[HeldShare, Buffer]] = field(factory=dict, repr=False)
     fetches: dict[HeldShare, BlockFetch] = field(factory=dict, repr=False)
     doubled: set[ShareNumber] = field(factory=set)
-    settled: bool = False
-    text: Buffer = field(default=b"", repr=False)
-    opening: OpenRun | None = None
-    delivering: Deliver | None = None
     asked: Mark = NEVER
 
     @property
@@ -77,9 +59,7 @@ class Batch:
 
     def block_ranges(self, data_offset: int, geometry: Geometry) -> list[Range]:
         """Where the blocks lie in a share whose data start at data_offset."""
-        start = data_offset + geometry.block_offset(self.first)
-        stop = start + self.block_bytes
-        return [(offset, min(PART_BYTES, stop - offset)) for offset in range(start, stop, PART_BYTES)]
+        return split_range((data_offset + geometry.block_offset(self.first), self.share_bytes), PART_BYTES)
 
     def forget(self, share: HeldShare) -> None:
         """Count no more on this share."""
@@ -115,5 +95,40 @@ class BatchCutter:
         chunk_stop = (first // CHUNK_LEAVES + 1) * CHUNK_LEAVES
         count = min(self._ramp, self._stop - first, chunk_stop - first)
         self._next += count
-        block_bytes, text_bytes = run_sizes(self._geometry, first, count)
-        return Batch(first=first, count=count, block_bytes=block_bytes, text_bytes=text_bytes)
+        share_bytes, text_bytes = run_sizes(self._geometry, first, count)
+        return Batch(first=first, count=count, share_bytes=share_bytes, text_bytes=text_bytes)
+
+
+def choose_shares(
+    usable: Mapping[ShareNumber, Sequence[HeldShare]],
+    *,
+    wanted: int,
+    k: int,
+    size: int,
+    segments: range,
+    taken: Collection[ShareNumber],
+    busy: Collection[HeldShare],
+    familiar: Collection[HeldShare],
+) -> list[HeldShare]:
+    """At most `wanted` shares of distinct numbers, the ones expected soonest, without those known bad here.
+
+    size: bytes to read of each. taken: share numbers not needed. busy: shares that are being read already.
+    familiar: shares read before.
+    """
+    known = {share.peer.order for share in familiar}
+    offers = [
+        Offer(
+            share,
+            number,
+            share.peer,
+            share.peer.order,
+            is_doubtful=share.peer.is_doubtful,
+            is_false=bool(share.bad_segments),
+            is_familiar=share.peer.order in known,
+        )
+        for number in sorted(usable)
+        if number not in taken
+        for share in usable[number]
+        if share not in busy and share.bad_segments.isdisjoint(segments)
+    ]
+    return choose(offers, wanted=wanted, k=k, size=size)

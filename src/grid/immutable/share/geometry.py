@@ -9,7 +9,7 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from grid import limits
-from grid.batch_sizes import DEFAULT_MAX_SEGMENT_SIZE
+from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
 from grid.errors import FormatError
 
 HASH_SIZE = 32

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from grid import limits
-from grid.batch_sizes import DEFAULT_MAX_SEGMENT_SIZE
 from grid.codec.merkle import sibling_chain
+from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
 from grid.errors import FormatError, UnknownVersionError
 from grid.immutable.share.geometry import HASH_SIZE, Geometry
 from grid.immutable.share.ueb import ueb_size

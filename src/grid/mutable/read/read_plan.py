@@ -10,20 +10,19 @@ CPU: one pool call a batch.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from grid.batch_sizes import PART_BYTES
+from grid.engine.batches import PART_BYTES, BatchQueue, BatchState, cut_text, split_range
+from grid.engine.choosing import Offer, choose
 from grid.engine.hedging import HedgeBudget
 from grid.engine.lateness import ServerLoad, ServerLoads, Watch
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Deliver, OpenRun, Request
 from grid.errors import ConflictError, GridError, NotEnoughSharesError
 from grid.mutable.read.held_share import HeldShare
-from grid.mutable.read.segment_batch import Batch, BatchCutter, BatchState, Fetch
-from grid.mutable.share.hash_rows import split_range
+from grid.mutable.read.segment_batch import Batch, BatchCutter, Fetch
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.requests import ReadBlocks, ReadSlot
@@ -33,10 +32,6 @@ from grid.ports import Buffer, Event, Range, ServerId, ShareNumber
 
 WINDOW_BYTES = 16 * 2**20
 """Bytes of text asked for, being opened, or not yet taken by the consumer; two batches, where that is more."""
-
-PARITY_COST = 1.25
-SLOW_COST = 20.0
-"""How much dearer a share is that must be decoded, or whose server is late, in doubt, or has shown a false share."""
 
 
 @frozen(kw_only=True)
@@ -70,7 +65,7 @@ class ReadPlan(PlanBase):
         self._offset, self._end = offset, offset + length
         self._held = [HeldShare(sighting=sighting, geometry=self._geometry) for sighting in sightings]
         self._cutter = BatchCutter(self._geometry, offset, length)
-        self._batches: deque[Batch] = deque()
+        self._batches: BatchQueue[Batch] = BatchQueue()
         self._fetches: dict[ReadSlot, tuple[Batch, list[Fetch], Watch[ServerLoad]]] = {}
         self._opening: dict[OpenRun, Batch] = {}
         self._hedge = HedgeBudget(length)
@@ -123,7 +118,7 @@ class ReadPlan(PlanBase):
         match request:
             case Deliver():
                 self._delivered += request.size
-                self._batches.popleft()
+                self._batches.delivered()
                 total = self._end - self._offset
                 self._events.append(Event(at=now, what="progress", count=self._delivered, total=total))
             case OpenRun():
@@ -155,21 +150,16 @@ class ReadPlan(PlanBase):
             waiting = [fetch for fetch in fetches if not fetch.doubled]
             if batch.state is not BatchState.FETCHING or not waiting:
                 continue
-            head = batch is self._batches[0]
+            head = batch is self._batches.head
             if self._hedge.permits([watch], batch.share_bytes * len(waiting), head=head):
                 for fetch in waiting:
                     fetch.doubled = True
                     if fetch.hashes is not None:
                         fetch.share.overdue.add(fetch.hashes)
-                self._unsettle()
-
-    def _unsettle(self) -> None:
-        """Look at every batch again: what it was promised, or what proves it, may not come."""
-        for batch in self._batches:
-            batch.settled = False
+                self._batches.unsettle()
 
     def _cut(self) -> None:
-        in_flight = sum(batch.text_bytes for batch in self._batches)
+        in_flight = self._batches.text_bytes
         while not self._cutter.at_end and (len(self._batches) < 2 or in_flight < WINDOW_BYTES):
             batch = self._cutter.cut()
             in_flight += batch.text_bytes
@@ -218,30 +208,20 @@ class ReadPlan(PlanBase):
         if wanted <= 0:
             return []
         busy = {id(fetch.share) for fetch in batch.fetches} | {id(share) for share, _ in batch.runs.values()}
-        queued: dict[ServerId, int] = {}
-        priced: list[tuple[float, int, HeldShare]] = []
-        for order, share in enumerate(sorted(self._held, key=lambda share: share.number)):
-            if not share.usable or id(share) in busy or share.number in secured:
-                continue
-            load = self._loads.of(share.server_id)
-            ahead = queued.get(share.server_id, 0)
-            queued[share.server_id] = ahead + batch.share_bytes
-            cost = load.expected_s(ahead + batch.share_bytes)
-            if (
-                load.is_slow
-                or share.server_id in self._suspects
-                or self._loads.is_doubtful(share.server_id, ReadBlocks)
-            ):
-                cost *= SLOW_COST
-            if share.run_at_hand(batch) is not None:
-                cost = 0.0
-            priced.append((cost * (PARITY_COST if share.number >= self._geometry.k else 1.0), order, share))
-        chosen: dict[ShareNumber, HeldShare] = {}
-        for _, _, share in sorted(priced, key=lambda item: item[:2]):
-            if len(chosen) == wanted:
-                break
-            chosen.setdefault(share.number, share)
-        return list(chosen.values())
+        offers = [
+            Offer(
+                share,
+                share.number,
+                self._loads.of(share.server_id),
+                order,
+                is_doubtful=self._loads.is_doubtful(share.server_id, ReadBlocks),
+                is_false=share.server_id in self._suspects,
+                is_at_hand=share.run_at_hand(batch) is not None,
+            )
+            for order, share in enumerate(sorted(self._held, key=lambda share: share.number))
+            if share.usable and id(share) not in busy and share.number not in secured
+        ]
+        return choose(offers, wanted=wanted, k=self._geometry.k, size=batch.share_bytes)
 
     def _take(self, request: ReadSlot, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float) -> None:
         batch, fetches, watch = self._fetches.pop(request)
@@ -272,7 +252,7 @@ class ReadPlan(PlanBase):
         for batch in self._batches:
             if batch.state is BatchState.FETCHING and not share.hashes_at_hand(batch):
                 self._forget_run(batch, share)
-        self._unsettle()
+        self._batches.unsettle()
 
     def _forget_run(self, batch: Batch, share: HeldShare) -> None:
         held = batch.runs.get(share.number)
@@ -346,14 +326,12 @@ class ReadPlan(PlanBase):
         self._reject(share.server_id, share.number, reason, now)
 
     def _deliver(self) -> list[Request]:
-        if not self._batches or self._batches[0].state is not BatchState.READY or self._batches[0].delivering:
+        batch = self._batches.next_ready()
+        if batch is None:
             return []
-        batch = self._batches[0]
         data = memoryview(batch.text)
         if self._read_key is not None:
-            start = batch.first * self._geometry.segment_size
-            data = data[max(0, self._offset - start) : self._end - start]
-        batch.delivering = True
+            data = cut_text(batch, self._geometry.segment_size, self._offset, self._end)
         return [Deliver(data=data, size=len(data))]
 
     def _judge(self) -> None:

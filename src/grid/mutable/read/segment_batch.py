@@ -5,11 +5,9 @@ Pure; part of the read plan. A batch is what one message per server fetches and 
 
 from __future__ import annotations
 
-from enum import Enum
-
 from attrs import define, field
 
-from grid.batch_sizes import full_read_bytes
+from grid.engine.batches import SegmentBatch, full_read_bytes
 from grid.mutable.read.held_share import HeldShare
 from grid.mutable.share.geometry import Geometry
 from grid.mutable.share.hash_rows import chunk_leaves, hash_ranges
@@ -18,14 +16,6 @@ from grid.ports import Buffer, Range, ShareNumber
 
 FIRST_BYTES = 512 * 2**10
 """Bytes of text in the first batch, so that the first bytes come soon; each further one has twice as many."""
-
-
-class BatchState(Enum):
-    """FETCHING -> OPENING -> READY, and back to FETCHING when a share proves bad."""
-
-    FETCHING = "fetching"
-    OPENING = "opening"
-    READY = "ready"
 
 
 @define(kw_only=True, eq=False)
@@ -50,25 +40,13 @@ class Fetch:
 
 
 @define(kw_only=True, eq=False)
-class Batch:
-    """Segments first .. first + count, all in one chunk of leaves. share_bytes: of one share; text_bytes: of all.
+class Batch(SegmentBatch):
+    """A batch whose segments are all in one chunk of leaves. runs: share number to (where it came from, its bytes)."""
 
-    runs: share number to (where it came from, its bytes). settled: k of them are here or on their way, so that there
-    is nothing to ask for until a share of the file is late or lost.
-    """
-
-    first: int
-    count: int
-    share_bytes: int
-    text_bytes: int
     chunk_first: int
     chunk_leaves: int
-    state: BatchState = BatchState.FETCHING
     runs: dict[ShareNumber, tuple[HeldShare, Buffer]] = field(factory=dict, repr=False)
     fetches: list[Fetch] = field(factory=list, repr=False)
-    text: Buffer = field(default=b"", repr=False)
-    delivering: bool = False
-    settled: bool = False
 
 
 class BatchCutter:

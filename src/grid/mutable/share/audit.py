@@ -12,9 +12,9 @@ from functools import partial
 from grid.codec.merkle import build_tree, prove_leaf, sibling_chain
 from grid.crypto.hashing import BLOCK_TAG, LeafHasher
 from grid.crypto.rsa import PublicKey
+from grid.engine.batches import split_range
 from grid.errors import FormatError, IntegrityError
 from grid.mutable.share.geometry import HASH_SIZE, Geometry
-from grid.mutable.share.hash_rows import split_range
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.layout import pack_header, plan_table
 from grid.mutable.share.offset_table import ShareTable, parse_chain

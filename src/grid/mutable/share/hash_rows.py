@@ -60,13 +60,6 @@ def merge_ranges(ranges: Sequence[Range], gap: int = GAP_BYTES) -> list[Range]:
     return merged
 
 
-def split_range(whole: Range, size: int) -> list[Range]:
-    """Consecutive ranges of at most `size` bytes; at least one, even of nothing."""
-    offset, length = whole
-    starts = range(offset, offset + max(1, length), size)
-    return [(start, min(size, offset + length - start)) for start in starts]
-
-
 def prove_chunk(
     root_hash: bytes,
     geometry: Geometry,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grid.batch_sizes import READ_BYTES, WIDE_SHARES, full_read_bytes
+from grid.engine.batches import READ_BYTES, WIDE_SHARES, full_read_bytes
 
 
 @pytest.mark.parametrize(("k", "factor"), [(1, 1), (WIDE_SHARES, 1), (WIDE_SHARES + 1, 2), (256, 2)])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.immutable.read.choice import choose_shares
 from grid.immutable.read.held_share import HeldShare, Peer, ShareState
+from grid.immutable.read.segment_batch import choose_shares
 from grid.ports import ServerId, ShareNumber
 
 
@@ -26,7 +26,7 @@ def choose(shares: list[HeldShare], wanted: int = 3, **changes: Any) -> list[Hel
     for share in shares:
         usable.setdefault(share.number, []).append(share)
     options: dict[str, Any] = {
-        "k": 3, "size": 10**6, "segments": range(4), "taken": (), "busy": (), "habit": (), **changes
+        "k": 3, "size": 10**6, "segments": range(4), "taken": (), "busy": (), "familiar": (), **changes
     }  # fmt: skip
     return choose_shares(usable, wanted=wanted, **options)
 
@@ -64,13 +64,13 @@ def test_choice_when_the_primary_is_on_a_somewhat_slower_server_depends_on_what_
 
 def test_choice_when_a_share_was_read_before_stays_with_it() -> None:
     shares = [held(peer, number) for number, peer in enumerate(peers(10))]
-    assert shares[7] in choose(shares, habit={shares[7]})
+    assert shares[7] in choose(shares, familiar={shares[7]})
 
 
 def test_choice_when_a_server_gave_parity_before_takes_the_primaries_that_it_has() -> None:
     first, second = peers(2)
     shares = [held(first, number) for number in (0, 1, 2, 6, 7, 8)] + [held(second, number) for number in (3, 4, 5, 9)]
-    chosen = choose(shares, wanted=6, k=6, habit=[share for share in shares if share.number >= 6])
+    chosen = choose(shares, wanted=6, k=6, familiar=[share for share in shares if share.number >= 6])
     assert sorted(share.number for share in chosen) == [0, 1, 2, 3, 4, 5]
 
 

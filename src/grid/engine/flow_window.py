@@ -11,7 +11,7 @@ from collections import deque
 
 from attrs import frozen
 
-from grid.batch_sizes import full_read_bytes
+from grid.engine.batches import full_read_bytes
 
 START_BYTES = 2 * 2**20
 """In flight until the first batch has come: what it consists of, and something to keep the line busy."""
@@ -42,7 +42,7 @@ NEVER = Mark(at=0.0, come_bytes=0)
 """The mark of a batch that is not asked for yet."""
 
 
-class Pace:
+class FlowWindow:
     """The window of one read."""
 
     def __init__(self, k: int) -> None:
