@@ -1,0 +1,39 @@
+"""All rules, in two lists: those that hold everywhere, and those that some places break still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tests.tidy import habits, references, sizes, words
+from tests.tidy.tree import Finding
+
+Rule = Callable[[], Iterator[Finding]]
+
+STRICT: tuple[Rule, ...] = (
+    sizes.long_modules,
+    sizes.long_functions,
+    habits.undocumented,
+    habits.forbidden_names,
+    habits.work_put_off,
+    habits.bare_ignores,
+    habits.reactor_importers,
+    habits.broad_excepts,
+    habits.prints,
+    habits.parser_asserts,
+    habits.async_leftovers,
+    habits.put_aside_tests,
+    habits.untidy_test_folders,
+    references.dangling_references,
+    references.private_keys,
+    references.uncovered_pure_modules,
+)
+"""Exceptions are entries of ALLOWED, with a reason."""
+
+SHRINKING: tuple[Rule, ...] = (
+    sizes.short_modules,
+    sizes.wide_classes,
+    words.gone_words,
+    words.phrases,
+    words.gone_names,
+)
+"""Exceptions are entries of ALLOWED, or of outstanding.txt, which may only shrink."""
