@@ -23,6 +23,7 @@ STRICT: tuple[Rule, ...] = (
     habits.async_leftovers,
     habits.put_aside_tests,
     habits.untidy_test_folders,
+    words.unexplained_words,
     references.dangling_references,
     references.private_keys,
     references.uncovered_pure_modules,

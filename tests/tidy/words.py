@@ -76,6 +76,30 @@ GONE_MODULES = {
 }
 """Names of modules that explained nothing."""
 
+GLOSSARY = (
+    "grid",
+    "node",
+    "gateway",
+    "cap",
+    "storage index",
+    "share",
+    "segment",
+    "block",
+    "batch",
+    "run",
+    "row",
+    "slot",
+    "version",
+    "lease",
+    "happiness",
+    "hedge",
+    "plan",
+    "driver",
+    "port",
+    "store",
+)
+"""Words with one meaning each, which ARCHITECTURE.md gives."""
+
 DOCUMENTS = (".md", ".html", ".js", ".css")
 _SPEC = ("docs/spec/", "tests/vectors/")
 _GONE = {word: re.compile(rf"(?<![a-zA-Z]){word}(?![a-z])") for word in GONE_WORDS}
@@ -110,6 +134,15 @@ def phrases() -> Iterator[Finding]:
         for phrase, pattern in _PHRASES.items():
             for _ in pattern.findall(one_line):
                 yield f"phrase ({phrase.partition('(')[0]})", path
+
+
+def unexplained_words() -> Iterator[Finding]:
+    """Words of the glossary that ARCHITECTURE.md does not explain."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## Glossary")[2]
+    explained = {word.strip() for words in re.findall(r"^\|([^|]+)\|", text, re.MULTILINE) for word in words.split(",")}
+    for word in GLOSSARY:
+        if word not in explained:
+            yield "glossary", word
 
 
 @cache
