@@ -6,7 +6,9 @@ itself, with the others going on, if it has not ended after ASYNC_TEST_S seconds
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import gc
 import inspect
 import os
 from collections.abc import Callable, Coroutine, Iterator
@@ -21,6 +23,9 @@ from twisted.internet.task import deferLater
 from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
 
 from tests.support.distribution import ByGrid, long_first
+from tests.support.key_pool import pooled_keys
+
+C_LIBRARY = ctypes.CDLL(None)
 
 ASYNC_TEST_S = 300.0
 """Far more than any test takes on a slow machine; it only turns a hang into a failure."""
@@ -75,6 +80,22 @@ def _bounded(test: Callable[..., Coroutine[Deferred[Any], Any, object]]) -> Call
 
     run.__dict__.pop("_pytest_twisted_mark", None)  # It would have the Deferred taken for a coroutine.
     return run
+
+
+@pytest.fixture(scope="session", autouse=True)
+def keys_of_a_pool() -> Iterator[None]:
+    """Find a few private keys once, and not one for each file."""
+    with pooled_keys():
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def memory_given_back() -> Iterator[None]:
+    """Give back what the tests of a module have freed: the C library keeps large arrays of several threads for long."""
+    yield
+    gc.collect()
+    if hasattr(C_LIBRARY, "malloc_trim"):
+        C_LIBRARY.malloc_trim(0)
 
 
 @pytest.fixture(autouse=True)
