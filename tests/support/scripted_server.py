@@ -5,14 +5,12 @@ It keeps immutable shares only. Every fault that is scripted and comes to pass i
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from attrs import define, field
-from twisted.internet.defer import Deferred
 
-from grid.errors import ConflictingWriteError, DataTooLargeError, PeerGoneError, PeerRefusedError
+from grid.errors import ConflictingWriteError, DataTooLargeError, PeerRefusedError
 from grid.ports import (
     Allocation,
     Buffer,
@@ -20,94 +18,52 @@ from grid.ports import (
     LeaseSecrets,
     NewShares,
     Range,
-    ServerId,
-    ServerIdentity,
     ServerVersion,
-    ShareKind,
     ShareNumber,
     ShareWrite,
-    SlotAnswer,
-    SlotSecrets,
     StorageIndex,
     StoreAnswer,
-    TestWrite,
 )
+from tests.support.scripted_storage import Behaviour, ScriptedStorage
 
 
 @define(kw_only=True, eq=False)
-class Script:
-    """What goes wrong, and when. Counts are of calls to this server, from 0.
+class Script(Behaviour):
+    """What else goes wrong with immutable shares.
 
-    delay_s: every answer takes as long. dead_from: calls from this one on fail. silent_from: calls from this one on
-    are never answered. full: allocations are refused though room is advertised. read_only: no room is advertised.
-    corrupt: (share number, byte offset) -> xor mask. short: share number -> length it is cut to when read.
-    forget: reads no longer find these shares. swap: share number -> the share whose bytes are given instead.
-    only: the methods that dead_from, silent_from and failure apply to (none: all).
-    lost, broken: calls that are never answered, or fail, whatever becomes of the others. rate: bytes a second that it sends, one
+    full: allocations are refused though room is advertised. read_only: no room is advertised. forget: reads no longer find
+    these shares. swap: share number -> the share whose bytes are given instead. rate: bytes a second that it sends, one
     answer after the other. claims: share numbers that it says it holds, of which it has nothing but noise.
     pieces: answers to reads have a piece too many, too few, or pieces with a byte too many.
     generous: shares allocated besides those asked for.
     known: it is known to have room before it is asked, and takes whole shares.
-    failure: what calls from dead_from on raise instead of PeerGoneError.
     """
 
-    delay_s: float = 0.01
-    dead_from: int | None = None
-    silent_from: int | None = None
     full: bool = False
     read_only: bool = False
-    corrupt: dict[tuple[int, int], int] = field(factory=dict)
-    short: dict[int, int] = field(factory=dict)
     forget: frozenset[int] = frozenset()
     swap: dict[int, int] = field(factory=dict)
-    only: frozenset[str] = frozenset()
-    lost: frozenset[int] = frozenset()
-    broken: frozenset[int] = frozenset()
     rate: float | None = None
     claims: frozenset[int] = frozenset()
     pieces: Literal["right", "many", "few", "long"] = "right"
     generous: frozenset[int] = frozenset()
     known: bool = False
-    failure: Callable[[], Exception] | None = None
 
 
-class ScriptedServer:
+class ScriptedServer(ScriptedStorage):
     """One server; shares: storage index to share number to bytes."""
 
     def __init__(self, name: str, clock: Clock, script: Script | None = None) -> None:
-        seed = name.encode().ljust(20, b"\0")[:20]
-        self.identity = ServerIdentity(server_id=ServerId(name), permutation_seed=seed, lease_seed=seed)
+        super().__init__(name, clock)
         self.script = script or Script()
         self.shares: dict[bytes, dict[int, bytes]] = {}
         self.incoming: dict[tuple[bytes, int], bytearray] = {}
-        self.advisories: list[tuple[int, str]] = []
-        self.leases: list[bytes] = []
-        self.calls: list[str] = []
-        self.fired: Counter[str] = Counter()
-        self.read_bytes = 0
         self.read_calls: list[dict[int, list[Range]]] = []
         self.busy_until = 0.0
-        self.hung: list[Deferred[None]] = []
-        self._clock = clock
 
-    async def _enter(self, method: str) -> None:
-        index = len(self.calls)
-        self.calls.append(method)
-        script = self.script
-        applies = not script.only or method in script.only
-        silent = applies and script.silent_from is not None and index >= script.silent_from
-        if silent or index in script.lost:
-            self.fired["silent" if silent else "lost"] += 1
-            silence: Deferred[None] = Deferred()
-            self.hung.append(silence)
-            await silence
-        await self._clock.sleep(script.delay_s)
-        dead = applies and script.dead_from is not None and index >= script.dead_from
-        if dead or index in script.broken:
-            self.fired["dead" if dead else "broken"] += 1
-            if script.failure is not None:
-                raise script.failure()
-            raise PeerGoneError(f"server {self.identity.server_id} is gone")
+    @property
+    def behaviour(self) -> Behaviour:
+        return self.script
 
     @property
     def known_version(self) -> ServerVersion | None:
@@ -178,16 +134,7 @@ class ScriptedServer:
         if given != number:
             self.fired["swap"] += 1
         data = self.shares.get(storage_index, {}).get(given, b"noise" * 100)
-        limit = script.short.get(number, len(data))
-        if offset + size > limit < len(data):
-            self.fired["short"] += 1
-        piece = bytearray(data[offset : min(offset + size, limit)])
-        for (share, position), mask in script.corrupt.items():
-            if share == number and offset <= position < offset + len(piece):
-                piece[position - offset] ^= mask
-                self.fired["corrupt"] += 1
-        self.read_bytes += len(piece)
-        return bytes(piece)
+        return self._cut(number, data, offset, size)
 
     async def allocate(
         self,
@@ -225,30 +172,6 @@ class ScriptedServer:
                 held.update({number: b"".join(pieces) for number, pieces in new.shares.items()})
             answers.append(StoreAnswer(already=already, stored=stored))
         return answers
-
-    async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
-        await self._enter("add_lease")
-        self.leases.append(secrets.renew)
-
-    async def advise_corrupt(
-        self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
-    ) -> None:
-        await self._enter("advise_corrupt")
-        self.advisories.append((share_number, reason))
-
-    async def read_slot(
-        self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
-    ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        raise PeerRefusedError("a scripted server keeps no mutable shares", kind="KeyError")
-
-    async def test_and_write(
-        self,
-        storage_index: StorageIndex,
-        secrets: SlotSecrets,
-        writes: Mapping[ShareNumber, TestWrite],
-        ranges: Sequence[Range] = (),
-    ) -> SlotAnswer:
-        raise PeerRefusedError("a scripted server keeps no mutable shares", kind="KeyError")
 
 
 class ScriptedUpload:

@@ -94,7 +94,7 @@ class SteppedServer(ScriptedServer):
             if call in self.waiting:
                 self.fail(call, PeerGoneError("the connection was lost"))
 
-    async def _enter(self, method: str) -> None:
+    async def _enter(self, method: str, delay_s: float | None = None) -> None:
         self.calls.append(method)
         if "dead" in self.moods:
             self.fired["dead"] += 1
