@@ -1,20 +1,24 @@
 """Connections to a gateway: answers whose heads end, and whose bodies are the bytes that were sent.
 
-Twisted keeps headers as long as they come, and treq unpacks what says that it is packed: a file by the name of `x.gz` would
-come back as another one than was stored, and a thousandth of what memory holds would fill it. So treq is told of no
-packing.
+Twisted accepts headers of any length, and treq unpacks a body that claims to be packed: a file called `x.gz` would come
+back as another one than was stored, and a thousandth of what fits into memory would fill it. So connections count the
+bytes of heads, and treq sees no packing.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from attrs import frozen
 from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
+from twisted.internet.interfaces import IStreamClientEndpoint
+from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.python.failure import Failure
-from twisted.web._newclient import HEADER, STATUS, HTTP11ClientProtocol
-from twisted.web.client import Agent, HTTPConnectionPool, _HTTP11ClientFactory
+from twisted.web.client import URI, Agent, HTTPConnectionPool
 from twisted.web.http_headers import Headers
-from twisted.web.iweb import IAgent
+from twisted.web.iweb import IAgent, IAgentEndpointFactory
 from zope.interface import implementer
 
 from grid.cli.webapi.refusals import GatewayError
@@ -22,26 +26,103 @@ from grid.cli.webapi.refusals import GatewayError
 MAX_HEAD = 256 * 1024
 """Bytes before an answer's body begins, with all that announces it: a gateway of ours sends some hundreds."""
 
+_REQUEST_LINE = re.compile(rb"[A-Z]+ \S+ HTTP/1\.1\r\n")
+_HEAD_END = re.compile(rb"\n\r?\n")
+_INTERIM = re.compile(rb"HTTP/\S{1,8} 1\d\d\b")
+"""The first line of a head behind which another head comes."""
 
-class _Connection(HTTP11ClientProtocol):
-    """Gives an answer up whose head does not end."""
 
-    _parser: Any
-    _taken = 0
+class _BoundedProtocol(ProtocolWrapper):
+    """Ends a connection on which an answer's head does not end, with an error that says so."""
 
-    def request(self, request: Any) -> Any:
-        """Send one request."""
+    def __init__(self, factory: WrappingFactory, protocol: Any) -> None:
+        super().__init__(factory, protocol)
+        self._head = bytearray()
         self._taken = 0
-        return super().request(request)
+        self._is_in_head = True
+        self._error: GatewayError | None = None
+
+    def write(self, data: bytes) -> None:
+        """Send a request or a part of it."""
+        self._expect_head(data)
+        super().write(data)
+
+    def writeSequence(self, data: Any) -> None:
+        """Send a request or a part of it."""
+        pieces = list(data)
+        self._expect_head(pieces[0] if pieces else b"")
+        super().writeSequence(pieces)
 
     def dataReceived(self, data: bytes) -> None:
-        """More of an answer."""
-        if getattr(self._parser, "state", None) in (STATUS, HEADER):
+        """Take more of an answer."""
+        if self._error is not None:
+            return
+        if self._is_in_head:
             self._taken += len(data)
-            if self._taken > MAX_HEAD:
-                self._giveUp(Failure(GatewayError("the gateway's answer begins with headers that do not end")))
+            self._read_head(data)
+            if self._is_in_head and self._taken > MAX_HEAD:
+                self._error = GatewayError("the gateway's answer begins with headers that do not end")
+                self._head.clear()
+                self.abortConnection()
                 return
         super().dataReceived(data)
+
+    def connectionLost(self, reason: Failure) -> None:
+        """Tell the request why."""
+        super().connectionLost(reason if self._error is None else Failure(self._error))
+
+    def _expect_head(self, data: bytes) -> None:
+        """Begin to count anew with each request: what is written behind the end of a head is a new one, or its rest."""
+        if not self._is_in_head and _REQUEST_LINE.match(data):
+            self._is_in_head, self._taken = True, 0
+
+    def _read_head(self, data: bytes) -> None:
+        """Find the end of the head, behind those that only announce it."""
+        begin = max(0, len(self._head) - 2)
+        self._head += data
+        while end := _HEAD_END.search(self._head, begin):
+            if not _INTERIM.match(self._head):
+                self._is_in_head = False
+                self._head.clear()
+                return
+            del self._head[: end.end()]
+            begin = 0
+
+
+class _BoundedFactory(WrappingFactory):
+    noisy = False
+    protocol = _BoundedProtocol
+
+
+@implementer(IStreamClientEndpoint)
+@frozen
+class _BoundedEndpoint:
+    """An endpoint whose connections bound the heads of answers."""
+
+    endpoint: Any
+
+    def connect(self, factory: Any) -> Deferred[Any]:
+        """Connect, and give the protocol that the factory made."""
+        factory.noisy = False
+        connected: Deferred[Any] = self.endpoint.connect(_BoundedFactory(factory))
+        return connected.addCallback(lambda wrapper: wrapper.wrappedProtocol)
+
+
+@implementer(IAgentEndpointFactory)
+@frozen
+class _Endpoints:
+    """Connects to a gateway by TCP, and by TLS where its URL says so."""
+
+    reactor: Any
+    policy: Any
+    connect_s: float
+
+    def endpointForURI(self, uri: URI) -> _BoundedEndpoint:
+        """The endpoint of the host that the URL names."""
+        host = HostnameEndpoint(self.reactor, uri.host.decode("ascii"), uri.port, timeout=self.connect_s)
+        if uri.scheme == b"http":
+            return _BoundedEndpoint(host)
+        return _BoundedEndpoint(wrapClientTLS(self.policy.creatorForNetloc(uri.host, uri.port), host))
 
 
 @implementer(IAgent)
@@ -65,18 +146,16 @@ def _unmarked(response: Any) -> Any:
     return response
 
 
-class _ConnectionFactory(_HTTP11ClientFactory):
-    noisy = False
-
-    def buildProtocol(self, addr: Any) -> HTTP11ClientProtocol:
-        return _Connection(self._quiescentCallback)
+def make_agent(reactor: Any, policy: Any, connect_s: float, pool: HTTPConnectionPool) -> AsSent:
+    """An agent whose answers have bounded heads, and bodies as they were sent. policy: an IPolicyForHTTPS."""
+    endpoints = _Endpoints(reactor, policy, connect_s)
+    return AsSent(Agent.usingEndpointFactory(reactor, endpoints, pool))
 
 
 def make_pool(reactor: Any, *, persistent: bool, idle_s: int = 0) -> HTTPConnectionPool:
-    """Connections that are kept for the next request for so long, or not at all."""
+    """Connections that are kept for the next request for `idle_s` seconds, or not at all."""
     pool = HTTPConnectionPool(reactor, persistent=persistent)
     pool.maxPersistentPerHost = 16
     pool.cachedConnectionTimeout = idle_s
     pool.retryAutomatically = False
-    pool._factory = _ConnectionFactory
     return pool

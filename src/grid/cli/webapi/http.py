@@ -19,7 +19,6 @@ from twisted.internet.error import TimeoutError as ConnectTimeoutError
 from twisted.python.failure import Failure
 from twisted.web._newclient import RequestNotSent
 from twisted.web.client import (
-    Agent,
     RequestGenerationFailed,
     RequestTransmissionFailed,
     ResponseFailed,
@@ -28,7 +27,7 @@ from twisted.web.client import (
 from twisted.web.http_headers import Headers
 
 from grid.cli.webapi.address import GatewayAddress, tls_policy
-from grid.cli.webapi.agent import AsSent, make_pool
+from grid.cli.webapi.agent import make_agent, make_pool
 from grid.cli.webapi.bodies import AnswerBody, SourceProducer
 from grid.cli.webapi.refusals import MAX_TOLD, GatewayError, refusal
 from grid.errors import GridError, PeerGoneError, PeerTimeoutError
@@ -87,10 +86,10 @@ class GatewayClient:
         self._warn = warn
         self._pool = make_pool(reactor, persistent=True, idle_s=KEPT_IDLE_S)
         policy = tls_policy(address)
-        self._client = HTTPClient(AsSent(Agent(reactor, policy, CONNECT_S, pool=self._pool)))
+        self._client = HTTPClient(make_agent(reactor, policy, CONNECT_S, self._pool))
         # Where an answer that fails in its middle would leave the connection open, as 1.20 does, one of its own.
-        once = Agent(reactor, policy, CONNECT_S, pool=make_pool(reactor, persistent=False))
-        self._client_once = HTTPClient(AsSent(once))
+        once = make_agent(reactor, policy, CONNECT_S, make_pool(reactor, persistent=False))
+        self._client_once = HTTPClient(once)
 
     async def close(self) -> None:
         """Close the idle connections, that of an answer just given up included."""
