@@ -21,6 +21,7 @@ from grid.errors import FormatError, IntegrityError, PeerError
 from grid.limits import MAX_SUBSCRIBERS
 from grid.wire.foolscap.client.calls import send
 from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, answer, remote_class
+from grid.wire.reasons import words_for
 
 log = Logger()
 
@@ -99,6 +100,6 @@ class Introducer(Referenceable):
 
         def failed(failure: Any) -> None:
             failure.trap(*REMOTE_ERRORS)
-            log.info("a subscriber did not take an announcement: {kind}", kind=failure.type.__name__)
+            log.info("a subscriber did not take an announcement: {reason}", reason=words_for(failure.value))
 
         return send(subscriber, RISubscriber, "announce_v2", tuples).addErrback(failed)

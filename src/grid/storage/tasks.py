@@ -30,7 +30,9 @@ def shielded(work: Coroutine[Any, Any, T], on_orphaned: Callable[[T], None] = la
             else:
                 outcome.callback(result)
         elif isinstance(result, Failure):
-            log.warn("work that nobody waited for failed: {error}", error=type(result.value).__name__)
+            error = result.value
+            reason = str(error) if isinstance(error, GridError) else f"unexpected {type(error).__name__}"
+            log.warn("abandoned work failed: {reason}", reason=reason)
         else:
             on_orphaned(result)
 

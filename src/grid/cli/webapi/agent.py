@@ -13,6 +13,7 @@ from typing import Any
 from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
+from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.python.failure import Failure
@@ -35,7 +36,7 @@ _INTERIM = re.compile(rb"HTTP/\S{1,8} 1\d\d\b")
 class _BoundedProtocol(ProtocolWrapper):
     """Ends a connection on which an answer's head does not end, with an error that says so."""
 
-    def __init__(self, factory: WrappingFactory, protocol: Any) -> None:
+    def __init__(self, factory: Any, protocol: Any) -> None:
         super().__init__(factory, protocol)
         self._head = bytearray()
         self._taken = 0
@@ -59,15 +60,14 @@ class _BoundedProtocol(ProtocolWrapper):
             return
         if self._is_in_head:
             self._taken += len(data)
-            self._read_head(data)
-            if self._is_in_head and self._taken > MAX_HEAD:
+            if not self._read_head(data) and self._taken > MAX_HEAD:
                 self._error = GatewayError("the gateway's answer begins with headers that do not end")
                 self._head.clear()
                 self.abortConnection()
                 return
         super().dataReceived(data)
 
-    def connectionLost(self, reason: Failure) -> None:
+    def connectionLost(self, reason: Failure = Failure(ConnectionDone())) -> None:  # noqa: B008 - as Twisted has it
         """Tell the request why."""
         super().connectionLost(reason if self._error is None else Failure(self._error))
 
@@ -76,17 +76,18 @@ class _BoundedProtocol(ProtocolWrapper):
         if not self._is_in_head and _REQUEST_LINE.match(data):
             self._is_in_head, self._taken = True, 0
 
-    def _read_head(self, data: bytes) -> None:
-        """Find the end of the head, behind those that only announce it."""
+    def _read_head(self, data: bytes) -> bool:
+        """Whether the head ends in this data; heads that only announce it are passed over."""
         begin = max(0, len(self._head) - 2)
         self._head += data
         while end := _HEAD_END.search(self._head, begin):
             if not _INTERIM.match(self._head):
                 self._is_in_head = False
                 self._head.clear()
-                return
+                return True
             del self._head[: end.end()]
             begin = 0
+        return False
 
 
 class _BoundedFactory(WrappingFactory):

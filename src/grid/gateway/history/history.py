@@ -226,7 +226,7 @@ class History:
                 try:
                     watcher(operation)
                 except GridError as error:
-                    _log.info("a watcher failed: {kind}", kind=type(error).__name__)
+                    _log.info("a watcher of operations failed: {reason}", reason=str(error))
 
 
 def _age(operation: Operation) -> tuple[float, int]:

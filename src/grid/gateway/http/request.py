@@ -286,7 +286,8 @@ class GatewayRequest(http.Request):
                 self.write(self._answer.body)
                 return
             if not isinstance(error, CancelledError):
-                _log.info("an answer was cut short: {kind}", kind=type(error).__name__)
+                reason = str(error) if isinstance(error, GridError) else f"unexpected {type(error).__name__}"
+                _log.info("an answer was cut short: {reason}", reason=reason)
                 self.abort()
             raise
         finally:
