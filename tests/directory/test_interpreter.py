@@ -15,8 +15,7 @@ from grid.caps import DirectoryCap, LitCap, SdmfWriteCap
 from grid.cli.transfer.names import find_collisions
 from grid.codec.netstring import pack_netstring
 from grid.directory.edits import SetChild, apply_edits
-from grid.directory.names import normalize_name
-from grid.directory.ordering import sort_by, sort_names
+from grid.directory.names import normalize_name, sort_by, sort_names
 from grid.directory.pack import Child, pack_directory, parse_directory
 from grid.errors import FormatError
 from grid.gateway.pages.directory import DirectoryView

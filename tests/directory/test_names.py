@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import unicodedata
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.cli.transfer.names import find_collisions
-from grid.directory.names import HIDDEN_MARKS, MAX_RUN, SHORT_NAME, normalize_name, order_marks, parse_name
+from grid.directory import names as names_module
+from grid.directory.names import HIDDEN_MARKS, MAX_RUN, SHORT_NAME, normalize_name, order_marks, parse_name, sort_names
 from grid.errors import FormatError
 from grid.limits import MAX_NAME_SIZE
 
@@ -81,3 +84,21 @@ def _inversions(text: str) -> int:
         steps += 0 if is_ordered or run <= MAX_RUN else run * run
         run, is_ordered, last = 0, True, 0
     return steps
+
+
+@given(st.sets(st.text(max_size=4), max_size=60))
+def test_names_when_sorted_are_in_the_order_of_their_code_points(names: set[str]) -> None:
+    assert sort_names(names) == sorted(names)
+
+
+def test_names_when_there_are_many_or_long_ones_are_sorted_in_pieces() -> None:
+    many = [str(number) for number in range(3 * names_module.PIECE_NAMES)]
+    random.Random(1).shuffle(many)
+    long = ["x" * 50_000 + str(number) for number in range(100, 40, -1)]
+    for names in (many, long):
+        found = sort_names(names)
+        assert set(found) == set(names) and all(before < after for before, after in pairwise(found))
+        pieces = list(names_module._sorted_pieces(names))
+        assert len(pieces) > 2
+        assert all(len(piece) <= names_module.PIECE_NAMES for piece in pieces)
+        assert all(sum(map(len, piece[:-1])) < names_module.PIECE_CHARACTERS for piece in pieces)

@@ -21,7 +21,7 @@ from grid.caps.parsing import parse_cap
 from grid.caps.values import ChkCap
 from grid.codec import base32
 from grid.limits import MAX_CONNECTIONS
-from grid.node.descriptors import raise_descriptor_limit
+from grid.node.process_limits import raise_descriptor_limit
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.http.format.authority import authorization
 from grid.wire.http.format.tls import client_context

@@ -11,8 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from grid.cli.terminal.runner import CLEAN_UP_S
 from grid.errors import ConfigError
-from grid.node.running import RunningProcess, ask_to_stop, claim, find_running, stop
+from grid.node.running import STOP_S, RunningProcess, ask_to_stop, claim, find_running, patience_s, stop
 
 
 @pytest.fixture
@@ -85,3 +86,16 @@ def test_ended_process_is_not_alive() -> None:
     created = psutil.Process(process.pid).create_time()
     process.wait()
     assert not RunningProcess(process.pid, created).is_alive()
+
+
+def test_patience_is_what_requests_may_take_and_what_the_process_gives_itself(tmp_path: Path) -> None:
+    (tmp_path / "client.tac").write_text("")
+    (tmp_path / "grid.cfg").write_text("[node]\nweb.drain_timeout = 7\n")
+    assert patience_s(tmp_path) == 7 + STOP_S
+    assert STOP_S > CLEAN_UP_S
+
+
+def test_patience_with_a_configuration_that_cannot_be_read_is_that_of_a_node_without_a_gateway(tmp_path: Path) -> None:
+    (tmp_path / "client.tac").write_text("")
+    (tmp_path / "grid.cfg").write_text("nonsense")
+    assert patience_s(tmp_path) == STOP_S

@@ -12,8 +12,7 @@ from typing import Protocol, TypeVar
 
 from grid.caps import DirectoryCap, KnownCap, MdmfWriteCap, SdmfWriteCap
 from grid.directory.edits import Edit, Edited, SetChild, apply_edits, updated_metadata
-from grid.directory.names import normalize_name
-from grid.directory.ordering import sort_names
+from grid.directory.names import normalize_name, sort_names
 from grid.directory.pack import Child, Entry, pack_directory, parse_directory
 from grid.directory.room import UnpackingRoom
 from grid.errors import (

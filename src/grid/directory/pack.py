@@ -16,8 +16,7 @@ from grid.codec.netstring import locate_netstring, pack_netstring
 from grid.crypto.aes import crypt_once
 from grid.crypto.hashing import tagged_hash, tagged_pair_hash
 from grid.directory.metadata import Metadata, MetadataRoom, pack_metadata, parse_metadata
-from grid.directory.names import parse_name
-from grid.directory.ordering import sort_names
+from grid.directory.names import parse_name, sort_names
 from grid.errors import CapError, FormatError, MustBeDeepImmutableError
 from grid.limits import MAX_CAP_LENGTH, MAX_DIRECTORY_ENTRIES, MAX_DIRECTORY_SIZE, MAX_METADATA_SIZE, MAX_NAME_SIZE
 

@@ -11,7 +11,7 @@ from attrs import define, field
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, UnknownChild
 from grid.codec.base32 import encode
-from grid.directory.ordering import sort_names
+from grid.directory.names import sort_names
 from grid.directory.walk import Path, Visited
 
 

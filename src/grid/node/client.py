@@ -24,10 +24,10 @@ from grid.discovery.static_servers import read_static_servers
 from grid.engine.grid import Encoding, Grid, Remembered
 from grid.engine.server_memory import ServerMemory
 from grid.errors import ConfigError, FormatError, NoServersError
+from grid.node.config import require_plain_tcp
 from grid.node.directory import NodeDirectory
 from grid.node.introducers import read_introducers
 from grid.node.memory_file import MemoryFile
-from grid.node.outgoing import require_plain_tcp
 from grid.node.prober import Prober
 from grid.placement.leases import LeaseMaster
 from grid.ports import Observer, Runtime, ServerId, StorageServer, ignore_events

@@ -321,3 +321,11 @@ def _read_expiry(section: _Section) -> ExpirySettings:
         immutable=section.read("expire.immutable", parse_boolean, True),
         mutable=section.read("expire.mutable", parse_boolean, True),
     )
+
+
+def require_plain_tcp(settings: NodeSettings) -> None:
+    """Never connect directly where the configuration asks for something that hides the address."""
+    if settings.tcp_handler == "tor":
+        raise ConfigError("section [connections], key tcp: Tor is not supported by this version; nothing is sent")
+    if not settings.reveal_address and settings.tcp_handler != "disabled":
+        raise ConfigError("section [node], key reveal-IP-address: cannot be false while [connections] tcp is tcp")

@@ -20,8 +20,7 @@ from grid.node.addresses import LOOPBACK, free_port
 from grid.node.create import Listening, NewClient, NewStorage, create_client, create_introducer, create_storage
 from grid.node.directory import open_directory
 from grid.node.files import make_private_directory, read_text
-from grid.node.patience import STOP_S, patience_s
-from grid.node.running import RunningProcess, ask_to_stop, find_running, stop
+from grid.node.running import STOP_S, RunningProcess, ask_to_stop, find_running, patience_s, stop
 from grid.plural import counted
 
 MAX_NODES = 250

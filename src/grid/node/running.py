@@ -19,6 +19,7 @@ import psutil
 from attrs import frozen
 
 from grid.errors import ConfigError, GridError
+from grid.node.directory import open_directory
 from grid.node.files import PUBLIC_MODE, read_text, write_atomically
 
 FILE_NAME = "running.process"
@@ -161,3 +162,16 @@ def _locked(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+STOP_S = 25.0
+"""To end connections and close files. The process gives itself less than that, and then ends as it is."""
+
+
+def patience_s(directory: Path) -> float:
+    """Seconds after which the process of the node there can be taken to hang: what its web gateway lets requests take, and more."""
+    try:
+        return STOP_S + open_directory(directory).settings.web_drain_s
+    except (ConfigError, OSError):
+        # Its configuration was changed, or its directory removed, since it started.
+        return STOP_S

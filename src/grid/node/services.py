@@ -17,12 +17,12 @@ from grid.discovery.announcement import SignedAnnouncement, sign, storage_fields
 from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
 from grid.discovery.introducer_server import Introducer
 from grid.mutable.write.staging import encoding_notice
-from grid.node.certificates import read_certificates
 from grid.node.client import Client
-from grid.node.descriptors import descriptor_limit, descriptors_in_use, plan_descriptors
 from grid.node.directory import NodeDirectory, NodeKind
 from grid.node.identity import signing_key
 from grid.node.introducers import read_introducers
+from grid.node.process_limits import descriptor_limit, descriptors_in_use, plan_descriptors
+from grid.node.storage_node import read_certificates
 from grid.node.tubs import listen_as_configured, node_tub
 from grid.ports import Runtime
 from grid.runtime import ThreadCpuPool, return_freed_memory
@@ -98,8 +98,7 @@ async def _run_storage(
 ) -> None:
     # Only a node that stores pays for the imports of a store.
     from grid.node.shared_http import SharedHttp
-    from grid.node.storage_node import identify_node, make_service, server_settings
-    from grid.node.storage_view import LocalStorage
+    from grid.node.storage_node import LocalStorage, identify_node, make_service, server_settings
     from grid.storage.housekeeping import Housekeeping
     from grid.wire.budget.server_memory import ServerMemory
     from grid.wire.foolscap.server.server import RemoteStorageServer

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from attrs import evolve
+from attrs import define, evolve
 
 from grid.codec import base32
 from grid.crypto.ed25519 import VerifyingKey
 from grid.discovery.announcement import server_id_of
 from grid.errors import ConfigError
 from grid.node.directory import NodeDirectory
+from grid.node.files import expand_home, read_text
 from grid.node.identity import permutation_seed_text
 from grid.ports import CpuPool, Runtime, ServerIdentity
 from grid.storage.disk import RealDisk
+from grid.storage.housekeeping import Housekeeping
 from grid.storage.service import StorageService
 from grid.storage.settings import ExpirySettings, StorageSettings
 
@@ -74,3 +80,101 @@ def _has_shares(base: Path) -> bool:
         return any(name != "incoming" for name in os.listdir(base / "shares"))
     except FileNotFoundError:
         return False
+
+
+_KEYS = {"certificate", "signature"}
+
+
+def read_certificates(directory: NodeDirectory) -> tuple[Mapping[str, str], ...]:
+    """Those in the files that [grid_manager_certificates] names; none unless `[storage] grid_management` is on.
+
+    ConfigError naming the key whose file cannot be used. Paths are relative to the node's directory.
+    """
+    if not directory.settings.storage.grid_management:
+        return ()
+    return tuple(_read(directory, name, file) for name, file in directory.settings.certificates)
+
+
+def _read(directory: NodeDirectory, name: str, file: str) -> Mapping[str, str]:
+    where = f"{directory.config_file}: section [grid_manager_certificates], key {name}"
+    text = read_text(directory.path / expand_home(file))
+    if text is None:
+        raise ConfigError(f"{where}: there is no such file")
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or content.keys() != _KEYS:
+        raise ConfigError(f"{where}: the file holds no certificate")
+    if not all(isinstance(value, str) for value in content.values()):
+        raise ConfigError(f"{where}: the file holds no certificate")
+    return content
+
+
+_DAY_S = 86400
+
+
+@define(eq=False)
+class LocalStorage:
+    """The server, as a gateway's StorageView."""
+
+    _service: StorageService
+    _housekeeping: Housekeeping
+    _settings: StorageSettings
+
+    def counters(self) -> Mapping[str, int]:
+        """How often it was asked for what."""
+        return {f"storage_server.{name}": count for name, count in self._service.meter.counts.items()}
+
+    async def statistics(self) -> dict[str, float | int | None]:
+        """Latencies, room, and what is stored. What cannot be known is left out; PeerError if the disk fails."""
+        space, available = await self._service.space()
+        found: dict[str, float | int | None] = {
+            "allocated": self._service.reserved_size,
+            "reserved_space": self._settings.reserved_space,
+            "accepting_immutable_shares": int(available is None or available > 0),
+            **{f"latencies.{name}": value for name, value in self._service.meter.latencies().items()},
+        }
+        if space is not None:
+            found |= {
+                "disk_total": space.total,
+                "disk_used": space.total - space.free_for_root,
+                "disk_free_for_root": space.free_for_root,
+                "disk_free_for_nonroot": space.free,
+                "disk_avail": max(0, space.free - self._settings.reserved_space),
+            }
+        if self._housekeeping.bucket_count is not None:
+            found["total_bucket_count"] = self._housekeeping.bucket_count
+        return {f"storage_server.{name}": value for name, value in found.items()}
+
+    async def crawlers(self) -> dict[str, Any]:
+        """The walks over all shares: where they are, what they found."""
+        return {
+            "bucket-counter": self._housekeeping.bucket_status(),
+            "lease-checker": await self._housekeeping.lease_status(),
+            "lease-checker-progress": self._housekeeping.lease_progress(),
+        }
+
+    def counting(self) -> dict[str, Any]:
+        """How far the count of storage indexes is."""
+        return self._housekeeping.bucket_progress()
+
+    @property
+    def expiry(self) -> str:
+        """When leases end."""
+        expire = self._settings.expire
+        kinds = [kind for kind, on in (("immutable", expire.immutable), ("mutable", expire.mutable)) if on]
+        if not expire.enabled or not kinds:
+            return "Leases are counted; none is removed."
+        what = f"Leases of {' and '.join(kinds)} shares end"
+        if expire.mode == "cutoff-date" and expire.cutoff is not None:
+            day = datetime.fromtimestamp(expire.cutoff, UTC).strftime("%Y-%m-%d")
+            return f"{what} if they were last renewed before {day}."
+        if expire.override_s is not None:
+            return f"{what} {_days(expire.override_s)} after they were last renewed."
+        return f"{what} 31 days after they were last renewed."
+
+
+def _days(seconds: float) -> str:
+    days = seconds / _DAY_S
+    return f"{days:g} {'day' if days == 1 else 'days'}"

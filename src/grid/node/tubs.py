@@ -7,11 +7,10 @@ from typing import Any
 
 from grid.errors import ConfigError
 from grid.node.addresses import listening_endpoints, location_hints
-from grid.node.config import NodeSettings
+from grid.node.config import NodeSettings, require_plain_tcp
 from grid.node.directory import NodeDirectory
 from grid.node.files import make_private_directory
 from grid.node.identity import write_node_id
-from grid.node.outgoing import require_plain_tcp
 from grid.wire.foolscap.tub import listen, node_certificate, set_location, start_tub
 
 DEFAULT_KEEPALIVE_S = 60

@@ -25,10 +25,9 @@ def run(ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, all
     The log goes to stdout, and never contains a capability.
     """
     from grid.cli.terminal.runner import InterruptedBySignal, run_task
-    from grid.node.core_dumps import forbid_core_dumps
-    from grid.node.descriptors import raise_descriptor_limit
     from grid.node.directory import open_directory
     from grid.node.log import NodeLog
+    from grid.node.process_limits import forbid_core_dumps, raise_descriptor_limit
     from grid.node.running import claim
     from grid.node.services import run_node
     from grid.runtime import make_runtime
@@ -87,10 +86,9 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
 
     from grid.cli.terminal.runner import InterruptedBySignal, run_task
     from grid.errors import ConfigError
-    from grid.node.core_dumps import forbid_core_dumps
-    from grid.node.descriptors import raise_descriptor_limit
     from grid.node.directory import NodeKind, open_directory
     from grid.node.log import NodeLog
+    from grid.node.process_limits import forbid_core_dumps, raise_descriptor_limit
     from grid.node.running import claim
     from grid.node.services import run_node
     from grid.node.web_address import DEFAULT_PORT, PortInUseError
@@ -141,7 +139,7 @@ def stop(ctx: click.Context, *, directory: str | None, now: bool) -> int:
     """
     from grid.node.directory import require_node_directory
     from grid.node.files import expand_home
-    from grid.node.patience import patience_s
+    from grid.node.running import patience_s
     from grid.node.running import stop as stop_node
 
     # The pid is all it takes: the configuration may be broken or gone.

@@ -8,7 +8,7 @@ from typing import Literal
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
 from grid.directory.metadata import seconds_in
-from grid.directory.ordering import sort_by
+from grid.directory.names import sort_by
 from grid.directory.pack import Child, Target
 from grid.gateway.pages.figures import size_text, time_text
 from grid.gateway.pages.links import object_path, with_arguments
