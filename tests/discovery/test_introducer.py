@@ -15,10 +15,9 @@ from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ServerEndpoint
 
 from grid.discovery.announcement import Announcement, SignedAnnouncement, parse_announcement
-from grid.discovery.cache import pack_cache, parse_cache
 from grid.discovery.introducer_client import SILENCE_S, IntroducerClient, IntroducerSettings
 from grid.discovery.introducer_server import Introducer
-from grid.discovery.kept import KeptAnnouncements
+from grid.discovery.kept_announcements import KeptAnnouncements, pack_cache, parse_cache
 from grid.discovery.latch import Latch
 from grid.runtime import ReactorClock
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub, throwaway_certificate

@@ -9,8 +9,8 @@ import pytest
 
 from grid.errors import PeerError
 from grid.ports import StorageIndex
-from grid.storage.bucket_counter import BucketCounter
 from grid.storage.crawler import SLICE_S, Crawler, State, index_names
+from grid.storage.housekeeping import BucketCounter
 from grid.storage.memory_disk import MemoryDisk
 from grid.storage.paths import PREFIXES, SHARES, index_name
 from tests.contract.storage_server import put

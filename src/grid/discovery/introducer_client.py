@@ -18,9 +18,8 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from grid.discovery.announcement import STORAGE_SERVICE, Announcement, SignedAnnouncement, parse_announcement
-from grid.discovery.cache import pack_cache, read_cache
 from grid.discovery.introducer_schema import INTRODUCER_KEY, RIIntroducer, RISubscriber
-from grid.discovery.kept import KeptAnnouncements
+from grid.discovery.kept_announcements import KeptAnnouncements, pack_cache, read_cache
 from grid.discovery.latch import Latch
 from grid.errors import FormatError, GridError, IntegrityError, PeerError, PeerRefusedError, PeerTimeoutError
 from grid.limits import CONNECT_DEADLINE_S

@@ -16,7 +16,7 @@ from zope.interface import implementer
 
 from grid.discovery.announcement import Announcement, parse_announcement
 from grid.discovery.introducer_schema import APPLICATION_KEY, INTRODUCER_KEY, RIIntroducer, RISubscriber
-from grid.discovery.kept import KeptAnnouncements
+from grid.discovery.kept_announcements import KeptAnnouncements
 from grid.errors import FormatError, IntegrityError, PeerError
 from grid.limits import MAX_SUBSCRIBERS
 from grid.wire.foolscap.client.calls import send

@@ -16,8 +16,8 @@ from attrs import evolve
 from grid.codec.key_text import parse_verifying_key
 from grid.crypto.ed25519 import VerifyingKey
 from grid.discovery.announcement import STORAGE_SERVICE
-from grid.discovery.cache import read_cache
 from grid.discovery.factories import Transports
+from grid.discovery.kept_announcements import read_cache
 from grid.discovery.latch import Latch
 from grid.discovery.server_set import ServerSet
 from grid.discovery.static_servers import read_static_servers

@@ -5,6 +5,7 @@ Work is done in slices of about a second, and for at most a tenth of the time. [
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -15,9 +16,9 @@ from grid.errors import GridError
 from grid.ports import Clock, Timer
 from grid.runtime import Tasks
 from grid.storage.disk import Disk
+from grid.storage.incoming import create_anew
 from grid.storage.paths import PREFIXES, SHARES, parse_index_name
 from grid.storage.service import StorageService
-from grid.storage.state_files import load_state, save_state
 
 SLICE_S = 1.0
 WORK_PART = 0.1
@@ -263,3 +264,39 @@ def _is_walk(state: State) -> bool:
 
 def _index_behind(prefix: str | None) -> int:
     return sum(1 for other in PREFIXES if prefix is not None and other <= prefix)
+
+
+MAX_STATE_SIZE = 16 * 2**20
+
+log = Logger()
+
+
+def load_state(disk: Disk, path: str) -> dict[str, Any] | None:
+    """The file's object; None if there is no file, or none that can be read."""
+    try:
+        handle = disk.open_file(path)
+        try:
+            data = disk.read(handle, 0, MAX_STATE_SIZE)
+        finally:
+            disk.close_file(handle)
+        value = json.loads(data)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError):
+        log.warn("{path} cannot be read; what it held begins anew", path=path)
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def save_state(disk: Disk, path: str, state: dict[str, Any]) -> None:
+    """Replace the file; what fails is noted and forgotten, as the file only saves work."""
+    temporary = f"{path}.tmp"
+    try:
+        handle = create_anew(disk, temporary)
+        try:
+            disk.write(handle, 0, [json.dumps(state).encode()])
+        finally:
+            disk.close_file(handle)
+        disk.rename(temporary, path)
+    except OSError as error:
+        log.warn("{path} could not be written: {reason}", path=path, reason=error.strerror)

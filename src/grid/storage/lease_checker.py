@@ -14,7 +14,7 @@ from twisted.logger import Logger
 from grid.errors import FormatError
 from grid.ports import Clock, ShareNumber
 from grid.storage.clock_guard import ClockGuard
-from grid.storage.crawler import State
+from grid.storage.crawler import State, load_state, save_state
 from grid.storage.expiry import (
     ExaminedShare,
     estimated,
@@ -31,7 +31,6 @@ from grid.storage.paths import PREFIXES, share_directory, share_path
 from grid.storage.service import StorageService
 from grid.storage.settings import ExpirySettings
 from grid.storage.share_files import ShareFile, opened, plan_removal, share_numbers
-from grid.storage.state_files import load_state, save_state
 from grid.storage.store import Hidden, ShareStore
 from grid.storage.undo import Change
 

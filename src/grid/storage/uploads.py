@@ -21,9 +21,8 @@ from grid.limits import MAX_FILE_SIZE, MAX_UPLOAD_BACKLOG, MAX_UPLOAD_FILES, WRI
 from grid.ports import Clock, ShareNumber, ShareWrite, Timer
 from grid.storage.directory_sync import DirectorySync
 from grid.storage.disk import FULL
-from grid.storage.incoming import IncomingShare
+from grid.storage.incoming import IncomingShare, Span
 from grid.storage.meter import Meter, count_writes, counted_later, metered
-from grid.storage.spans import Span
 from grid.storage.store import ShareStore
 from grid.storage.tasks import shielded, together
 from grid.storage.turns import Turns

@@ -24,8 +24,7 @@ from grid.ports import (
     StoreAnswer,
 )
 from grid.wire.packed.finds import Found
-from grid.wire.queues.find_queue import ask_together, find_queue
-from grid.wire.queues.store_queue import store_by_steps, store_queue
+from grid.wire.queues.shared_messages import ask_together, find_queue, store_by_steps, store_queue
 from grid.wire.status import ConnectionStatus
 
 

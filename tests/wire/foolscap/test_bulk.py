@@ -14,7 +14,7 @@ from twisted.internet.task import deferLater
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
-from grid.wire.connections.wake_mark import set_wake_mark
+from grid.wire.connections.sockets import set_wake_mark
 from grid.wire.foolscap import broker
 from grid.wire.foolscap.bulk import STROKE_SIZE, BulkTransport
 from grid.wire.foolscap.client.calls import call

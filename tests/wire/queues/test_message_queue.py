@@ -11,7 +11,7 @@ from grid.errors import PeerGoneError
 from grid.limits import STORE_CALL_BYTES, STORE_CALL_SHARES
 from grid.ports import LeaseSecrets, NewShares, ShareNumber, StorageIndex, StoreAnswer
 from grid.wire.queues.message_queue import MESSAGES_IN_FLIGHT
-from grid.wire.queues.store_queue import store_queue
+from grid.wire.queues.shared_messages import store_queue
 from tests.support.virtual_time import VirtualRuntime
 
 DONE = StoreAnswer(already=frozenset(), stored=True)

@@ -17,8 +17,7 @@ from grid.errors import (
 from grid.wire.status import ConnectionState
 from grid.wire.two_ways.fallback import RACE_S
 from grid.wire.two_ways.headstart import AGAIN_S, HEAD_START_S
-from grid.wire.two_ways.preference import FIRST_AVOIDED_S, LONGEST_AVOIDED_S
-from grid.wire.two_ways.silence import SILENCE_S
+from grid.wire.two_ways.preference import FIRST_AVOIDED_S, LONGEST_AVOIDED_S, SILENCE_S
 from tests.wire.foolscap.loopback import INDEX, VERSION, number
 from tests.wire.two_ways.fallback_rig import WRONG_KEY, Rig
 

@@ -22,9 +22,8 @@ from zope.interface import implementer
 
 from grid.limits import MAX_CALLS_EACH, MAX_MESSAGE_OBJECTS, MAX_UNSENT, MAX_WIRE_MESSAGE, MESSAGE_OBJECT_BYTES
 from grid.wire.budget.reservation import Reservation
-from grid.wire.connections.acknowledged import acknowledged_size
 from grid.wire.connections.places import Place, Standing
-from grid.wire.connections.wake_mark import set_wake_mark
+from grid.wire.connections.sockets import acknowledged_size, set_wake_mark
 from grid.wire.foolscap.call_load import CallLoad
 from grid.wire.foolscap.outgoing import HeldAnswer, serving
 from grid.wire.foolscap.receive_buffer import ReceiveBuffer

@@ -45,13 +45,12 @@ from grid.ports import (
     TestWrite,
 )
 from grid.runtime import Tasks, with_deadline
-from grid.wire.queues.store_queue import store_by_steps
+from grid.wire.queues.shared_messages import store_by_steps
 from grid.wire.remote_server import server_name
 from grid.wire.single_flight import SingleFlight
 from grid.wire.status import ConnectionState, ConnectionStatus, RemoteServer, brief
 from grid.wire.two_ways.headstart import HEAD_START_S, Connect, race
-from grid.wire.two_ways.preference import OTHER, PREFERRED, Preference
-from grid.wire.two_ways.silence import Silence
+from grid.wire.two_ways.preference import OTHER, PREFERRED, Preference, Silence
 from grid.wire.two_ways.watched_upload import WatchedUpload
 
 T = TypeVar("T")

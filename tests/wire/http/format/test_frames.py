@@ -16,7 +16,7 @@ from grid.wire.http.format.frames import (
     pack_write,
     parse_write_records,
 )
-from grid.wire.http.server.partition import partition
+from grid.wire.http.server.pieces import partition
 
 
 def number(value: int) -> ShareNumber:

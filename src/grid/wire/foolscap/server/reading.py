@@ -18,8 +18,7 @@ from grid.errors import DataTooLargeError, FormatError
 from grid.limits import MAX_FILE_SIZE, MAX_SEGMENT_SIZE, READ_CALL_BYTES
 from grid.ports import Buffer, Range, ShareNumber, StorageIndex, StorageServer
 from grid.wire.budget.answer_budget import AnswerBudget
-from grid.wire.budget.clipping import clipped_length
-from grid.wire.budget.measured import MeasuredReads
+from grid.wire.budget.measured import MeasuredReads, clipped_length
 from grid.wire.budget.reservation import Outgoing, Reservation
 from grid.wire.foolscap.outgoing import StreamedBytes, held_answer
 from grid.wire.foolscap.remote_errors import answer

@@ -22,8 +22,8 @@ from twisted.python.failure import Failure
 
 from grid.errors import ConfigError, FormatError
 from grid.ports import Buffer
+from grid.wire.connections.sockets import set_wake_mark
 from grid.wire.connections.stroke_size import largest_stroke
-from grid.wire.connections.wake_mark import set_wake_mark
 
 _READ_SIZE = 128 * 1024
 """Decrypted and handed on at once: past the size of a processor's cache the copies cost more than the cipher."""

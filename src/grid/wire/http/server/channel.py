@@ -29,9 +29,9 @@ from grid.limits import (
     MAX_HTTP_HEAD,
 )
 from grid.ports import Buffer, Clock, Timer
-from grid.wire.connections.acknowledged import acknowledged_size
 from grid.wire.connections.body_rate import Pace
 from grid.wire.connections.places import Place, Standing
+from grid.wire.connections.sockets import acknowledged_size
 from grid.wire.connections.stroke_size import stroke_size
 from grid.wire.http.format.messages import HEAD_END, pack_head, pack_status_line, parse_request_head, request_body
 from grid.wire.http.format.outbox import Outbox

@@ -28,8 +28,7 @@ from grid.wire.http.format.tls import TlsLayer
 from grid.wire.http.server.channel import Handler, ServerChannel
 from grid.wire.http.server.reads import ReadAnswers
 from grid.wire.http.server.service import Answerer, Bounds, HttpService
-from grid.wire.http.server.slots import SlotAnswers
-from grid.wire.http.server.uploads import UploadAnswers
+from grid.wire.http.server.writes import SlotAnswers, UploadAnswers
 
 FOOLSCAP_START = b"GET /id/"
 

@@ -13,8 +13,7 @@ from contextlib import asynccontextmanager
 from grid.errors import GridError, PeerError
 from grid.limits import MAX_FILE_SIZE, MAX_HTTP_ADVISORY_BODY, PARSED_WEIGHT
 from grid.ports import Buffer, Range, ShareKind, ShareNumber, StorageIndex, StorageServer
-from grid.wire.budget.clipping import clipped_length
-from grid.wire.budget.measured import MeasuredReads
+from grid.wire.budget.measured import MeasuredReads, clipped_length
 from grid.wire.budget.reservation import Reservation
 from grid.wire.http.format.answers import (
     EXTENSIONS_HEADER,
@@ -35,8 +34,7 @@ from grid.wire.http.format.frames import (
 from grid.wire.http.format.ranges import pack_content_range, parse_range
 from grid.wire.http.format.refusals import RefusedError
 from grid.wire.http.format.routes import Endpoint
-from grid.wire.http.server.partition import Part, partition
-from grid.wire.http.server.piece_size import SMALLEST_PIECE
+from grid.wire.http.server.pieces import SMALLEST_PIECE, Part, partition
 from grid.wire.http.server.service import BYTES_HEADERS, CBOR_HEADERS, Answerer, Bounds, Request
 from grid.wire.packed.finds import MAX_FIND_MESSAGE, pack_find_answers, parse_finds
 from grid.wire.packed.share_ranges import parse_ranges, parse_wants

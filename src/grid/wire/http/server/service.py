@@ -29,7 +29,7 @@ from grid.wire.http.format.routes import (
 )
 from grid.wire.http.server.body_room import BodyRoom
 from grid.wire.http.server.exchange import Exchange
-from grid.wire.http.server.piece_size import PieceSizer
+from grid.wire.http.server.pieces import PieceSizer
 
 CBOR = b"application/cbor"
 BYTES = b"application/octet-stream"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from grid.wire.http.server.piece_size import LARGEST_PIECE, LEAST_HELD, SMALLEST_PIECE, PieceSizer
+from grid.wire.http.server.pieces import LARGEST_PIECE, LEAST_HELD, SMALLEST_PIECE, PieceSizer
 
 
 def test_pieces_when_more_requests_are_served_become_smaller_within_bounds() -> None:

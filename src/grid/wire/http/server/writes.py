@@ -1,4 +1,4 @@
-"""The server's answers to uploads of immutable shares, and to leases. [spec wire 17]
+"""The server's answers to everything that changes shares: uploads, leases, and mutable writes. [spec wire 17]
 
 Cost: bodies go to the store in pieces of up to 1 MiB, as the buffers they came in, while the socket is left alone;
 a share is made durable once, by the write that completes it, and all shares that one batch completes together.
@@ -6,21 +6,34 @@ a share is made durable once, by the write that completes it, and all shares tha
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
-from grid.errors import FormatError
-from grid.limits import MAX_FILE_SIZE, MAX_HTTP_ALLOCATE_BODY
-from grid.ports import Buffer, Clock, LeaseSecrets, ShareNumber, ShareWrite, StorageIndex, StorageServer
-from grid.wire.http.format.answers import pack_allocation, pack_required
-from grid.wire.http.format.authority import CANCEL, RENEW, UPLOAD
-from grid.wire.http.format.bodies import parse_allocation_request
+from grid.errors import BadWriteEnablerError, FormatError
+from grid.limits import MAX_FILE_SIZE, MAX_HTTP_ALLOCATE_BODY, MAX_HTTP_SLOT_BODY, READ_CALL_BYTES
+from grid.ports import (
+    Buffer,
+    Clock,
+    LeaseSecrets,
+    ShareNumber,
+    ShareWrite,
+    SlotAnswer,
+    SlotSecrets,
+    StorageIndex,
+    StorageServer,
+)
+from grid.wire.budget.measured import MeasuredReads
+from grid.wire.budget.reservation import Reservation
+from grid.wire.http.format.answers import pack_allocation, pack_required, pack_slot_answer
+from grid.wire.http.format.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER
+from grid.wire.http.format.bodies import parse_allocation_request, parse_slot_request
 from grid.wire.http.format.frames import COUNT, MAX_WRITE_RECORDS, RECORD, parse_write_records
 from grid.wire.http.format.ranges import parse_content_range
 from grid.wire.http.format.refusals import RefusedError
 from grid.wire.http.format.routes import Endpoint
-from grid.wire.http.server.byte_source import ByteSource
+from grid.wire.http.server.exchange import Exchange
 from grid.wire.http.server.incoming import Incoming, IncomingShares
-from grid.wire.http.server.service import BYTES_HEADERS, Answerer, Bounds, Request
+from grid.wire.http.server.service import BYTES_HEADERS, CBOR_HEADERS, Answerer, Bounds, Request
 from grid.wire.packed.stores import MAX_STORE_MESSAGE, pack_store_answers, parse_stores
 
 
@@ -165,3 +178,72 @@ def _content_range(request: Request, share_size: int) -> tuple[int, int]:
     if offset + length > share_size:
         raise RefusedError(416)
     return offset, length
+
+
+class ByteSource:
+    """Reads an exchange's body; what it holds is at most one piece more than was asked for."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._held: deque[Buffer] = deque()
+        self._held_size = 0
+
+    async def take_exactly(self, size: int) -> bytes:
+        """The next size bytes joined; FormatError if the body ends before."""
+        pieces = await self.take(size)
+        if sum(map(len, pieces)) < size:
+            raise FormatError("a request's body that ends too early")
+        return b"".join(pieces)
+
+    async def take(self, size: int) -> list[Buffer]:
+        """The next size bytes, fewer only at the body's end."""
+        while self._held_size < size:
+            pieces = await self._exchange.read_piece(size - self._held_size)
+            if not pieces:
+                break
+            self._held.extend(pieces)
+            self._held_size += sum(map(len, pieces))
+        taken: list[Buffer] = []
+        while size and self._held:
+            piece = self._held.popleft()
+            if len(piece) > size:
+                view = memoryview(piece)
+                self._held.appendleft(view[size:])
+                piece = view[:size]
+            taken.append(piece)
+            size -= len(piece)
+            self._held_size -= len(piece)
+        return taken
+
+
+WRITE_ENABLER_SIZE = 32
+
+
+class SlotAnswers:
+    """Test and write. The request is held whole, since its tests must pass before its first byte is stored."""
+
+    def __init__(self, server: StorageServer, bounds: Bounds) -> None:
+        self._reads = MeasuredReads(server)
+        self._bounds = bounds
+
+    def answerers(self) -> dict[Endpoint, Answerer]:
+        """By endpoint."""
+        return {Endpoint.READ_TEST_WRITE: self._read_test_write}
+
+    async def _read_test_write(self, request: Request) -> None:
+        request.require_cbor_wanted()
+        request.require_cbor_sent()
+        enabler = request.secrets[WRITE_ENABLER]
+        if len(enabler) != WRITE_ENABLER_SIZE:
+            raise BadWriteEnablerError("no slot has a write enabler of that length")
+        secrets = SlotSecrets(write_enabler=enabler, lease=lease_secrets(request))
+        with request.exchange.reserve(self._bounds.answers) as room:
+            request.exchange.send(200, CBOR_HEADERS, pack_slot_answer(await self._answer(request, secrets, room)))
+            await request.exchange.sent(room)
+
+    async def _answer(self, request: Request, secrets: SlotSecrets, room: Reservation) -> SlotAnswer:
+        async with self._bounds.body(request.exchange, MAX_HTTP_SLOT_BODY) as body:
+            writes, ranges = parse_slot_request(body)
+            if sum(length for _, length in ranges) > READ_CALL_BYTES:
+                raise FormatError(f"a mutable write that reads more than {READ_CALL_BYTES} bytes of a share")
+            return await self._reads.test_and_write(room, request.route.storage_index, secrets, writes, ranges)

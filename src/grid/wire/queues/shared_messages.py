@@ -1,4 +1,4 @@
-"""Stores of whole shares that share messages, and what is done where a server does not take them whole.
+"""Stores and questions about small files that share messages, and what is done where a server does not take them so.
 
 The fewer messages, the less each share costs, and the fewer times the server waits for its disk.
 """
@@ -10,10 +10,11 @@ from typing import Protocol
 
 from twisted.internet.defer import ensureDeferred
 
-from grid.limits import STORE_CALL_BYTES, STORE_CALL_SHARES
+from grid.limits import FIND_CALL_FILES, FIND_FILE_BYTES, STORE_CALL_BYTES, STORE_CALL_SHARES
 from grid.ports import (
     Allocation,
     Clock,
+    Find,
     LeaseSecrets,
     NewShares,
     ShareNumber,
@@ -21,6 +22,7 @@ from grid.ports import (
     StorageIndex,
     StoreAnswer,
 )
+from grid.wire.packed.finds import MAX_FIND_RANGES, Found
 from grid.wire.queues.message_queue import MessageQueue
 
 SendStores = Callable[[Sequence[NewShares]], Awaitable[Sequence[StoreAnswer]]]
@@ -63,3 +65,27 @@ async def store_by_steps(server: Allocator, new: NewShares) -> StoreAnswer:
         ensureDeferred(upload.abort()).addErrback(lambda _: None)
         raise
     return StoreAnswer(already=frozenset(), stored=True)
+
+
+FindQueue = MessageQueue[Find, Found | None]
+
+SendFinds = Callable[[Sequence[Find]], Awaitable[Sequence[Found | None]]]
+"""Sends one message, and returns an answer for each question in it, in order."""
+
+
+def find_queue(send: SendFinds, clock: Clock) -> FindQueue:
+    """The questions that go to one server."""
+    return MessageQueue(send, lambda find: (1, 0), (FIND_CALL_FILES, 0), clock)
+
+
+async def ask_together(find: Find, queue: FindQueue) -> Found | None:
+    """The answer to a question asked in company; None if it is to be asked alone.
+
+    That is so where much is asked for, where somebody gave up waiting for such answers, and where the server could not
+    look, so that it says why.
+    """
+    is_small = len(find.ranges) <= MAX_FIND_RANGES and sum(length for _, length in find.ranges) <= FIND_FILE_BYTES
+    if not is_small or queue.is_doubtful:
+        return None
+    (found,) = await queue.ask([find])
+    return found

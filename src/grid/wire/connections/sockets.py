@@ -1,4 +1,4 @@
-"""How much of what was sent over a connection its other end has received, as far as the kernel says."""
+"""What the kernel says of a connection's socket, and what is asked of it: bytes acknowledged, and bytes to be woken for."""
 
 from __future__ import annotations
 
@@ -24,3 +24,16 @@ def acknowledged_size(transport: Any) -> int | None:
         return None
     (size,) = _BYTES_ACKED.unpack_from(info, _BYTES_ACKED_AT)
     return int(size)
+
+
+def set_wake_mark(transport: Any, mark: int) -> None:
+    """Have the transport's socket count as readable from that many bytes on, where it is one and the system can.
+
+    Only what is sure to come may be waited for; the end of a connection is noticed all the same.
+    """
+    handle = getattr(transport, "socket", None)
+    if handle is not None:
+        try:
+            handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, mark)
+        except OSError:
+            pass  # Then it is woken more often.
