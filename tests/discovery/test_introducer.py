@@ -15,10 +15,10 @@ from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ServerEndpoint
 
 from grid.discovery.announcement import Announcement, SignedAnnouncement, parse_announcement
+from grid.discovery.condition import Condition
 from grid.discovery.introducer_client import SILENCE_S, IntroducerClient, IntroducerSettings
 from grid.discovery.introducer_server import Introducer
 from grid.discovery.kept_announcements import KeptAnnouncements, pack_cache, parse_cache
-from grid.discovery.latch import Latch
 from grid.runtime import ReactorClock
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub, throwaway_certificate
 from grid.wire.locators import Furl, parse_furl
@@ -40,18 +40,18 @@ class Heard:
 
     def __init__(self) -> None:
         self.announcements: list[Announcement] = []
-        self._latch = Latch(clock())
+        self._condition = Condition(clock())
 
     def take(self, announcement: Announcement) -> None:
         self.announcements.append(announcement)
-        self._latch.changed()
+        self._condition.changed()
 
     @property
     def seqnums(self) -> list[tuple[str, int | None]]:
         return sorted((one.server_id, one.seqnum) for one in self.announcements)
 
     async def wait_for(self, count: int) -> None:
-        assert await self._latch.wait_until(lambda: len(self.announcements) >= count, WAIT_S)
+        assert await self._condition.wait_until(lambda: len(self.announcements) >= count, WAIT_S)
 
 
 @asynccontextmanager

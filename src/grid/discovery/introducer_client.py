@@ -18,9 +18,9 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from grid.discovery.announcement import STORAGE_SERVICE, Announcement, SignedAnnouncement, parse_announcement
+from grid.discovery.condition import Condition
 from grid.discovery.introducer_schema import INTRODUCER_KEY, RIIntroducer, RISubscriber
 from grid.discovery.kept_announcements import KeptAnnouncements, pack_cache, read_cache
-from grid.discovery.latch import Latch
 from grid.errors import FormatError, GridError, IntegrityError, PeerError, PeerRefusedError, PeerTimeoutError
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, Timer
@@ -73,7 +73,7 @@ class IntroducerClient:
         self._published: dict[bytes, SignedAnnouncement] = {}
         self._reference: Any = None
         self._tasks = Tasks()
-        self._latch = Latch(clock)
+        self._condition = Condition(clock)
         self._is_settled = False
         self._silence: Timer | None = None
         self._status = ConnectionStatus(state=ConnectionState.IDLE, since=clock.unix_time())
@@ -112,7 +112,7 @@ class IntroducerClient:
 
     async def settled(self, deadline_s: float) -> bool:
         """Return whether the first attempt has ended, as soon as it has or after that time."""
-        return await self._latch.wait_until(lambda: self._is_settled, deadline_s)
+        return await self._condition.wait_until(lambda: self._is_settled, deadline_s)
 
     async def _keep_connected(self) -> None:
         delay_s = FIRST_RETRY_S
@@ -215,7 +215,7 @@ class IntroducerClient:
             self._silence.cancel()
         if not self._is_settled:
             self._is_settled = True
-            self._latch.changed()
+            self._condition.changed()
             self._on_settled()
 
     def _ended(self, error: BaseException) -> None:

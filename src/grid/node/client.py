@@ -16,9 +16,9 @@ from attrs import evolve
 from grid.codec.key_text import parse_verifying_key
 from grid.crypto.ed25519 import VerifyingKey
 from grid.discovery.announcement import STORAGE_SERVICE
+from grid.discovery.condition import Condition
 from grid.discovery.factories import Transports
 from grid.discovery.kept_announcements import read_cache
-from grid.discovery.latch import Latch
 from grid.discovery.server_set import ServerSet
 from grid.discovery.static_servers import read_static_servers
 from grid.engine.grid import Encoding, Grid, Remembered
@@ -77,7 +77,7 @@ class Client:
             transports.server_maker(), runtime.clock, _manager_keys(directory), on_return=self._returned
         )
         self._prober = Prober(self.memory, runtime.clock, self.server_set.find)
-        self._latch = Latch(runtime.clock)
+        self._condition = Condition(runtime.clock)
         self._furls = read_introducers(directory)
         self._introducers: list[IntroducerClient] | None = None
         for announcement in read_static_servers(directory.private / "servers.yaml"):
@@ -147,8 +147,8 @@ class Client:
     async def servers(self) -> list[StorageServer]:
         """All servers known once an introducer has told of its own; NoServersError, saying why, if there are none."""
         self.start()
-        await self._latch.wait_until(self._some_settled, DISCOVERY_S)
-        await self._latch.wait_until(self._all_settled, OTHERS_S)
+        await self._condition.wait_until(self._some_settled, DISCOVERY_S)
+        await self._condition.wait_until(self._all_settled, OTHERS_S)
         servers = self.server_set.servers
         if not servers:
             raise self._explain()
@@ -206,7 +206,7 @@ class Client:
                 self._foolscap_tub(),
                 self.runtime.clock,
                 self.server_set.announced,
-                self._latch.changed,
+                self._condition.changed,
             )
             for petname, furl in self._furls.items()
         ]

@@ -48,11 +48,11 @@ from grid.storage.directory_sync import DirectorySync
 from grid.storage.disk import Disk, Space
 from grid.storage.meter import Meter, count_finds, count_ranges, metered, note_stored
 from grid.storage.paths import STORAGE_INDEX_SIZE, index_name
+from grid.storage.read_write_locks import ReadWriteLocks
 from grid.storage.settings import StorageSettings
 from grid.storage.slot_store import SlotCall, SlotStore
 from grid.storage.store import Hidden, ShareStore, Wanted
 from grid.storage.tasks import shielded, together
-from grid.storage.turns import Turns
 from grid.storage.uploads import ShareUpload, UploadPlace, UploadTable, disk_error
 from grid.storage.whole_shares import Order, WholeShares
 from grid.version import __version__
@@ -90,7 +90,7 @@ class StorageService:
         self._whole = WholeShares(self._store, max(1, settings.open_files // 2 // self._io.width))
         self._advisories = Advisories(self._store)
         self._table = UploadTable(min(MAX_UPLOAD_FILES, settings.open_files // 2))
-        self._turns = Turns()
+        self._turns = ReadWriteLocks()
         self._directories = DirectorySync(disk, self._io, durable=self._store.durable)
         self._place = UploadPlace(
             self._store, self._table, self._turns, self._directories, runtime.clock, self.run, self.meter
@@ -154,7 +154,7 @@ class StorageService:
         for find in finds:
             check_ranges([find.ranges], READ_CALL_RANGES, READ_CALL_BYTES)
         async with AsyncExitStack() as stack:
-            for name in sorted(set(names)):  # Everybody who wants several turns takes them in this order.
+            for name in sorted(set(names)):  # Everybody who wants several locks takes them in this order.
                 await stack.enter_async_context(self._turns.shared(name))
             questions = [(name, self._table.hidden(name), find.ranges) for name, find in zip(names, finds, strict=True)]
             return await self.run(self._store.find_each, questions, room)
@@ -323,7 +323,7 @@ class StorageService:
 
     async def _store_each(self, names: Sequence[str], stores: Sequence[NewShares]) -> list[StoreAnswer]:
         async with AsyncExitStack() as stack:
-            for name in sorted(names):  # Everybody who wants several turns takes them in this order.
+            for name in sorted(names):  # Everybody who wants several locks takes them in this order.
                 await stack.enter_async_context(self._turns.exclusive(name))
             self._require_running()
             table = self._table

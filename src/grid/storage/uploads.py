@@ -23,9 +23,9 @@ from grid.storage.directory_sync import DirectorySync
 from grid.storage.disk import FULL
 from grid.storage.incoming import IncomingShare, Span
 from grid.storage.meter import Meter, count_writes, counted_later, metered
+from grid.storage.read_write_locks import ReadWriteLocks
 from grid.storage.store import ShareStore
 from grid.storage.tasks import shielded, together
-from grid.storage.turns import Turns
 
 IDLE_S = 1800.0
 """Seconds without a write after which a share is given up. [spec storage-server 8.2]"""
@@ -116,7 +116,7 @@ class UploadPlace:
 
     store: ShareStore
     table: UploadTable
-    turns: Turns
+    locks: ReadWriteLocks
     directories: DirectorySync
     clock: Clock
     run: RunOnDisk
@@ -219,7 +219,7 @@ class ShareUpload:
     async def _finish(self, parts: list[_Part]) -> list[GridError | OSError]:
         """Give the shares their names, for good; why some could not have them."""
         place = self._place
-        async with place.turns.shared(self._name, refusable=False):
+        async with place.locks.shared(self._name, refusable=False):
             try:
                 shares = [part.share for part in parts]
                 finished, errors = await place.run(place.store.finish, self._name, shares)
@@ -248,7 +248,7 @@ class ShareUpload:
         await self._discard(parts)
 
     async def _discard(self, parts: list[_Part]) -> None:
-        async with self._place.turns.exclusive(self._name, refusable=False):
+        async with self._place.locks.exclusive(self._name, refusable=False):
             try:
                 await self._place.run(self._place.store.discard, self._name, [part.share for part in parts])
             finally:

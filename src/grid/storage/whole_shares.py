@@ -1,6 +1,6 @@
 """Storing whole small shares of any number of files in one go. Blocking.
 
-Runs on pool threads. The caller holds the turns of all storage indexes named, each of which is named once. What is
+Runs on pool threads. The caller holds the locks of all storage indexes named, each of which is named once. What is
 stored is durable when `store` returns, as far as the server is set to that; what is not leaves nothing behind, and a
 crash in between leaves nothing that the next start does not remove. [spec storage-server 3, 8.1]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grid.wire.connections.body_rate import Pace
+from grid.wire.connections.body_rate import BodyRate
 from tests.support.virtual_time import VirtualClock
 
 
@@ -12,7 +12,7 @@ def after(clock: VirtualClock, seconds: float) -> None:
 
 def test_trickle_when_it_goes_on_does_not_renew_the_time() -> None:
     clock = VirtualClock()
-    pace = Pace(clock, 100)
+    pace = BodyRate(clock, 100)
     for _ in range(10):
         pace.wait()
         after(clock, 20.0)
@@ -23,7 +23,7 @@ def test_trickle_when_it_goes_on_does_not_renew_the_time() -> None:
 
 def test_time_when_the_client_is_not_waited_for_does_not_count() -> None:
     clock = VirtualClock()
-    pace = Pace(clock, 100)
+    pace = BodyRate(clock, 100)
     pace.wait()
     after(clock, 1.0)
     pace.rest()
@@ -36,7 +36,7 @@ def test_time_when_the_client_is_not_waited_for_does_not_count() -> None:
 
 def test_steps_when_they_are_made_start_the_time_anew() -> None:
     clock = VirtualClock()
-    pace = Pace(clock, 100)
+    pace = BodyRate(clock, 100)
     pace.wait()
     after(clock, 5.0)
     pace.move(99)

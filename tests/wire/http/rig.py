@@ -23,7 +23,7 @@ from grid.wire.budget.server_memory import ServerMemory
 from grid.wire.connections.places import Places
 from grid.wire.foolscap.tub import throwaway_certificate
 from grid.wire.http.client.pool import Address, Pool
-from grid.wire.http.client.requester import Asker, Entrance, Question, Reply
+from grid.wire.http.client.requester import Access, HttpRequest, Reply, Requester
 from grid.wire.http.client.server import HttpServer
 from grid.wire.http.format.authority import authorization, plain_authorization
 from grid.wire.http.format.tls import server_context, spki_hash_of_pem
@@ -149,14 +149,14 @@ async def ask(
 ) -> Reply:
     """The server's answer to a request made of these parts; path: after /storage/v1/."""
     if in_the_clear:
-        entrance = Entrance(Address("127.0.0.1", rig.plain_port, None), plain_authorization(swissnum))
+        access = Access(Address("127.0.0.1", rig.plain_port, None), plain_authorization(swissnum))
     else:
-        entrance = Entrance(Address("127.0.0.1", rig.port, rig.nurl.spki_hash), authorization(swissnum))
-    question = Question(
+        access = Access(Address("127.0.0.1", rig.port, rig.nurl.spki_hash), authorization(swissnum))
+    request = HttpRequest(
         method=method.encode(),
         path=f"/storage/v1/{path}".encode(),
         secrets=secrets or {},
         headers=tuple((name.encode(), value.encode()) for name, value in headers),
         body=body,
     )
-    return await Asker(rig.pool, "the server").ask(entrance, question)
+    return await Requester(rig.pool, "the server").ask(access, request)

@@ -15,7 +15,7 @@ from grid.gateway.faults import BadRequest, PayloadTooLarge
 from grid.gateway.shared.spool import Spool
 from grid.limits import GATEWAY_BODY_PACE, GATEWAY_BODY_PERIOD_S
 from grid.ports import Clock, Timer
-from grid.wire.connections.body_rate import Pace
+from grid.wire.connections.body_rate import BodyRate
 
 MAX_WAITING = 2**20
 """Bytes that may have arrived and not been taken."""
@@ -35,7 +35,7 @@ class Body:
         pause: Callable[[], None],
         resume: Callable[[], None],
         make_spool: Callable[[], Spool],
-        pace: Pace,
+        pace: BodyRate,
     ) -> None:
         """pause, resume: stop and go on reading the socket. make_spool: where a body is kept that is read twice.
         pace: told of when the client is waited for, and of what comes.
@@ -45,7 +45,7 @@ class Body:
         self._pause = pause
         self._resume = resume
         self._make_spool = make_spool
-        self._pace = pace
+        self._rate = pace
         self._pieces: deque[bytes] = deque()
         self._waiting = 0
         self._is_paused = False
@@ -58,7 +58,7 @@ class Body:
     @property
     def waited_s(self) -> float:
         """How long a handler that waits for more has waited for the client; 0 if none does."""
-        return 0.0 if self._taker is None else self._pace.waited_s
+        return 0.0 if self._taker is None else self._rate.waited_s
 
     @property
     def has_ended(self) -> bool:
@@ -75,7 +75,7 @@ class Body:
     def arrive(self, data: bytes) -> None:
         """More bytes."""
         self.received += len(data)
-        self._pace.move(len(data))
+        self._rate.move(len(data))
         if self._discards:
             return
         self._pieces.append(data)
@@ -140,7 +140,7 @@ class Body:
             if self._has_ended:
                 return b""
             self._taker = Deferred()
-            self._pace.wait()
+            self._rate.wait()
             await self._taker
         taken: list[bytes] = []
         size = 0
@@ -159,7 +159,7 @@ class Body:
 
     def _wake(self) -> None:
         taker, self._taker = self._taker, None
-        self._pace.rest()
+        self._rate.rest()
         if taker is not None and not taker.called:
             taker.callback(None)
 

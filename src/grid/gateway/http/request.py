@@ -29,7 +29,7 @@ from grid.gateway.http.writer import Writer, piece_size
 from grid.gateway.shared.services import Services
 from grid.gateway.shared.spool import Spool
 from grid.limits import GATEWAY_BODY_PACE, GATEWAY_DISCARDED
-from grid.wire.connections.body_rate import Pace
+from grid.wire.connections.body_rate import BodyRate
 from grid.wire.connections.places import Standing
 
 _log = Logger("grid.gateway")
@@ -67,7 +67,7 @@ class GatewayRequest(http.Request):
         self._host = ""
         self._is_gone = False
         self._exchange: Exchange | None = None
-        self._pace: BodyPace | None = None
+        self._rate: BodyPace | None = None
         self._writer: Writer | None = None
         self._sent = 0
 
@@ -85,12 +85,12 @@ class GatewayRequest(http.Request):
             pause=self.channel.stop_reading,
             resume=self.channel.go_on_reading,
             make_spool=lambda: Spool(gateway.settings.spools, gateway.store.runtime.cpu),
-            pace=Pace(self.clock, GATEWAY_BODY_PACE),
+            pace=BodyRate(self.clock, GATEWAY_BODY_PACE),
         )
         self.factory.requests.add(self)
         self.started_at = self.clock.now()
-        self._pace = BodyPace(self.clock, self.body, self._body_is_late)
-        self._pace.watch()
+        self._rate = BodyPace(self.clock, self.body, self._body_is_late)
+        self._rate.watch()
         self.clock.call_later(0, self._start)
 
     def handleContentChunk(self, data: bytes) -> None:
@@ -267,8 +267,8 @@ class GatewayRequest(http.Request):
         else:
             # Closing over what is still on its way would lose the answer for the client.
             self.body.discard()
-            if self._pace is not None:
-                self._pace.end(self._hang_up)
+            if self._rate is not None:
+                self._rate.end(self._hang_up)
 
     async def _stream(self, answer: StreamedAnswer) -> None:
         writer = self._writer = Writer(self, lambda: piece_size(len(self.factory.requests)))
@@ -338,5 +338,5 @@ class GatewayRequest(http.Request):
             self.abort()
 
     def _relax(self) -> None:
-        if self._pace is not None:
-            self._pace.stop()
+        if self._rate is not None:
+            self._rate.stop()

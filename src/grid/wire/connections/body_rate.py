@@ -5,7 +5,7 @@ from __future__ import annotations
 from grid.ports import Clock
 
 
-class Pace:
+class BodyRate:
     """Counts the time in which we wait for a client, from anew with each `step` bytes that it moves.
 
     Time in which it is not waited for, as when the storage is at work, is not held against it.

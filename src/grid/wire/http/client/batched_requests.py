@@ -9,7 +9,7 @@ from grid.limits import MAX_HTTP_ERROR_BODY, MAX_SHARES
 from grid.ports import Buffer, Find, NewShares, Range, ShareNumber, ShareWrite, StorageIndex, StoreAnswer
 from grid.wire.http.client import single_requests
 from grid.wire.http.client.connection import Discarder, Receiver
-from grid.wire.http.client.requester import Asker, Entrance, Question, Reply
+from grid.wire.http.client.requester import Access, HttpRequest, Reply, Requester
 from grid.wire.http.format.authority import UPLOAD
 from grid.wire.http.format.frames import AnswerParser, pack_write
 from grid.wire.http.format.messages import ResponseHead
@@ -24,82 +24,82 @@ _WRITE_ERRORS = {409: ConflictingWriteError, 413: DataTooLargeError, 416: DataTo
 Found = dict[ShareNumber, list[Buffer]]
 
 
-async def find_shares(asker: Asker, entrance: Entrance, index: StorageIndex, ranges: Sequence[Range]) -> Found:
+async def find_shares(requester: Requester, access: Access, index: StorageIndex, ranges: Sequence[Range]) -> Found:
     """Every share with those ranges; no data where the server left it out because the answer grew too long."""
     path = pack_path(index, "immutable", "grid-find")
-    return await _ask(asker, entrance, path, pack_ranges(ranges), AnswerParser(None, ranges))
+    return await _ask(requester, access, path, pack_ranges(ranges), AnswerParser(None, ranges))
 
 
-async def find_each(asker: Asker, entrance: Entrance, finds: Sequence[Find]) -> Sequence[finding.Found | None]:
+async def find_each(requester: Requester, access: Access, finds: Sequence[Find]) -> Sequence[finding.Found | None]:
     """What there is of each of the files: one request."""
-    question = Question(method=b"POST", path=FIND_PATH, body=(finding.pack_finds(finds),))
-    reply = await asker.require(entrance, question, finding.MAX_FIND_ANSWER)
+    request = HttpRequest(method=b"POST", path=FIND_PATH, body=(finding.pack_finds(finds),))
+    reply = await requester.require(access, request, finding.MAX_FIND_ANSWER)
     try:
         return finding.parse_find_answers(reply.body, finds)
     except FormatError as error:
-        raise asker.misbehaved(error) from error
+        raise requester.misbehaved(error) from error
 
 
 async def read_shares(
-    asker: Asker, entrance: Entrance, index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
+    requester: Requester, access: Access, index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
 ) -> Found:
     """The ranges of those shares that are there."""
     named = {number: ranges for number, ranges in wants.items() if ranges}
     path = pack_path(index, "immutable", "grid-read")
-    found = await _ask(asker, entrance, path, pack_wants(named), AnswerParser(named)) if named else {}
+    found = await _ask(requester, access, path, pack_wants(named), AnswerParser(named)) if named else {}
     if len(named) < len(wants):
-        held = await single_requests.list_shares(asker, entrance, "immutable", index)
+        held = await single_requests.list_shares(requester, access, "immutable", index)
         found.update({number: [] for number in (wants.keys() - named.keys()) & held})
     return found
 
 
 async def read_slot(
-    asker: Asker, entrance: Entrance, index: StorageIndex, numbers: frozenset[ShareNumber], ranges: Sequence[Range]
+    requester: Requester, access: Access, index: StorageIndex, numbers: frozenset[ShareNumber], ranges: Sequence[Range]
 ) -> Found:
     """The ranges of those mutable shares that are there, all read at one moment."""
     path = pack_path(index, "mutable", "grid-read")
     wants = dict.fromkeys(numbers, ranges) if numbers else None
-    return await _ask(asker, entrance, path, pack_slot_wants(numbers, ranges), AnswerParser(wants, ranges))
+    return await _ask(requester, access, path, pack_slot_wants(numbers, ranges), AnswerParser(wants, ranges))
 
 
-async def _ask(asker: Asker, entrance: Entrance, path: bytes, body: bytes, parser: AnswerParser) -> Found:
+async def _ask(requester: Requester, access: Access, path: bytes, body: bytes, parser: AnswerParser) -> Found:
     def choose(head: ResponseHead) -> Receiver:
         return parser if head.status == 200 else Discarder(MAX_HTTP_ERROR_BODY)
 
-    head = await asker.send(entrance, Question(method=b"POST", path=path, body=(body,)), choose)
+    head = await requester.send(access, HttpRequest(method=b"POST", path=path, body=(body,)), choose)
     if head.status != 200:
-        raise asker.refusal(Reply(head.status, head))
+        raise requester.refusal(Reply(head.status, head))
     try:
         return parser.finish()
     except FormatError as error:
-        raise asker.misbehaved(error) from error
+        raise requester.misbehaved(error) from error
 
 
-async def store_shares(asker: Asker, entrance: Entrance, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
+async def store_shares(requester: Requester, access: Access, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
     """Store whole shares of any number of files: one request."""
     # It may be sent again: what was stored the first time is then held already, and counts as much.
-    question = Question(method=b"POST", path=STORE_PATH, body=(pack_stores(stores),))
-    reply = await asker.require(entrance, question, MAX_STORE_ANSWER)
+    request = HttpRequest(method=b"POST", path=STORE_PATH, body=(pack_stores(stores),))
+    reply = await requester.require(access, request, MAX_STORE_ANSWER)
     try:
         return parse_store_answers(reply.body, len(stores))
     except FormatError as error:
-        raise asker.misbehaved(error) from error
+        raise requester.misbehaved(error) from error
 
 
 async def write_shares(
-    asker: Asker, entrance: Entrance, index: StorageIndex, secret: bytes, writes: Sequence[ShareWrite]
+    requester: Requester, access: Access, index: StorageIndex, secret: bytes, writes: Sequence[ShareWrite]
 ) -> frozenset[ShareNumber]:
     """Store all of the writes; which of their shares are complete, and closed, with them."""
     body, _ = pack_write(writes)
     path = pack_path(index, "immutable", "grid-write")
-    question = Question(method=b"POST", path=path, secrets={UPLOAD: secret}, body=body)
-    reply = await asker.ask(entrance, question, MAX_SHARES)
+    request = HttpRequest(method=b"POST", path=path, secrets={UPLOAD: secret}, body=body)
+    reply = await requester.ask(access, request, MAX_SHARES)
     named = frozenset(write.share_number for write in writes)
-    if reply.status == 404 and named <= await single_requests.list_shares(asker, entrance, "immutable", index):
+    if reply.status == 404 and named <= await single_requests.list_shares(requester, access, "immutable", index):
         return named  # The answer to the same request, sent before, was lost.
     if reply.status != 200:
-        raise asker.refusal(reply, _WRITE_ERRORS)
+        raise requester.refusal(reply, _WRITE_ERRORS)
     complete = frozenset(map(ShareNumber, bytes(reply.body)))
     if not complete <= named:
-        raise asker.misbehaved("shares complete that were not written to")
+        raise requester.misbehaved("shares complete that were not written to")
     return complete

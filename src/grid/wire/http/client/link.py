@@ -13,38 +13,38 @@ from attrs import define
 from grid.errors import FormatError
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, ServerVersion
-from grid.wire.http.client.requester import Asker, Entrance, Question, first_of
+from grid.wire.http.client.requester import Access, HttpRequest, Requester, first_of
 from grid.wire.http.format.answers import EXTENSIONS_HEADER, parse_version
 from grid.wire.reasons import unreachable
 from grid.wire.session import Connector, SessionKeeper
 from grid.wire.status import ConnectionStatus
 
-_VERSION = Question(method=b"GET", path=b"/storage/v1/version")
+_VERSION = HttpRequest(method=b"GET", path=b"/storage/v1/version")
 
 
 @define(eq=False)
 class Session:
     """Where the server answers, and what it is. plain: where it may be read from in the clear, if at all."""
 
-    entrance: Entrance
+    access: Access
     version: ServerVersion
-    plain: Entrance | None = None
+    plain: Access | None = None
 
     @property
-    def reading(self) -> Entrance:
+    def reading(self) -> Access:
         """Where to read shares from."""
-        return self.plain or self.entrance
+        return self.plain or self.access
 
 
 class Link:
     """One server's session."""
 
-    def __init__(self, asker: Asker, entrances: Sequence[Entrance], plain: Entrance | None, clock: Clock) -> None:
-        self._asker = asker
-        self._entrances = tuple(entrances)
+    def __init__(self, requester: Requester, accesses: Sequence[Access], plain: Access | None, clock: Clock) -> None:
+        self._requester = requester
+        self._accesses = tuple(accesses)
         self._plain = plain
         connector = Connector(transport="http", connect=self._connect, place=_place)
-        self._keeper: SessionKeeper[Session] = SessionKeeper(connector, clock, asker.where, CONNECT_DEADLINE_S)
+        self._keeper: SessionKeeper[Session] = SessionKeeper(connector, clock, requester.where, CONNECT_DEADLINE_S)
 
     @property
     def status(self) -> ConnectionStatus:
@@ -62,7 +62,7 @@ class Link:
 
     async def ask_version(self, session: Session) -> ServerVersion:
         """What the server says now."""
-        version = await self._greet(session.entrance)
+        version = await self._greet(session.access)
         self._keeper.learned(session, version)
         return version
 
@@ -77,25 +77,25 @@ class Link:
     def close(self) -> None:
         """Give up the attempt and the connections; the next session() would connect again."""
         self._keeper.close()
-        for entrance in (*self._entrances, *([self._plain] if self._plain else ())):
-            self._asker.pool.close(entrance.address)
+        for access in (*self._accesses, *([self._plain] if self._plain else ())):
+            self._requester.pool.close(access.address)
 
-    async def _greet(self, entrance: Entrance) -> ServerVersion:
-        reply = await self._asker.require(entrance, _VERSION)
+    async def _greet(self, access: Access) -> ServerVersion:
+        reply = await self._requester.require(access, _VERSION)
         offers = reply.head.headers.get(EXTENSIONS_HEADER.lower(), ())
         try:
             return parse_version(reply.body, offers)
         except FormatError as error:
-            raise self._asker.misbehaved(error) from error
+            raise self._requester.misbehaved(error) from error
 
     async def _connect(self) -> Session:
-        async def attempt(entrance: Entrance) -> Session:
-            return Session(entrance, await self._greet(entrance), self._plain)
+        async def attempt(access: Access) -> Session:
+            return Session(access, await self._greet(access), self._plain)
 
-        if not self._entrances:
-            raise unreachable(self._asker.where, "no HTTP address that can be reached from here")
-        return await first_of(attempt(entrance) for entrance in self._entrances)
+        if not self._accesses:
+            raise unreachable(self._requester.where, "no HTTP address that can be reached from here")
+        return await first_of(attempt(access) for access in self._accesses)
 
 
 def _place(session: Session) -> str:
-    return f"tcp:{session.entrance.host.decode('ascii')}"
+    return f"tcp:{session.access.host.decode('ascii')}"

@@ -37,7 +37,7 @@ NO_SECRETS: Mapping[str, bytes] = {}
 
 
 @frozen
-class Entrance:
+class Access:
     """An address, and the headers that open it: they hold the swissnum, or what stands for it."""
 
     address: Address
@@ -51,7 +51,7 @@ class Entrance:
 
 
 @frozen(kw_only=True)
-class Question:
+class HttpRequest:
     """One request. Repeatable: asking twice has the same effect as asking once."""
 
     method: bytes
@@ -61,11 +61,11 @@ class Question:
     body: Sequence[Buffer] | None = field(repr=False, default=None)
     repeatable: bool = True
 
-    def pack(self, entrance: Entrance) -> list[Buffer]:
+    def pack(self, access: Access) -> list[Buffer]:
         """The request in pieces; those of the body are as they are."""
         headers = [
-            (b"Host", entrance.host),
-            (b"Authorization", entrance.authorization),
+            (b"Host", access.host),
+            (b"Authorization", access.authorization),
             *self.headers,
             *pack_secrets(self.secrets),
         ]
@@ -84,7 +84,7 @@ class Reply:
     body: Buffer = b""
 
 
-class Asker:
+class Requester:
     """Asks one server; where: how messages call it. on_quiet: told when nothing comes of connecting to it."""
 
     def __init__(self, pool: Pool, where: str, on_quiet: OnQuiet = ignore_quiet) -> None:
@@ -92,22 +92,22 @@ class Asker:
         self.where = where
         self.on_quiet = on_quiet
 
-    async def send(self, entrance: Entrance, question: Question, choose: ChooseReceiver) -> ResponseHead:
+    async def send(self, access: Access, request: HttpRequest, choose: ChooseReceiver) -> ResponseHead:
         """The head of the answer, its body received whole; PeerError, or what the receiver raised."""
-        pieces = question.pack(entrance)
+        pieces = request.pack(access)
         while True:
             connection, was_used = await self.pool.acquire(
-                entrance.address, self.where, fresh=not question.repeatable, on_quiet=self.on_quiet
+                access.address, self.where, fresh=not request.repeatable, on_quiet=self.on_quiet
             )
             try:
                 return await connection.ask(pieces, choose)
             except PeerGoneError:
-                if not (was_used and question.repeatable) or connection.got_bytes:
+                if not (was_used and request.repeatable) or connection.got_bytes:
                     raise
             finally:
-                self.pool.release(entrance.address, connection)
+                self.pool.release(access.address, connection)
 
-    async def ask(self, entrance: Entrance, question: Question, limit: int = MAX_HTTP_CBOR_ANSWER) -> Reply:
+    async def ask(self, access: Access, request: HttpRequest, limit: int = MAX_HTTP_CBOR_ANSWER) -> Reply:
         """The answer, whatever its status; PeerError if it cannot be had."""
         received: list[Collector] = []
 
@@ -115,12 +115,12 @@ class Asker:
             received.append(Collector(limit if head.status < 300 else MAX_HTTP_ERROR_BODY, self.where))
             return received[0]
 
-        head = await self.send(entrance, question, choose)
+        head = await self.send(access, request, choose)
         return Reply(head.status, head, received[0].body)
 
-    async def require(self, entrance: Entrance, question: Question, limit: int = MAX_HTTP_CBOR_ANSWER) -> Reply:
+    async def require(self, access: Access, request: HttpRequest, limit: int = MAX_HTTP_CBOR_ANSWER) -> Reply:
         """The answer of a request that was granted; the error for any other status than 2xx."""
-        reply = await self.ask(entrance, question, limit)
+        reply = await self.ask(access, request, limit)
         if reply.status >= 300:
             raise self.refusal(reply)
         return reply

@@ -34,7 +34,7 @@ from grid.wire.connections.connect_watch import OnQuiet, ignore_quiet
 from grid.wire.http.client import batched_requests, single_requests
 from grid.wire.http.client.link import Link, Session
 from grid.wire.http.client.pool import Address, Pool
-from grid.wire.http.client.requester import Asker, Entrance, Question, Reply
+from grid.wire.http.client.requester import Access, HttpRequest, Reply, Requester
 from grid.wire.http.client.streams import ReadAhead
 from grid.wire.http.client.upload import HttpUpload
 from grid.wire.http.format.answers import parse_allocation, parse_slot_answer
@@ -70,19 +70,17 @@ class HttpServer(SessionServer[Session]):
         on_quiet: told when nothing comes of connecting.
         """
         self._runtime = runtime
-        self._asker = Asker(pool, server_name(identity), on_quiet)
-        entrances = [
-            Entrance(Address(nurl.host.strip("[]"), nurl.port, nurl.spki_hash), authorization(nurl.swissnum))
+        self._requester = Requester(pool, server_name(identity), on_quiet)
+        accesses = [
+            Access(Address(nurl.host.strip("[]"), nurl.port, nurl.spki_hash), authorization(nurl.swissnum))
             for nurl in nurls
             if not nurl.over_tor
         ]
         in_the_clear = None
         if plain is not None and nurls:
-            in_the_clear = Entrance(
-                Address(plain[0].strip("[]"), plain[1], None), plain_authorization(nurls[0].swissnum)
-            )
-        self._link = Link(self._asker, entrances, in_the_clear, runtime.clock)
-        self._ahead = ReadAhead(self._asker, runtime.clock)
+            in_the_clear = Access(Address(plain[0].strip("[]"), plain[1], None), plain_authorization(nurls[0].swissnum))
+        self._link = Link(self._requester, accesses, in_the_clear, runtime.clock)
+        self._ahead = ReadAhead(self._requester, runtime.clock)
         super().__init__(identity, self._link, runtime.clock)
 
     def close(self) -> None:
@@ -96,20 +94,20 @@ class HttpServer(SessionServer[Session]):
     async def _find_alone(
         self, session: Session, storage_index: StorageIndex, ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        async def ask(session: Session, entrance: Entrance) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        async def ask(session: Session, access: Access) -> Mapping[ShareNumber, Sequence[Buffer]]:
             if session.version.batched_reads:
-                return await batched_requests.find_shares(self._asker, entrance, storage_index, ranges)
-            held = await single_requests.list_shares(self._asker, entrance, "immutable", storage_index)
+                return await batched_requests.find_shares(self._requester, access, storage_index, ranges)
+            held = await single_requests.list_shares(self._requester, access, "immutable", storage_index)
             wants = dict.fromkeys(held, ranges)
             if not ranges:
                 return {number: [] for number in held}
-            return await single_requests.read_ranges(self._asker, entrance, "immutable", storage_index, wants)
+            return await single_requests.read_ranges(self._requester, access, "immutable", storage_index, wants)
 
         return await self._read(ask)
 
     async def _send_finds(self, finds: Sequence[Find]) -> Sequence[Found | None]:
-        async def ask(session: Session, entrance: Entrance) -> Sequence[Found | None]:
-            return await batched_requests.find_each(self._asker, entrance, finds)
+        async def ask(session: Session, access: Access) -> Sequence[Found | None]:
+            return await batched_requests.find_each(self._requester, access, finds)
 
         return await self._read(ask)
 
@@ -118,11 +116,11 @@ class HttpServer(SessionServer[Session]):
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
         """Ranges of immutable shares; shares not held are left out."""
 
-        async def ask(session: Session, entrance: Entrance) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        async def ask(session: Session, access: Access) -> Mapping[ShareNumber, Sequence[Buffer]]:
             if session.version.batched_reads:
-                return await batched_requests.read_shares(self._asker, entrance, storage_index, wants)
+                return await batched_requests.read_shares(self._requester, access, storage_index, wants)
             return await single_requests.read_ranges(
-                self._asker, entrance, "immutable", storage_index, wants, self._ahead.fetch
+                self._requester, access, "immutable", storage_index, wants, self._ahead.fetch
             )
 
         return await self._read(ask)
@@ -136,7 +134,7 @@ class HttpServer(SessionServer[Session]):
     ) -> Allocation:
         """Room for new shares."""
         secret = self._runtime.entropy.random_bytes(UPLOAD_SECRET_SIZE)
-        question = Question(
+        request = HttpRequest(
             method=b"POST",
             path=pack_path(storage_index, "immutable"),
             secrets={**_lease(secrets), UPLOAD: secret},
@@ -144,26 +142,26 @@ class HttpServer(SessionServer[Session]):
             body=(pack_allocation_request(share_numbers, share_size),),
             repeatable=False,
         )
-        session, reply = await self._ask(question)
+        session, reply = await self._ask(request)
         if reply.status != 200:
-            raise self._asker.refusal(reply)
+            raise self._requester.refusal(reply)
         try:
             already, allocated = parse_allocation(reply.body)
         except FormatError as error:
-            raise self._asker.misbehaved(error) from error
+            raise self._requester.misbehaved(error) from error
         if not allocated <= share_numbers:
-            raise PeerError(f"{self._asker.where} allocated shares that it was not asked for")
-        upload = HttpUpload(self._asker, session, storage_index, secret, allocated, share_size)
+            raise PeerError(f"{self._requester.where} allocated shares that it was not asked for")
+        upload = HttpUpload(self._requester, session, storage_index, secret, allocated, share_size)
         return Allocation(already=already, upload=upload)
 
     async def _send_stores(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
         session = await self._link.session()
-        return await self._watched(session, batched_requests.store_shares(self._asker, session.entrance, stores))
+        return await self._watched(session, batched_requests.store_shares(self._requester, session.access, stores))
 
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
         """Add or renew the lease on every share held."""
         path = pack_path(storage_index, "lease")
-        _, reply = await self._ask(Question(method=b"PUT", path=path, secrets=_lease(secrets), body=()))
+        _, reply = await self._ask(HttpRequest(method=b"PUT", path=path, secrets=_lease(secrets), body=()))
         self._require(reply, 404)
 
     async def advise_corrupt(
@@ -171,7 +169,7 @@ class HttpServer(SessionServer[Session]):
     ) -> None:
         """Tell the server that a share of its is bad."""
         path = pack_path(storage_index, kind, share_number, "corrupt")
-        _, reply = await self._ask(Question(method=b"POST", path=path, headers=_CBOR, body=(pack_reason(reason),)))
+        _, reply = await self._ask(HttpRequest(method=b"POST", path=path, headers=_CBOR, body=(pack_reason(reason),)))
         self._require(reply, 404)
 
     async def read_slot(
@@ -179,14 +177,14 @@ class HttpServer(SessionServer[Session]):
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
         """Ranges of mutable shares; none named: all. With 1.20 servers the ranges are not of one moment."""
 
-        async def ask(session: Session, entrance: Entrance) -> Mapping[ShareNumber, Sequence[Buffer]]:
+        async def ask(session: Session, access: Access) -> Mapping[ShareNumber, Sequence[Buffer]]:
             if session.version.batched_reads:
-                return await batched_requests.read_slot(self._asker, entrance, storage_index, share_numbers, ranges)
+                return await batched_requests.read_slot(self._requester, access, storage_index, share_numbers, ranges)
             numbers = share_numbers
             if not numbers:
-                numbers = await single_requests.list_shares(self._asker, entrance, "mutable", storage_index)
+                numbers = await single_requests.list_shares(self._requester, access, "mutable", storage_index)
             wants = dict.fromkeys(numbers, ranges)
-            return await single_requests.read_ranges(self._asker, entrance, "mutable", storage_index, wants)
+            return await single_requests.read_ranges(self._requester, access, "mutable", storage_index, wants)
 
         return await self._read(ask)
 
@@ -198,7 +196,7 @@ class HttpServer(SessionServer[Session]):
         ranges: Sequence[Range] = (),
     ) -> SlotAnswer:
         """Test, and if every test holds write, as one step."""
-        question = Question(
+        request = HttpRequest(
             method=b"POST",
             path=pack_path(storage_index, "mutable", "read-test-write"),
             secrets={**_lease(secrets.lease), WRITE_ENABLER: secrets.write_enabler},
@@ -206,25 +204,25 @@ class HttpServer(SessionServer[Session]):
             body=pack_slot_request(writes, ranges),
             repeatable=False,
         )
-        _, reply = await self._ask(question)
+        _, reply = await self._ask(request)
         if reply.status != 200:
-            raise self._asker.refusal(reply, _SLOT_ERRORS)
+            raise self._requester.refusal(reply, _SLOT_ERRORS)
         try:
             answer = parse_slot_answer(reply.body)
         except FormatError as error:
-            raise self._asker.misbehaved(error) from error
+            raise self._requester.misbehaved(error) from error
         for pieces in answer.data.values():
             if len(pieces) != len(ranges) or any(
                 len(piece) > length for piece, (_, length) in zip(pieces, ranges, strict=True)
             ):
-                raise self._asker.misbehaved("other ranges than were asked for")
+                raise self._requester.misbehaved("other ranges than were asked for")
         return answer
 
-    async def _ask(self, question: Question) -> tuple[Session, Reply]:
+    async def _ask(self, request: HttpRequest) -> tuple[Session, Reply]:
         session = await self._link.session()
-        return session, await self._watched(session, self._asker.ask(session.entrance, question))
+        return session, await self._watched(session, self._requester.ask(session.access, request))
 
-    async def _read(self, ask: Callable[[Session, Entrance], Awaitable[T]]) -> T:
+    async def _read(self, ask: Callable[[Session, Access], Awaitable[T]]) -> T:
         """The answer, asked for in the clear where that is wanted and possible."""
         session = await self._link.session()
         if session.plain is not None:
@@ -232,7 +230,7 @@ class HttpServer(SessionServer[Session]):
                 return await ask(session, session.plain)
             except (PeerGoneError, PeerRefusedError):
                 session.plain = None  # Whatever is wrong there, the encrypted way is the one that counts.
-        return await self._watched(session, ask(session, session.entrance))
+        return await self._watched(session, ask(session, session.access))
 
     async def _watched(self, session: Session, work: Awaitable[T]) -> T:
         try:
@@ -243,7 +241,7 @@ class HttpServer(SessionServer[Session]):
 
     def _require(self, reply: Reply, *harmless: int) -> None:
         if reply.status >= 300 and reply.status not in harmless:
-            raise self._asker.refusal(reply)
+            raise self._requester.refusal(reply)
 
 
 def _lease(secrets: LeaseSecrets) -> dict[str, bytes]:

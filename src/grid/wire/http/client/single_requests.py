@@ -11,31 +11,33 @@ from grid.limits import MAX_HTTP_ERROR_BODY
 from grid.ports import Buffer, Range, ShareKind, ShareNumber, ShareWrite, StorageIndex
 from grid.wire.http.client.connection import Collector, Discarder, Receiver
 from grid.wire.http.client.fetches import cut_ranges, plan_fetches
-from grid.wire.http.client.requester import Asker, Entrance, Question, Reply, all_of
+from grid.wire.http.client.requester import Access, HttpRequest, Reply, Requester, all_of
 from grid.wire.http.format.answers import parse_numbers, parse_required
 from grid.wire.http.format.authority import UPLOAD
 from grid.wire.http.format.messages import ResponseHead, first_value
 from grid.wire.http.format.ranges import pack_content_range, pack_range, parse_content_range
 from grid.wire.http.format.routes import pack_path
 
-Fetch = Callable[[Entrance, bytes, int, int], Coroutine[Any, Any, Buffer | None]]
-"""Entrance, path, offset and length to the bytes there; None if there is no such share."""
+Fetch = Callable[[Access, bytes, int, int], Coroutine[Any, Any, Buffer | None]]
+"""Access, path, offset and length to the bytes there; None if there is no such share."""
 
 _WRITE_ERRORS = {409: ConflictingWriteError, 413: DataTooLargeError, 416: DataTooLargeError}
 
 
-async def list_shares(asker: Asker, entrance: Entrance, kind: ShareKind, index: StorageIndex) -> frozenset[ShareNumber]:
+async def list_shares(
+    requester: Requester, access: Access, kind: ShareKind, index: StorageIndex
+) -> frozenset[ShareNumber]:
     """The finished shares of that storage index."""
-    reply = await asker.require(entrance, Question(method=b"GET", path=pack_path(index, kind, "shares")))
+    reply = await requester.require(access, HttpRequest(method=b"GET", path=pack_path(index, kind, "shares")))
     try:
         return parse_numbers(reply.body)
     except FormatError as error:
-        raise asker.misbehaved(error) from error
+        raise requester.misbehaved(error) from error
 
 
 async def read_ranges(
-    asker: Asker,
-    entrance: Entrance,
+    requester: Requester,
+    access: Access,
     kind: ShareKind,
     index: StorageIndex,
     wants: Mapping[ShareNumber, Sequence[Range]],
@@ -45,12 +47,12 @@ async def read_ranges(
 
     fetch: how a range is got, if not by a request of its own.
     """
-    fetch = fetch or partial(fetch_range, asker)
+    fetch = fetch or partial(fetch_range, requester)
     idle = [number for number, ranges in wants.items() if not any(length for _, length in ranges)]
-    held = await list_shares(asker, entrance, kind, index) if idle else frozenset()
+    held = await list_shares(requester, access, kind, index) if idle else frozenset()
     fetches = [(number, run) for number, ranges in wants.items() for run in plan_fetches(ranges)]
     answers = await all_of(
-        fetch(entrance, pack_path(index, kind, number), offset, length) for number, (offset, length) in fetches
+        fetch(access, pack_path(index, kind, number), offset, length) for number, (offset, length) in fetches
     )
     fetched: dict[ShareNumber, dict[Range, Buffer]] = {}
     missing: set[ShareNumber] = set(idle) - held
@@ -64,70 +66,72 @@ async def read_ranges(
     }
 
 
-async def fetch_range(asker: Asker, entrance: Entrance, path: bytes, offset: int, length: int) -> Buffer | None:
+async def fetch_range(requester: Requester, access: Access, path: bytes, offset: int, length: int) -> Buffer | None:
     """Those bytes of a share, cut short at its end; None if it is not there."""
-    question = Question(method=b"GET", path=path, headers=((b"Range", pack_range(offset, length)),))
-    collector = Collector(length, asker.where)
+    request = HttpRequest(method=b"GET", path=path, headers=((b"Range", pack_range(offset, length)),))
+    collector = Collector(length, requester.where)
 
     def choose(head: ResponseHead) -> Receiver:
         if head.status in (206, 204):
             return collector
         if head.status < 300:
-            raise asker.misbehaved(f"status {head.status} for a range")
+            raise requester.misbehaved(f"status {head.status} for a range")
         return Discarder(MAX_HTTP_ERROR_BODY)
 
-    head = await asker.send(entrance, question, choose)
+    head = await requester.send(access, request, choose)
     if head.status == 404:
         return None
     if head.status >= 300:
-        raise asker.refusal(Reply(head.status, head))
+        raise requester.refusal(Reply(head.status, head))
     body = collector.body
     if head.status == 206:
-        _check_range(asker, head, (offset, length), len(body))
+        _check_range(requester, head, (offset, length), len(body))
     elif len(body):
-        raise asker.misbehaved("bytes in an empty answer")
+        raise requester.misbehaved("bytes in an empty answer")
     return body
 
 
-def _check_range(asker: Asker, head: ResponseHead, asked: Range, size: int) -> None:
+def _check_range(requester: Requester, head: ResponseHead, asked: Range, size: int) -> None:
     try:
         given = parse_content_range(first_value(head.headers, b"content-range") or b"")
     except FormatError as error:
-        raise asker.misbehaved(error) from error
+        raise requester.misbehaved(error) from error
     if given[0] != asked[0] or given[1] > asked[1] or given[1] != size:
-        raise asker.misbehaved("another range than was asked for")
+        raise requester.misbehaved("another range than was asked for")
 
 
-async def write_share(asker: Asker, entrance: Entrance, index: StorageIndex, secret: bytes, write: ShareWrite) -> bool:
+async def write_share(
+    requester: Requester, access: Access, index: StorageIndex, secret: bytes, write: ShareWrite
+) -> bool:
     """Store those bytes; whether the share is complete, and closed, with them."""
-    question = Question(
+    request = HttpRequest(
         method=b"PATCH",
         path=pack_path(index, "immutable", write.share_number),
         secrets={UPLOAD: secret},
         headers=((b"Content-Range", pack_content_range(write.offset, write.size)),),
         body=write.pieces,
     )
-    reply = await asker.ask(entrance, question)
+    reply = await requester.ask(access, request)
     if reply.status in (200, 201):
         try:
             parse_required(reply.body)
         except FormatError as error:
-            raise asker.misbehaved(error) from error
+            raise requester.misbehaved(error) from error
         return reply.status == 201
-    if reply.status == 404 and write.share_number in await list_shares(asker, entrance, "immutable", index):
+    if reply.status == 404 and write.share_number in await list_shares(requester, access, "immutable", index):
         return True  # The answer to the same request, sent before, was lost.
-    raise asker.refusal(reply, _WRITE_ERRORS)
+    raise requester.refusal(reply, _WRITE_ERRORS)
 
 
 async def abort_shares(
-    asker: Asker, entrance: Entrance, index: StorageIndex, secret: bytes, share_numbers: Collection[ShareNumber]
+    requester: Requester, access: Access, index: StorageIndex, secret: bytes, share_numbers: Collection[ShareNumber]
 ) -> None:
     """Give these shares up; those that are not being uploaded any more do not matter."""
 
     async def abort(number: ShareNumber) -> None:
         path = pack_path(index, "immutable", number, "abort")
-        reply = await asker.ask(entrance, Question(method=b"PUT", path=path, secrets={UPLOAD: secret}, body=()))
+        reply = await requester.ask(access, HttpRequest(method=b"PUT", path=path, secrets={UPLOAD: secret}, body=()))
         if reply.status >= 300 and reply.status not in (404, 405):
-            raise asker.refusal(reply)
+            raise requester.refusal(reply)
 
     await all_of(abort(number) for number in share_numbers)

@@ -22,7 +22,7 @@ from grid.ports import Buffer, Clock, Timer
 from grid.runtime import Tasks
 from grid.wire.http.client import single_requests
 from grid.wire.http.client.connection import ClientConnection, Receiver
-from grid.wire.http.client.requester import Asker, Entrance, Question
+from grid.wire.http.client.requester import Access, HttpRequest, Requester
 from grid.wire.http.format.messages import ResponseHead, first_value
 from grid.wire.http.format.ranges import pack_range, parse_content_range
 
@@ -45,10 +45,10 @@ class _Progress:
 class ShareStream:
     """The rest of one share, from an offset on, as one answer that is still coming."""
 
-    def __init__(self, asker: Asker, entrance: Entrance, path: bytes, offset: int, clock: Clock) -> None:
+    def __init__(self, requester: Requester, access: Access, path: bytes, offset: int, clock: Clock) -> None:
         self.next_offset = offset
         self.is_over = False
-        self._asker = asker
+        self._requester = requester
         self._clock = clock
         self._start = offset
         self._promised = 0
@@ -61,8 +61,8 @@ class ShareStream:
         self._timer: Timer | None = None
         self._tasks = Tasks()
         headers = ((b"Range", pack_range(offset, MAX_FILE_SIZE - offset)),)
-        question = Question(method=b"GET", path=path, headers=headers)
-        self._tasks.start(self._run(entrance, question), lambda _: self._ended(None), self._ended)
+        request = HttpRequest(method=b"GET", path=path, headers=headers)
+        self._tasks.start(self._run(access, request), lambda _: self._ended(None), self._ended)
 
     async def read(self, length: int) -> Buffer:
         """The next bytes, fewer only at the end of the share; PeerError if the stream breaks before."""
@@ -91,34 +91,34 @@ class ShareStream:
         """Take bytes of the answer."""
         self._received += len(data)
         if self._received > self._promised:
-            raise PeerError(f"{self._asker.where} answered with more bytes than it said")
+            raise PeerError(f"{self._requester.where} answered with more bytes than it said")
         self._pieces.append(data)
         self._held += len(data)
         self._serve()
 
-    async def _run(self, entrance: Entrance, question: Question) -> None:
-        pool = self._asker.pool
-        connection, _ = await pool.acquire(entrance.address, self._asker.where, on_quiet=self._asker.on_quiet)
+    async def _run(self, access: Access, request: HttpRequest) -> None:
+        pool = self._requester.pool
+        connection, _ = await pool.acquire(access.address, self._requester.where, on_quiet=self._requester.on_quiet)
         self._connection = connection
         try:
-            await connection.ask(question.pack(entrance), self._begin)
+            await connection.ask(request.pack(access), self._begin)
         finally:
             self._connection = None
-            pool.release(entrance.address, connection)
+            pool.release(access.address, connection)
         if self._received != self._promised:
-            raise PeerError(f"{self._asker.where} answered with fewer bytes than it said")
+            raise PeerError(f"{self._requester.where} answered with fewer bytes than it said")
 
     def _begin(self, head: ResponseHead) -> Receiver:
         if head.status == 204:
             return self
         if head.status != 206:
-            raise PeerError(f"{self._asker.where} answered with status {head.status} for a range")
+            raise PeerError(f"{self._requester.where} answered with status {head.status} for a range")
         try:
             start, self._promised = parse_content_range(first_value(head.headers, b"content-range") or b"")
         except FormatError as error:
-            raise self._asker.misbehaved(error) from error
+            raise self._requester.misbehaved(error) from error
         if start != self._start:
-            raise self._asker.misbehaved("another range than was asked for")
+            raise self._requester.misbehaved("another range than was asked for")
         return self
 
     def _serve(self) -> None:
@@ -173,15 +173,15 @@ class ShareStream:
 class ReadAhead:
     """The streams from one server."""
 
-    def __init__(self, asker: Asker, clock: Clock) -> None:
-        self._asker = asker
+    def __init__(self, requester: Requester, clock: Clock) -> None:
+        self._requester = requester
         self._clock = clock
         self._progress: OrderedDict[bytes, _Progress] = OrderedDict()
         self._streams: dict[bytes, ShareStream] = {}
 
-    async def fetch(self, entrance: Entrance, path: bytes, offset: int, length: int) -> Buffer | None:
+    async def fetch(self, access: Access, path: bytes, offset: int, length: int) -> Buffer | None:
         """Those bytes of the share with that path, cut short at its end; None if it is not there."""
-        stream = self._stream_for(entrance, path, offset, length)
+        stream = self._stream_for(access, path, offset, length)
         if stream is not None:
             try:
                 return await stream.read(length)
@@ -190,14 +190,14 @@ class ReadAhead:
             finally:
                 if stream.is_spent:
                     self._drop(path, stream)
-        return await single_requests.fetch_range(self._asker, entrance, path, offset, length)
+        return await single_requests.fetch_range(self._requester, access, path, offset, length)
 
     def close(self) -> None:
         """Give all streams up."""
         for path, stream in list(self._streams.items()):
             self._drop(path, stream)
 
-    def _stream_for(self, entrance: Entrance, path: bytes, offset: int, length: int) -> ShareStream | None:
+    def _stream_for(self, access: Access, path: bytes, offset: int, length: int) -> ShareStream | None:
         streak = self._streak(path, offset, length)
         stream = self._streams.get(path)
         if stream is not None and not stream.is_spent and stream.next_offset == offset:
@@ -206,7 +206,7 @@ class ReadAhead:
             self._drop(path, stream)
         if streak < STREAK_BYTES or len(self._streams) >= STREAMS_PER_SERVER:
             return None
-        self._streams[path] = stream = ShareStream(self._asker, entrance, path, offset, self._clock)
+        self._streams[path] = stream = ShareStream(self._requester, access, path, offset, self._clock)
         return stream
 
     def _streak(self, path: bytes, offset: int, length: int) -> int:

@@ -15,7 +15,7 @@ from grid.limits import WRITE_CALL_BYTES
 from grid.ports import Buffer, ShareNumber, ShareWrite, StorageIndex
 from grid.wire.http.client import batched_requests, single_requests
 from grid.wire.http.client.link import Session
-from grid.wire.http.client.requester import Asker, all_of
+from grid.wire.http.client.requester import Requester, all_of
 from grid.wire.http.format.ranges import Coverage
 
 TAIL_SIZE = 64 * 1024
@@ -46,14 +46,14 @@ class HttpUpload:
 
     def __init__(
         self,
-        asker: Asker,
+        requester: Requester,
         session: Session,
         index: StorageIndex,
         secret: bytes,
         share_numbers: frozenset[ShareNumber],
         size: int,
     ) -> None:
-        self._asker = asker
+        self._requester = requester
         self._session = session
         self._index = index
         self._secret = secret
@@ -99,14 +99,16 @@ class HttpUpload:
             return frozenset()
         session = self._session
         if session.version.batched_writes:
-            return await batched_requests.write_shares(self._asker, session.entrance, self._index, self._secret, writes)
+            return await batched_requests.write_shares(
+                self._requester, session.access, self._index, self._secret, writes
+            )
         runs = _runs([write for write in writes if write.size])
 
         async def write_runs(number: ShareNumber) -> bool:
             complete = False
             for offset, pieces in runs[number]:
                 complete = await single_requests.write_share(
-                    self._asker, session.entrance, self._index, self._secret, ShareWrite(number, offset, pieces)
+                    self._requester, session.access, self._index, self._secret, ShareWrite(number, offset, pieces)
                 )
             return complete
 
@@ -127,7 +129,7 @@ class HttpUpload:
             complete |= await self._send(batch)
         unfinished = sorted(numbers - complete)
         if unfinished:
-            raise PeerError(f"{self._asker.where} does not say that shares {unfinished} are complete")
+            raise PeerError(f"{self._requester.where} does not say that shares {unfinished} are complete")
         for number in numbers:
             self._open.pop(number, None)
 
@@ -146,14 +148,16 @@ class HttpUpload:
         for number in numbers:
             del self._open[number]
         try:
-            await single_requests.abort_shares(self._asker, self._session.entrance, self._index, self._secret, numbers)
+            await single_requests.abort_shares(
+                self._requester, self._session.access, self._index, self._secret, numbers
+            )
         except PeerGoneError:
             return
 
     def _require_open(self, share_numbers: Iterable[ShareNumber]) -> None:
         closed = set(share_numbers) - self._open.keys()
         if closed:
-            raise PeerError(f"shares {sorted(closed)} are not being uploaded to {self._asker.where}")
+            raise PeerError(f"shares {sorted(closed)} are not being uploaded to {self._requester.where}")
 
 
 def _batches(writes: Sequence[ShareWrite]) -> Iterator[list[ShareWrite]]:

@@ -29,7 +29,7 @@ from grid.limits import (
     MAX_HTTP_HEAD,
 )
 from grid.ports import Buffer, Clock, Timer
-from grid.wire.connections.body_rate import Pace
+from grid.wire.connections.body_rate import BodyRate
 from grid.wire.connections.places import Place, Standing
 from grid.wire.connections.sockets import acknowledged_size
 from grid.wire.connections.stroke_size import stroke_size
@@ -89,8 +89,8 @@ class ServerChannel(Protocol):
         self._taking_heads = False
         self._deadline = 0.0
         self._timer: Timer | None = None
-        self._body_pace = Pace(clock, HTTP_BODY_PACE)
-        self._answer_pace = Pace(clock, 1)
+        self._body_rate = BodyRate(clock, HTTP_BODY_PACE)
+        self._answer_rate = BodyRate(clock, 1)
         place.hold(self.abort, self._waited_s)
 
     # What the transport calls.
@@ -110,11 +110,11 @@ class ServerChannel(Protocol):
             self._take_heads()
         elif (exchange := self._exchange) is not None and not exchange.body_ended:
             if self._state is _State.SERVING:  # A body that nobody wants gets no more time by trickling.
-                self._body_pace.move(len(data))
-                self._set_deadline(HTTP_STALL_DEADLINE_S - self._body_pace.waited_s)
+                self._body_rate.move(len(data))
+                self._set_deadline(HTTP_STALL_DEADLINE_S - self._body_rate.waited_s)
             self._take_body(data)
             if not exchange.awaits_body:
-                self._body_pace.rest()
+                self._body_rate.rest()
             expect(self.transport, exchange.awaited)
         elif self._state is not _State.CLOSED:
             self._received += data
@@ -137,13 +137,13 @@ class ServerChannel(Protocol):
     def pauseProducing(self) -> None:
         """The socket is full."""
         self._outbox.pause()
-        self._answer_pace.wait()
+        self._answer_rate.wait()
         self._set_deadline(HTTP_STALL_DEADLINE_S)
 
     def resumeProducing(self) -> None:
         """The socket has room."""
         self._set_deadline(HTTP_STALL_DEADLINE_S)
-        self._answer_pace.begin()
+        self._answer_rate.begin()
         self._outbox.resume()
         if self._outbox.is_empty:
             self._all_sent()
@@ -193,8 +193,8 @@ class ServerChannel(Protocol):
 
     def want_body(self) -> None:
         """The handler waits for the body."""
-        self._body_pace.wait()
-        self._set_deadline(HTTP_STALL_DEADLINE_S - self._body_pace.waited_s)
+        self._body_rate.wait()
+        self._set_deadline(HTTP_STALL_DEADLINE_S - self._body_rate.waited_s)
         self._set_reading(True)
 
     def hold_back(self) -> None:
@@ -257,8 +257,8 @@ class ServerChannel(Protocol):
     def _serve(self, exchange: Exchange, rest: bytes) -> None:
         self._move(_State.SERVING)
         self._exchange = exchange
-        self._body_pace.begin()
-        self._body_pace.move(len(rest))
+        self._body_rate.begin()
+        self._body_rate.move(len(rest))
         self._set_deadline(HTTP_STALL_DEADLINE_S)
         self._take_body(rest)
         task = Deferred.fromCoroutine(self._handler(exchange))
@@ -390,9 +390,9 @@ class ServerChannel(Protocol):
     def _waited_s(self) -> float:
         """How long the request under way has waited for its client: for its body, or for it to read the answer."""
         if self._state is _State.SERVING and not self._outbox.is_empty:
-            return self._answer_pace.waited_s
+            return self._answer_rate.waited_s
         exchange = self._exchange
-        return self._body_pace.waited_s if exchange is not None and exchange.awaits_body else 0.0
+        return self._body_rate.waited_s if exchange is not None and exchange.awaits_body else 0.0
 
     def _awaits_storage(self) -> bool:
         """Whether it is the storage that takes its time, not the client."""

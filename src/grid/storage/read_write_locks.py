@@ -30,7 +30,7 @@ class _Queue:
         return not self.writing and not (exclusive and self.readers)
 
 
-class Turns:
+class ReadWriteLocks:
     """One queue per key, which is forgotten when nobody uses it. For the event loop's thread alone."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Turns on a key: readers together, writers alone, in the order of arrival."""
+"""ReadWriteLocks on a key: readers together, writers alone, in the order of arrival."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from twisted.python.failure import Failure
 
 from grid.errors import PeerRefusedError
 from grid.limits import MAX_WAITING_CALLS
-from grid.storage.turns import Turns
+from grid.storage.read_write_locks import ReadWriteLocks
 
 
 class Worker:
     """A task that takes a turn, notes it, and works until told to end."""
 
-    def __init__(self, turns: Turns, log: list[str], name: str, *, exclusive: bool, key: str = "key") -> None:
+    def __init__(self, turns: ReadWriteLocks, log: list[str], name: str, *, exclusive: bool, key: str = "key") -> None:
         self._end: Deferred[None] = Deferred()
         self._turns, self._log, self._name, self._exclusive, self._key = turns, log, name, exclusive, key
         self.task = Deferred.fromCoroutine(self._work())
@@ -30,14 +30,14 @@ class Worker:
         self._end.callback(None)
 
 
-async def enter(turns: Turns, entered: list[str]) -> None:
+async def enter(turns: ReadWriteLocks, entered: list[str]) -> None:
     """Take a turn that cannot be refused."""
     async with turns.shared("key", refusable=False):
         entered.append("in")
 
 
 def test_turns_when_shared_are_taken_together_and_exclusive_ones_alone() -> None:
-    turns, log = Turns(), list[str]()
+    turns, log = ReadWriteLocks(), list[str]()
     one = Worker(turns, log, "r1", exclusive=False)
     two = Worker(turns, log, "r2", exclusive=False)
     writer = Worker(turns, log, "w", exclusive=True)
@@ -54,7 +54,7 @@ def test_turns_when_shared_are_taken_together_and_exclusive_ones_alone() -> None
 
 
 def test_turns_when_two_writers_wait_are_taken_one_after_the_other() -> None:
-    turns, log = Turns(), list[str]()
+    turns, log = ReadWriteLocks(), list[str]()
     workers = [Worker(turns, log, f"w{number}", exclusive=True) for number in range(3)]
     for worker in workers:
         worker.end()
@@ -63,7 +63,7 @@ def test_turns_when_two_writers_wait_are_taken_one_after_the_other() -> None:
 
 
 def test_turns_when_on_different_keys_do_not_wait() -> None:
-    turns, log = Turns(), list[str]()
+    turns, log = ReadWriteLocks(), list[str]()
     one = Worker(turns, log, "a", exclusive=True, key="a")
     two = Worker(turns, log, "b", exclusive=True, key="b")
     assert log == ["+a", "+b"]
@@ -74,7 +74,7 @@ def test_turns_when_on_different_keys_do_not_wait() -> None:
 
 
 def test_turn_when_cancelled_while_waiting_lets_the_next_one_in() -> None:
-    turns, log = Turns(), list[str]()
+    turns, log = ReadWriteLocks(), list[str]()
     reader = Worker(turns, log, "r1", exclusive=False)
     writer = Worker(turns, log, "w", exclusive=True)
     late = Worker(turns, log, "r2", exclusive=False)
@@ -89,7 +89,7 @@ def test_turn_when_cancelled_while_waiting_lets_the_next_one_in() -> None:
 
 
 def test_turn_when_its_work_fails_is_given_back() -> None:
-    turns, log = Turns(), list[str]()
+    turns, log = ReadWriteLocks(), list[str]()
     failing = Worker(turns, log, "w", exclusive=True)
     waiting = Worker(turns, log, "r", exclusive=False)
     failing.task.cancel()
@@ -100,7 +100,7 @@ def test_turn_when_its_work_fails_is_given_back() -> None:
 
 
 def test_turn_when_too_many_wait_is_refused() -> None:
-    turns, log = Turns(), list[str]()
+    turns, log = ReadWriteLocks(), list[str]()
     workers = [Worker(turns, log, "w", exclusive=True) for _ in range(MAX_WAITING_CALLS + 1)]
     refused = Worker(turns, log, "late", exclusive=True)
     failures: list[Failure] = []
@@ -118,7 +118,7 @@ def test_turn_when_too_many_wait_is_refused() -> None:
 
 @pytest.mark.parametrize("exclusive", [True, False])
 async def test_turn_when_free_is_taken_at_once(exclusive: bool) -> None:
-    turns = Turns()
+    turns = ReadWriteLocks()
     async with turns.exclusive("key") if exclusive else turns.shared("key"):
         assert turns.count == 1
     assert turns.count == 0
@@ -126,7 +126,7 @@ async def test_turn_when_free_is_taken_at_once(exclusive: bool) -> None:
 
 def test_turn_when_its_task_ends_between_its_admission_and_its_start_is_given_back() -> None:
     """Two readers are admitted together; the first one ends the second before that has heard of it."""
-    turns, log = Turns(), list[str]()
+    turns, log = ReadWriteLocks(), list[str]()
     writer = Worker(turns, log, "w", exclusive=True)
     tasks: list[Deferred[None]] = []
 

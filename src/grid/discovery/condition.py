@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from grid.ports import Clock
 
 
-class Latch:
+class Condition:
     """Lets tasks wait until a condition of the owner's holds; the owner says when it may have changed.
 
     Those who wait go on in a later turn of the event loop, never from inside the owner's own work.
