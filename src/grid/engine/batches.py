@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from attrs import define, field
 
+from grid.engine.requests import Request
 from grid.ports import Buffer, Range
 
 DEFAULT_MAX_SEGMENT_SIZE = 2**20
@@ -68,6 +69,7 @@ class BatchQueue(Generic[B]):
 
     def __init__(self) -> None:
         self._batches: deque[B] = deque()
+        self._opening: dict[Request, B] = {}
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -98,6 +100,16 @@ class BatchQueue(Generic[B]):
         for batch in self._batches:
             batch.settled = False
 
+    def opening(self, batch: B, request: Request) -> Request:
+        """The request, which opens this batch."""
+        batch.state = BatchState.OPENING
+        self._opening[request] = batch
+        return request
+
+    def opened(self, request: Request) -> B:
+        """The batch that the request has opened."""
+        return self._opening.pop(request)
+
     def next_ready(self) -> B | None:
         """The head, once it is ready, to be delivered now; each is returned once."""
         head = self.head
@@ -111,10 +123,23 @@ class BatchQueue(Generic[B]):
         self._batches.popleft()
 
 
-def cut_text(batch: SegmentBatch, segment_size: int, offset: int, end: int) -> memoryview:
-    """The bytes of a ready batch that lie in offset .. end of the file."""
-    start = batch.first * segment_size
-    return memoryview(batch.text)[max(0, offset - start) : end - start]
+@define(kw_only=True, eq=False)
+class TextRange:
+    """Bytes offset .. end of a file, and how many of them have been delivered."""
+
+    offset: int
+    end: int
+    delivered: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many bytes are wanted."""
+        return self.end - self.offset
+
+    def cut(self, batch: SegmentBatch, segment_size: int) -> memoryview:
+        """The bytes of a ready batch that are wanted."""
+        start = batch.first * segment_size
+        return memoryview(batch.text)[max(0, self.offset - start) : self.end - start]
 
 
 def split_range(whole: Range, size: int) -> list[Range]:

@@ -27,12 +27,13 @@ class Overdue(Protocol):
 
 
 class HedgeBudget:
-    """What one read may spend on answers that are late."""
+    """What one read may spend on answers that are late. wasted_bytes: what came twice."""
 
     def __init__(self, block_bytes: int) -> None:
         """block_bytes: what the read needs of all shares together."""
         self._left = HEDGE_SHARE * block_bytes
         self._informed = False
+        self.wasted_bytes = 0
 
     def learn(self) -> None:
         """Some server has sent blocks: from now on it is known what speed to expect."""

@@ -16,6 +16,7 @@ from grid.engine.server_memory import SHORT_PATIENCE_S, ServerMemory
 from grid.ports import ServerId
 
 L = TypeVar("L", bound="ServerLoad")
+Q = TypeVar("Q")
 
 LATE_FLOOR_S = 0.5
 """No answer to a read is late before this: a busy machine's scheduling alone costs tenths of a second."""
@@ -188,6 +189,36 @@ class ServerLoads:
     def ask(self, server_id: ServerId, size: int, now: float, kind: type) -> Watch[ServerLoad]:
         """Watch a request of that class, whose answer has `size` bytes."""
         return self.of(server_id).sent(size, now, is_doubtful=self.is_doubtful(server_id, kind))
+
+
+@define(eq=False)
+class Outstanding(Generic[Q]):
+    """The questions of one round, for plans that compare the silent with those that have answered.
+
+    sent_at: when each unanswered question was asked. slowest_s: the slowest answer. last_at: when the last answer came, or when
+    the last question was asked.
+    """
+
+    sent_at: dict[Q, float] = field(factory=dict)
+    slowest_s: float = 0.0
+    last_at: float = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.sent_at)
+
+    def answered(self, question: Q, now: float) -> None:
+        """Note an answer."""
+        self.slowest_s = max(self.slowest_s, now - self.sent_at.pop(question))
+        self.last_at = now
+
+    def failed(self, question: Q, now: float) -> None:
+        """Note a failure."""
+        del self.sent_at[question]
+        self.last_at = now
+
+    def grace_ends(self, floor_s: float, factor: float) -> float:
+        """When the silent have been waited for long enough after the last answer."""
+        return self.last_at + max(floor_s, factor * self.slowest_s)
 
 
 WRITE_FLOOR_S = 0.2

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from grid.engine.batches import BatchQueue, BatchState, cut_text
+from grid.engine.batches import BatchQueue, BatchState, TextRange
 from grid.engine.flow_window import FlowWindow
 from grid.engine.hedging import HedgeBudget
 from grid.engine.plan import PlanBase, timed_out
@@ -52,28 +52,24 @@ class GetPlan(PlanBase):
         self._rows = RowFetcher(verifier)
         self._k = k
         self._key = key
-        self._offset = offset
-        self._end = offset + length
+        self._range = TextRange(offset=offset, end=offset + length)
         self._cutter: BatchCutter | None = None
         self._batches: BatchQueue[Batch] = BatchQueue()
         self._reads = BlockReads()
         self._hedge = HedgeBudget(length)
         self._window = FlowWindow(k)
-        self._opening: dict[OpenRun, Batch] = {}
         self._read_from: set[HeldShare] = set()
         self._deficit = 0
         self._stale = False
-        self._delivered = 0
-        self._hedged_bytes = 0
 
     def _is_done(self) -> bool:
-        return self._delivered == self._end - self._offset
+        return self._range.delivered == self._range.size
 
     def result(self) -> GetResult:
         """What was read; NotEnoughSharesError, NoServersError or DamagedFileError if it could not be."""
         self._raise_error()
         count = len({share.number for share in self._read_from})
-        return GetResult(size=self._delivered, share_count=count, hedged_bytes=self._hedged_bytes)
+        return GetResult(size=self._range.delivered, share_count=count, hedged_bytes=self._hedge.wasted_bytes)
 
     def withdrawn(self) -> Sequence[Request]:
         """Requests given up."""
@@ -129,7 +125,7 @@ class GetPlan(PlanBase):
         geometry = self._verifier.geometry
         assert geometry is not None
         if self._cutter is None:
-            first, stop = geometry.segment_range(self._offset, self._end - self._offset)
+            first, stop = geometry.segment_range(self._range.offset, self._range.size)
             self._cutter = BatchCutter(geometry, first, stop)
         in_flight = self._batches.text_bytes
         while self._cutter.may_cut(self._batches.head):
@@ -227,7 +223,7 @@ class GetPlan(PlanBase):
             self._drop(share, error)
         return [Part(share=want.share, ranges=want.ranges, purpose=want, batch=batch) for want in wants]
 
-    def _open(self, batch: Batch, now: float) -> list[OpenRun]:
+    def _open(self, batch: Batch, now: float) -> list[Request]:
         if len(batch.blocks) < self._k:
             return []
         ready = sorted(number for number in batch.blocks if self._rows.proven(number, batch.chunk))[: self._k]
@@ -243,29 +239,26 @@ class GetPlan(PlanBase):
             leaves={number: self._verifier.block_rows(number).leaves(batch.first, batch.count) for number in ready},
             crypttext_leaves=self._verifier.crypttext_rows.leaves(batch.first, batch.count),
         )
-        batch.state = BatchState.OPENING
         self._window.came(batch.asked, batch.text_bytes, now)
-        request = OpenRun(run=run, size=batch.text_bytes)
-        self._opening[request] = batch
-        return [request]
+        return [self._batches.opening(batch, OpenRun(run=run, size=batch.text_bytes))]
 
     def _deliver(self) -> list[Deliver]:
         batch = self._batches.next_ready()
         if batch is None:
             return []
         assert self._verifier.geometry is not None
-        data = cut_text(batch, self._verifier.geometry.segment_size, self._offset, self._end)
+        data = self._range.cut(batch, self._verifier.geometry.segment_size)
         return [Deliver(data=data, size=len(data))]
 
     def _take(self, request: Request, answer: object, now: float) -> None:
         if isinstance(request, Deliver):
-            self._delivered += request.size
+            self._range.delivered += request.size
             self._batches.delivered()
-            total = self._end - self._offset
-            self._events.append(Event(at=now, what="progress", count=self._delivered, total=total))
+            total = self._range.size
+            self._events.append(Event(at=now, what="progress", count=self._range.delivered, total=total))
         elif isinstance(request, OpenRun):
             assert isinstance(answer, OpenedRun)
-            self._opened(self._opening.pop(request), answer)
+            self._opened(self._batches.opened(request), answer)
         elif isinstance(request, FindShares | ReadShares):
             assert isinstance(answer, Mapping)
             if not self._finder.answer(request, answer, now):
@@ -314,7 +307,7 @@ class GetPlan(PlanBase):
             return
         del batch.fetches[part.share]
         if batch.state is not BatchState.FETCHING or part.share.number in batch.blocks:
-            self._hedged_bytes += len(whole)
+            self._hedge.wasted_bytes += len(whole)
         else:
             batch.blocks[part.share.number] = (part.share, whole)
 
@@ -322,7 +315,7 @@ class GetPlan(PlanBase):
         if not result.bad:
             batch.state = BatchState.READY
             batch.text = result.text
-            self._hedged_bytes += (len(batch.blocks) - self._k) * batch.share_bytes
+            self._hedge.wasted_bytes += (len(batch.blocks) - self._k) * batch.share_bytes
             batch.blocks.clear()
             return
         batch.state = BatchState.FETCHING

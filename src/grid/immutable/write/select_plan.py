@@ -17,6 +17,7 @@ from enum import Enum
 
 from attrs import define, field, frozen
 
+from grid.engine.lateness import Outstanding
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Request, ServerRequest
 from grid.errors import GridError, NoServersError, NotHappyError
@@ -80,6 +81,30 @@ class _Phase(Enum):
     DONE = "done"
 
 
+@frozen(kw_only=True)
+class _Wanted:
+    """What is to be placed; see SelectPlan."""
+
+    k: int
+    n: int
+    happy: int
+    share_size: int
+
+
+@define(kw_only=True, eq=False)
+class _Further:
+    """Servers behind the candidates. reserve: asked next. spares: in doubt, asked where all others do not suffice."""
+
+    reserve: deque[ServerId]
+    spares: list[ServerId]
+    is_in_doubt: Callable[[ServerId], bool]
+
+    def call_on(self, called: Collection[ServerId]) -> None:
+        """Those of the servers in doubt count as further servers from now on."""
+        self.reserve.extend(called)
+        self.spares = [server_id for server_id in self.spares if server_id not in called]
+
+
 class SelectPlan(PlanBase):
     """Places shares 0..n-1 of share_size bytes each so that `happy` servers each hold one of their own.
 
@@ -102,11 +127,10 @@ class SelectPlan(PlanBase):
         existing: Mapping[ServerId, Collection[ShareNumber]] | None = None,
     ) -> None:
         super().__init__()
-        self._k, self._n, self._happy, self._share_size = k, n, happy, share_size
-        self._is_in_doubt = is_in_doubt
-        trusted, self._spares = split_trusted(server_ids, in_doubt, n=n, happy=happy)
+        self._wanted = _Wanted(k=k, n=n, happy=happy, share_size=share_size)
+        trusted, spares = split_trusted(server_ids, in_doubt, n=n, happy=happy)
+        self._further = _Further(reserve=deque(trusted[2 * n :]), spares=spares, is_in_doubt=is_in_doubt)
         self._candidates = {server_id: _Candidate(server_id=server_id) for server_id in trusted[: 2 * n]}
-        self._reserve = deque(trusted[2 * n :])
         self._given = existing is not None
         for server_id, shares in (existing or {}).items():
             holder = _Candidate(server_id=server_id, standing=_Standing.READ_ONLY, asked=False)
@@ -115,12 +139,10 @@ class SelectPlan(PlanBase):
             for candidate in self._candidates.values():
                 candidate.existing = candidate.existing or frozenset()
         self._phase = _Phase.ASKING
-        self._outstanding: dict[ServerRequest, float] = {}
+        self._outstanding: Outstanding[ServerRequest] = Outstanding()
         self._started = False
         self._has_placed = False
         self._looked_at = float("-inf")
-        self._slowest_s = 0.0
-        self._last_answer_at = 0.0
         self._improvable = False
         self._causes: list[GridError] = []
 
@@ -134,18 +156,18 @@ class SelectPlan(PlanBase):
             placed={c.server_id: frozenset(c.allocated) for c in self._counted() if c.allocated},
             existing={c.server_id: c.existing for c in self._counted() if c.existing},
             happiness=self._happiness(),
-            spares=frozenset(self._spares),
+            spares=frozenset(self._further.spares),
         )
 
     def wake_at(self) -> float | None:
         """When to look again at servers that keep silent."""
         if not self._outstanding:
             return None
-        times = [min(self._outstanding.values()) + ANSWER_LIMIT_S]
+        times = [min(self._outstanding.sent_at.values()) + ANSWER_LIMIT_S]
         if self._enough_without_silent():
-            times.append(self._grace_ends())
-        if (self._reserve or self._spares) and self._phase is _Phase.ASKING:
-            due = (sent_at + IMPATIENCE_S for sent_at in self._outstanding.values())
+            times.append(self._outstanding.grace_ends(GRACE_FLOOR_S, GRACE_FACTOR))
+        if (self._further.reserve or self._further.spares) and self._phase is _Phase.ASKING:
+            due = (sent_at + IMPATIENCE_S for sent_at in self._outstanding.sent_at.values())
             times += [at for at in due if at > self._looked_at]
         return min(times)
 
@@ -168,24 +190,22 @@ class SelectPlan(PlanBase):
     def answer(self, request: Request, answer: object, now: float) -> None:
         """A version, a share list or an allocation."""
         assert isinstance(request, ServerRequest)
-        self._slowest_s = max(self._slowest_s, now - self._outstanding.pop(request))
-        self._last_answer_at = now
+        self._outstanding.answered(request, now)
         candidate = self._candidates[request.server_id]
         if isinstance(answer, ServerVersion):
             candidate.version = answer
-            if answer.maximum_immutable_share_size < self._share_size:
+            if answer.maximum_immutable_share_size < self._wanted.share_size:
                 self._demote(candidate, _Standing.READ_ONLY)
         elif isinstance(answer, Allocation):
             assert isinstance(request, Allocate)
             self._take_allocation(candidate, request, answer)
         elif isinstance(answer, Mapping):
-            candidate.existing = frozenset(number for number in answer if 0 <= number < self._n)
+            candidate.existing = frozenset(number for number in answer if 0 <= number < self._wanted.n)
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
         """A server that fails a question is not used; one that fails an allocation keeps what it holds."""
         assert isinstance(request, ServerRequest)
-        self._outstanding.pop(request)
-        self._last_answer_at = now
+        self._outstanding.failed(request, now)
         self._causes.append(error)
         candidate = self._candidates[request.server_id]
         self._demote(candidate, _Standing.READ_ONLY if isinstance(request, Allocate) else _Standing.BAD)
@@ -196,33 +216,32 @@ class SelectPlan(PlanBase):
             asked: list[ServerRequest] = [AskVersion(server_id=candidate.server_id)]
             if not self._given:
                 asked.append(FindShares(server_id=candidate.server_id))
-            self._outstanding.update((request, now) for request in asked)
+            self._outstanding.sent_at.update((request, now) for request in asked)
             requests += asked
-        self._last_answer_at = now
+        self._outstanding.last_at = now
         return requests
 
     def _replace_unusable(self, now: float) -> list[Request]:
         """Ask further servers if too few of the candidates can still be expected to take a share."""
-        tardy = {request.server_id for request, sent_at in self._outstanding.items() if now >= sent_at + IMPATIENCE_S}
+        tardy = {
+            request.server_id for request, sent_at in self._outstanding.sent_at.items() if now >= sent_at + IMPATIENCE_S
+        }
         usable = sum(
             candidate.standing is _Standing.WRITABLE and candidate.server_id not in tardy
             for candidate in self._candidates.values()
         )
-        if usable < self._happy:
-            self._call_on_spares(self._spares)
-        self._call_on_spares([server_id for server_id in self._spares if not self._is_in_doubt(server_id)])
-        return self._draw(2 * (self._n - usable), now)
-
-    def _call_on_spares(self, called: Collection[ServerId]) -> None:
-        """Those of the servers in doubt count as further servers from now on."""
-        self._reserve.extend(called)
-        self._spares = [server_id for server_id in self._spares if server_id not in called]
+        if usable < self._wanted.happy:
+            self._further.call_on(self._further.spares)
+        self._further.call_on(
+            [server_id for server_id in self._further.spares if not self._further.is_in_doubt(server_id)]
+        )
+        return self._draw(2 * (self._wanted.n - usable), now)
 
     def _draw(self, count: int, now: float) -> list[Request]:
         """Make candidates of so many further servers, and ask them."""
         drawn: list[_Candidate] = []
-        while self._reserve and len(drawn) < count:
-            server_id = self._reserve.popleft()
+        while self._further.reserve and len(drawn) < count:
+            server_id = self._further.reserve.popleft()
             candidate = self._candidates.setdefault(server_id, _Candidate(server_id=server_id))
             candidate.asked, candidate.standing = True, _Standing.WRITABLE
             if self._given:
@@ -253,20 +272,20 @@ class SelectPlan(PlanBase):
             request = Allocate(
                 server_id=candidate.server_id,
                 wanted=wanted,
-                share_size=self._share_size,
+                share_size=self._wanted.share_size,
                 share_numbers=tuple(sorted(wanted)),
             )
-            self._outstanding[request] = now
+            self._outstanding.sent_at[request] = now
             requests.append(request)
         return requests or self._conclude_or_widen(now)
 
     def _conclude_or_widen(self, now: float) -> list[Request]:
         """End, or go on with the servers behind the candidates if these could not take everything."""
         if not self._complete():
-            self._call_on_spares(self._spares)
-        if self._reserve and not self._complete():
+            self._further.call_on(self._further.spares)
+        if self._further.reserve and not self._complete():
             self._phase, self._improvable = _Phase.ASKING, True
-            return self._draw(2 * self._n, now)
+            return self._draw(2 * self._wanted.n, now)
         self._conclude()
         return []
 
@@ -276,7 +295,7 @@ class SelectPlan(PlanBase):
         return assign(
             [server_id for server_id, what in standing.items() if what is _Standing.WRITABLE],
             [server_id for server_id, what in standing.items() if what is _Standing.READ_ONLY],
-            self._n,
+            self._wanted.n,
             holdings,
         )
 
@@ -288,7 +307,7 @@ class SelectPlan(PlanBase):
             other.allocated -= twice if len(other.allocated) > len(twice) else set()
         elsewhere = {share for other in self._candidates.values() for share in other.allocated}
         candidate.allocated |= allocated - elsewhere
-        already = frozenset(number for number in answer.already if 0 <= number < self._n)
+        already = frozenset(number for number in answer.already if 0 <= number < self._wanted.n)
         if not self._given:
             candidate.existing = (candidate.existing or frozenset()) | already
         if request.wanted - allocated - already:
@@ -305,17 +324,17 @@ class SelectPlan(PlanBase):
                 candidate.allocated.clear()
 
     def _complete(self) -> bool:
-        return len(self._sharemap()) == self._n and self._happiness() >= self._happy
+        return len(self._sharemap()) == self._wanted.n and self._happiness() >= self._wanted.happy
 
     def _conclude(self) -> None:
         self._phase = _Phase.DONE
         sharemap = self._sharemap()
         reached = self._happiness()
-        if reached < self._happy or len(sharemap) < self._k:
+        if reached < self._wanted.happy or len(sharemap) < self._wanted.k:
             servers = {server_id for holders in sharemap.values() for server_id in holders}
-            message = describe_unhappiness(len(servers), reached, self._k, self._happy, len(sharemap))
+            message = describe_unhappiness(len(servers), reached, self._wanted.k, self._wanted.happy, len(sharemap))
             reason = f" ({self._causes[-1]})" if self._causes else ""
-            self._fail(NotHappyError(message + reason, causes=self._causes, reached=reached, happy=self._happy))
+            self._fail(NotHappyError(message + reason, causes=self._causes, reached=reached, happy=self._wanted.happy))
 
     def _fail(self, error: GridError) -> None:
         self._stop(error)
@@ -336,23 +355,24 @@ class SelectPlan(PlanBase):
 
     def _enough_without_silent(self) -> bool:
         """Whether the servers that have answered could carry the file without those that have not."""
-        silent = {request.server_id for request in self._outstanding}
+        silent = {request.server_id for request in self._outstanding.sent_at}
         others = [c for c in self._candidates.values() if c.server_id not in silent]
         if self._phase is _Phase.ASKING:
             usable = sum(1 for c in others if c.known and c.standing is _Standing.WRITABLE)
-            return usable >= max(1, self._happy)
+            return usable >= max(1, self._wanted.happy)
         sharemap: dict[ShareNumber, set[ServerId]] = {}
         for candidate in others:
             for share in (candidate.existing or frozenset()) | candidate.allocated:
                 sharemap.setdefault(share, set()).add(candidate.server_id)
-        return happiness(sharemap) >= self._happy and len(sharemap) >= self._k
-
-    def _grace_ends(self) -> float:
-        return self._last_answer_at + max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s)
+        return happiness(sharemap) >= self._wanted.happy and len(sharemap) >= self._wanted.k
 
     def _leave_silent_behind(self, now: float) -> None:
-        enough = bool(self._outstanding) and self._enough_without_silent() and now >= self._grace_ends()
-        for request, sent_at in list(self._outstanding.items()):
+        enough = (
+            bool(self._outstanding)
+            and self._enough_without_silent()
+            and now >= self._outstanding.grace_ends(GRACE_FLOOR_S, GRACE_FACTOR)
+        )
+        for request, sent_at in list(self._outstanding.sent_at.items()):
             if enough or now >= sent_at + ANSWER_LIMIT_S:
                 self._withdrawn.append(request)
                 self.fail(request, timed_out(request), now)

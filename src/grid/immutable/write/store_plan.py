@@ -15,6 +15,7 @@ from enum import Enum
 
 from attrs import field, frozen
 
+from grid.engine.lateness import Outstanding
 from grid.engine.plan import PlanBase
 from grid.engine.requests import Request, ServerRequest
 from grid.errors import GridError
@@ -64,11 +65,9 @@ class StorePlan(PlanBase):
         self._size = size
         self._ask_first = ask_first
         self._phase = _Phase.START
-        self._outstanding: dict[ServerRequest, float] = {}
+        self._outstanding: Outstanding[ServerRequest] = Outstanding()
         self._asked_count = 0
         self._hopeless = False
-        self._slowest_s = 0.0
-        self._last_answer_at = 0.0
         self._stored: dict[ServerId, frozenset[ShareNumber]] = {}
         self._held: dict[ServerId, frozenset[ShareNumber]] = {}
 
@@ -94,8 +93,8 @@ class StorePlan(PlanBase):
         """When to look at the silent ones."""
         if not self._outstanding:
             return None
-        limit = min(self._outstanding.values()) + ANSWER_LIMIT_S
-        return min(limit, self._grace_ends()) if self._half_answered() else limit
+        limit = min(self._outstanding.sent_at.values()) + ANSWER_LIMIT_S
+        return min(limit, self._outstanding.grace_ends(GRACE_FLOOR_S, GRACE_FACTOR)) if self._half_answered() else limit
 
     def advance(self, now: float) -> Sequence[Request]:
         """Questions, then shares."""
@@ -119,8 +118,7 @@ class StorePlan(PlanBase):
     def answer(self, request: Request, answer: object, now: float) -> None:
         """What a server holds, or what came of a store."""
         assert isinstance(request, ServerRequest)
-        self._slowest_s = max(self._slowest_s, now - self._outstanding.pop(request))
-        self._last_answer_at = now
+        self._outstanding.answered(request, now)
         if isinstance(answer, StoreAnswer):
             if answer.stored:
                 self._stored[request.server_id] = frozenset(self._placed[request.server_id])
@@ -134,8 +132,7 @@ class StorePlan(PlanBase):
     def fail(self, request: Request, error: GridError, now: float) -> None:
         """A server that fails is left to the other plans."""
         assert isinstance(request, ServerRequest)
-        self._outstanding.pop(request)
-        self._last_answer_at = now
+        self._outstanding.failed(request, now)
         self._hopeless = True
 
     def _store(self, server_id: ServerId) -> StoreShares:
@@ -144,21 +141,18 @@ class StorePlan(PlanBase):
         return StoreShares(server_id=server_id, shares=shares, size=size, share_numbers=tuple(shares))
 
     def _send(self, requests: Sequence[ServerRequest], now: float) -> Sequence[Request]:
-        self._outstanding = dict.fromkeys(requests, now)
+        self._outstanding.sent_at = dict.fromkeys(requests, now)
         self._asked_count = len(requests)
-        self._last_answer_at = now
+        self._outstanding.last_at = now
         return requests
 
     def _half_answered(self) -> bool:
-        return 2 * len(self._outstanding) <= self._asked_count
-
-    def _grace_ends(self) -> float:
-        return self._last_answer_at + max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s)
+        return 2 * len(self._outstanding.sent_at) <= self._asked_count
 
     def _leave_silent_behind(self, now: float) -> None:
-        over = self._half_answered() and now >= self._grace_ends()
-        for request, sent_at in list(self._outstanding.items()):
+        over = self._half_answered() and now >= self._outstanding.grace_ends(GRACE_FLOOR_S, GRACE_FACTOR)
+        for request, sent_at in list(self._outstanding.sent_at.items()):
             if over or now >= sent_at + ANSWER_LIMIT_S:
-                del self._outstanding[request]
+                del self._outstanding.sent_at[request]
                 self._withdrawn.append(request)
                 self._hopeless = True

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 
-from attrs import evolve
+from attrs import define, evolve, field, frozen
 
 from grid.crypto.rsa import PrivateKey, PublicKey
 from grid.engine.lateness import ServerLoads
@@ -50,6 +50,39 @@ class MapMode(Enum):
     REPAIR = "repair"
 
 
+@frozen(kw_only=True)
+class _Wants:
+    """What a map is made for; see MapPlan."""
+
+    mode: MapMode
+    add_lease: bool
+    floor: int
+    foresight: Foresight
+
+
+@define(kw_only=True, eq=False)
+class _Heard:
+    """Servers that answered, that failed, and those among the latter that kept silent."""
+
+    answered: set[ServerId] = field(factory=set)
+    failed: set[ServerId] = field(factory=set)
+    silent: set[ServerId] = field(factory=set)
+
+
+@define(kw_only=True, eq=False)
+class _Proofs:
+    """The file's keys and the prefixes whose signature holds, as far as they are known.
+
+    key_tried: shares that were asked for the private key. numbers_sought: shares that were asked for the proof of their number.
+    """
+
+    private_key: PrivateKey | None
+    public_key: PublicKey | None = None
+    prefixes: set[Prefix] = field(factory=set)
+    key_tried: set[Place] = field(factory=set)
+    numbers_sought: set[Place] = field(factory=set)
+
+
 class MapPlan(PlanBase):
     """Makes a VersionMap of the servers given, which are in the file's order."""
 
@@ -75,26 +108,17 @@ class MapPlan(PlanBase):
         self._servers = list(servers)
         self._keys = keys
         self._encoding = encoding
-        self._mode = mode
-        self._add_lease = add_lease
-        self._floor = floor
-        self._foresight = foresight or Foresight()
+        self._wants = _Wants(mode=mode, add_lease=add_lease, floor=floor, foresight=foresight or Foresight())
         # Who may write will: a map made for reading is then good for that as well.
         everybody = mode is not MapMode.READ or keys.write_key is not None
         fan_out = len(servers) if everybody else encoding.n + encoding.k
         self._to_ask = self._servers[:fan_out]
         self._rest = self._servers[fan_out:]
         self._waiting = Waiting(loads=loads)
-        self._answered: set[ServerId] = set()
-        self._failed: set[ServerId] = set()
-        self._silent: set[ServerId] = set()
+        self._heard = _Heard()
         self._sightings: list[Sighting] = []
         self._bad: list[BadShare] = []
-        self._proven: dict[Prefix, bool] = {}
-        self._public_key: PublicKey | None = None
-        self._private_key = private_key
-        self._key_tried: set[Place] = set()
-        self._numbers_sought: set[Place] = set()
+        self._proofs = _Proofs(private_key=private_key)
         self._done = False
 
     def _is_done(self) -> bool:
@@ -104,13 +128,13 @@ class MapPlan(PlanBase):
         """What was found, however little."""
         return VersionMap(
             servers=self._servers,
-            answered=frozenset(self._answered),
-            failed=frozenset(self._failed),
-            silent=frozenset(self._silent),
+            answered=frozenset(self._heard.answered),
+            failed=frozenset(self._heard.failed),
+            silent=frozenset(self._heard.silent),
             sightings=self._sightings,
             bad=self._bad,
-            public_key=self._public_key,
-            private_key=self._private_key,
+            public_key=self._proofs.public_key,
+            private_key=self._proofs.private_key,
         )
 
     def wake_at(self) -> float | None:
@@ -147,29 +171,29 @@ class MapPlan(PlanBase):
                 candidate.pieces[wanted] = piece
             self._judge(candidate, now)
         if isinstance(request, ReadFronts):
-            self._answered.add(request.server_id)
+            self._heard.answered.add(request.server_id)
             for number in sorted(answer):
                 pieces = answer[number]
                 if pieces and pieces[0]:
                     self._consider(request, number, pieces, now)
-        proof_came = {candidate.sighting.place for candidate in question.candidates} & self._numbers_sought
+        proof_came = {candidate.sighting.place for candidate in question.candidates} & self._proofs.numbers_sought
         self._prove_numbers(request.server_id, proof_came, now)
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
         """A server that fails is noted."""
         if isinstance(request, ReadSlot):
             self._waiting.failed(request, now)
-            self._failed.add(request.server_id)
+            self._heard.failed.add(request.server_id)
 
     def _ask(self, now: float) -> list[Request]:
         requests: list[Request] = []
         for server_id in self._to_ask:
-            ranges = self._foresight.ranges(server_id, early=not self._waiting.is_doubtful(server_id))
+            ranges = self._wants.foresight.ranges(server_id, early=not self._waiting.is_doubtful(server_id))
             size = sum(length for _, length in ranges)
             read = ReadFronts(server_id=server_id, shares=frozenset(), ranges=ranges, size=size)
             self._waiting.ask(read, (), now)
             requests.append(read)
-            if self._add_lease:
+            if self._wants.add_lease:
                 requests.append(AddLease(server_id=server_id, parting=True))
         self._to_ask = []
         return requests
@@ -197,9 +221,9 @@ class MapPlan(PlanBase):
 
     def _needed(self, candidate: Candidate) -> list[Range]:
         needed: list[Range] = []
-        if self._public_key is None:
+        if self._proofs.public_key is None:
             needed.append(candidate.sighting.table.public_key)
-        if candidate.sighting.prefix not in self._proven:
+        if candidate.sighting.prefix not in self._proofs.prefixes:
             needed.append(candidate.sighting.table.signature)
         return needed
 
@@ -217,11 +241,11 @@ class MapPlan(PlanBase):
         sighting = candidate.sighting
         table, prefix = sighting.table, sighting.prefix
         try:
-            if self._public_key is None:
-                self._public_key = self._keys.accept_public_key(candidate.require(table.public_key))
-            if prefix not in self._proven:
-                self._public_key.verify(candidate.require(table.signature), prefix.pack())
-                self._proven[prefix] = True
+            if self._proofs.public_key is None:
+                self._proofs.public_key = self._keys.accept_public_key(candidate.require(table.public_key))
+            if prefix not in self._proofs.prefixes:
+                self._proofs.public_key.verify(candidate.require(table.signature), prefix.pack())
+                self._proofs.prefixes.add(prefix)
         except (FormatError, IntegrityError) as error:
             self._discard(sighting.server_id, sighting.number, sighting.head, str(error), now)
             return
@@ -250,14 +274,19 @@ class MapPlan(PlanBase):
 
     def _seek_numbers(self, now: float) -> None:
         """Ask for what proves the numbers of shares, where that may change which versions can be read, or their health."""
-        if self._mode in {MapMode.READ, MapMode.WRITE} and self._settled():
+        if self._wants.mode in {MapMode.READ, MapMode.WRITE} and self._settled():
             return
         shown = Counter((share.server_id, share.prefix) for share in self._sightings)
         wanted: dict[tuple[ServerId, ShareTable], list[Candidate]] = {}
         for share in self._sightings:
             several = shown[share.server_id, share.prefix] > 1
-            if several and share.prefix.size and not share.number_proven and share.place not in self._numbers_sought:
-                self._numbers_sought.add(share.place)
+            if (
+                several
+                and share.prefix.size
+                and not share.number_proven
+                and share.place not in self._proofs.numbers_sought
+            ):
+                self._proofs.numbers_sought.add(share.place)
                 wanted.setdefault((share.server_id, share.table), []).append(Candidate(sighting=share))
         for (_, table), candidates in wanted.items():
             self._fetch(candidates, proof_ranges(table), now)
@@ -269,26 +298,26 @@ class MapPlan(PlanBase):
 
     @property
     def _wants_key(self) -> bool:
-        return self._private_key is None and self._keys.write_key is not None
+        return self._proofs.private_key is None and self._keys.write_key is not None
 
     def _try_key(self, candidate: Candidate) -> None:
         """Take the private key from a share, if it is at hand; one that has a wrong one serves readers still."""
         encrypted = candidate.get(candidate.sighting.table.private_key) if self._wants_key else None
         if encrypted is None:
             return
-        self._key_tried.add(candidate.sighting.place)
+        self._proofs.key_tried.add(candidate.sighting.place)
         try:
-            self._private_key = self._keys.accept_private_key(bytes(encrypted))
+            self._proofs.private_key = self._keys.accept_private_key(bytes(encrypted))
         except (FormatError, IntegrityError):
             return
 
     def _seek_key(self, now: float) -> None:
         """Ask for the private key by itself, of one share after the other, once everybody has been asked."""
-        if not self._wants_key or self._waiting or self._mode not in {MapMode.WRITE, MapMode.REPAIR}:
+        if not self._wants_key or self._waiting or self._wants.mode not in {MapMode.WRITE, MapMode.REPAIR}:
             return
         for sighting in self._sightings:
-            if sighting.place not in self._key_tried:
-                self._key_tried.add(sighting.place)
+            if sighting.place not in self._proofs.key_tried:
+                self._proofs.key_tried.add(sighting.place)
                 self._fetch([Candidate(sighting=sighting)], [sighting.table.private_key], now)
                 break
 
@@ -296,7 +325,7 @@ class MapPlan(PlanBase):
         """Whether a version can be read, and no newer one shows that others may hold more of it."""
         found = self.result()
         best = found.best
-        return best is not None and best.seqnum >= self._floor and not found.newer_unrecoverable
+        return best is not None and best.seqnum >= self._wants.floor and not found.newer_unrecoverable
 
     def _stake(self) -> Stake:
         """What the silent may still change.
@@ -306,17 +335,17 @@ class MapPlan(PlanBase):
         """
         found = self.result()
         best = found.best
-        if best is None or best.seqnum < self._floor:
+        if best is None or best.seqnum < self._wants.floor:
             return Stake.EVERYTHING
-        if self._mode in {MapMode.CHECK, MapMode.REPAIR}:
+        if self._wants.mode in {MapMode.CHECK, MapMode.REPAIR}:
             return Stake.HEALTH
         asked = len(self._servers) - len(self._rest)
-        missing = len(self._waiting.server_ids | self._failed)
+        missing = len(self._waiting.server_ids | self._heard.failed)
         enough = missing * -(-best.n // asked) < best.k
         return Stake.NOTHING if enough and not found.newer_unrecoverable else Stake.NEWNESS
 
     def _leave_silent_behind(self, now: float) -> None:
         for request in self._waiting.overdue(self._stake(), now) if self._waiting else ():
             self._withdrawn.append(request)
-            self._silent.add(request.server_id)
+            self._heard.silent.add(request.server_id)
             self.fail(request, timed_out(request), now)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from grid.engine.batches import PART_BYTES, BatchQueue, BatchState, cut_text, split_range
+from grid.engine.batches import PART_BYTES, BatchQueue, BatchState, TextRange, split_range
 from grid.engine.choosing import Offer, choose
 from grid.engine.hedging import HedgeBudget
 from grid.engine.lateness import ServerLoad, ServerLoads, Watch
@@ -62,16 +62,14 @@ class ReadPlan(PlanBase):
         self._geometry = prefix.geometry
         self._loads = loads
         self._read_key = keys.require_read_key() if keys is not None else None
-        self._offset, self._end = offset, offset + length
+        self._range = TextRange(offset=offset, end=offset + length)
         self._held = [HeldShare(sighting=sighting, geometry=self._geometry) for sighting in sightings]
         self._cutter = BatchCutter(self._geometry, offset, length)
         self._batches: BatchQueue[Batch] = BatchQueue()
         self._fetches: dict[ReadSlot, tuple[Batch, list[Fetch], Watch[ServerLoad]]] = {}
-        self._opening: dict[OpenRun, Batch] = {}
         self._hedge = HedgeBudget(length)
         self._suspects: set[ServerId] = set()
         self._moved = False
-        self._delivered = 0
         self._bad: dict[Place, str] = {}
         self._causes: list[GridError] = []
 
@@ -81,7 +79,7 @@ class ReadPlan(PlanBase):
     def result(self) -> ReadResult:
         """What was read; NotEnoughSharesError, or ConflictError if the file has changed meanwhile."""
         self._raise_error()
-        return ReadResult(size=self._delivered, bad=self._bad)
+        return ReadResult(size=self._range.delivered, bad=self._bad)
 
     @property
     def refuted(self) -> Mapping[Place, str]:
@@ -117,13 +115,13 @@ class ReadPlan(PlanBase):
         """Blocks and hashes, opened windows, and the consumer's consent."""
         match request:
             case Deliver():
-                self._delivered += request.size
+                self._range.delivered += request.size
                 self._batches.delivered()
-                total = self._end - self._offset
-                self._events.append(Event(at=now, what="progress", count=self._delivered, total=total))
+                total = self._range.size
+                self._events.append(Event(at=now, what="progress", count=self._range.delivered, total=total))
             case OpenRun():
                 assert isinstance(answer, OpenedRun)
-                self._opened(self._opening.pop(request), answer, now)
+                self._opened(self._batches.opened(request), answer, now)
             case ReadSlot():
                 assert isinstance(answer, Mapping)
                 self._take(request, answer, now)
@@ -294,10 +292,7 @@ class ReadPlan(PlanBase):
             read_key=self._read_key,
             shares={number: batch.runs[number][0].share_run(batch, batch.runs[number][1]) for number in ready},
         )
-        batch.state = BatchState.OPENING
-        request = OpenRun(run=run, size=batch.text_bytes)
-        self._opening[request] = batch
-        return [request]
+        return [self._batches.opening(batch, OpenRun(run=run, size=batch.text_bytes))]
 
     def _opened(self, batch: Batch, result: OpenedRun, now: float) -> None:
         for share, _ in batch.runs.values():
@@ -331,7 +326,7 @@ class ReadPlan(PlanBase):
             return []
         data = memoryview(batch.text)
         if self._read_key is not None:
-            data = cut_text(batch, self._geometry.segment_size, self._offset, self._end)
+            data = self._range.cut(batch, self._geometry.segment_size)
         return [Deliver(data=data, size=len(data))]
 
     def _judge(self) -> None:
