@@ -13,7 +13,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("broad except", "src/grid/wire/http/client/pool.py::Pool._connect"): "whatever it is, connecting failed",
     ("broad except", "src/grid/wire/single_flight.py::SingleFlight._land"): "nobody is left waiting for it",
     ("broad except", "src/grid/runtime.py::ThreadCpuPool._work"): "what a call raises is for whoever waits for it",
-    ("module too short", "src/grid/batch_sizes.py"): "a table",
     ("module too short", "src/grid/cli/__main__.py"): "what `python -m grid.cli` runs",
     ("module too short", "src/grid/codec/isal_declarations.py"): "a table for cffi",
     ("module too short", "src/grid/crypto/lanes_declarations.py"): "a table for cffi",
