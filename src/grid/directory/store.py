@@ -6,17 +6,20 @@ FileStore, Directory and MutableFile are the first of each; grid.cli.webapi has 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from attrs import field, frozen
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap
-from grid.crypto.rsa import PrivateKey
 from grid.directory.edits import Edit, Overwrite
 from grid.directory.pack import Child
-from grid.mutable.share.geometry import FormatName
-from grid.mutable.share.keys import WriteCap
 from grid.ports import Buffer, Runtime, Sink, Source
+
+if TYPE_CHECKING:
+    # Reading an immutable file loads this module, and nothing of mutable files.
+    from grid.crypto.rsa import PrivateKey
+    from grid.mutable.share.geometry import FormatName
+    from grid.mutable.share.keys import WriteCap
 
 
 @frozen(kw_only=True)
