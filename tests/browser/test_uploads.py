@@ -186,7 +186,62 @@ def test_a_second_batch_is_in_sight_and_a_file_can_be_taken_out_of_it(
     visitor.picture("second")
     served.order("release")
     assert finish(visitor).startswith("39 of 39 files,")
-    assert page.locator("#listing").get_by_text("39.bin").count() == 0
+    # A whole name: "13:23" in one row and "9.bin" in the next hold "39.bin" too.
+    assert page.locator("#listing").get_by_text("39.bin", exact=True).count() == 0
+
+
+def test_a_file_removed_while_the_directory_is_read_is_not_sent(
+    visitor: Visitor, served: Served, tmp_path: Path
+) -> None:
+    page = visitor.page
+    visitor.go(visitor.make_directory())
+    for name in ("kept.bin", "removed.bin"):
+        (tmp_path / name).write_bytes(b"contents of " + name.encode())
+    sent = puts(visitor)
+    served.order("hold")
+    visitor.drop([tmp_path / "kept.bin", tmp_path / "removed.bin"])
+    page.get_by_role("list", name="On their way").get_by_text("removed.bin").wait_for()
+
+    page.get_by_role("button", name="Remove removed.bin from the queue").click()
+    served.order("release")
+
+    assert finish(visitor).startswith("1 of 1 files,")
+    assert sent == ["kept.bin"]
+    assert page.locator("#listing").get_by_text("removed.bin", exact=True).count() == 0
+
+
+def test_a_file_removed_while_it_is_stored_does_not_appear(visitor: Visitor, served: Served, tmp_path: Path) -> None:
+    (tmp_path / "removed.bin").write_bytes(random.Random(2).randbytes(20_000_000))
+    page = visitor.page
+    visitor.go(visitor.make_directory())
+    served.order("slow 400")
+    visitor.drop([tmp_path / "removed.bin"])
+    page.locator(".queue li.storing").wait_for()
+
+    page.get_by_role("button", name="Remove removed.bin from the queue").click()
+    page.locator(".queue").wait_for(state="hidden")
+    served.order("slow 0")
+
+    page.reload()
+    assert page.locator("#listing").get_by_text("removed.bin", exact=True).count() == 0
+
+
+def test_a_file_removed_after_it_was_stored_is_said_to_be_stored(visitor: Visitor, tmp_path: Path) -> None:
+    (tmp_path / "removed.bin").write_bytes(b"it is stored before its sender hears of it")
+    page = visitor.page
+    visitor.go(visitor.make_directory())
+    answered: list[int] = []
+    page.route("**/removed.bin?*", lambda route: answered.append(route.fetch().status))
+    visitor.drop([tmp_path / "removed.bin"])
+    for _ in range(100):
+        if answered:
+            break
+        page.wait_for_timeout(100)
+    assert answered == [201]
+
+    page.get_by_role("button", name="Remove removed.bin from the queue").click()
+
+    page.locator(".queue li.done").get_by_text("It was stored before you removed it").wait_for()
 
 
 def test_storing_is_seen_after_sending(visitor: Visitor, served: Served, tmp_path: Path) -> None:

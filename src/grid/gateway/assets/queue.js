@@ -78,12 +78,27 @@ export class Queue {
     this.resume();
   }
 
-  // One file leaves the queue, whatever it is doing.
-  remove(item) {
+  // One file leaves the queue, whatever it is doing. The gateway links nothing whose sender is gone; a link that was made
+  // before is found, and its row comes back and says so.
+  async remove(item) {
+    const mayBeStored = item.state === "sending" || item.state === "storing";
+    item.isRemoved = true;
     this.items = this.items.filter((other) => other !== item);
     item.request?.abort();
     this.pump();
     this.tell();
+    if (mayBeStored && item.file && (await this.isStored(item))) {
+      Object.assign(item, { state: "done", sent: item.size, stored: item.size, problem: "It was stored before you removed it" });
+      this.items.push(item);
+      this.tell();
+    }
+  }
+
+  async isStored(item) {
+    this.present.forget();
+    const before = item.target === item.path ? item.there : null;
+    const now = await this.present.find({ file: item.file, path: item.target }).catch(() => null);
+    return now !== null && (now.cap !== before?.cap || (now.isMutable && now.isSame && !before.isSame));
   }
 
   // What has ended leaves the list.
@@ -158,6 +173,7 @@ export class Queue {
   async send(item) {
     if (item.choice === "") {
       item.there = await this.present.find(item);
+      requireWanted(item);
       if (item.there?.isSame) return "skipped";
       if (item.there && item.file && !this.choose(item)) return "asking";
       if (item.choice === "skip") return "skipped";
@@ -165,6 +181,7 @@ export class Queue {
     if (item.choice === "both") item.target = await this.present.free(item.path);
     item.state = "sending";
     await this.makeFolder(item.file ? item.path.slice(0, -1) : item.path);
+    requireWanted(item);
     if (item.file) await this.put(item);
     return "done";
   }
@@ -247,4 +264,8 @@ export class Queue {
     }
     this.seen = { at: now, sent: sum.sent, stored: sum.stored };
   }
+}
+
+function requireWanted(item) {
+  if (item.isRemoved) throw new Stopped();
 }

@@ -62,7 +62,7 @@ export class QueueView {
     this.clear.hidden = ended + state.skipped + state.failed === 0;
     this.showQuestion(state);
     this.showItems(state.items);
-    if (state.left === 0 && state.items.length) announce(`${ended} files stored${failed}${skipped}`);
+    if (state.left === 0 && state.items.length) announce(`${ended} ${ended === 1 ? "file" : "files"} stored${failed}${skipped}`);
     else if (state.trouble) announce(state.trouble);
   }
 
