@@ -1,39 +1,37 @@
-"""WebSockets that only tell: the handshake, and messages from here. [spec webapi 9.6]
+"""One-way WebSockets: the handshake, and messages to the client; wsproto speaks the protocol. [spec webapi 9.6]
 
-What the client sends is not read, but for its pings and its goodbye; a client that sends more than those is cut.
+Of what the client sends, only pings and the closing frame count; a client that sends much more is cut off.
 """
 
 from __future__ import annotations
 
 import re
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Awaitable, Callable
-from hashlib import sha1
 
 from attrs import field, frozen
 from wsproto.connection import Connection, ConnectionType
 from wsproto.events import CloseConnection, Message, Ping, TextMessage
-from wsproto.utilities import LocalProtocolError, RemoteProtocolError
+from wsproto.utilities import LocalProtocolError, RemoteProtocolError, generate_accept_token
 
 from grid.gateway.faults import BadRequest
 from grid.gateway.http.answers import StreamedAnswer
 from grid.gateway.http.exchange import Exchange
 from grid.ports import Sink
 
-_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _WORDS = re.compile(r"[\s,]+")
 
 MAX_FROM_CLIENT = 65536
-"""Bytes that a client may send in all: pings and a goodbye are small, and few."""
+"""Bytes that a client may send in all: pings and a closing frame are small, and few."""
 
 NextMessage = Callable[[], Awaitable[str | None]]
-"""What is to be said next; "" if there is nothing now, None when it is over."""
+"""Returns the next message; "" if there is none now, None at the end."""
 
 
 @frozen(kw_only=True)
 class SwitchingAnswer(StreamedAnswer):
-    """An answer after which the connection is no longer HTTP. receive: told what the client sends from then on."""
+    """An answer after which the connection is no longer HTTP. receive: gets all bytes that the client sends from then on."""
 
     receive: Callable[[bytes], None] = field(repr=False)
 
@@ -41,27 +39,27 @@ class SwitchingAnswer(StreamedAnswer):
 def accept(
     exchange: Exchange, next_message: NextMessage, nudge: Callable[[], None], ended: Callable[[], None]
 ) -> SwitchingAnswer:
-    """The answer that opens the WebSocket and says every message; BadRequest if the request asks for none.
+    """The answer that opens the WebSocket and sends every message; BadRequest if the request is no handshake.
 
-    nudge: next_message has to return soon, as the client waits for a reply. ended: it has to return None, as the client
-    said goodbye.
+    nudge: makes next_message return soon, since the client waits for a reply. ended: makes it return None, since the
+    client closed the WebSocket.
     """
     get = exchange.headers.get
     key = (get("sec-websocket-key") or "").strip()
     words = _WORDS.split((get("connection") or "").lower())
     if exchange.method != "GET" or (get("upgrade") or "").lower() != "websocket" or "upgrade" not in words:
-        raise BadRequest("this is a WebSocket", headers=(("Upgrade", "websocket"),))
+        raise BadRequest("this address is a WebSocket; send an upgrade request", headers=(("Upgrade", "websocket"),))
     if (get("sec-websocket-version") or "").strip() != "13" or not _is_key(key):
-        raise BadRequest("only version 13 of WebSocket is known here", headers=(("Sec-WebSocket-Version", "13"),))
-    digest = b64encode(sha1(key.encode("ascii") + _GUID, usedforsecurity=False).digest()).decode("ascii")
-    speaker = _Speaker(next_message, nudge, ended)
+        raise BadRequest("only version 13 of the WebSocket protocol is supported, with a key of 16 bytes", headers=(("Sec-WebSocket-Version", "13"),))
+    digest = generate_accept_token(key.encode("ascii")).decode("ascii")
+    sender = _Sender(next_message, nudge, ended)
     headers = (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", digest))
     return SwitchingAnswer(
-        status=101, content_type="", size=None, headers=headers, write=speaker.speak, receive=speaker.hear
+        status=101, content_type="", size=None, headers=headers, write=sender.send_all, receive=sender.receive
     )
 
 
-class _Speaker:
+class _Sender:
     def __init__(self, next_message: NextMessage, nudge: Callable[[], None], ended: Callable[[], None]) -> None:
         self._connection = Connection(ConnectionType.SERVER)
         self._next_message = next_message
@@ -71,14 +69,14 @@ class _Speaker:
         self._received = 0
         self._has_closed = False
 
-    def hear(self, data: bytes) -> None:
-        """What the client sends."""
+    def receive(self, data: bytes) -> None:
+        """Answer pings and the closing frame."""
         self._received += len(data)
         if self._has_closed:
             return
         try:
             if self._received > MAX_FROM_CLIENT:
-                raise RemoteProtocolError("the client talks too much")
+                raise RemoteProtocolError("the client sends too much")
             self._connection.receive_data(data)
             for event in self._connection.events():
                 match event:
@@ -93,8 +91,8 @@ class _Speaker:
         except (RemoteProtocolError, LocalProtocolError):
             self._close()
 
-    async def speak(self, sink: Sink) -> None:
-        """Say everything until it is over."""
+    async def send_all(self, sink: Sink) -> None:
+        """Send every message until the end."""
         await sink.write(b"")
         while not self._has_closed:
             text = await self._next_message()
