@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from grid.caps import DirectoryCap, KnownCap, MdmfWriteCap, SdmfWriteCap
 from grid.directory.edits import Edit, Edited, SetChild, apply_edits, updated_metadata
+from grid.directory.large import LARGE_SIZE, Emptied, collector
 from grid.directory.names import normalize_name, sort_names
 from grid.directory.pack import Child, Entry, pack_directory, parse_directory
 from grid.directory.room import UnpackingRoom
@@ -35,6 +36,8 @@ T = TypeVar("T")
 
 POOLED_BYTES = 2**14
 """Bytes of a directory from which it is unpacked on the pool: 60 usual entries, 2 ms, or 250 of the smallest files."""
+
+_COMPARED_AT_ONCE = 2**22
 
 RACES = 5
 """How often making the directories of a path begins anew because somebody else makes them too."""
@@ -161,7 +164,7 @@ class Directory:
             if not edited.changed:
                 return None
             packed = pack_directory(edited.entries)
-            self._parsed = packed, dict(edited.entries)
+            self._parsed = packed, Emptied(edited.entries).completed()
             self.published_size = len(packed)
             return packed
 
@@ -242,17 +245,21 @@ class Directory:
         if size < POOLED_BYTES:
             return function(*arguments)
         async with self._store.room.taken(size):
-            return await self._store.runtime.cpu.run(function, *arguments)
+            if size < LARGE_SIZE:
+                return await self._store.runtime.cpu.run(function, *arguments)
+            with collector.paused():
+                return await self._store.runtime.cpu.run(function, *arguments)
 
     def _listed(self, data: bytes) -> dict[str, Child]:
         """The children that can be listed, by their names in ascending order."""
         entries = self._parse(data)
-        return {name: child for name in sort_names(entries) if (child := entries[name].child) is not None}
+        names = sort_names(entries)
+        return Emptied((name, child) for name in names if (child := entries[name].child) is not None).completed()
 
     def _parse(self, data: bytes) -> dict[str, Entry]:
         """The entries; those of the same bytes are kept, as a change often follows a listing."""
         parsed = self._parsed
-        if parsed is not None and parsed[0] == data:
+        if parsed is not None and _is_same(parsed[0], data):
             return parsed[1]
         entries = parse_directory(data, mutable=self.is_mutable, write_key=self._write_key)
         self._parsed = data, entries
@@ -261,6 +268,17 @@ class Directory:
     def _apply(self, data: bytes, edits: Sequence[Edit], retrying: bool, write_key: bytes) -> Edited:
         now = self._store.runtime.clock.unix_time()
         return apply_edits(self._parse(data), edits, now=now, retrying=retrying, write_key=write_key)
+
+
+def _is_same(one: bytes, other: bytes) -> bool:
+    """Whether the bytes are equal, without a call that compares very many of them."""
+    return one is other or (
+        len(one) == len(other)
+        and all(
+            one[at : at + _COMPARED_AT_ONCE] == other[at : at + _COMPARED_AT_ONCE]
+            for at in range(0, len(one), _COMPARED_AT_ONCE)
+        )
+    )
 
 
 def _enter(store: DirectoryStore, child: Child, name: str) -> Directory:

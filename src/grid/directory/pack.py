@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from io import BytesIO
+from itertools import islice
 
 from attrs import field, frozen
 
@@ -15,6 +17,7 @@ from grid.caps import KnownCap, UnknownCap, UnknownChild, parse_cap, settle_unkn
 from grid.codec.netstring import locate_netstring, pack_netstring
 from grid.crypto.aes import crypt_once
 from grid.crypto.hashing import tagged_hash, tagged_pair_hash
+from grid.directory.large import Emptied
 from grid.directory.metadata import Metadata, MetadataRoom, pack_metadata, parse_metadata
 from grid.directory.names import parse_name, sort_names
 from grid.errors import CapError, FormatError, MustBeDeepImmutableError
@@ -63,6 +66,9 @@ UNNAMED = "\udcff"
 _LARGE_ENTRY = 2 * (MAX_NAME_SIZE + 2 * MAX_CAP_LENGTH + MAX_METADATA_SIZE)
 """Bytes from which an entry is left where it lies: copying a hundred megabytes would hold the interpreter."""
 
+_PACKED_AT_ONCE = 2**11
+"""Entries joined in one call: a join of all of them, and the end of its list, would hold the interpreter."""
+
 
 def parse_directory(data: bytes, *, mutable: bool, write_key: bytes | None = None) -> dict[str, Entry]:
     """Every entry of a directory; FormatError if the data is no row of netstrings, or has more entries than any.
@@ -74,7 +80,7 @@ def parse_directory(data: bytes, *, mutable: bool, write_key: bytes | None = Non
         raise FormatError(f"a directory of {len(data)} bytes is larger than any")
     view = memoryview(data)
     room = MetadataRoom()
-    entries: dict[str, Entry] = {}
+    entries: Emptied[str, Entry] = Emptied()
     malformed: list[tuple[str | None, Entry]] = []
     offset = count = 0
     while offset < len(data):
@@ -101,12 +107,16 @@ def parse_directory(data: bytes, *, mutable: bool, write_key: bytes | None = Non
             name = f"{UNNAMED}{unnamed:07}"
             unnamed += 1
         entries[name] = entry
-    return entries
+    return entries.completed()
 
 
 def pack_directory(entries: Entries) -> bytes:
     """The bytes of a directory with these entries, by name; FormatError if it is larger than any may be."""
-    packed = b"".join(pack_netstring(entries[name].data) for name in sort_names(entries))
+    pieces = BytesIO()
+    names = iter(sort_names(entries))
+    while piece := list(islice(names, _PACKED_AT_ONCE)):
+        pieces.write(b"".join(pack_netstring(entries[name].data) for name in piece))
+    packed = pieces.getvalue()
     if len(packed) > MAX_DIRECTORY_SIZE or len(entries) > MAX_DIRECTORY_ENTRIES:
         raise FormatError(f"a directory of {len(entries)} entries and {len(packed)} bytes is larger than any may be")
     return packed

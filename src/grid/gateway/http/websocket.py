@@ -50,7 +50,10 @@ def accept(
     if exchange.method != "GET" or (get("upgrade") or "").lower() != "websocket" or "upgrade" not in words:
         raise BadRequest("this address is a WebSocket; send an upgrade request", headers=(("Upgrade", "websocket"),))
     if (get("sec-websocket-version") or "").strip() != "13" or not _is_key(key):
-        raise BadRequest("only version 13 of the WebSocket protocol is supported, with a key of 16 bytes", headers=(("Sec-WebSocket-Version", "13"),))
+        raise BadRequest(
+            "only version 13 of the WebSocket protocol is supported, with a key of 16 bytes",
+            headers=(("Sec-WebSocket-Version", "13"),),
+        )
     digest = generate_accept_token(key.encode("ascii")).decode("ascii")
     sender = _Sender(next_message, nudge, ended)
     headers = (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", digest))

@@ -1,0 +1,101 @@
+"""Very large directories in Python's memory: no collection walks all of their objects, and no single call frees them.
+
+Both hold the interpreter, and so the event loop: for a million entries a collection takes seconds, and freeing their
+dictionary one more. While a large directory is parsed or packed nothing is collected; afterwards its objects are frozen,
+so that collections pass them by. Its dictionaries empty themselves on a thread, piece by piece, when nothing refers to
+them any more, and with the last of them the freezing ends.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock, Thread
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+LARGE = 2**14
+"""Entries from which a directory is large: freeing fewer takes some milliseconds."""
+
+LARGE_SIZE = 2**22
+"""Bytes of a directory that may have so many entries."""
+
+PIECE = 2**11
+"""Entries freed in one go, between which other threads may run."""
+
+
+class _Collector:
+    """Python's collector, while large directories are about."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._working = 0
+        self._held = 0
+        self._was_enabled = False
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Collect nothing meanwhile, and walk no object of now later on; until no large dictionary is left."""
+        with self._lock:
+            if not self._working:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._working += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._working -= 1
+                if not self._working:
+                    if self._held:
+                        gc.freeze()
+                    if self._was_enabled:
+                        gc.enable()
+
+    def hold(self) -> None:
+        """One more large dictionary is there."""
+        with self._lock:
+            self._held += 1
+
+    def release(self) -> None:
+        """One less: after the last of them everything may be collected again."""
+        with self._lock:
+            self._held -= 1
+            if not self._held and not self._working:
+                gc.unfreeze()
+
+
+collector = _Collector()
+
+
+class Emptied(dict[K, V]):
+    """A dictionary that, if it is large, is emptied in pieces on a thread once nothing refers to it."""
+
+    __slots__ = ("_is_held",)
+
+    def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
+        super().__init__(items)
+        self._is_held = False
+
+    def completed(self) -> Emptied[K, V]:
+        """The same, with all of its entries."""
+        if len(self) > LARGE and not self._is_held:
+            self._is_held = True
+            collector.hold()
+        return self
+
+    def __del__(self) -> None:
+        # When the interpreter ends, threads no longer start, and all of its memory goes with it.
+        if self._is_held and not sys.is_finalizing():
+            Thread(target=_empty, args=(self,), name="grid-free", daemon=True).start()
+
+
+def _empty(mapping: Emptied[K, V]) -> None:
+    while mapping:
+        for _ in range(min(PIECE, len(mapping))):
+            mapping.popitem()
+    collector.release()
