@@ -12,7 +12,7 @@ import pytest
 from attrs import define, field
 from twisted.internet.defer import Deferred
 
-from grid.immutable.put import Encoding
+from grid.engine.grid import Encoding
 from grid.ports import ServerId, ServerIdentity, StorageServer
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.memory_disk import MemoryDisk
