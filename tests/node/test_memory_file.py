@@ -106,6 +106,8 @@ def test_save_when_nothing_was_learned_writes_nothing(path: Path) -> None:
         '{"saved_at": 1e999}',
         '{"saved_at": true}',
         '{"saved_at": ' + "9" * 5000 + "}",
+        '{"saved_at": ' + "9" * 400 + "}",
+        '{"saved_at": -' + "9" * 400 + "}",
         "\ud800",
         "x" * (MOST_BYTES * 5),
     ],

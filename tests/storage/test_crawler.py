@@ -140,7 +140,10 @@ def test_walk_when_stopped_before_it_began_ends_at_once(scene: ServiceScene) -> 
     "text",
     [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"version": 2}', b'{"version": 1, "current-cycle": "x"}',
      b'{"version": 1, "current-cycle": -1}', b'{"version": 1, "current-cycle": 3}',
-     b'{"version": 1, "last-complete-prefix": 7}'],
+     b'{"version": 1, "last-complete-prefix": 7}',
+     b'{"version": 1, "current-cycle": 3, "current-cycle-start-time": ' + b"9" * 400 + b"}",
+     b'{"version": 1, "current-cycle": 3, "current-cycle-start-time": NaN}',
+     b'{"version": 1, "current-cycle": 3, "current-cycle-start-time": 1e999}'],
 )  # fmt: skip
 def test_walk_when_its_state_cannot_be_read_starts_afresh(scene: ServiceScene, text: bytes) -> None:
     store(scene.disk, "visitor.state.json", text)

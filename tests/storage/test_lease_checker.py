@@ -87,6 +87,15 @@ def test_leases_when_they_run_out_go_one_by_one_and_then_the_share() -> None:
     scene.run(crawler.stop())
 
 
+def test_report_when_the_history_has_keys_that_are_no_numbers_is_kept() -> None:
+    scene = ServiceScene()
+    store(scene.disk, "lease_checker.history.json", json.dumps({"\u00b2": {}, "9" * 5000: {}, "x": {}}).encode())
+    crawler = check(scene, ExpirySettings())
+    pass_days(scene, 1)
+    assert set(json.loads(load(scene.disk, "lease_checker.history.json"))) <= {"0", "1", "2"}
+    scene.run(crawler.stop())
+
+
 def test_leases_when_expiry_is_not_enabled_stay() -> None:
     scene = ServiceScene()
     populate(scene)

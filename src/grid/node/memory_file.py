@@ -34,12 +34,12 @@ class MemoryFile:
         """Have the memory begin with what the file says, if it is recent."""
         try:
             document = json.loads((read_text(self._path) or "")[:MOST_BYTES])
-        except (ConfigError, ValueError, RecursionError):
+            saved_at = document.get("saved_at") if isinstance(document, dict) else None
+            if not isinstance(saved_at, int | float) or isinstance(saved_at, bool):
+                return
+            age_s = self._clock.unix_time() - saved_at
+        except (ConfigError, ValueError, RecursionError, OverflowError):
             return
-        saved_at = document.get("saved_at") if isinstance(document, dict) else None
-        if not isinstance(saved_at, int | float) or isinstance(saved_at, bool):
-            return
-        age_s = self._clock.unix_time() - saved_at
         if 0 <= age_s <= MOST_AGE_S:
             self._memory.restore(document, age_s, self._clock.now())
             self._revision = self._memory.revision

@@ -6,6 +6,7 @@ Work is done in slices of about a second, and for at most a tenth of the time. [
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -279,13 +280,26 @@ def load_state(disk: Disk, path: str) -> dict[str, Any] | None:
             data = disk.read(handle, 0, MAX_STATE_SIZE)
         finally:
             disk.close_file(handle)
-        value = json.loads(data)
+        value = json.loads(data, parse_int=_integer, parse_float=_finite, parse_constant=_finite)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError):
         log.warn("{path} cannot be read; what it held begins anew", path=path)
         return None
     return value if isinstance(value, dict) else None
+
+
+def _integer(text: str) -> int:
+    _finite(text)
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    """The number; ValueError if it is none that times and counts are computed with."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("not a finite number")
+    return number
 
 
 def save_state(disk: Disk, path: str, state: dict[str, Any]) -> None:

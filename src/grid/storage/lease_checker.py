@@ -36,6 +36,7 @@ from grid.storage.undo import Change
 
 HISTORY_FILE = "lease_checker.history.json"
 HISTORY_LENGTH = 10
+MAX_CYCLE_DIGITS = 18
 CLOCK_KEY = "clock"
 
 log = Logger()
@@ -191,7 +192,12 @@ def _load_history(store: ShareStore) -> dict[str, Any]:
 
 
 def _add_to_history(store: ShareStore, cycle: str, report: dict[str, Any]) -> None:
-    history = {key: old for key, old in _load_history(store).items() if key.isdigit()}
+    history = {key: old for key, old in _load_history(store).items() if _is_cycle(key)}
     history[cycle] = report
     newest = sorted(history, key=int)[-HISTORY_LENGTH:]
     save_state(store.disk, HISTORY_FILE, {key: history[key] for key in newest})
+
+
+def _is_cycle(key: str) -> bool:
+    """Whether it is the number of a cycle: digits that can be read as a number."""
+    return key.isascii() and key.isdigit() and len(key) <= MAX_CYCLE_DIGITS
