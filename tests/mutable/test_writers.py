@@ -92,6 +92,44 @@ def test_overwrite_when_two_processes_do_so_at_once_then_one_version_is_left(
         assert not winners or left in winners
 
 
+class Killed(Exception):
+    """The client ends before it can try again."""
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_modify_when_the_writer_dies_that_gave_way_then_the_acknowledged_change_is_the_only_version(
+    format: FormatName,
+) -> None:
+    """The dead writer did not see the shares of three servers, and had other numbers for them."""
+    grid = MutableGrid()
+    cap = grid.create(b"", format)
+    first, other = grid.open(cap, process=1), grid.open(cap, process=2)
+    shares = grid.shares(cap)
+    unseen = [shares[number][0][0] for number in (1, 6, 7)]
+    slots = [server.slots for server in unseen]
+    for server, moved in zip(unseen, [*slots[1:], slots[0]], strict=True):
+        server.slots = moved
+        server.script.frozen = {}
+    grid.run(other.modify(lambda old, _: None))
+    for server in unseen:
+        assert server.fired["frozen"]
+        server.script.frozen = None
+    grid.run(first.modify(lambda old, _: old + b"<1>"))
+    calls = 0
+
+    def dying(old: bytes, _: bool) -> bytes:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            raise Killed
+        return old + b"<2>"
+
+    with pytest.raises(Killed):
+        grid.run(other.modify(dying))
+    assert grid.read(cap) == b"<1>"
+    assert len(grid.run(grid.open(cap).check(verify=True)).sharemap) == 10
+
+
 @given(
     seed=st.integers(0, 2**20),
     delays=st.lists(st.integers(1, 400), min_size=10, max_size=10),

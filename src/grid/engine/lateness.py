@@ -231,6 +231,9 @@ KNOWN_FACTOR = 2.0
 DOUBT_FACTOR = 2.0
 """A server in doubt gets this many times the slowest answer of the others."""
 
+RIVAL_PATIENCE_S = 2.0
+"""A trusted server gets this long if it and other late ones could hold enough of another writer's version to be read."""
+
 UNANSWERED_S = 2.0
 """Before any server has answered, none is late sooner: the line is slow, or the messages are large."""
 
@@ -261,10 +264,14 @@ class WriteLateness:
         self.slowest_s = max(self.slowest_s, elapsed_s)
         self.largest = max(self.largest, size)
 
+    def is_doubtful(self, server_id: ServerId, kind: str) -> bool:
+        """Whether the server is known to keep silent."""
+        return self.memory is not None and self.memory.is_doubtful(server_id, kind)
+
     def late_at(self, server_id: ServerId, kind: str, size: int, sent_at: float) -> float:
         """When others need not wait for it any longer."""
         usual_s = self.slowest_s * max(1.0, size / max(1, self.largest))
-        if self.memory is not None and self.memory.is_doubtful(server_id, kind):
+        if self.is_doubtful(server_id, kind):
             return sent_at + max(SHORT_PATIENCE_S, DOUBT_FACTOR * usual_s)
         if not self.heard:
             return sent_at + max(self.unanswered_s, size / self.unanswered_rate)

@@ -30,7 +30,7 @@ from grid.mutable.share.prefix import MAX_SEQNUM, Prefix
 from grid.mutable.share.versions import Place, Sighting, VersionMap
 from grid.mutable.sources import SealedSource
 from grid.mutable.waves import remove_old, stage_of, write_staged
-from grid.mutable.write.goal import Goal, Tests, hosts_of
+from grid.mutable.write.goal import Goal, Tests, guards_of, hosts_of
 from grid.mutable.write.rivals import Identity
 from grid.mutable.write.staging import Stage
 from grid.mutable.write.stream_plan import TOKEN_SIZE, ClaimKind, StreamJob, make_token
@@ -330,6 +330,7 @@ def _write_job(
         held=release.held,
         rivals=rivals,
         late_floor_s=REPAIR_FLOOR_S if release.original is not None else WRITE_FLOOR_S,
+        guards=guards_of(found, release.geometry.n) if settle and best is not None else {},
     )
 
 

@@ -45,6 +45,7 @@ async def write_staged(
         held=beside.places,
         spares=(),
         avoid=frozenset(old),
+        guards={},
         removes=frozenset(place for place in old if place[1] in numbers),
     )
     return update(found, written=await session.write(last, old), held=beside.places)

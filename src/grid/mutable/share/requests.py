@@ -39,7 +39,10 @@ class ReadBlocks(ReadSlot):
 
 @define(kw_only=True, eq=False)
 class WriteSlot(ServerRequest):
-    """Answer: SlotAnswer, with the ranges of every share that was there before."""
+    """Answer: SlotAnswer, with the ranges of every share that was there before.
+
+    share_numbers: those of the writes that change a share; the others are only tested.
+    """
 
     writes: Mapping[ShareNumber, TestWrite] = field(repr=False)
     ranges: Sequence[Range]

@@ -20,6 +20,9 @@ ABSENT: Tests = ((0, 1, b""),)
 
 Goal = dict[Place, Tests]
 
+Guards = Mapping[ShareNumber, Tests]
+"""What must hold of the other shares on a server for it to take any share at all."""
+
 
 def tests_of(share: Sighting | BadShare) -> Tests:
     """That the share is still the one that was seen."""
@@ -32,6 +35,18 @@ def tests_of_version(prefix: Prefix) -> Tests:
     """That a share is of this version."""
     checkstring = prefix.checkstring
     return ((0, len(checkstring), checkstring),)
+
+
+def guards_of(found: VersionMap, n: int) -> dict[ServerId, Guards]:
+    """For each server that answered: that it still holds the shares below n that it showed, and no others.
+
+    Without these tests two writers who choose different places on one server would not meet there.
+    """
+    guards = {server_id: dict.fromkeys(map(ShareNumber, range(n)), ABSENT) for server_id in found.answered}
+    for (server_id, number), share in found.places().items():
+        if server_id in guards and number < n:
+            guards[server_id][number] = tests_of(share)
+    return guards
 
 
 def tests_of_front(front: bytes) -> Tests:

@@ -9,6 +9,7 @@ from attrs import field, frozen
 from grid.engine.lateness import WRITE_FLOOR_S
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import Place
+from grid.mutable.write.goal import Guards
 from grid.mutable.write.rivals import Identity
 from grid.ports import Buffer, ServerId, ShareNumber, TestWrite
 
@@ -27,7 +28,7 @@ class WriteJob:
     bars: what keeps another writer from ending what it has begun at a place, sent where that is lost to this one. suspects: lost
     places whose servers are to prove what they hold.
     spared: what shares start with that are not to be written over; avoid: where they lie. removes: places of the goal whose
-    shares are to go.
+    shares are to go. guards: what the map shows of each server's shares; a server where it no longer holds takes none.
     """
 
     prefix: Prefix
@@ -47,6 +48,7 @@ class WriteJob:
     removes: frozenset[Place] = frozenset()
     bars: Mapping[Place, TestWrite] = field(factory=dict, repr=False)
     suspects: frozenset[Place] = frozenset()
+    guards: Mapping[ServerId, Guards] = field(factory=dict, repr=False)
 
 
 @frozen(kw_only=True)

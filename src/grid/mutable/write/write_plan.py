@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from grid.engine.lateness import WriteLateness
+from grid.engine.lateness import RIVAL_PATIENCE_S, WriteLateness
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Request
 from grid.engine.server_memory import ServerMemory
@@ -78,6 +78,7 @@ class WritePlan(PlanBase):
         """When an unanswered request is to be looked at."""
         limits = [self._hopeless_at(request, sent) for request, sent in self._queue.sent.items()]
         limits += [self._late_at(request, sent) for request, sent in self._queue.sent.items() if not sent.late]
+        limits += self._rival_limits()
         claims = (self._claims.limit(server_id, self._lateness.slowest_s) for server_id in self._claims.servers)
         return min([*limits, *(limit for limit in claims if limit is not None)], default=None)
 
@@ -134,8 +135,19 @@ class WritePlan(PlanBase):
             self._conclude()
 
     def _is_decided(self) -> bool:
-        """Whether late answers can change nothing that matters."""
-        return self._is_safe() or self._is_lost()
+        """Whether late answers can change nothing that matters, or have had time enough."""
+        return self._is_lost() or (self._is_safe() and not self._rival_limits())
+
+    def _rival_limits(self) -> list[float]:
+        """Until when late servers are waited for that may together hold k shares of a version that nobody has shown yet."""
+        late = [
+            request for request in self._queue.late() if not self._lateness.is_doubtful(request.server_id, WRITE_KIND)
+        ]
+        numbers = {number for request in late for number in request.share_numbers}
+        if self._job.base is None or not self._job.settle or len(numbers) + self._job.hidden < self._job.prefix.k:
+            return []
+        waiting = (self._queue.sent[request] for request in late)
+        return [sent.at + RIVAL_PATIENCE_S for sent in waiting if not sent.overdue]
 
     def _is_lost(self) -> bool:
         """Whether this version must give way."""
@@ -147,12 +159,13 @@ class WritePlan(PlanBase):
             self._barred(request, answer, now)
             return
         if answer.passed:
-            done = {(request.server_id, number) for number in request.writes}
+            done = {(request.server_id, number) for number in sent.tests}
             self._removed |= done & self._job.removes
             self._placed |= done - self._job.removes
         else:
             self._denials[request.server_id] += 1
         self._compare(request.server_id, sent, answer, now)
+        self._queue.learn(request.server_id, sent, answer)
         if answer.passed:
             count = len({number for _, number in self._placed})
             total = self._job.prefix.n
@@ -163,7 +176,8 @@ class WritePlan(PlanBase):
     def _compare(self, server_id: ServerId, sent: Sent, answer: SlotAnswer, now: float) -> None:
         """Find places that had changed, and shares that were not known; they are due, claimed, or given up."""
         fronts = {number: bytes(pieces[0]) if pieces else b"" for number, pieces in answer.data.items()}
-        changed = False
+        guarded = {number for number, tests in sent.guards.items() if _differs(fronts.get(number, b""), tests)}
+        changed = bool(guarded)
         for number, tests in sent.tests.items():
             front = fronts.pop(number, b"")
             if answer.passed:
@@ -186,7 +200,11 @@ class WritePlan(PlanBase):
             place = (server_id, number)
             known = place in self._safe_places() or place in self._goal or number >= self._job.prefix.n
             # What has no version at all is left to the next map: nothing hangs on it.
-            if not known and parse_identity(front) and not front.startswith(self._job.prefix.checkstring):
+            if (
+                (number in guarded or not known)
+                and parse_identity(front)
+                and not front.startswith(self._job.prefix.checkstring)
+            ):
                 self._in_the_way(server_id, number, front, now)
 
     def _barred(self, request: WriteSlot, answer: SlotAnswer, now: float) -> None:
@@ -265,7 +283,7 @@ class WritePlan(PlanBase):
         taken = [*self._safe_places(), *self._due]
         if self._is_safe() and self._job.base is not None:
             # Other writers count what they meet: a version must not lie where they do not look, unless it needs to.
-            taken += [(request.server_id, number) for request in self._queue.late() for number in request.writes]
+            taken += [(request.server_id, number) for request in self._queue.late() for number in request.share_numbers]
         have = {number for _, number in taken}
         homeless = [ShareNumber(number) for number in range(self._job.prefix.n) if number not in have]
         usable = [server_id for server_id in self._job.spares if server_id not in self._broken.keys() | late]
@@ -281,7 +299,7 @@ class WritePlan(PlanBase):
         """Whether no other writer can have been told that its version is safe, and ours is the one to prevail."""
         places = self._goal.keys() | self._job.bars.keys() | self._job.suspects
         away = {number for server_id, number in places if server_id in self._broken}
-        away |= {number for request in self._queue.late() for number in request.writes}
+        away |= {number for request in self._queue.late() for number in request.share_numbers}
         return self._rivals.may_go_on(len(hosts_of(self._safe_places())), away, self._job.hidden)
 
     def _conclude(self) -> None:
@@ -332,6 +350,7 @@ class WritePlan(PlanBase):
         """Note who is late, and give up who is hopeless."""
         for request, sent in list(self._queue.sent.items()):
             sent.late = sent.late or now >= self._late_at(request, sent)
+            sent.overdue = sent.overdue or now >= sent.at + RIVAL_PATIENCE_S
             if now >= self._hopeless_at(request, sent):
                 self._withdrawn.append(request)
                 self.fail(request, timed_out(request), now)

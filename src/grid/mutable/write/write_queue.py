@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Set
 
-from attrs import define
+from attrs import define, field
 
 from grid.engine.requests import Request
 from grid.mutable.share.prefix import LONGEST_PREFIX
 from grid.mutable.share.requests import WriteSlot
 from grid.mutable.share.versions import Place
-from grid.mutable.write.goal import Goal, Tests
+from grid.mutable.write.goal import ABSENT, Goal, Guards, Tests, tests_of_front, tests_of_version
 from grid.mutable.write.write_job import WriteJob
-from grid.ports import ServerId, ShareNumber, TestWrite
+from grid.ports import ServerId, ShareNumber, SlotAnswer, TestWrite
 
 LIVE_BYTES = 32 * 2**20
 """Bytes on their way at once; more than one message only within that."""
@@ -29,11 +29,16 @@ READ_BACK = [(0, LONGEST_PREFIX)]
 
 @define(kw_only=True, eq=False)
 class Sent:
-    """A message on its way. tests: of each share in it. is_bar: it stores nothing, see WriteJob."""
+    """A message on its way. tests: of each share in it. guards: of the others.
+
+    late: others need not wait for it. overdue: nothing is feared of it any more. is_bar: it stores nothing, see WriteJob.
+    """
 
     at: float
     tests: Mapping[ShareNumber, Tests]
+    guards: Guards = field(factory=dict)
     late: bool = False
+    overdue: bool = False
     is_bar: bool = False
 
 
@@ -44,6 +49,7 @@ class WriteQueue:
         self._job = job
         self._waiting: deque[tuple[ServerId, dict[ShareNumber, Tests]]] = deque()
         self._bars: dict[Place, TestWrite] = {}
+        self._guards: dict[ServerId, Guards] = dict(job.guards)
         self.sent: dict[WriteSlot, Sent] = {}
 
     @property
@@ -76,6 +82,20 @@ class WriteQueue:
         """Have other writers kept from these places."""
         self._bars |= bars
 
+    def learn(self, server_id: ServerId, sent: Sent, answer: SlotAnswer) -> None:
+        """Guard later messages to this server by what it has said of its shares, and by what it has taken."""
+        if server_id not in self._guards:
+            return
+        fronts = {number: bytes(pieces[0]) if pieces else b"" for number, pieces in answer.data.items()}
+        guards: dict[ShareNumber, Tests] = {
+            number: tests_of_front(fronts.get(number, b"")) for number in self._guards[server_id]
+        }
+        if answer.passed:
+            for number in sent.tests:
+                removed = (server_id, number) in self._job.removes
+                guards[number] = ABSENT if removed else tests_of_version(self._job.prefix)
+        self._guards[server_id] = guards
+
     def clear(self) -> None:
         """Send nothing more of what waits."""
         self._waiting.clear()
@@ -88,11 +108,11 @@ class WriteQueue:
             server_id, shares = self._waiting.popleft()
             if server_id in broken:
                 continue
-            request = self._message(
-                server_id, {number: self._write(server_id, number, tests) for number, tests in shares.items()}
-            )
+            guards = {n: tests for n, tests in self._guards.get(server_id, {}).items() if n not in shares}
+            writes = {number: self._write(server_id, number, tests) for number, tests in shares.items()}
+            request = self._message(server_id, writes, guards)
             live += request.size
-            self.sent[request] = Sent(at=now, tests=shares)
+            self.sent[request] = Sent(at=now, tests=shares, guards=guards)
             requests.append(request)
         return requests
 
@@ -102,7 +122,7 @@ class WriteQueue:
             by_server.setdefault(server_id, {})[number] = bar
         self._bars = {}
         for server_id, writes in by_server.items():
-            request = self._message(server_id, writes)
+            request = self._message(server_id, writes, {})
             self.sent[request] = Sent(at=now, tests={}, is_bar=True)
             yield request
 
@@ -111,11 +131,16 @@ class WriteQueue:
             return TestWrite(tests=tests, writes=[], new_length=0)
         return TestWrite(tests=tests, writes=self._job.payload(number), new_length=self._job.new_length)
 
-    def _message(self, server_id: ServerId, writes: Mapping[ShareNumber, TestWrite]) -> WriteSlot:
+    def _message(self, server_id: ServerId, writes: Mapping[ShareNumber, TestWrite], guards: Guards) -> WriteSlot:
         return WriteSlot(
             server_id=server_id,
-            writes=writes,
+            writes={**writes, **{number: _tested_only(tests) for number, tests in guards.items()}},
             ranges=READ_BACK,
             share_numbers=tuple(sorted(writes)),
             size=sum(len(data) for write in writes.values() for _, data in write.writes),
         )
+
+
+def _tested_only(tests: Tests) -> TestWrite:
+    """What tests a share and leaves it as it is. Without a length of 0, a server makes the share if there is none."""
+    return TestWrite(tests=tests, writes=[], new_length=0 if tests == ABSENT else None)
