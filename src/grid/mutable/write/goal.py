@@ -37,7 +37,7 @@ def tests_of_version(prefix: Prefix) -> Tests:
     return ((0, len(checkstring), checkstring),)
 
 
-def guards_of(found: VersionMap, n: int) -> dict[ServerId, Guards]:
+def guards_of(found: VersionMap, n: int) -> Mapping[ServerId, Guards]:
     """For each server that answered: that it still holds the shares below n that it showed, and no others.
 
     Without these tests two writers who choose different places on one server would not meet there.

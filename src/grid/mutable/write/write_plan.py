@@ -283,7 +283,8 @@ class WritePlan(PlanBase):
         taken = [*self._safe_places(), *self._due]
         if self._is_safe() and self._job.base is not None:
             # Other writers count what they meet: a version must not lie where they do not look, unless it needs to.
-            taken += [(request.server_id, number) for request in self._queue.late() for number in request.share_numbers]
+            late_places = ((request.server_id, request.share_numbers) for request in self._queue.late())
+            taken += [(server_id, ShareNumber(number)) for server_id, numbers in late_places for number in numbers]
         have = {number for _, number in taken}
         homeless = [ShareNumber(number) for number in range(self._job.prefix.n) if number not in have]
         usable = [server_id for server_id in self._job.spares if server_id not in self._broken.keys() | late]
@@ -299,7 +300,7 @@ class WritePlan(PlanBase):
         """Whether no other writer can have been told that its version is safe, and ours is the one to prevail."""
         places = self._goal.keys() | self._job.bars.keys() | self._job.suspects
         away = {number for server_id, number in places if server_id in self._broken}
-        away |= {number for request in self._queue.late() for number in request.share_numbers}
+        away |= {ShareNumber(number) for request in self._queue.late() for number in request.share_numbers}
         return self._rivals.may_go_on(len(hosts_of(self._safe_places())), away, self._job.hidden)
 
     def _conclude(self) -> None:
