@@ -176,7 +176,9 @@ class WritePlan(PlanBase):
     def _compare(self, server_id: ServerId, sent: Sent, answer: SlotAnswer, now: float) -> None:
         """Find places that had changed, and shares that were not known; they are due, claimed, or given up."""
         fronts = {number: bytes(pieces[0]) if pieces else b"" for number, pieces in answer.data.items()}
-        guarded = {number for number, tests in sent.guards.items() if _differs(fronts.get(number, b""), tests)}
+        guarded: set[ShareNumber] = set()
+        if not answer.passed:  # Denials are counted, so that a server cannot have this go on without end.
+            guarded = {number for number, tests in sent.guards.items() if _differs(fronts.get(number, b""), tests)}
         changed = bool(guarded)
         for number, tests in sent.tests.items():
             front = fronts.pop(number, b"")
