@@ -22,7 +22,7 @@ LARGE = 2**14
 """Entries from which a directory is large: freeing fewer takes some milliseconds."""
 
 LARGE_SIZE = 2**22
-"""Bytes of a directory that may have so many entries."""
+"""A directory of this many bytes may have that many entries."""
 
 PIECE = 2**11
 """Entries freed in one go, between which other threads may run."""
