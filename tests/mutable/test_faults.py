@@ -95,6 +95,14 @@ def test_write_when_too_many_servers_fail_on_the_way_then_is_no_success(fault: s
         grid.run(grid.open(cap).overwrite(b"new"))
 
 
+def test_create_when_too_many_servers_fail_on_the_way_speaks_of_no_version() -> None:
+    grid = MutableGrid()
+    for server in grid.servers[:4]:
+        server.script = SlotScript(dead_from=0)
+    with pytest.raises(NotHappyError, match="only 6 servers took shares, and 7 are needed"):
+        grid.create(b"new")
+
+
 def test_create_when_a_server_fails_then_its_share_goes_to_another() -> None:
     grid = MutableGrid(12)
     grid.servers[3].script = SlotScript(dead_from=0)

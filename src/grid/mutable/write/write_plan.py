@@ -327,7 +327,8 @@ class WritePlan(PlanBase):
             return ConflictError("the file keeps changing; read it again and retry")
         numbers = len(hosts_of(self._safe_places()))
         job = self._job
-        return too_few(reached, job.happy, numbers, job.prefix.k, verb="took the new version", failures=self._broken)
+        verb = "took shares" if job.base is None else "took the new version"
+        return too_few(reached, job.happy, numbers, job.prefix.k, verb=verb, failures=self._broken)
 
     def _is_safe(self) -> bool:
         return self._would_do(self._safe_places())
