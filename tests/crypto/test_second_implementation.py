@@ -129,7 +129,7 @@ def test_signature_of_the_other_when_a_bit_is_flipped_is_refused_by_both(bit: in
     signature[bit // 8] ^= 1 << bit % 8
     with pytest.raises(IntegrityError):
         KEY.public_key.verify(bytes(signature), b"message")
-    with pytest.raises(ValueError, match=r"(?i)signature|integer"):
+    with pytest.raises(ValueError, match=r"(?i)signature|integer|too large"):
         pss.new(THEIR_KEY, salt_bytes=SALT_SIZE).verify(SHA256.new(b"message"), bytes(signature))
 
 
