@@ -9,9 +9,6 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from grid.errors import FormatError
 from grid.limits import MAX_SERVERS_FILE
@@ -32,7 +29,7 @@ def parse_yaml(data: bytes) -> object:
             pass  # Then it is YAML of another form, or none.
         else:
             return value
-    from grid.discovery.yaml_files import load
+    from grid.discovery.plain_yaml import load
 
     return load(text)
 
@@ -42,7 +39,7 @@ def pack_yaml(value: object) -> bytes:
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)
     if text.isprintable() and "\\u" not in text:
         return f"{text}\n".encode()
-    from grid.discovery.yaml_files import dump
+    from grid.discovery.plain_yaml import dump
 
     return dump(value)
 
@@ -57,28 +54,3 @@ def read_limited(path: Path) -> bytes | None:
             return file.read(MAX_SERVERS_FILE + 1)
     except FileNotFoundError:
         return None
-
-
-class _PlainLoader(yaml.SafeLoader):
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not accepted")
-        return super().compose_node(parent, index)
-
-
-class _PlainDumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def load(text: str) -> object:
-    """The plain value in the text; FormatError if it has aliases or is no YAML."""
-    try:
-        return yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a SafeLoader that refuses more
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError, TypeError) as error:
-        raise FormatError("a file that is not YAML, or has aliases in it") from error
-
-
-def dump(value: object) -> bytes:
-    """The value as YAML that load reads."""
-    return bytes(yaml.dump(value, Dumper=_PlainDumper, encoding="utf-8"))

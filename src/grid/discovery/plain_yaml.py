@@ -1,0 +1,37 @@
+"""PyYAML with plain values only and no aliases.
+
+A module of its own: a command that reads only what has the form of JSON does not import PyYAML.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from grid.errors import FormatError
+
+
+class _PlainLoader(yaml.SafeLoader):
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not accepted")
+        return super().compose_node(parent, index)
+
+
+class _PlainDumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def load(text: str) -> object:
+    """The plain value in the text; FormatError if it has aliases or is no YAML."""
+    try:
+        return yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a SafeLoader that refuses more
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError, TypeError) as error:
+        raise FormatError("a file that is not YAML, or has aliases in it") from error
+
+
+def dump(value: object) -> bytes:
+    """The value as YAML that load reads."""
+    return bytes(yaml.dump(value, Dumper=_PlainDumper, encoding="utf-8"))
