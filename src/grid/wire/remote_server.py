@@ -6,6 +6,7 @@ no connection.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
@@ -62,7 +63,7 @@ def server_name(identity: ServerIdentity) -> str:
     return f"server {identity.nickname or identity.server_id}"
 
 
-class SessionServer(Generic[S]):
+class SessionServer(ABC, Generic[S]):
     """A StorageServer behind a link, as far as no protocol matters; its subclasses send the calls."""
 
     def __init__(self, identity: ServerIdentity, link: SessionLink[S], clock: Clock) -> None:
@@ -129,21 +130,25 @@ class SessionServer(Generic[S]):
 
     # What a protocol says.
 
+    @abstractmethod
     async def _renew_version(self, session: S) -> ServerVersion:
-        raise NotImplementedError
+        """Ask the server for its version."""
 
+    @abstractmethod
     async def _send_stores(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
-        raise NotImplementedError
+        """Send whole new shares in one message."""
 
+    @abstractmethod
     async def _send_finds(self, finds: Sequence[Find]) -> Sequence[Found | None]:
-        raise NotImplementedError
+        """Send several questions about shares in one message."""
 
+    @abstractmethod
     async def _find_alone(
         self, session: S, storage_index: StorageIndex, ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
         """Find shares with a message of their own."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def allocate(
         self,
         storage_index: StorageIndex,
@@ -152,4 +157,3 @@ class SessionServer(Generic[S]):
         share_size: int,
     ) -> Allocation:
         """Room for new shares."""
-        raise NotImplementedError

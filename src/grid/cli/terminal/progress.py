@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -106,7 +107,7 @@ class _Picture:
     details: str
 
 
-class _Display:
+class _Display(ABC):
     """A context manager around an operation. It decides when to show something; a subclass says what."""
 
     def __init__(self, *, as_json: bool, hidden: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
@@ -145,11 +146,13 @@ class _Display:
         finally:
             self._is_paused = False
 
+    @abstractmethod
     def _to_json(self, now: float) -> dict[str, object]:
-        raise NotImplementedError
+        """The line for programs."""
 
+    @abstractmethod
     def _picture(self, now: float) -> _Picture:
-        raise NotImplementedError
+        """What the bar shows."""
 
     def _show(self, *, ended: bool) -> None:
         """Show how far it is, unless that was done a moment ago."""
