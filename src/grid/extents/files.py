@@ -1,0 +1,114 @@
+"""Immutable files of every kind, open for reading: the driver that joins packs and sequences to the engine."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from attrs import field, frozen
+
+from grid.caps import ChkCap, ChkVerifyCap, ExtentCap, LitCap, SequenceCap, SliceCap, require_usable
+from grid.engine.grid import Grid
+from grid.errors import GridError
+from grid.extents.reader import ExtentReader, Permit
+from grid.immutable.get import ImmutableFile
+from grid.immutable.read.get_plan import GetResult
+from grid.ports import Observer, ServerId, Sink
+from grid.sinks import CountingSink
+
+KEPT_OPEN = 8
+"""CHK files that stay open: the next range costs only its blocks. Each remembers the first megabyte of its blocks at most."""
+
+KEPT_S = 60.0
+"""Seconds after which one is opened anew: servers that were away may be back."""
+
+
+@frozen
+class _Open:
+    file: ImmutableFile = field(repr=False)
+    servers: frozenset[ServerId]
+    opened_at: float
+
+
+class OpenChkFiles:
+    """The CHK files in which slices and parts of sequences lie, as far as they were read last."""
+
+    def __init__(self, grid: Grid, permit: Permit | None = None) -> None:
+        """permit: asked before anything is read of a file; what it raises comes out of the read."""
+        self._grid = grid
+        self._permit = permit
+        self._files: OrderedDict[ChkCap, _Open] = OrderedDict()
+
+    async def read(self, cap: ChkCap, sink: Sink, offset: int, length: int, observer: Observer | None = None) -> None:
+        """ImmutableFile.read; a file that was open already and fails before it gave anything is tried once anew."""
+        if self._permit is not None:
+            self._permit(cap)
+        kept, is_new = self._open(cap)
+        counting = CountingSink(sink)
+        try:
+            await kept.file.read(counting, offset, length, observer)
+            return
+        except GridError:
+            self._forget(cap, kept)
+            if is_new or counting.written:
+                raise
+        except BaseException:
+            self._forget(cap, kept)
+            raise
+        await self._open(cap)[0].file.read(sink, offset, length, observer)
+
+    def _open(self, cap: ChkCap) -> tuple[_Open, bool]:
+        """The file, and whether nothing was known of it."""
+        ids = frozenset(server.identity.server_id for server in self._grid.servers)
+        now = self._grid.runtime.clock.now()
+        kept = self._files.get(cap)
+        if kept is not None and kept.servers == ids and now - kept.opened_at < KEPT_S:
+            self._files.move_to_end(cap)
+            return kept, False
+        kept = _Open(ImmutableFile(cap, self._grid), ids, now)
+        self._files[cap] = kept
+        self._files.move_to_end(cap)
+        if len(self._files) > KEPT_OPEN:
+            self._files.popitem(last=False)
+        return kept, True
+
+    def _forget(self, cap: ChkCap, kept: _Open) -> None:
+        if self._files.get(cap) is kept:
+            del self._files[cap]
+
+
+class ExtentFile:
+    """A slice or a sequence, open for reading any number of ranges, one after the other or at once.
+
+    CapError if the cap's numbers cannot be those of a file.
+    """
+
+    def __init__(self, cap: ExtentCap, grid: Grid) -> None:
+        require_usable(cap)
+        self._cap = cap
+        self._observer: Observer | None = None
+        self._chk_files = OpenChkFiles(grid)
+        self._reader = ExtentReader(self._read_chk)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._cap.size
+
+    async def read(
+        self, sink: Sink, offset: int = 0, length: int | None = None, observer: Observer | None = None
+    ) -> GetResult:
+        """As `ImmutableFile.read`; IntegrityError for the table of a sequence that is none."""
+        self._observer = observer
+        size = await self._reader.read(self._cap, sink, offset, length)
+        return GetResult(size=size, share_count=0, hedged_bytes=0)
+
+    async def _read_chk(self, cap: ChkCap, sink: Sink, offset: int, length: int) -> None:
+        await self._chk_files.read(cap, sink, offset, length, self._observer)
+
+
+OpenImmutable = ImmutableFile | ExtentFile
+
+
+def open_immutable(cap: ChkCap | ChkVerifyCap | LitCap | ExtentCap, grid: Grid) -> OpenImmutable:
+    """An immutable file of any kind. CapError if the cap's numbers cannot be those of a file."""
+    return ExtentFile(cap, grid) if isinstance(cap, SliceCap | SequenceCap) else ImmutableFile(cap, grid)

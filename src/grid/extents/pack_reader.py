@@ -1,0 +1,161 @@
+"""Reading many slices of one pack: what was read for one of them serves the others.
+
+It owns how much of a pack is read at once. A slice that stands alone costs its own segments. Slices that follow each
+other are read in runs that double up to LONGEST_RUN, so that a pack that is read from front to back is fetched once.
+
+Cost: memory: KEPT_BYTES of all packs of one reader together, and what is on its way.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+
+from grid.caps import ChkCap
+from grid.errors import GridError
+from grid.ports import Buffer, Sink
+
+ReadChk = Callable[[ChkCap, Sink, int, int], Awaitable[object]]
+"""Writes a range of a CHK file to a sink, all of it proven: cap, sink, offset, length."""
+
+SHORTEST_RUN = 64 * 2**10
+LONGEST_RUN = 4 * 2**20
+"""Bytes that are read at once behind a slice that followed another one."""
+
+KEPT_BYTES = 16 * 2**20
+"""Bytes of packs that are kept: some runs of each of several readers that go through packs side by side."""
+
+KEPT_RUNS = 512
+"""Runs that are kept: of slices here and there, each is a few kilobytes."""
+
+_GAP = 16 * 2**10
+"""Bytes that may lie between two slices that follow each other: another file, or dead bytes."""
+
+
+class BoundedSink:
+    """Collects what is written, up to a size that is known."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self.data = bytearray()
+
+    async def write(self, data: Buffer) -> None:
+        """Take the bytes; GridError if they are more than were asked for."""
+        if len(self.data) + len(data) > self._size:
+            raise GridError("a read gave more bytes than it was asked for")
+        self.data += data
+
+
+@define(eq=False)
+class _Run:
+    """Bytes start .. stop of a pack; data: once they are there. failed: they will not come."""
+
+    pack: ChkCap
+    start: int
+    stop: int
+    data: memoryview | None = field(default=None, repr=False)
+    failed: bool = False
+    waiters: list[Deferred[None]] = field(factory=list, repr=False)
+
+    def settle(self) -> None:
+        waiters, self.waiters = self.waiters, []
+        for waiter in waiters:
+            waiter.callback(None)
+
+    async def wait(self) -> None:
+        """Return when it is there or has failed."""
+        if self.data is None and not self.failed:
+            waiter: Deferred[None] = Deferred(lambda one: self.waiters.remove(one) if one in self.waiters else None)
+            self.waiters.append(waiter)
+            await waiter
+
+
+class PackReader:
+    """Reads ranges of packs. Any number of reads may run at once."""
+
+    def __init__(self, read_chk: ReadChk) -> None:
+        self._read_chk = read_chk
+        self._packs: dict[ChkCap, list[_Run]] = {}
+        self._kept: OrderedDict[int, _Run] = OrderedDict()
+        self._kept_bytes = 0
+        self.fetched_bytes = 0
+
+    async def read(self, pack: ChkCap, offset: int, length: int) -> bytes | memoryview:
+        """Bytes offset .. offset + length of a pack, at most LONGEST_RUN of them; the errors of reading it."""
+        pieces: list[memoryview] = []
+        position, stop = offset, offset + length
+        exactly = False
+        while position < stop:
+            run = self._find(pack, position)
+            if run is None:
+                run = await self._fetch(pack, position, stop, exactly=exactly)
+            else:
+                await run.wait()
+            if run.failed or run.data is None:
+                # It was longer than what is asked for here, or somebody else gave it up.
+                exactly = True
+                continue
+            end = min(run.stop, stop)
+            pieces.append(run.data[position - run.start : end - run.start])
+            position = end
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _find(self, pack: ChkCap, position: int) -> _Run | None:
+        for run in self._packs.get(pack, ()):
+            if run.start <= position < run.stop:
+                if id(run) in self._kept:
+                    self._kept.move_to_end(id(run))
+                return run
+        return None
+
+    async def _fetch(self, pack: ChkCap, start: int, stop: int, *, exactly: bool) -> _Run:
+        """A run from `start` on that is there, or failed although it was longer than asked for."""
+        run = _Run(pack, start, stop if exactly else self._end_of_run(pack, start, stop))
+        self._packs.setdefault(pack, []).append(run)
+        sink = BoundedSink(run.stop - run.start)
+        try:
+            await self._read_chk(pack, sink, run.start, run.stop - run.start)
+            if len(sink.data) != run.stop - run.start:
+                raise GridError("a pack ended before its end")
+        except BaseException as problem:
+            run.failed = True
+            self._forget(run)
+            run.settle()
+            if isinstance(problem, GridError) and run.stop > stop:
+                return run
+            raise
+        run.data = memoryview(sink.data)
+        self.fetched_bytes += len(sink.data)
+        self._keep(run)
+        run.settle()
+        return run
+
+    def _end_of_run(self, pack: ChkCap, start: int, stop: int) -> int:
+        """How far to read: further, the longer what was read just before."""
+        runs = self._packs.get(pack, ())
+        before = [run for run in runs if run.start < start <= run.stop + _GAP]
+        if not before:
+            return stop
+        longest = max(run.stop - run.start for run in before)
+        end = start + min(LONGEST_RUN, max(SHORTEST_RUN, 2 * longest))
+        # What is there already, or on its way, is not read again.
+        end = min([end, pack.size, *(run.start for run in runs if run.start > start)])
+        return max(stop, end)
+
+    def _keep(self, run: _Run) -> None:
+        self._kept[id(run)] = run
+        self._kept_bytes += run.stop - run.start
+        while (self._kept_bytes > KEPT_BYTES or len(self._kept) > KEPT_RUNS) and len(self._kept) > 1:
+            _, oldest = self._kept.popitem(last=False)
+            self._kept_bytes -= oldest.stop - oldest.start
+            self._forget(oldest)
+
+    def _forget(self, run: _Run) -> None:
+        runs = self._packs.get(run.pack, [])
+        if run in runs:
+            runs.remove(run)
+        if not runs:
+            self._packs.pop(run.pack, None)

@@ -1,0 +1,80 @@
+"""What goes into a pack: the ciphertexts of small files, equal ones once. Pure. [spec extents 1]
+
+Cost: memory: the pack, which its writer bounds; a key and two numbers for each distinct file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import field, frozen
+
+from grid.caps import ChkCap, LitCap, SliceCap
+from grid.errors import GridError
+from grid.extents.ciphers import encrypt_slice, slice_key
+from grid.ports import Buffer
+
+LEAST_SIZE = 56
+"""Bytes from which a file may be packed: a smaller one fits into its capability."""
+
+MOST_SIZE = 256 * 2**10
+"""Bytes up to which a file is packed: what is larger costs little by itself."""
+
+PACK_SIZE = 16 * 2**20
+"""Bytes from which a pack is stored: it is held whole until then."""
+
+SEGMENT_SIZE = 16 * 2**10
+"""Bytes of a segment of a pack: reading one small file takes one or two."""
+
+
+def is_packed(size: int) -> bool:
+    """Whether a file of this size goes into a pack."""
+    return LEAST_SIZE <= size <= MOST_SIZE
+
+
+@frozen(kw_only=True)
+class Place:
+    """Where a file lies in a pack that is yet to be stored."""
+
+    offset: int
+    length: int
+    key: bytes = field(repr=False)
+
+    def slice_of(self, pack: ChkCap | LitCap) -> SliceCap:
+        """The file's capability, once the pack has one."""
+        if not isinstance(pack, ChkCap):
+            raise GridError("a pack this small cannot be stored as one")
+        return SliceCap(pack=pack, offset=self.offset, length=self.length, key=self.key)
+
+
+class PackContents:
+    """A pack that is being filled. secret: the convergence secret, None for a random key for each file."""
+
+    def __init__(self, secret: bytes | None, random_bytes: Callable[[int], bytes]) -> None:
+        self._secret = secret
+        self._random_bytes = random_bytes
+        self._places: dict[bytes, Place] = {}
+        self.data = bytearray()
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return len(self.data)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it should be stored now."""
+        return len(self.data) >= PACK_SIZE
+
+    def add(self, plaintext: Buffer) -> Place:
+        """Put a file into it, unless an equal one is there. Hashes and encrypts, so that it belongs on the pool."""
+        if not plaintext:
+            raise GridError("an empty file is not packed")
+        key = self._random_bytes(16) if self._secret is None else slice_key(self._secret, plaintext)
+        place = self._places.get(key)
+        if place is None:
+            place = Place(offset=len(self.data), length=len(plaintext), key=key)
+            self.data += encrypt_slice(key, plaintext)
+            if self._secret is not None:
+                self._places[key] = place
+        return place

@@ -1,0 +1,161 @@
+"""Reading slices and sequences, whatever reads the CHK files in which they lie. [spec extents 2, 3]
+
+It owns the order of what is asked for. Parts of a sequence are asked for side by side and delivered in order.
+
+Cost: memory: PARTS_AT_ONCE pieces of PIECE_BYTES for each sequence that is read, and the reader's packs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+
+from grid.caps import ChkCap, ExtentCap, LitCap, SequenceCap, SliceCap, require_usable
+from grid.errors import FormatError, GridError, IntegrityError
+from grid.extents.ciphers import decrypt_slice
+from grid.extents.pack_reader import LONGEST_RUN, BoundedSink, PackReader, ReadChk
+from grid.extents.table import Part, Table, parse_table
+from grid.ports import Sink
+from grid.runtime import Tasks
+
+PIECE_BYTES = 4 * 2**20
+"""Bytes of a sequence that are asked for in one piece."""
+
+PARTS_AT_ONCE = 6
+"""Pieces of a sequence that are asked for at once."""
+
+KEPT_TABLES = 4
+"""Tables of sequences that are kept: further ranges of a file need not fetch them again."""
+
+Permit = Callable[[ChkCap], None]
+"""Raises if nothing may be read of a CHK file."""
+
+
+class ExtentReader:
+    """Reads slices and sequences. Any number of reads may run at once, and share what they fetch of packs."""
+
+    def __init__(self, read_chk: ReadChk) -> None:
+        self._read_chk = read_chk
+        self.packs = PackReader(read_chk)
+        self._tables: dict[SequenceCap, Table] = {}
+
+    async def read(self, cap: ExtentCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
+        """Write bytes offset .. offset + length (None: to the end; cut at the end) of a file; how many they were.
+
+        CapError if the cap's numbers cannot be those of a file; IntegrityError for the table of a sequence that is
+        none; the errors of reading the CHK files.
+        """
+        require_usable(cap)
+        if offset < 0 or (length is not None and length < 0):
+            raise ValueError("a range starts at 0 or later, and has no negative length")
+        stop = cap.size if length is None else min(cap.size, offset + length)
+        if offset >= stop:
+            return 0
+        if isinstance(cap, SliceCap):
+            return await self._read_slice(cap, sink, offset, stop)
+        table = await self.table(cap)
+        return await self._read_pieces(_cut(table.between(offset, stop)), sink)
+
+    async def table(self, cap: SequenceCap) -> Table:
+        """The parts of a sequence; the errors of `read`."""
+        table = self._tables.pop(cap, None)
+        if table is None:
+            table = await read_table(cap, self._read_chk)
+        self._tables[cap] = table
+        if len(self._tables) > KEPT_TABLES:
+            del self._tables[next(iter(self._tables))]
+        return table
+
+    async def _read_slice(self, cap: SliceCap, sink: Sink, start: int, stop: int) -> int:
+        position = start
+        while position < stop:
+            size = min(LONGEST_RUN, stop - position)
+            ciphertext = await self.packs.read(cap.pack, cap.offset + position, size)
+            await sink.write(decrypt_slice(cap.key, ciphertext, position))
+            position += size
+        return stop - start
+
+    async def _read_pieces(self, pieces: Iterator[Part], sink: Sink) -> int:
+        """Write the pieces in their order; several are on their way at once."""
+        tasks, ahead = Tasks(), deque[_Piece]()
+        written = 0
+        try:
+            while True:
+                while len(ahead) < PARTS_AT_ONCE and (part := next(pieces, None)) is not None:
+                    piece = _Piece(BoundedSink(part.length))
+                    ahead.append(piece)
+                    tasks.start(self._read_part(part, piece.sink), piece.done, piece.fail)
+                if not ahead:
+                    return written
+                first = ahead.popleft()
+                await first.wait()
+                await sink.write(first.sink.data)
+                written += len(first.sink.data)
+        finally:
+            tasks.cancel()
+
+    async def _read_part(self, part: Part, sink: BoundedSink) -> None:
+        cap = part.cap
+        stop = part.offset + part.length
+        if isinstance(cap, LitCap):
+            await sink.write(cap.data[part.offset : stop])
+        elif isinstance(cap, SliceCap):
+            await self._read_slice(cap, sink, part.offset, stop)
+        else:
+            await self._read_chk(cap, sink, part.offset, part.length)
+        if len(sink.data) != part.length:
+            raise GridError("a part of a sequence ended before its end")
+
+
+async def read_table(cap: SequenceCap, read_chk: ReadChk) -> Table:
+    """The parts of a sequence; the errors of `ExtentReader.read`."""
+    require_usable(cap)
+    data = cap.table.data if isinstance(cap.table, LitCap) else b""
+    if isinstance(cap.table, ChkCap):
+        sink = BoundedSink(cap.table.size)
+        await read_chk(cap.table, sink, 0, cap.table.size)
+        data = bytes(sink.data)
+    try:
+        return parse_table(data, cap.size)
+    except FormatError as error:
+        raise IntegrityError(f"this sequence cannot be read: {error}") from None
+
+
+@define(eq=False)
+class _Piece:
+    """A part that is on its way."""
+
+    sink: BoundedSink
+    outcome: BaseException | None = None
+    is_done: bool = False
+    waiter: Deferred[None] | None = field(default=None)
+
+    def done(self, _: object) -> None:
+        self._settle(None)
+
+    def fail(self, error: BaseException) -> None:
+        self._settle(error)
+
+    async def wait(self) -> None:
+        """Return when it is there; its error."""
+        if not self.is_done:
+            self.waiter = Deferred()
+            await self.waiter
+        if self.outcome is not None:
+            raise self.outcome
+
+    def _settle(self, error: BaseException | None) -> None:
+        self.outcome, self.is_done = error, True
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None:
+            waiter.callback(None)
+
+
+def _cut(parts: Iterator[Part]) -> Iterator[Part]:
+    """The same bytes in parts of at most PIECE_BYTES."""
+    for part in parts:
+        for begun in range(0, part.length, PIECE_BYTES):
+            yield Part(cap=part.cap, offset=part.offset + begun, length=min(PIECE_BYTES, part.length - begun))
