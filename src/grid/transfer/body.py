@@ -1,0 +1,131 @@
+"""The contents of one file on its way: in one stream, or in ranges fetched side by side; counted, slowed and hashed.
+
+Memory: a piece for a stream; `streams` chunks where ranges are delivered in order. A body never ends early in silence: it
+gives exactly the bytes that the source said it has, or raises SourceChangedError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from typing import cast
+
+from attrs import frozen
+
+from grid.ports import Buffer
+from grid.transfer.choices import Mode, choose_ranges
+from grid.transfer.ends import OpenedSource, SourceChangedError
+
+BLOCK = 2**20
+"""Bytes that are hashed by themselves, so that ranges may come in any order."""
+
+
+class ContentDigest:
+    """A digest of contents that come in ranges: SHA-256 over the SHA-256 of each block. Ranges begin at blocks."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, hashlib._Hash] = {}
+
+    def add(self, offset: int, data: Buffer) -> None:
+        """Take bytes; those of one block come in order. A block that begins again is hashed anew."""
+        view = memoryview(data)
+        while view:
+            index, inside = divmod(offset, BLOCK)
+            piece = view[: BLOCK - inside]
+            if not inside:
+                self._blocks[index] = hashlib.sha256()
+            self._blocks[index].update(piece)
+            view, offset = view[len(piece) :], offset + len(piece)
+
+    def hexdigest(self) -> str:
+        """The digest of all, once all have come."""
+        whole = hashlib.sha256()
+        for index in sorted(self._blocks):
+            whole.update(self._blocks[index].digest())
+        return whole.hexdigest()
+
+
+@frozen(kw_only=True)
+class Flow:
+    """How contents flow. slow: called with each count of bytes, waits as long as the rate wants. advance: counts them."""
+
+    mode: Mode
+    chunk_size: int
+    streams: int
+    slow: Callable[[int], float]
+    advance: Callable[[int], None]
+
+
+class FileBody:
+    """The contents of an opened source."""
+
+    def __init__(self, opened: OpenedSource, size: int, flow: Flow) -> None:
+        self._opened, self._flow, self.size = opened, flow, size
+        self._slots = asyncio.Semaphore(flow.streams)
+        self.digest = ContentDigest()
+        self.counted = 0
+
+    def ranges(self) -> Sequence[tuple[int, int]]:
+        """The ranges to fetch side by side; none where they are to be delivered in order."""
+        if self._flow.mode == "chunked-stream":
+            return []
+        return choose_ranges(self._flow.mode, self.size, self._flow.chunk_size)
+
+    async def fetch(self, offset: int, length: int) -> AsyncIterator[Buffer]:
+        """Exactly the bytes of a range, as soon as fewer than `streams` others are under way."""
+        async with self._slots:
+            async for piece in self._exactly(offset, length):
+                yield piece
+
+    async def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
+        """All bytes from the offset on, in order."""
+        chunks = choose_ranges(self._flow.mode, self.size, self._flow.chunk_size)
+        if not chunks or self._flow.streams == 1:
+            async for piece in self._exactly(offset, self.size - offset):
+                yield piece
+            return
+        waiting: deque[asyncio.Task[bytes]] = deque()
+        left = deque((max(begin, offset), begin + length) for begin, length in chunks if begin + length > offset)
+        try:
+            while left or waiting:
+                while left and len(waiting) < self._flow.streams:
+                    begin, end = left.popleft()
+                    waiting.append(asyncio.create_task(self._whole(begin, end - begin)))
+                yield await waiting.popleft()
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def _whole(self, offset: int, length: int) -> bytes:
+        return b"".join([bytes(piece) async for piece in self._exactly(offset, length)])
+
+    async def _exactly(self, offset: int, length: int) -> AsyncIterator[Buffer]:
+        end = offset + length
+        pieces = cast("aclosing[AsyncIterator[Buffer]]", aclosing(self._opened.read(offset, length)))  # type: ignore[type-var]
+        async with pieces as stream:
+            async for piece in stream:
+                if offset + len(piece) > end:
+                    raise SourceChangedError(f"{self._opened.entry.name}: the source sends more than it said")
+                self.digest.add(offset, piece)
+                offset += len(piece)
+                self.counted += len(piece)
+                self._flow.advance(len(piece))
+                pause = self._flow.slow(len(piece))
+                if pause > 0:
+                    await asyncio.sleep(pause)
+                yield piece
+        if offset < end:
+            raise SourceChangedError(f"{self._opened.entry.name}: the source is shorter than it said")
+
+
+async def digest_of(opened: OpenedSource, size: int) -> str:
+    """The digest of what an opened file holds."""
+    flow = Flow(mode="stream", chunk_size=BLOCK, streams=1, slow=lambda count: 0.0, advance=lambda count: None)
+    body = FileBody(opened, size, flow)
+    async for _ in body.stream():
+        pass
+    return body.digest.hexdigest()

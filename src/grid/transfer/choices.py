@@ -1,0 +1,119 @@
+"""What a transfer takes, what it leaves alone, and when it tries again. Pure.
+
+Times enter as arguments; nothing here reads a clock or a disk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import translate
+from typing import Literal
+
+from attrs import field, frozen
+
+from grid.errors import (
+    AuthorityError,
+    CapError,
+    ConfigError,
+    FormatError,
+    GridError,
+    NoServersError,
+    NoSpaceError,
+    NotHappyError,
+    PeerError,
+    PeerRefusedError,
+)
+from grid.transfer.ends import EndError, Entry, PassingError
+
+Comparison = Literal["time", "size", "checksum", "update"]
+"""How a file at the target is compared: by size and time, size alone, tags, or whether it is older."""
+
+Mode = Literal["auto", "stream", "chunked", "chunked-stream"]
+
+CLOCK_NS = 2 * 10**9
+"""How far apart equal times may be: servers keep whole seconds, some of them even ones."""
+
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 60.0
+
+
+@frozen(kw_only=True)
+class Selection:
+    """Which files to take. Patterns match a name, or a path if they have a slash; what is included wins."""
+
+    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    _matches: Callable[[str], bool] = field(init=False, repr=False)
+
+    @_matches.default
+    def _make(self) -> Callable[[str], bool]:
+        excluded, included = _matcher(self.exclude), _matcher(self.include)
+        if self.include and not self.exclude:
+            return included
+        return lambda name: not excluded(name) or (bool(self.include) and included(name))
+
+    def takes(self, name: str) -> bool:
+        """Whether a file is to be copied."""
+        return self._matches(name)
+
+
+def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
+    plain = [re.compile(translate(pattern)).match for pattern in patterns if "/" not in pattern]
+    paths = [re.compile(translate(pattern.strip("/"))).match for pattern in patterns if "/" in pattern]
+
+    def matches(name: str) -> bool:
+        parts = name.split("/")
+        if any(match(part) for match in plain for part in parts):
+            return True
+        return any(match("/".join(parts[:count])) for match in paths for count in range(1, len(parts) + 1))
+
+    return matches
+
+
+def is_same(source: Entry, there: Entry, comparison: Comparison) -> bool:
+    """Whether the target's file can stay. What is not known counts as different, but for sizes."""
+    sizes_agree = source.size is not None and source.size == there.size
+    if comparison == "size":
+        return sizes_agree
+    if comparison == "checksum":
+        return sizes_agree and bool(source.tag) and source.tag == there.tag
+    if source.mtime_ns is None or there.mtime_ns is None:
+        return False
+    if comparison == "update" and there.mtime_ns > source.mtime_ns + CLOCK_NS:
+        return True
+    return sizes_agree and abs(source.mtime_ns - there.mtime_ns) < CLOCK_NS
+
+
+def choose_ranges(mode: Mode, size: int, chunk_size: int) -> Sequence[tuple[int, int]]:
+    """The ranges of a file to fetch side by side; none if it comes in one stream."""
+    if mode == "stream" or size <= chunk_size or (mode == "auto" and size < 2 * chunk_size):
+        return []
+    return [(offset, min(chunk_size, size - offset)) for offset in range(0, size, chunk_size)]
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether trying again can help."""
+    match error:
+        case PassingError():
+            return True
+        case EndError() | AuthorityError() | CapError() | ConfigError() | FormatError() | NoSpaceError():
+            return False
+        case PeerRefusedError():
+            return error.kind != "NoSpace"
+        case NotHappyError():
+            return not any(isinstance(cause, NoSpaceError) for cause in error.causes)
+        case PeerError() | NoServersError():
+            return True
+        case GridError():
+            return True
+        case ConnectionError() | TimeoutError():
+            return True
+        case _:
+            return False
+
+
+def pause_before(attempt: int, draw: float) -> float:
+    """Seconds to wait before an attempt, from the second one on. draw: 0 <= draw < 1, so that many do not come at once."""
+    longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (attempt - 1))
+    return float(longest * (0.5 + draw / 2))

@@ -1,0 +1,331 @@
+"""One transfer from its listing to its end: what is new is sent, as many files at a time as there are workers.
+
+It owns the order of the steps: what is there, what is wanted, sending, journal, settling, verifying, removing. A file that
+fails stops nothing else. Memory: the queue and the budget for files on their way; listings are kept on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+
+from attrs import define, field, frozen
+
+from grid.errors import GridError
+from grid.transfer.body import FileBody, Flow, digest_of
+from grid.transfer.choices import Comparison, Mode, Selection, is_same, may_pass, pause_before
+from grid.transfer.ends import Entry, LeftOut, NotThereError, OpenedSource, SourceChangedError, SourceEnd, TargetEnd
+from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
+from grid.transfer.rates import ByteBudget
+
+SETTLE_COUNT = 256
+"""Files that are put in their places together."""
+SETTLE_S = 5.0
+NOTED_AT_ONCE = 1000
+FILE_MEMORY = 256 * 2**10
+"""Memory that any file on its way takes beside its contents."""
+
+
+@frozen(kw_only=True)
+class Plan:
+    """What the options of a transfer say."""
+
+    mode: Mode = "auto"
+    chunk_size: int = 20 * 2**20
+    transfers: int = 8
+    streams: int = 4
+    max_memory: int = 256 * 2**20
+    retries: int = 4
+    verify: bool = False
+    dry_run: bool = False
+    delete: bool = False
+    comparison: Comparison = "time"
+    selection: Selection = field(factory=Selection)
+
+
+@define
+class Outcome:
+    """What a transfer did. failures, left_out: names, and why. planned: what a dry run would send or remove."""
+
+    copied: int = 0
+    linked: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    sent_bytes: int = 0
+    failures: list[tuple[str, GridError | OSError]] = field(factory=list)
+    left_out: list[LeftOut] = field(factory=list)
+    planned: list[tuple[str, str]] = field(factory=list)
+
+
+@frozen(kw_only=True)
+class Observer:
+    """Who hears how far it is. found: of a file to be sent, with its size; sent: bytes; ended: one file, with its size."""
+
+    found: Callable[[int], None] = lambda size: None
+    sent: Callable[[int], None] = lambda count: None
+    ended: Callable[[int], None] = lambda size: None
+    warn: Callable[[str], None] = lambda line: None
+
+
+@frozen
+class _Stored:
+    """A file whose contents the target has."""
+
+    source: SourceEnd
+    listed: Entry
+    entry: Entry
+    token: str = field(repr=False)
+    digest: str
+
+
+class Transfer:
+    """One run. slow: seconds to wait after a number of bytes."""
+
+    def __init__(
+        self,
+        sources: Sequence[SourceEnd],
+        target: TargetEnd,
+        journal: Journal,
+        plan: Plan,
+        *,
+        observer: Observer | None = None,
+        slow: Callable[[int], float] = lambda count: 0.0,
+    ) -> None:
+        self._sources, self._target, self._journal, self._plan = sources, target, journal, plan
+        self._observer = observer or Observer()
+        self._flow = Flow(
+            mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=slow, advance=self._observer.sent
+        )
+        self._budget = ByteBudget(plan.max_memory)
+        self._stored: list[_Stored] = []
+        self._settling = asyncio.Lock()
+        self.outcome = Outcome()
+
+    async def run(self) -> Outcome:
+        """Send what is new. The errors of listing a source; GridError, OSError."""
+        await self._note_target()
+        waiting: asyncio.Queue[tuple[SourceEnd, Entry] | None] = asyncio.Queue(2 * self._plan.transfers)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._plan.transfers):
+                    group.create_task(self._work(waiting))
+                settler = group.create_task(self._settle_in_time())
+                complete = await self._list(waiting)
+                for _ in range(self._plan.transfers):
+                    await waiting.put(None)
+                await waiting.join()
+                settler.cancel()
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from None
+        await self._settle()
+        if self._plan.delete and complete and not self.outcome.failures:
+            await self._remove_unwanted()
+        return self.outcome
+
+    async def _note_target(self) -> None:
+        """Keep what the target has in the journal's temporary table; nothing there is nothing."""
+        entries: list[Entry] = []
+        try:
+            async for found in self._target.entries():
+                if isinstance(found, Entry):
+                    entries.append(found)
+                if len(entries) == NOTED_AT_ONCE:
+                    self._journal.note_there(entries)
+                    entries.clear()
+        except NotThereError:
+            pass
+        self._journal.note_there(entries)
+
+    async def _list(self, waiting: asyncio.Queue[tuple[SourceEnd, Entry] | None]) -> bool:
+        """Give every file that is new to the workers; whether all sources were listed without a gap."""
+        complete = True
+        for source in self._sources:
+            async for found in source.entries():
+                if isinstance(found, LeftOut):
+                    complete = complete and not found.is_gap
+                    self.outcome.left_out.append(found)
+                    self._observer.warn(f"{found.name}: left out: {found.why}")
+                elif self._is_wanted(source, found):
+                    self._observer.found(found.size or 0)
+                    await waiting.put((source, found))
+        return complete
+
+    def _is_wanted(self, source: SourceEnd, entry: Entry) -> bool:
+        first = self._journal.want(entry.name, source.label)
+        if not self._plan.selection.takes(entry.name):
+            return False
+        if first != source.label:
+            self._fail(entry.name, GridError(f"{entry.name}: {first} has a file of this name too"))
+            return False
+        refusal = self._target.refuse(entry.name)
+        if refusal is not None:
+            self._fail(entry.name, GridError(f"{entry.name!r}: {self._target.label} cannot hold it: {refusal}"))
+            return False
+        there = self._journal.there(entry.name)
+        row = self._journal.find(source.label, entry.name)
+        if row is not None and row.entry.facts == entry.facts:
+            if row.state == STORED and not self._plan.dry_run:
+                self._stored.append(_Stored(source, entry, entry, row.token, row.digest))
+                return False
+            if row.state == DONE and there is not None and there.size in (None, entry.size):
+                self.outcome.unchanged += 1
+                return False
+        if there is not None and is_same(entry, there, self._plan.comparison):
+            self.outcome.unchanged += 1
+            return False
+        if self._plan.dry_run:
+            self.outcome.planned.append(("send", entry.name))
+            return False
+        return True
+
+    async def _work(self, waiting: asyncio.Queue[tuple[SourceEnd, Entry] | None]) -> None:
+        while (item := await waiting.get()) is not None:
+            source, entry = item
+            try:
+                await self._send_patiently(source, entry)
+            finally:
+                waiting.task_done()
+            self._observer.ended(entry.size or 0)
+            if len(self._stored) >= SETTLE_COUNT:
+                await self._settle()
+        waiting.task_done()
+
+    async def _send_patiently(self, source: SourceEnd, entry: Entry) -> None:
+        """Send a file, again if that may help; the last error counts."""
+        attempt = 0
+        while True:
+            error = await self._try_to_send(source, entry)
+            if error is None:
+                return
+            attempt += 1
+            if attempt > self._plan.retries or not may_pass(error):
+                break
+            await asyncio.sleep(pause_before(attempt, random.random()))
+        self._journal.note([Row(source=source.label, entry=entry, state=FAILED, error=str(error)[:500])])
+        self._fail(entry.name, error)
+
+    async def _try_to_send(self, source: SourceEnd, entry: Entry) -> GridError | OSError | None:
+        needed = FILE_MEMORY + min(entry.size or 0, self._plan.chunk_size * self._plan.streams)
+        try:
+            async with self._budget.hold(needed):
+                opened = await source.open(entry)
+                try:
+                    await self._send(source, entry, opened)
+                finally:
+                    await opened.close()
+        except (GridError, OSError, TimeoutError) as error:
+            return error
+        except BaseExceptionGroup as errors:
+            first = _first(errors)
+            if not isinstance(first, GridError | OSError):
+                raise
+            return first
+        return None
+
+    async def _send(self, source: SourceEnd, listed: Entry, opened: OpenedSource) -> None:
+        entry = opened.entry
+        if entry.size is None:
+            raise GridError(f"{entry.name}: its size is not known")
+        if self._plan.comparison == "checksum" and await self._is_known(source, opened, entry.size):
+            self._journal.note(
+                [Row(source=source.label, entry=listed, state=DONE, digest=self._digest_of(source, listed))]
+            )
+            self.outcome.unchanged += 1
+            return
+        token = await self._target.adopt(opened)
+        if token is not None:
+            self.outcome.linked += 1
+            stored = _Stored(source, listed, entry, token, "")
+        else:
+            body = FileBody(opened, entry.size, self._flow)
+            token = await self._target.store(entry, body)
+            await opened.require_unchanged()
+            self.outcome.copied += 1
+            self.outcome.sent_bytes += entry.size
+            stored = _Stored(source, listed, entry, token, body.digest.hexdigest())
+        self._journal.note([self._row(stored, STORED if token else DONE)])
+        if token:
+            self._stored.append(stored)
+        elif self._plan.verify:
+            await self._verify(stored)
+
+    def _digest_of(self, source: SourceEnd, entry: Entry) -> str:
+        row = self._journal.find(source.label, entry.name)
+        return "" if row is None else row.digest
+
+    async def _is_known(self, source: SourceEnd, opened: OpenedSource, size: int) -> bool:
+        """Whether the contents are those that were sent before, although their time says otherwise."""
+        row = self._journal.find(source.label, opened.entry.name)
+        there = self._journal.there(opened.entry.name)
+        if row is None or row.state != DONE or not row.digest or row.entry.size != size or there is None:
+            return False
+        return there.size in (None, size) and await digest_of(opened, size) == row.digest
+
+    async def _settle_in_time(self) -> None:
+        while True:
+            await asyncio.sleep(SETTLE_S)
+            await self._settle()
+
+    async def _settle(self) -> None:
+        """Put what is stored in its place, and note that it is there."""
+        async with self._settling:
+            batch, self._stored = self._stored, []
+            if not batch:
+                return
+            failed = await self._target.settle([(each.entry, each.token) for each in batch])
+            for each in batch:
+                if (error := failed.get(each.entry.name)) is not None:
+                    self._fail(each.entry.name, error)
+            settled = [each for each in batch if each.entry.name not in failed]
+            self._journal.note([self._row(each, DONE) for each in settled])
+            if self._plan.verify:
+                for each in settled:
+                    await self._verify(each)
+
+    async def _verify(self, stored: _Stored) -> None:
+        """Read the file back; one that differs is forgotten, so that the next run sends it again."""
+        if not stored.digest:
+            return
+        try:
+            opened = await self._target.open(Entry(name=stored.entry.name))
+            try:
+                if opened.entry.size != stored.entry.size:
+                    raise SourceChangedError("it has another size")
+                if await digest_of(opened, opened.entry.size or 0) != stored.digest:
+                    raise SourceChangedError("its contents differ")
+            finally:
+                await opened.close()
+        except (GridError, OSError) as error:
+            self._journal.forget(stored.source.label, stored.entry.name)
+            self._fail(stored.entry.name, GridError(f"{stored.entry.name}: read back at the target: {error}"))
+
+    def _row(self, stored: _Stored, state: str) -> Row:
+        """The row of a file: its facts are those of the listing, with which the next run compares."""
+        return Row(
+            source=stored.source.label, entry=stored.listed, state=state, token=stored.token if state == STORED else "",
+            digest=stored.digest,
+        )  # fmt: skip
+
+    async def _remove_unwanted(self) -> None:
+        for name in list(self._journal.unwanted()):
+            if not self._plan.selection.takes(name):
+                continue
+            if self._plan.dry_run:
+                self.outcome.planned.append(("remove", name))
+                continue
+            try:
+                await self._target.remove(name)
+                self.outcome.removed += 1
+            except (GridError, OSError) as error:
+                self._fail(name, error)
+
+    def _fail(self, name: str, error: GridError | OSError) -> None:
+        self.outcome.failures.append((name, error))
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,358 @@
+"""Directories and files of the grid as an end of a transfer.
+
+Contents go up as they come: a random key needs no pass over the file first. What is stored is linked in batches, one edit
+for each directory. The client runs on Twisted's reactor, in a thread of its own; transfers run on asyncio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from attrs import evolve, field, frozen
+from twisted.internet.defer import Deferred
+
+from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownCap, UnknownChild, parse_cap
+from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.file_store import FileStore
+from grid.directory.metadata import seconds_in
+from grid.directory.names import normalize_name
+from grid.directory.pack import Child
+from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
+from grid.extents.files import open_immutable
+from grid.library.reactor_thread import submit
+from grid.node.client import Client, LiveServers
+from grid.node.directory import NodeDirectory
+from grid.ports import Buffer
+from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
+from grid.sinks import BytesSink
+from grid.transfer.ends import Body, EndError, Entry, LeftOut, NotThereError, OpenedSource, refuse_name
+
+T = TypeVar("T")
+
+READ_SIZE = 4 * 2**20
+"""Bytes of one read: several segments, whose shares are fetched side by side."""
+
+
+class GridSession:
+    """One client of the grid for all ends of a transfer, on the reactor's thread."""
+
+    def __init__(self, directory: NodeDirectory, reactor: Any, *, unique: bool = True) -> None:  # noqa: ANN401
+        """unique: whether new files get random keys."""
+        self._directory, self._reactor, self._unique = directory, reactor, unique
+        self._client: Client | None = None
+        self._store: FileStore | None = None
+        self._opening = asyncio.Lock()
+        self._pool = ThreadCpuPool(reactor)
+
+    async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine of the reactor."""
+        return await asyncio.wrap_future(submit(self._reactor, coroutine))
+
+    def ask(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """On the reactor: the result of a coroutine of asyncio."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+        answer: Deferred[T] = Deferred(lambda _: _cancel(future))
+
+        def ended(done: Future[T]) -> None:
+            if not answer.called and not done.cancelled():
+                error = done.exception()
+                answer.errback(error) if error is not None else answer.callback(done.result())
+
+        def done(finished: Future[T]) -> None:
+            with suppress(RuntimeError):  # The reactor has ended with the process.
+                self._reactor.callFromThread(ended, finished)
+
+        future.add_done_callback(done)
+        return answer
+
+    async def store(self) -> FileStore:
+        """The store, once servers are known; NoServersError, ConfigError."""
+        async with self._opening:
+            if self._store is None:
+                self._store = await self.run(self._open())
+        return self._store
+
+    async def close(self) -> None:
+        """End all connections."""
+        client, self._client, self._store = self._client, None, None
+        if client is not None:
+            await self.run(client.close())
+            await asyncio.to_thread(self._pool.stop)
+
+    async def _open(self) -> FileStore:
+        runtime = RealRuntime(clock=ReactorClock(self._reactor), cpu=self._pool, entropy=SystemEntropy())
+        client = self._client = Client(self._directory, runtime, self._reactor)
+        await client.servers()
+        is_mdmf = self._directory.settings.client.mutable_format == "MDMF"
+        grid = client.grid(LiveServers(client))
+        if self._unique:
+            grid = evolve(grid, convergence=None)
+        return FileStore(grid=grid, mutable_format="mdmf" if is_mdmf else "sdmf")
+
+
+@frozen(kw_only=True)
+class Adoptable:
+    """A file that can be linked as it is. session: of the grid that has it."""
+
+    session: GridSession
+    cap: KnownCap = field(repr=False)
+
+
+class GridEnd:
+    """What is below a capability, at a path."""
+
+    def __init__(self, session: GridSession, root: KnownCap, path: Sequence[str], label: str) -> None:
+        self._session, self._root, self._path, self.label = session, root, tuple(path), label
+        self._caps: dict[str, KnownCap] = {}
+        self._linking = asyncio.Lock()
+
+    async def entries(self) -> AsyncIterator[Entry | LeftOut]:
+        """Every file below the directory; one directory's entries at a time are in memory."""
+        store = await self._session.store()
+        start = await self._session.run(self._find(store))
+        if not isinstance(start.target, DirectoryCap):
+            name = self._path[-1] if self._path else "file"
+            yield self._found(name, start)
+            return
+        waiting: list[tuple[str, DirectoryCap]] = [("", start.target)]
+        seen = {start.target.storage_index}
+        while waiting:
+            below, cap = waiting.pop()
+            children: Mapping[str, Child] = {}
+            why = ""
+            try:
+                children = await self._session.run(_list(store, cap))
+            except GridError as error:
+                if not below:
+                    raise
+                why = str(error)
+            if why:
+                yield LeftOut(below, why, is_gap=True)
+            for name, child in children.items():
+                full = f"{below}/{name}" if below else name
+                if isinstance(child.target, DirectoryCap):
+                    if child.target.storage_index not in seen:
+                        seen.add(child.target.storage_index)
+                        waiting.append((full, child.target))
+                else:
+                    yield self._found(full, child)
+
+    async def open(self, entry: Entry) -> OpenedSource:
+        """Open the file."""
+        store = await self._session.store()
+        cap = self._caps.get(entry.name)
+        if cap is None:
+            found = (await self._session.run(self._find(store, entry.name.split("/")))).target
+            if not isinstance(found, KnownCap) or isinstance(found, DirectoryCap):
+                raise NotThereError(f"{self.label}: {entry.name} is not a file")
+            cap = found
+        if isinstance(cap, ImmutableFileCap):
+            return _OpenedGridFile(self._session, open_immutable(cap, store.grid), evolve(entry, size=cap.size), cap)
+        mutable = store.open_mutable(cap)
+        size = await self._session.run(mutable.size())
+        return _OpenedGridFile(self._session, mutable, evolve(entry, size=size), None)
+
+    async def close(self) -> None:
+        """The session belongs to the transfer."""
+
+    def refuse(self, name: str) -> str | None:
+        """Names of the grid are text in UTF-8 without slashes."""
+        try:
+            name.encode("utf-8")
+        except UnicodeEncodeError:
+            return "it is not text in UTF-8"
+        return refuse_name(name)
+
+    async def adopt(self, opened: OpenedSource) -> str | None:
+        """The capability, if the file is on the same grid and never changes."""
+        other = opened.shortcut
+        if isinstance(other, Adoptable) and other.session is self._session:
+            return other.cap.to_string()
+        return None
+
+    async def store(self, entry: Entry, body: Body) -> str:
+        """Upload the contents; the token is the capability."""
+        store = await self._session.store()
+        source = _BodySource(self._session, body, asyncio.get_running_loop())
+        try:
+            return (await self._session.run(_put(store, source))).to_string()
+        finally:
+            await source.close()
+
+    async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
+        """Link files, with one edit for each directory."""
+        store = await self._session.store()
+        folders: dict[tuple[str, ...], list[SetChild]] = {}
+        for entry, token in stored:
+            *above, name = entry.name.split("/")
+            cap = parse_cap(token)
+            assert not isinstance(cap, UnknownCap)
+            self._caps[entry.name] = cap
+            folders.setdefault(tuple(above), []).append(
+                SetChild(normalize_name(name), cap, metadata=_metadata(entry), overwrite="only-files")
+            )
+        failed: dict[str, GridError] = {}
+        async with self._linking:
+            for folder, edits in folders.items():
+                try:
+                    await self._session.run(self._edit(store, folder, edits))
+                except GridError as error:
+                    names = {edit.name for edit in edits}
+                    failed |= {
+                        entry.name: error
+                        for entry, _ in stored
+                        if tuple(entry.name.split("/")[:-1]) == folder
+                        and normalize_name(entry.name.split("/")[-1]) in names
+                    }
+        return failed
+
+    async def remove(self, name: str) -> None:
+        """Unlink the file."""
+        store = await self._session.store()
+        *above, last = name.split("/")
+        self._caps.pop(name, None)
+        async with self._linking:
+            await self._session.run(self._edit(store, tuple(above), [RemoveChild(last, must_exist=False)]))
+
+    async def _find(self, store: FileStore, below: Sequence[str] = ()) -> Child:
+        path = [*self._path, *below]
+        if not path:
+            return Child(target=self._root)
+        if not isinstance(self._root, DirectoryCap):
+            raise ChildOfWrongTypeError(f"{self.label} leads through something that is not a directory", name=path[0])
+        try:
+            return await store.directory(self._root).get(path)
+        except NoSuchChildError:
+            raise NotThereError(f"{self.label}: there is nothing at this path") from None
+
+    async def _edit(self, store: FileStore, above: tuple[str, ...], edits: Sequence[SetChild | RemoveChild]) -> None:
+        if not isinstance(self._root, DirectoryCap):
+            raise EndError(f"{self.label} is a file: files go into a directory")
+        root = store.directory(self._root)
+        path = [*self._path, *above]
+        directory = await root.make_directories(path) if path else root
+        await directory.edit(edits)
+
+    def _found(self, name: str, child: Child) -> Entry | LeftOut:
+        cap = child.target
+        if isinstance(cap, UnknownChild):
+            return LeftOut(name, "of an unknown kind")
+        if refuse_name(name) is not None:
+            return LeftOut(name, str(refuse_name(name)))
+        immutable = isinstance(cap, ImmutableFileCap)
+        tag = hashlib.sha256(cap.to_string().encode()).hexdigest()[:32] if immutable else ""
+        if len(self._caps) < 100_000:
+            self._caps[name] = cap
+        return _entry(name, child, cap.size if isinstance(cap, ImmutableFileCap) else None, tag)
+
+
+class _OpenedGridFile:
+    """A file that is read in ranges; what one range learns makes the next one cheaper."""
+
+    def __init__(self, session: GridSession, file: Any, entry: Entry, cap: KnownCap | None) -> None:  # noqa: ANN401
+        self._session, self._file, self.entry = session, file, entry
+        self.shortcut: object = None if cap is None else Adoptable(session=session, cap=cap)
+
+    async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
+        while length > 0:
+            sink = BytesSink()
+            await self._session.run(self._read(sink, offset, min(length, READ_SIZE)))
+            if not sink.data:
+                return
+            yield bytes(sink.data)
+            offset += len(sink.data)
+            length -= len(sink.data)
+
+    async def _read(self, sink: BytesSink, offset: int, length: int) -> None:
+        await self._file.read(sink, offset, length)
+
+    async def require_unchanged(self) -> None:
+        """Every byte was proven from the capability."""
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+class _BodySource:
+    """A body as what a put reads: in order, and from the beginning again if the put begins again."""
+
+    def __init__(self, session: GridSession, body: Body, loop: asyncio.AbstractEventLoop) -> None:
+        self._session, self._body, self._loop = session, body, loop
+        self._stream: AsyncIterator[Buffer] | None = None
+        self._position = 0
+        self._rest = bytearray()
+
+    @property
+    def size(self) -> int:
+        return self._body.size
+
+    async def read_at(self, offset: int, length: int) -> Buffer:
+        return await self._session.ask(self._loop, self._next(offset, min(length, self.size - offset)))
+
+    async def _next(self, offset: int, length: int) -> bytes:
+        if self._stream is None or offset != self._position:
+            await self.close()
+            self._stream, self._position = self._body.stream(offset), offset
+            self._rest.clear()
+        while len(self._rest) < length:
+            self._rest += await anext(self._stream)
+        data = bytes(memoryview(self._rest)[:length])
+        del self._rest[:length]
+        self._position += length
+        return data
+
+    async def close(self) -> None:
+        """End the stream."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            close: Any = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+
+
+def _cancel(future: Future[T]) -> None:
+    future.cancel()
+
+
+async def _list(store: FileStore, cap: DirectoryCap) -> Mapping[str, Child]:
+    return await store.directory(cap).list()
+
+
+async def _put(store: FileStore, source: _BodySource) -> KnownCap:
+    return await store.put_immutable(source)
+
+
+def _entry(name: str, child: Child, size: int | None, tag: str) -> Entry:
+    """A link's metadata as that of a file: time and mode as backups note them."""
+    mtime, mode = seconds_in(child.metadata.get("mtime")), child.metadata.get("st_mode")
+    noted = child.metadata.get("attributes")
+    attributes = (
+        {str(key): value for key, value in noted.items() if isinstance(value, str)}
+        if isinstance(noted, Mapping)
+        else {}
+    )
+    exact = child.metadata.get("mtime_ns")
+    return Entry(
+        name=name,
+        size=size,
+        mtime_ns=exact if isinstance(exact, int) else None if mtime is None else round(mtime * 1e9),
+        tag=tag,
+        mode=mode & 0o777 if isinstance(mode, int) else None,
+        attributes=attributes,
+    )
+
+
+def _metadata(entry: Entry) -> dict[str, object]:
+    kept: dict[str, object] = {}
+    if entry.mtime_ns is not None:
+        kept |= {"mtime": entry.mtime_ns / 1e9, "mtime_ns": entry.mtime_ns}
+    if entry.mode is not None:
+        kept["st_mode"] = entry.mode
+    if entry.attributes:
+        kept["attributes"] = dict(entry.attributes)
+    return kept

@@ -1,0 +1,175 @@
+"""One file of a web server as the source of a transfer: http:// and https://.
+
+Requests run on threads. Ranges name the entity tag of the first answer, so that a file which changes is noticed. The
+server has to say how long the file is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from urllib.parse import unquote, urlsplit
+
+from grid.ports import Buffer
+from grid.transfer.ends import (
+    PIECE_SIZE,
+    EndError,
+    Entry,
+    LeftOut,
+    NotThereError,
+    OpenedSource,
+    PassingError,
+    SourceChangedError,
+)
+
+SILENCE_S = 60.0
+_PASSING = (408, 425, 429, 500, 502, 503, 504)
+
+
+class HttpEnd:
+    """A file at a URL."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if not parts.hostname:
+            raise EndError("name a host, as in https://HOST/PATH")
+        self._url = url
+        self.label = f"{parts.scheme}://{parts.hostname}{parts.path}"
+        self._name = unquote(parts.path.rstrip("/").rpartition("/")[2]).replace("/", "_") or "index.html"
+
+    async def entries(self) -> AsyncIterator[Entry | LeftOut]:
+        """The file. NotThereError, PassingError, EndError."""
+        opened = await self.open(Entry(name=self._name))
+        await opened.close()
+        yield opened.entry
+
+    async def open(self, entry: Entry) -> OpenedSource:
+        """Ask for the file; its body is not read yet."""
+        with _as_end_errors(self.label):
+            answer = await asyncio.to_thread(_ask, self._url, {})
+        size = answer.headers.get("Content-Length", "")
+        if not size.isascii() or not size.isdigit():
+            answer.close()
+            raise EndError(f"{self.label}: the server does not say how long the file is")
+        found = Entry(
+            name=entry.name,
+            size=int(size),
+            mtime_ns=_time(answer.headers.get("Last-Modified")),
+            tag=answer.headers.get("ETag", ""),
+            attributes={"Content-Type": answer.headers["Content-Type"]} if "Content-Type" in answer.headers else {},
+        )
+        return _OpenedPage(self._url, answer, found, self.label)
+
+    async def close(self) -> None:
+        """Nothing stays open."""
+
+
+class _OpenedPage:
+    """A file that was asked for: the first read takes the answer that is there, others ask for ranges."""
+
+    shortcut: object = None
+
+    def __init__(self, url: str, answer: http.client.HTTPResponse, entry: Entry, shown: str) -> None:
+        self._url, self.entry, self._shown = url, entry, shown
+        self._first: http.client.HTTPResponse | None = answer
+
+    async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
+        first, self._first = self._first, None
+        if first is not None and (offset or length < (self.entry.size or 0)):
+            first.close()
+            first = None
+        if length <= 0:
+            return
+        with _as_end_errors(self._shown):
+            answer = first if first is not None else await asyncio.to_thread(self._ask_range, offset, length)
+            try:
+                while length > 0:
+                    data = await asyncio.to_thread(answer.read, min(length, PIECE_SIZE))
+                    if not data:
+                        return
+                    yield data
+                    length -= len(data)
+            finally:
+                answer.close()
+
+    def _ask_range(self, offset: int, length: int) -> http.client.HTTPResponse:
+        headers = {"Range": f"bytes={offset}-{offset + length - 1}"}
+        if self.entry.tag and not self.entry.tag.startswith("W/"):
+            headers["If-Range"] = self.entry.tag
+        answer = _ask(self._url, headers)
+        if answer.status == 206:
+            if answer.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
+                return answer
+            answer.close()
+            raise EndError(f"{self._shown}: the server answers another range than it was asked for")
+        if answer.headers.get("ETag", "") != self.entry.tag:
+            answer.close()
+            raise SourceChangedError(f"{self._shown} changed while it was read")
+        if offset:
+            answer.close()
+            raise EndError(f"{self._shown}: the server does not know ranges; use --mode stream")
+        return answer
+
+    async def require_unchanged(self) -> None:
+        """One answer is one file; ranges named the entity tag."""
+
+    async def close(self) -> None:
+        first, self._first = self._first, None
+        if first is not None:
+            first.close()
+
+
+def _ask(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
+    request = urllib.request.Request(  # noqa: S310 - the opener has no other schemes
+        url, headers={"Accept-Encoding": "identity", "User-Agent": "grid", **headers}
+    )
+    answer = _opener().open(request, timeout=SILENCE_S)
+    if not isinstance(answer, http.client.HTTPResponse):
+        raise http.client.HTTPException
+    return answer
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Follows redirects, and knows no schemes but HTTP's."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPRedirectHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+def _time(text: str | None) -> int | None:
+    try:
+        return None if text is None else int(parsedate_to_datetime(text).timestamp()) * 10**9
+    except ValueError:
+        return None
+
+
+@contextmanager
+def _as_end_errors(shown: str) -> Iterator[None]:
+    try:
+        yield
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code in (404, 410):
+            raise NotThereError(f"{shown}: there is no such file") from None
+        kind = PassingError if error.code in _PASSING else EndError
+        raise kind(f"{shown}: the server answers {error.code}") from None
+    except http.client.IncompleteRead:
+        raise PassingError(f"{shown}: the server ended the answer early") from None
+    except http.client.HTTPException as error:
+        raise PassingError(f"{shown}: {type(error).__name__}") from None
+    except OSError as error:
+        reason = getattr(error, "reason", error)
+        raise PassingError(f"{shown}: {reason}") from None

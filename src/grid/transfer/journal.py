@@ -1,0 +1,177 @@
+"""The journal of a transfer: one row for each file in an SQLite database that only its owner can read.
+
+It owns what survives a kill: which files are done, which are stored and yet to be put in their places, and what their
+sources were then. Rows hold capabilities, so that the file has mode 0600. One process at a time uses a journal.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from attrs import field, frozen
+
+from grid.errors import BusyError, ConfigError
+from grid.node.files import make_private_directory
+from grid.transfer.ends import Entry
+
+STORED = "stored"
+"""The target has the contents; the file is yet to be put in its place."""
+DONE = "done"
+FAILED = "failed"
+
+_LAYOUT = """
+CREATE TABLE IF NOT EXISTS files (
+    source TEXT NOT NULL, name BLOB NOT NULL, size INTEGER, mtime_ns INTEGER, tag TEXT NOT NULL,
+    state TEXT NOT NULL, token TEXT NOT NULL, digest TEXT NOT NULL, error TEXT NOT NULL, mode INTEGER,
+    PRIMARY KEY (source, name)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS states ON files (state);
+"""
+_TEMPORARY = """
+CREATE TEMP TABLE there (name BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, tag TEXT) WITHOUT ROWID;
+CREATE TEMP TABLE wanted (name BLOB PRIMARY KEY, source TEXT) WITHOUT ROWID;
+"""
+
+
+@frozen(kw_only=True)
+class Row:
+    """What is noted of a file. digest: of its contents, for `--verify`."""
+
+    source: str
+    entry: Entry
+    state: str
+    token: str = field(default="", repr=False)
+    digest: str = ""
+    error: str = ""
+
+
+def journal_path(sources: Sequence[str], target: str) -> Path:
+    """Where the journal of these ends is: below $XDG_STATE_HOME, under a name that gives none of them away."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    key = hashlib.sha256("\0".join([*sources, target]).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return Path(base) / "grid" / "transfers" / f"{key}.sqlite"
+
+
+class Journal:
+    """An open journal. What it was given is on disk, for any later process, once the call returns."""
+
+    def __init__(self, path: Path, step: Callable[[], None] = lambda: None) -> None:
+        """step: called before and after each change is on disk. BusyError if another process uses it; ConfigError if it cannot be opened."""
+        self._step = step
+        try:
+            make_private_directory(path.parent)
+            self._lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigError(f"{path.parent}: {error.strerror}") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise BusyError("the same transfer is under way in another process") from None
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._rows = sqlite3.connect(path, isolation_level=None)
+            self._rows.execute("PRAGMA journal_mode = WAL")
+            # What a kill leaves is whole; after a power failure the last files may be sent again.
+            self._rows.execute("PRAGMA synchronous = NORMAL")
+            self._rows.execute("PRAGMA temp_store = FILE")
+            self._rows.executescript(_LAYOUT + _TEMPORARY)
+        except (OSError, sqlite3.Error) as error:
+            os.close(self._lock)
+            raise ConfigError(f"{path}: {error}; remove it to begin anew") from None
+
+    def find(self, source: str, name: str) -> Row | None:
+        """What is noted of a file of a source."""
+        found = self._rows.execute(
+            "SELECT size, mtime_ns, tag, mode, state, token, digest, error FROM files WHERE source = ? AND name = ?",
+            (source, _key(name)),
+        ).fetchone()
+        return None if found is None else _row(source, name, found)
+
+    def note(self, rows: Sequence[Row]) -> None:
+        """Take rows in the place of older ones, all or none."""
+        values = [
+            (
+                row.source, _key(row.entry.name), row.entry.size, row.entry.mtime_ns, row.entry.tag, row.state,
+                row.token, row.digest, row.error, row.entry.mode,
+            )
+            for row in rows
+        ]  # fmt: skip
+        self._step()
+        self._rows.execute("BEGIN IMMEDIATE")
+        try:
+            self._rows.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        except BaseException:
+            self._rows.execute("ROLLBACK")
+            raise
+        self._rows.execute("COMMIT")
+        self._step()
+
+    def forget(self, source: str, name: str) -> None:
+        """Drop the row of a file."""
+        self._rows.execute("DELETE FROM files WHERE source = ? AND name = ?", (source, _key(name)))
+
+    def note_there(self, entries: Sequence[Entry]) -> None:
+        """Take what the target has, for the time of this process."""
+        values = [(_key(entry.name), entry.size, entry.mtime_ns, entry.tag) for entry in entries]
+        self._many("INSERT OR REPLACE INTO there VALUES (?, ?, ?, ?)", values)
+
+    def there(self, name: str) -> Entry | None:
+        """What the target had of this name when the transfer began."""
+        found = self._rows.execute("SELECT size, mtime_ns, tag FROM there WHERE name = ?", (_key(name),)).fetchone()
+        return None if found is None else Entry(name=name, size=found[0], mtime_ns=found[1], tag=found[2])
+
+    def want(self, name: str, source: str) -> str:
+        """Note that a source has a file of this name; the first source that has one."""
+        self._rows.execute("INSERT OR IGNORE INTO wanted VALUES (?, ?)", (_key(name), source))
+        return str(self._rows.execute("SELECT source FROM wanted WHERE name = ?", (_key(name),)).fetchone()[0])
+
+    def unwanted(self) -> Iterator[str]:
+        """Names that the target had and no source has."""
+        found = self._rows.execute("SELECT name FROM there WHERE name NOT IN (SELECT name FROM wanted)")
+        return (_name(row[0]) for row in found)
+
+    def count(self, state: str) -> int:
+        """How many files are in a state."""
+        return int(self._rows.execute("SELECT COUNT(*) FROM files WHERE state = ?", (state,)).fetchone()[0])
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._rows.close()
+        os.close(self._lock)
+
+    def _many(self, statement: str, values: Sequence[tuple[object, ...]]) -> None:
+        self._rows.execute("BEGIN")
+        self._rows.executemany(statement, values)
+        self._rows.execute("COMMIT")
+
+
+def _key(name: str) -> bytes:
+    """A name as bytes, which SQLite keeps whatever they are."""
+    return name.encode("utf-8", "surrogatepass" if _is_odd(name) else "surrogateescape")
+
+
+def _is_odd(name: str) -> bool:
+    """Whether a name holds surrogates that stand for no byte of a file's name."""
+    return any("\ud800" <= letter <= "\udfff" and not "\udc80" <= letter <= "\udcff" for letter in name)
+
+
+def _name(key: bytes) -> str:
+    return key.decode("utf-8", "surrogateescape")
+
+
+def _row(source: str, name: str, found: tuple[object, ...]) -> Row:
+    size, mtime_ns, tag, mode, state, token, digest, error = found
+    entry = Entry(
+        name=name,
+        size=size if isinstance(size, int) else None,
+        mtime_ns=mtime_ns if isinstance(mtime_ns, int) else None,
+        tag=str(tag),
+        mode=mode if isinstance(mode, int) else None,
+    )
+    return Row(source=source, entry=entry, state=str(state), token=str(token), digest=str(digest), error=str(error))

@@ -1,0 +1,270 @@
+"""Object stores as ends of a transfer: s3://, gs:// and az://, through obstore.
+
+Keys are names, with a prefix that ends with a slash; time, mode and content type travel as metadata of the object, the
+time as rclone writes it. An object appears whole or not at all. Reads name the entity tag that the listing gave, so that
+an object which changes in between is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from grid.errors import GridError
+from grid.ports import Buffer
+from grid.transfer.ends import (
+    PIECE_SIZE,
+    Body,
+    EndError,
+    Entry,
+    LeftOut,
+    MissingExtraError,
+    NotThereError,
+    OpenedSource,
+    PassingError,
+    SourceChangedError,
+)
+from grid.transfer.object_accounts import store_arguments
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+LISTED_AT_ONCE = 1000
+PART_SIZE = 8 * 2**20
+PARTS_AT_ONCE = 4
+MAX_PARTS = 10_000
+"""Of an S3 upload."""
+
+MAX_KEY_BYTES = 1024
+
+_HEADERS = ("Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Cache-Control")
+
+
+def open_object_end(url: str, *, is_target: bool = False) -> ObjectEnd:
+    """The end of a URL `scheme://bucket/prefix`; MissingExtraError, ConfigError. is_target: it names no single object."""
+    try:
+        from obstore import store as stores
+    except ImportError:
+        raise MissingExtraError(f"{url.partition('/')[0]}//", "obstore") from None
+    scheme, _, rest = url.partition("://")
+    bucket, _, prefix = rest.partition("/")
+    if not bucket:
+        raise EndError(f"{url}: name a bucket, as in {scheme}://BUCKET/PREFIX")
+    make: Any = {"s3": stores.S3Store, "gs": stores.GCSStore, "az": stores.AzureStore}[scheme]
+    arguments = store_arguments(scheme)
+    return ObjectEnd(make(bucket, **arguments), prefix.strip("/"), url, is_target=is_target)
+
+
+class ObjectEnd:
+    """The objects below a prefix of a bucket, or one object."""
+
+    def __init__(self, store: ObjectStore, prefix: str, label: str, *, is_target: bool = False) -> None:
+        self._store, self._prefix, self.label, self._is_target = store, prefix, label, is_target
+        self._is_single = False
+
+    async def entries(self) -> AsyncIterator[Entry | LeftOut]:
+        """Every object below the prefix, or the object that has its name; NotThereError, PassingError, EndError."""
+        import obstore
+
+        count = 0
+        with _as_end_errors(self.label):
+            stream = obstore.list(self._store, self._prefix or None, chunk_size=LISTED_AT_ONCE)
+            async for batch in stream:
+                for meta in batch:
+                    count += 1
+                    yield self._listed(meta)
+        if not count and self._prefix and not self._is_target:
+            with _as_end_errors(self.label):
+                meta = await obstore.head_async(self._store, self._prefix)
+            self._is_single = True
+            yield _entry(self._prefix.rpartition("/")[2], meta)
+
+    async def open(self, entry: Entry) -> OpenedSource:
+        """Ask for the object; its body is not read yet."""
+        import obstore
+
+        key, shown = self._key(entry.name), f"{self.label.rstrip('/')}/{entry.name}"
+        options: Any = {"if_match": entry.tag} if entry.tag else {}
+        with _as_end_errors(shown):
+            result = await obstore.get_async(self._store, key, options=options)
+            found = _entry(entry.name, result.meta)
+        return _OpenedObject(self._store, key, _with_attributes(found, result.attributes), shown, result)
+
+    async def close(self) -> None:
+        """Connections end with the store."""
+
+    def refuse(self, name: str) -> str | None:
+        """Keys are UTF-8 of a limited length, and tools take '..' and empty names for paths."""
+        try:
+            size = len(self._key(name).encode("utf-8"))
+        except UnicodeEncodeError:
+            return "it is not text in UTF-8"
+        if size > MAX_KEY_BYTES:
+            return f"its key is longer than {MAX_KEY_BYTES} bytes"
+        if any(part in ("", ".", "..") for part in name.split("/")):
+            return "it has an empty name, '.' or '..' in its path"
+        return None
+
+    async def adopt(self, opened: OpenedSource) -> str | None:
+        """Never: bytes have to be sent."""
+        return None
+
+    async def store(self, entry: Entry, body: Body) -> str:
+        """Put the object: in one request if it is small, in parts otherwise."""
+        import obstore
+
+        key, attributes = self._key(entry.name), _attributes(entry)
+        with _as_end_errors(f"{self.label.rstrip('/')}/{entry.name}"):
+            if body.size <= PART_SIZE:
+                data = b"".join([bytes(piece) async for piece in body.stream()])
+                await obstore.put_async(self._store, key, data, attributes=attributes, use_multipart=False)
+            else:
+                size = max(PART_SIZE, -(-body.size // MAX_PARTS))
+                async with obstore.open_writer_async(
+                    self._store, key, attributes=attributes, buffer_size=size, max_concurrency=PARTS_AT_ONCE
+                ) as writer:
+                    async for piece in body.stream():
+                        await writer.write(piece)
+        return ""
+
+    async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
+        """Objects are in their places already."""
+        return {}
+
+    async def remove(self, name: str) -> None:
+        """Delete the object."""
+        import obstore
+
+        try:
+            with _as_end_errors(name):
+                await obstore.delete_async(self._store, self._key(name))
+        except NotThereError:
+            return
+
+    def _key(self, name: str) -> str:
+        if self._is_single:
+            return self._prefix
+        return f"{self._prefix}/{name}" if self._prefix else name
+
+    def _listed(self, meta: Any) -> Entry | LeftOut:  # noqa: ANN401 - a TypedDict of obstore
+        path = str(meta["path"])
+        name = path.removeprefix(f"{self._prefix}/") if self._prefix else path
+        if not name or name.endswith("/"):
+            return LeftOut(name, "a marker of a directory")
+        return _entry(name, meta)
+
+
+class _OpenedObject:
+    """An object that was asked for: the first read takes the answer that is there, others ask for ranges."""
+
+    shortcut: object = None
+
+    def __init__(self, store: ObjectStore, key: str, entry: Entry, shown: str, result: Any) -> None:  # noqa: ANN401
+        self._store, self._key, self.entry, self._shown = store, key, entry, shown
+        self._first: Any = result
+
+    async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
+        import obstore
+
+        first, self._first = self._first, None
+        if length <= 0:
+            return
+        with _as_end_errors(self._shown):
+            if offset == 0 and first is not None and length >= (self.entry.size or 0):
+                result = first
+            else:
+                del first
+                options: Any = {"range": (offset, offset + length)}
+                if self.entry.tag:
+                    options["if_match"] = self.entry.tag
+                result = await obstore.get_async(self._store, self._key, options=options)
+            async for piece in result.stream(min_chunk_size=PIECE_SIZE):
+                yield piece
+
+    async def require_unchanged(self) -> None:
+        """Each request named the entity tag; without one the object is looked at again."""
+        if self.entry.tag:
+            return
+        import obstore
+
+        with _as_end_errors(self._shown):
+            meta = await obstore.head_async(self._store, self._key)
+        if _entry(self.entry.name, meta).size != self.entry.size:
+            raise SourceChangedError(f"{self._shown} changed while it was read")
+
+    async def close(self) -> None:
+        self._first = None
+
+
+@contextmanager
+def _as_end_errors(shown: str) -> Iterator[None]:
+    """What obstore raises, as errors of ends; its own texts are long, and quote whole requests."""
+    from obstore import exceptions
+
+    try:
+        yield
+    except (FileNotFoundError, exceptions.NotFoundError):
+        raise NotThereError(f"{shown}: there is no such object, or no such bucket") from None
+    except (exceptions.PreconditionError, exceptions.NotModifiedError):
+        raise SourceChangedError(f"{shown} changed since it was listed") from None
+    except exceptions.UnauthenticatedError:
+        raise EndError(f"{shown}: the server does not accept these credentials, or they have expired") from None
+    except exceptions.PermissionDeniedError:
+        raise EndError(f"{shown}: these credentials do not permit it") from None
+    except exceptions.GenericError as error:
+        raise _of_generic(shown, str(error)) from None
+    except exceptions.BaseError as error:
+        raise EndError(f"{shown}: {_short(str(error))}") from None
+
+
+def _of_generic(shown: str, text: str) -> EndError:
+    """What the client did not sort: answers with a status, lost connections, and what it could not make sense of."""
+    for word in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"):
+        if word in text:
+            return EndError(f"{shown}: the server does not accept these credentials ({word})")
+    if "status 4" in text and "status 408" not in text and "status 429" not in text:
+        return EndError(f"{shown}: the server refused: {_short(text)}")
+    if "status 3" in text:
+        return EndError(f"{shown}: the server redirects; set the region or the endpoint of the bucket")
+    return PassingError(f"{shown}: {_short(text)}")
+
+
+def _short(text: str) -> str:
+    for begin in ("Server returned error response:", "Error performing", "Generic"):
+        if begin in text:
+            text = text[text.index(begin) :]
+    return " ".join(text.split())[:200]
+
+
+def _entry(name: str, meta: Any) -> Entry:  # noqa: ANN401 - a TypedDict of obstore
+    modified = meta["last_modified"]
+    return Entry(
+        name=name, size=int(meta["size"]), mtime_ns=int(modified.timestamp()) * 10**9, tag=str(meta["e_tag"] or "")
+    )
+
+
+def _with_attributes(entry: Entry, attributes: Mapping[str, str]) -> Entry:
+    """The entry with its metadata, and the time and mode that are noted there."""
+    from attrs import evolve
+
+    kept = {name: value for name, value in attributes.items() if name not in ("mtime", "mode")}
+    entry = evolve(entry, attributes=kept)
+    try:
+        return evolve(
+            entry,
+            mtime_ns=round(float(attributes["mtime"]) * 1e9) if "mtime" in attributes else entry.mtime_ns,
+            mode=int(attributes["mode"], 8) & 0o777 if "mode" in attributes else None,
+        )
+    except (ValueError, OverflowError):
+        return entry
+
+
+def _attributes(entry: Entry) -> Any:  # noqa: ANN401 - obstore's union of names
+    """The metadata of a new object: headers that S3 knows, and the user's, which must be ASCII."""
+    kept = {name: value for name, value in entry.attributes.items() if name in _HEADERS or value.isascii()}
+    if entry.mtime_ns is not None:
+        kept["mtime"] = f"{entry.mtime_ns // 10**9}.{entry.mtime_ns % 10**9:09}"
+    if entry.mode is not None:
+        kept["mode"] = f"{entry.mode:o}"
+    return kept

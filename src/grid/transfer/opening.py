@@ -1,0 +1,103 @@
+"""The ends that the arguments of a transfer name: URLs, paths of this machine, and paths of the grid.
+
+It owns how an argument is read. What is on the grid is found by a function that the command line brings along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from attrs import frozen
+
+from grid.transfer.ends import EndError, SourceEnd, TargetEnd
+from grid.transfer.engine import Observer, Outcome, Plan, Transfer
+from grid.transfer.journal import Journal, journal_path
+from grid.transfer.rates import RateLimit, Schedule
+
+OBJECT_SCHEMES = ("s3", "gs", "az")
+SCHEMES = (*OBJECT_SCHEMES, "sftp", "http", "https")
+
+
+class OpenOther(Protocol):
+    """Opens what is no URL."""
+
+    def __call__(self, text: str, *, is_target: bool) -> TargetEnd:
+        """The end of a path of this machine or of the grid."""
+
+
+def scheme_of(text: str) -> str:
+    """The scheme if the argument is a URL of a kind that is known; "" otherwise."""
+    scheme, found, _ = text.partition("://")
+    return scheme.lower() if found and scheme.lower() in SCHEMES else ""
+
+
+def open_source(text: str, open_other: OpenOther) -> SourceEnd:
+    """A source. open_other: opens what is no URL. MissingExtraError, ConfigError, EndError."""
+    if scheme_of(text) in ("http", "https"):
+        from grid.transfer.http_end import HttpEnd
+
+        return HttpEnd(text)
+    return _open(text, open_other, is_target=False)
+
+
+def open_target(text: str, open_other: OpenOther) -> TargetEnd:
+    """The target; a web server is none."""
+    if scheme_of(text) in ("http", "https"):
+        raise EndError(f"{scheme_of(text)}:// can only be a source")
+    return _open(text, open_other, is_target=True)
+
+
+def _open(text: str, open_other: OpenOther, *, is_target: bool) -> TargetEnd:
+    scheme = scheme_of(text)
+    if scheme in OBJECT_SCHEMES:
+        from grid.transfer.object_end import open_object_end
+
+        return open_object_end(text, is_target=is_target)
+    if scheme == "sftp":
+        from grid.transfer.sftp_end import open_sftp_end
+
+        return open_sftp_end(text)
+    return open_other(text, is_target=is_target)
+
+
+@frozen(kw_only=True)
+class Request:
+    """A transfer as it was asked for. arguments: as they were written, which name its journal."""
+
+    sources: Sequence[str]
+    target: str
+    plan: Plan
+    schedule: Schedule | None = None
+
+
+async def transfer(request: Request, open_other: OpenOther, observer: Observer) -> Outcome:
+    """Open the ends and the journal, run, and close them. BusyError, and the errors of opening and listing."""
+    sources = [open_source(text, open_other) for text in request.sources]
+    target = open_target(request.target, open_other)
+    try:
+        journal = await asyncio.to_thread(journal_path, request.sources, request.target)
+        opened = Journal(journal)
+        try:
+            return await Transfer(
+                sources, target, opened, request.plan, observer=observer, slow=_limit(request.schedule)
+            ).run()
+        finally:
+            opened.close()
+    finally:
+        for end in (*sources, target):
+            await end.close()
+
+
+def _limit(schedule: Schedule | None) -> Callable[[int], float]:
+    if schedule is None:
+        return lambda count: 0.0
+
+    def minute() -> int:
+        now = datetime.datetime.now().astimezone()
+        return now.hour * 60 + now.minute
+
+    return RateLimit(schedule, time.monotonic, minute).take

@@ -1,0 +1,287 @@
+"""Files of SFTP servers as an end of a transfer, through asyncssh.
+
+Keys, the agent, known hosts and jump hosts are those of ~/.ssh, as for `ssh`; no password is ever asked for. A file
+appears under its name whole, with its time and mode, or not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import stat
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from grid.errors import GridError
+from grid.ports import Buffer
+from grid.transfer.ends import (
+    PIECE_SIZE,
+    Body,
+    EndError,
+    Entry,
+    LeftOut,
+    MissingExtraError,
+    NotThereError,
+    OpenedSource,
+    PassingError,
+    SourceChangedError,
+    refuse_name,
+)
+from grid.transfer.local_end import MODES, PARTIAL
+
+if TYPE_CHECKING:
+    import asyncssh
+
+CONNECT_S = 30
+SILENCE_S = 60.0
+"""How long a server may take to answer one request."""
+
+
+def open_sftp_end(url: str) -> SftpEnd:
+    """The end of `sftp://user@host:port/path`; MissingExtraError, EndError."""
+    try:
+        import asyncssh  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("sftp://", "asyncssh") from None
+    parts = urlsplit(url)
+    if not parts.hostname:
+        raise EndError("name a host, as in sftp://USER@HOST/PATH")
+    if parts.password:
+        raise EndError(f"{parts.hostname}: passwords in URLs are not supported; use a key or the agent")
+    path = unquote(parts.path)
+    # As for curl and lftp: /~/ is the home directory, anything else counts from the root.
+    path = path.removeprefix("/~/") if path.startswith("/~/") else path or "/"
+    shown = f"sftp://{parts.hostname}{parts.path}"
+    return SftpEnd(parts.hostname, parts.port, parts.username, path.rstrip("/") or "/", shown)
+
+
+class SftpEnd:
+    """A file or a directory of a server, over one connection that is made again when it is lost."""
+
+    def __init__(self, host: str, port: int | None, user: str | None, path: str, label: str) -> None:
+        self._host, self._port, self._user, self._path, self.label = host, port, user, path, label
+        self._connection: asyncssh.SSHClientConnection | None = None
+        self._client: asyncssh.SFTPClient | None = None
+        self._connecting = asyncio.Lock()
+        self._is_single = False
+
+    async def entries(self) -> AsyncIterator[Entry | LeftOut]:
+        """Every regular file below the path; NotThereError, PassingError, EndError."""
+        client = await self._sftp()
+        with _as_end_errors(self.label):
+            facts = await _answer(client.stat(self._path))
+        if not stat.S_ISDIR(facts.permissions or 0):
+            self._is_single = True
+            yield _entry(self._path.rpartition("/")[2], facts)
+            return
+        waiting = [""]
+        while waiting:
+            below = waiting.pop()
+            async for found in self._scan(client, below, waiting):
+                yield found
+
+    async def _scan(self, client: Any, below: str, waiting: list[str]) -> AsyncIterator[Entry | LeftOut]:  # noqa: ANN401
+        with _as_end_errors(f"{self.label}/{below}"):
+            async for found in client.scandir(self._place(below) if below else self._path):
+                name = str(found.filename)
+                full = f"{below}/{name}" if below else name
+                mode = found.attrs.permissions or 0
+                if name in (".", "..") or name.startswith(PARTIAL):
+                    continue
+                if "/" in name or "\0" in name:
+                    yield LeftOut(full.replace("\0", "?"), "the server gives a name that is none")
+                elif stat.S_ISDIR(mode):
+                    waiting.append(full)
+                elif stat.S_ISREG(mode):
+                    yield _entry(full, found.attrs)
+                else:
+                    yield LeftOut(full, "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file")
+
+    async def open(self, entry: Entry) -> OpenedSource:
+        """Open the file."""
+        client, path, shown = await self._sftp(), self._place(entry.name), self._shown(entry.name)
+        with _as_end_errors(shown):
+            file = await _answer(client.open(path, "rb"))
+            facts = await _answer(file.stat())
+        return _OpenedRemote(file, _entry(entry.name, facts), shown)
+
+    async def close(self) -> None:
+        """End the connection."""
+        connection, self._connection, self._client = self._connection, None, None
+        if connection is not None:
+            connection.close()
+            with suppress(OSError, TimeoutError):
+                await asyncio.wait_for(connection.wait_closed(), CONNECT_S)
+
+    def refuse(self, name: str) -> str | None:
+        """What no file system takes, and what would lead out of the directory."""
+        return refuse_name(name)
+
+    async def adopt(self, opened: OpenedSource) -> str | None:
+        """Never: bytes have to be sent."""
+        return None
+
+    async def store(self, entry: Entry, body: Body) -> str:
+        """Write beside the place, and rename."""
+        client, path, shown = await self._sftp(), self._place(entry.name), self._shown(entry.name)
+        folder = path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
+        partial = f"{folder}/{PARTIAL}{secrets.token_hex(8)}"
+        with _as_end_errors(shown):
+            await client.makedirs(folder, exist_ok=True)
+            file = await _answer(client.open(partial, "xb"))
+            try:
+                try:
+                    await _fill(file, body)
+                    with suppress(_unsupported()):
+                        await _answer(file.fsync())
+                finally:
+                    await file.close()
+                await self._finish(client, partial, path, entry)
+            except BaseException:
+                with suppress(*_ssh_errors()):
+                    await client.remove(partial)
+                raise
+        return ""
+
+    async def _finish(self, client: Any, partial: str, path: str, entry: Entry) -> None:  # noqa: ANN401
+        import asyncssh
+
+        seconds = None if entry.mtime_ns is None else entry.mtime_ns // 10**9
+        mode = None if entry.mode is None else entry.mode & MODES
+        if seconds is not None or mode is not None:
+            await _answer(client.setstat(partial, asyncssh.SFTPAttrs(permissions=mode, atime=seconds, mtime=seconds)))
+        await _answer(client.posix_rename(partial, path))
+
+    async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
+        """Files are in their places already."""
+        return {}
+
+    async def remove(self, name: str) -> None:
+        """Remove the file."""
+        client = await self._sftp()
+        try:
+            with _as_end_errors(self._shown(name)):
+                await _answer(client.remove(self._place(name)))
+        except NotThereError:
+            return
+
+    async def _sftp(self) -> asyncssh.SFTPClient:
+        """The client, connected; PassingError, EndError."""
+        import asyncssh
+
+        async with self._connecting:
+            if self._client is not None and self._connection is not None and not self._connection.is_closed():
+                return self._client
+            options: dict[str, Any] = {"connect_timeout": CONNECT_S, "keepalive_interval": 15, "keepalive_count_max": 4}
+            if self._port is not None:
+                options["port"] = self._port
+            if self._user is not None:
+                options["username"] = self._user
+            with _as_end_errors(self.label):
+                self._connection = await asyncssh.connect(self._host, **options)
+                self._client = await _answer(self._connection.start_sftp_client())
+            return self._client
+
+    def _place(self, name: str) -> str:
+        return self._path if self._is_single else f"{self._path.rstrip('/')}/{name}"
+
+    def _shown(self, name: str) -> str:
+        return self.label if self._is_single else f"{self.label.rstrip('/')}/{name}"
+
+
+class _OpenedRemote:
+    """An open file of a server."""
+
+    shortcut: object = None
+
+    def __init__(self, file: asyncssh.SFTPClientFile, entry: Entry, shown: str) -> None:
+        self._file, self.entry, self._shown = file, entry, shown
+
+    async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
+        while length > 0:
+            with _as_end_errors(self._shown):
+                data = await _answer(self._file.read(min(length, PIECE_SIZE), offset))
+            if not data:
+                return
+            assert isinstance(data, bytes)
+            yield data
+            offset += len(data)
+            length -= len(data)
+
+    async def require_unchanged(self) -> None:
+        with _as_end_errors(self._shown):
+            facts = await _answer(self._file.stat())
+        if _entry(self.entry.name, facts).facts != self.entry.facts:
+            raise SourceChangedError(f"{self._shown} changed while it was read")
+
+    async def close(self) -> None:
+        with suppress(*_ssh_errors()):
+            await _answer(self._file.close())
+
+
+async def _fill(file: Any, body: Body) -> None:  # noqa: ANN401
+    async def fill(offset: int, pieces: AsyncIterator[Buffer]) -> None:
+        async for piece in pieces:
+            await _answer(file.write(bytes(piece), offset))
+            offset += len(piece)
+
+    ranges = body.ranges()
+    if not ranges:
+        await fill(0, body.stream())
+        return
+    async with asyncio.TaskGroup() as group:
+        for offset, length in ranges:
+            group.create_task(fill(offset, body.fetch(offset, length)))
+
+
+async def _answer(request: Any) -> Any:  # noqa: ANN401
+    """The answer to a request; TimeoutError if the server stalls."""
+    return await asyncio.wait_for(request, SILENCE_S)
+
+
+def _ssh_errors() -> tuple[type[BaseException], ...]:
+    import asyncssh
+
+    return (asyncssh.Error, OSError, TimeoutError)
+
+
+def _unsupported() -> type[BaseException]:
+    import asyncssh
+
+    kind: type[BaseException] = asyncssh.SFTPOpUnsupported
+    return kind
+
+
+@contextmanager
+def _as_end_errors(shown: str) -> Iterator[None]:
+    """What asyncssh raises, as errors of ends."""
+    import asyncssh
+
+    try:
+        yield
+    except asyncssh.SFTPNoSuchFile:
+        raise NotThereError(f"{shown}: there is no such file") from None
+    except (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection, asyncssh.ConnectionLost):
+        raise PassingError(f"{shown}: the connection to the server was lost") from None
+    except asyncssh.SFTPError as error:
+        raise EndError(f"{shown}: the server refused: {error.reason or type(error).__name__}") from None
+    except asyncssh.HostKeyNotVerifiable:
+        raise EndError(
+            f"{shown}: the key of the host is not in known_hosts, or has changed; connect with ssh first"
+        ) from None
+    except asyncssh.PermissionDenied:
+        raise EndError(f"{shown}: the server accepts none of your keys") from None
+    except asyncssh.Error as error:
+        raise PassingError(f"{shown}: {error.reason or type(error).__name__}") from None
+    except TimeoutError:
+        raise PassingError(f"{shown}: the server stopped answering") from None
+    except OSError as error:
+        raise PassingError(f"{shown}: {error.strerror or error}") from None
+
+
+def _entry(name: str, facts: asyncssh.SFTPAttrs) -> Entry:
+    mode = None if facts.permissions is None else stat.S_IMODE(facts.permissions) & MODES
+    mtime = None if facts.mtime is None else int(facts.mtime) * 10**9
+    return Entry(name=name, size=facts.size, mtime_ns=mtime, mode=mode)

@@ -1,0 +1,120 @@
+"""What every end does alike: the contract of sources and targets, on an event loop of asyncio."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from grid.ports import Buffer
+from grid.transfer.ends import Body, Entry, NotThereError, SourceChangedError, SourceEnd, TargetEnd
+
+SIZES = (0, 1, 55, 56, 4096, 2**20 - 1, 2**20 + 1, 9 * 2**20 + 7)
+MTIME_NS = 1_700_000_000 * 10**9
+
+
+class BytesBody:
+    """Contents in memory, in pieces; ends early if it is given less than it says."""
+
+    def __init__(self, data: bytes, size: int | None = None, ranges: Sequence[tuple[int, int]] = ()) -> None:
+        self._data, self.size, self._ranges = data, len(data) if size is None else size, ranges
+
+    def ranges(self) -> Sequence[tuple[int, int]]:
+        return self._ranges
+
+    def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
+        return self.fetch(offset, self.size - offset)
+
+    async def fetch(self, offset: int, length: int) -> AsyncIterator[Buffer]:
+        end = offset + length
+        while offset < min(end, len(self._data)):
+            piece = self._data[offset : min(end, offset + 300_000)]
+            offset += len(piece)
+            yield piece
+        if offset < end:
+            raise SourceChangedError("the source is shorter than it said")
+
+
+async def stored(end: TargetEnd, entry: Entry, body: Body) -> None:
+    """Store and settle one file."""
+    token = await end.store(entry, body)
+    if token:
+        assert not await end.settle([(entry, token)])
+
+
+async def listed(end: SourceEnd) -> dict[str, Entry]:
+    """Everything that is a file."""
+    return {found.name: found async for found in end.entries() if isinstance(found, Entry)}
+
+
+async def read(end: SourceEnd, entry: Entry, offset: int = 0, length: int | None = None) -> bytes:
+    """A range of a file."""
+    opened = await end.open(entry)
+    try:
+        size = opened.entry.size or 0
+        data = b"".join([bytes(piece) async for piece in opened.read(offset, size if length is None else length)])
+        await opened.require_unchanged()
+    finally:
+        await opened.close()
+    return data
+
+
+async def check_contract(end: TargetEnd) -> None:
+    """Run all of it at an end where nothing is."""
+    await _files_come_back_with_their_facts(end)
+    await _a_file_that_ends_early_never_shows(end)
+    await _replacing_and_removing(end)
+    await _names(end)
+
+
+async def _files_come_back_with_their_facts(end: TargetEnd) -> None:
+    contents = {f"folder {size}/deep/file-{size}": os.urandom(size) for size in SIZES}
+    for name, data in contents.items():
+        half = len(data) // 2
+        ranges = [(half, len(data) - half), (0, half)] if len(data) > 2**20 + 1 else []
+        entry = Entry(name=name, size=len(data), mtime_ns=MTIME_NS, mode=0o640)
+        await stored(end, entry, BytesBody(data, ranges=ranges))
+
+    found = await listed(end)
+
+    assert {name: entry.size for name, entry in found.items()} == {name: len(data) for name, data in contents.items()}
+    for name, data in contents.items():
+        assert await read(end, found[name]) == data
+        assert await read(end, found[name], len(data) // 3, len(data) // 2) == data[len(data) // 3 :][: len(data) // 2]
+        opened = await end.open(found[name])
+        await opened.close()
+        assert found[name].mtime_ns == MTIME_NS or opened.entry.mtime_ns == MTIME_NS
+        assert 0o640 in (found[name].mode, opened.entry.mode)
+
+
+async def _a_file_that_ends_early_never_shows(end: TargetEnd) -> None:
+    before = await listed(end)
+    for size in (100, 12 * 2**20):
+        body = BytesBody(os.urandom(size // 2), size)
+        with pytest.raises(SourceChangedError):
+            await stored(end, Entry(name=f"early-{size}", size=size), body)
+    assert set(await listed(end)) == set(before)
+
+
+async def _replacing_and_removing(end: TargetEnd) -> None:
+    entry = Entry(name="replaced", size=5, mtime_ns=MTIME_NS)
+    await stored(end, entry, BytesBody(b"first"))
+    await stored(end, entry, BytesBody(b"other"))
+    assert await read(end, (await listed(end))["replaced"]) == b"other"
+
+    await end.remove("replaced")
+    await end.remove("replaced")
+
+    assert "replaced" not in await listed(end)
+    with pytest.raises(NotThereError):
+        await read(end, Entry(name="replaced"))
+
+
+async def _names(end: TargetEnd) -> None:
+    for name in ("..", "a/../../b", "a//b", ".", "n" * 2000, "\ud800"):
+        assert end.refuse(name), name
+    for name in ("blank space/ü%20#?&+.txt", "..almost", "a.b"):
+        assert end.refuse(name) is None
+        await stored(end, Entry(name=name, size=2, mtime_ns=MTIME_NS), BytesBody(b"hi"))
+        assert await read(end, (await listed(end))[name]) == b"hi"
