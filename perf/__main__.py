@@ -6,40 +6,28 @@ import argparse
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from attrs import evolve
+from attrs import asdict
 
-from perf.campaigns.campaign import MB, Campaign, Load
-from perf.campaigns.catalogue import CAMPAIGNS
-from perf.campaigns.labels import BASES, OPTIONS, parse_label, with_baselines
+from perf.campaigns.campaign import plan_cells
+from perf.campaigns.files import load, names
+from perf.campaigns.workload import Workload
 from perf.faults.command import add_faults
-from perf.processes.installation import install_baseline, resolve
-from perf.records.record import Header, Record, RecordError, RecordWriter, read_record
-from perf.reports.report import AA_RUNS, compare, report, same, slower
+from perf.records.likeness import differences
+from perf.records.record import Record, RecordError, read_record
+from perf.reports.history import history
+from perf.reports.markdown import found_section, quarrels_section
+from perf.reports.report import compare, report
+from perf.reports.samples_table import write_csv, write_files_csv, write_parquet
 from perf.reports.target_rows import target_tables
-from perf.runs.runner import run_campaign
-from perf.sampling.environment import capture, expect_own_tree, measure_floor
+from perf.runs.command import InterruptedRunError, add_run, tell
+from perf.runs.doctor import add_doctor
 from perf.soak.command import add_soak
-
-AA_OUTCOMES = {
-    True: "passed, no difference between equals",
-    False: "a difference between equals: do not believe this machine now",
-    None: f"too few runs to tell, take {AA_RUNS} or more",
-}
-
-_LABELS_HELP = (
-    f"with commas, of {', '.join(BASES)} (tahoe needs GRID_TAHOE), each with {', '.join(f'+{o}' for o in OPTIONS)}; "
-    "grid@http:COMMIT is Grid as it was then"
-)
 
 TIMELINES_DRAWN = 6
 """Pictures of outliers in one report, of each record."""
-
-RECORDS = Path(__file__).resolve().parent / "records"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -48,93 +36,24 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         status: int = options.action(options)
+    except InterruptedRunError as error:
+        print(f"perf: {error}", file=sys.stderr)
+        return 130
     except (RecordError, OSError, ValueError, subprocess.SubprocessError) as error:
         print(f"perf: {error}", file=sys.stderr)
         return 1
     return status
 
 
-def _run(options: argparse.Namespace) -> int:
-    expect_own_tree()
-    campaign = _chosen(options)
-    _tell(f"{campaign.name}: {campaign.purpose}; about {campaign.duration} as it is usually run")
-    seed = options.seed if options.seed is not None else time.time_ns() % 10**9
-    with tempfile.TemporaryDirectory(prefix="grid-perf-", dir=options.directory) as work:
-        environment = {**capture(Path(work)), "baselines": _set_up(campaign.systems)}
-        floor = measure_floor(campaign.encodings)
-        path = options.output or RECORDS / f"{campaign.name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
-        header = Header(
-            campaign=campaign.name, seed=seed, environment=environment, systems=campaign.systems, floor=floor
-        )
-        with RecordWriter(path, header) as writer:
-            failures = run_campaign(campaign, seed, Path(work), writer, tell=_tell)
-    record = read_record(path)
-    print(target_tables([record], all_rows=False))
-    print(report(record))
-    _tell(f"record: {path}")
-    if campaign.is_aa:
-        outcome = same(record)
-        _tell(f"A/A check: {AA_OUTCOMES[outcome]}")
-        return int(outcome is not True or failures > 0)
-    if options.baseline:
-        worse = slower(record)
-        _tell(f"Against {options.baseline}: {_against(worse)}")
-        return int(bool(worse) or failures > 0)
-    return int(failures > 0)
-
-
-def _set_up(systems: Sequence[str]) -> dict[str, str]:
-    """Install the commits that the systems name, before anything is measured; what each is in full."""
-    commits = {label.commit for label in map(parse_label, systems) if label.commit}
-    for commit in sorted(commits):
-        _tell(f"installing commit {commit}, unless it is installed")
-        install_baseline(commit)
-    return {commit: resolve(commit) for commit in sorted(commits)}
-
-
-def _against(worse: list[str] | None) -> str:
-    if worse is None:
-        return f"too few runs to tell, take {AA_RUNS} or more"
-    return f"slower at {'; '.join(worse)}" if worse else "nothing is slower"
-
-
-def _chosen(options: argparse.Namespace) -> Campaign:
-    campaign = CAMPAIGNS[options.campaign]
-    systems = tuple(options.systems.split(",")) if options.systems else campaign.systems
-    if options.aa:
-        systems = (options.aa, f"{options.aa}#2")
-        campaign = evolve(campaign, name=f"{campaign.name}-aa", systems=systems, runs=max(AA_RUNS, campaign.runs))
-    elif options.baseline:
-        campaign = evolve(
-            campaign,
-            name=f"{campaign.name}-baseline",
-            systems=with_baselines(systems, options.baseline),
-            runs=max(AA_RUNS, campaign.runs),
-        )
-    elif options.systems:
-        campaign = evolve(campaign, systems=systems)
-    if options.clients:
-        campaign = evolve(campaign, clients=tuple(options.clients.split(",")))
-    if options.sizes:
-        sizes = [int(float(size) * MB) for size in options.sizes.split(",")]
-        loads = dict.fromkeys(_sized(load, size) for load in campaign.loads for size in sizes)
-        campaign = evolve(campaign, loads=tuple(loads))
-    if options.seconds:
-        loads = dict.fromkeys(evolve(load, seconds=load.seconds and options.seconds) for load in campaign.loads)
-        campaign = evolve(campaign, loads=tuple(loads))
-    return evolve(campaign, runs=options.runs or campaign.runs, repetitions=options.repetitions or campaign.repetitions)
-
-
-def _sized(load: Load, size: int) -> Load:
-    """The load with files of that size, where it has any."""
-    return evolve(load, size=size, length=min(load.length, size)) if load.size else load
-
-
 def _report(options: argparse.Namespace) -> int:
     records = [read_record(path) for path in options.records]
-    text = "\n".join(
-        [target_tables(records, all_rows=len(records) > 1), *(report(record, options.subject) for record in records)]
-    )
+    if options.output is not None and options.output.suffix == ".html":
+        return _write_page(records, options)
+    parts = [target_tables(records, all_rows=len(records) > 1), quarrels_section(records)]
+    for record in records:
+        mine = options.subject if options.subject in record.header.systems else None
+        parts += [report(record, options.subject), found_section(record, mine)]
+    text = "\n".join(part for part in parts if part)
     if options.output is None:
         print(text)
         return 0
@@ -143,7 +62,7 @@ def _report(options: argparse.Namespace) -> int:
     pictures = [_pictures(record, options.output.parent / name) for record, name in zip(records, names, strict=True)]
     links = [f"![{picture.stem}]({picture.name})" for drawn in pictures for picture in drawn]
     options.output.write_text("\n".join([text, *links, ""]))
-    _tell(f"report: {options.output}")
+    tell(f"report: {options.output}")
     return 0
 
 
@@ -162,7 +81,33 @@ def _pictures(record: Record, stem: Path) -> list[Path]:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    print(compare(read_record(options.before), read_record(options.after)))
+    before, after = read_record(options.before), read_record(options.after)
+    unlike = differences(before.header.environment, after.header.environment)
+    if unlike and not options.force:
+        what = "; ".join(f"{name}: {old} and {new}" for name, (old, new) in unlike.items())
+        raise RecordError(
+            f"these were measured in unlike environments, so that times say nothing: {what}. --force compares"
+        )
+    print(compare(before, after))
+    return 0
+
+
+def _history(options: argparse.Namespace) -> int:
+    print(history([read_record(path) for path in options.records], options.row))
+    return 0
+
+
+def _write_page(records: Sequence[Record], options: argparse.Namespace) -> int:
+    """The page with the table of all samples beside it."""
+    from perf.reports.page import page
+
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(page(records, options.subject), encoding="utf-8")
+    write_csv(records, options.output.with_suffix(".csv"))
+    write_files_csv(records, options.output.with_name(f"{options.output.stem}-files.csv"))
+    if not write_parquet(records, options.output.with_suffix(".parquet")):
+        tell("no Parquet: pyarrow is not installed (pip install grid-storage[perf])")
+    tell(f"report: {options.output}")
     return 0
 
 
@@ -185,45 +130,62 @@ def _timeline(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    print(_campaigns())
+    for name in names():
+        campaign = load(name)
+        print(f"{name:18} {campaign.duration:>11}  {campaign.purpose}")
     return 0
 
 
-def _campaigns() -> str:
-    return "\n".join(f"{one.name:12} {one.duration:>11}  {one.purpose}" for one in CAMPAIGNS.values())
+def _show(options: argparse.Namespace) -> int:
+    campaign = load(options.campaign)
+    if isinstance(campaign, Workload):
+        print(f"{campaign.name}: {campaign.purpose}")
+        known = asdict(campaign, filter=lambda attribute, value: value != attribute.default and bool(value))
+        for name in known.keys() - {"name", "purpose"}:
+            value = known[name]
+            print(f"  {name}: {', '.join(map(str, value)) if isinstance(value, tuple) else value}")
+        return 0
+    cells = [plan_cells(campaign, 0, 0, site) for site in campaign.sites]
+    print(f"{campaign.name}: {campaign.purpose}")
+    print(f"systems: {', '.join(campaign.systems)}; clients: {', '.join(campaign.clients)}; {campaign.servers} servers")
+    print(f"encodings: {', '.join(f'{one.needed}-of-{one.total}' for one in campaign.encodings)}")
+    print(f"sites: {'; '.join(map(str, campaign.sites))}")
+    print(f"{campaign.runs} runs of {sum(map(len, cells))} cells, warm-ups included; about {campaign.duration}")
+    for work in campaign.loads:
+        known = asdict(work, filter=lambda attribute, value: value != attribute.default)
+        print(
+            "  "
+            + ", ".join([work.scenario, *(f"{name} {value}" for name, value in known.items() if name != "scenario")])
+        )
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m perf", description="Measure grids side by side.")
     commands = parser.add_subparsers(required=True)
-    run = commands.add_parser(
-        "run",
-        help="run a campaign and keep its raw samples",
-        epilog="campaigns:\n" + _campaigns(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    run.set_defaults(action=_run)
-    run.add_argument("campaign", choices=list(CAMPAIGNS))
-    run.add_argument("--systems", help=_LABELS_HELP)
-    run.add_argument("--clients", help="warm,gateway,cli")
-    run.add_argument("--sizes", help="of the files, MB, with commas")
-    run.add_argument("--seconds", type=float, help="of idleness")
-    run.add_argument("--runs", type=int, help="fresh grids this many times")
-    run.add_argument("--repetitions", type=int, help="of each cell in a run")
-    run.add_argument("--seed", type=int, help="of the order; from the clock if not given")
-    run.add_argument("--aa", metavar="SYSTEM", help="the system against itself, which must show no difference")
-    run.add_argument("--baseline", metavar="COMMIT", help="the grids of the campaign beside those of an older commit")
-    run.add_argument("--directory", type=Path, help="where the grids keep their data")
-    run.add_argument("--output", type=Path, help="the record's file; below perf/records if not given")
+    commands.add_parser("list", help="the campaigns").set_defaults(action=_list)
+    described = commands.add_parser("show", help="what a campaign would do")
+    described.set_defaults(action=_show)
+    described.add_argument("campaign", help="a name, or a .toml file")
+    add_run(commands)
     shown = commands.add_parser("report", help="the targets, and what records say, in Markdown")
     shown.set_defaults(action=_report)
     shown.add_argument("--subject", help="the system that the others are compared with; the first if not given")
-    shown.add_argument("--output", type=Path, help="a file of Markdown to write, with pictures beside it")
+    shown.add_argument(
+        "--output",
+        type=Path,
+        help="a file to write: .html for one page with everything (.csv beside it), else Markdown with pictures",
+    )
     shown.add_argument("records", type=Path, nargs="+")
     compared = commands.add_parser("compare", help="one record against another")
     compared.set_defaults(action=_compare)
     compared.add_argument("before", type=Path)
     compared.add_argument("after", type=Path)
+    compared.add_argument("--force", action="store_true", help="although they were measured in unlike environments")
+    past = commands.add_parser("history", help="rows over records of many commits, with the steps in them")
+    past.set_defaults(action=_history)
+    past.add_argument("--row", default="", help="only rows that have this text in their names")
+    past.add_argument("records", type=Path, nargs="+")
     drawn = commands.add_parser("plot", help="a picture of a record (needs matplotlib)")
     drawn.set_defaults(action=_plot)
     drawn.add_argument("record", type=Path)
@@ -236,12 +198,8 @@ def _parser() -> argparse.ArgumentParser:
     told.add_argument("run", type=int)
     told.add_argument("order", type=int)
     told.add_argument("picture", type=Path)
-    commands.add_parser("list", help="the campaigns").set_defaults(action=_list)
+    add_doctor(commands)
     return parser
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

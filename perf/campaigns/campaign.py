@@ -1,18 +1,22 @@
-"""What a campaign is: the loads, the factors, how often, and in which order. perf.campaigns.catalogue has them by name. Pure."""
+"""What a campaign is: the loads, the factors, how often, and in which order. Files in this folder hold them. Pure."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from attrs import frozen
+
+from perf.network.site import LOOPBACK, Site
 
 KIB = 2**10
 MB = 10**6
 
 Scenario = Literal["put-get", "range", "alacrity", "overwrite", "mkdir", "add-each", "add-batch", "list", "idle"]
 Format = Literal["chk", "sdmf", "mdmf"]
+Mode = Literal["", "serial", "parallel", "saturation", "limited"]
+Cache = Literal["warm", "cold"]
 
 
 @frozen(kw_only=True)
@@ -35,6 +39,8 @@ class Load:
     new directory, each by itself or all at once; `list` lists one of `count` children. `idle` asks nothing for
     `seconds`. size: bytes of each file. length: bytes of a range. count: files, children or directories;
     concurrency: how many files at a time. sparse: files of holes behind a random beginning, where the disk is slow.
+    mode: `serial` one after the other; `parallel` and `saturation` as many at a time as there are files; `limited` as many as
+    the client has cores; `concurrency` counts where it is empty. cache: `cold` evicts sources and shares first.
     """
 
     scenario: Scenario = "put-get"
@@ -45,6 +51,42 @@ class Load:
     format: Format = "chk"
     seconds: float = 0.0
     sparse: bool = False
+    mode: Mode = ""
+    cache: Cache = "warm"
+
+    def width(self, cores: int) -> int:
+        """Files at a time on a client with that many cores."""
+        match self.mode:
+            case "serial":
+                return 1
+            case "parallel" | "saturation":
+                return self.count
+            case "limited":
+                return min(self.count, cores)
+            case _:
+                return self.concurrency
+
+    @property
+    def impossible(self) -> tuple[str, str] | None:
+        """The factor that makes it impossible, as campaign files name it, and why; None if nothing does."""
+        parts = self.scenario in ("range", "alacrity", "overwrite")
+        if parts and not 1 <= self.length <= self.size:
+            return "length", f"{self.scenario} needs a length from 1 to the size, {self.size}"
+        if self.length and not parts:
+            return "length", f"{self.scenario} has no length; range, alacrity and overwrite have"
+        if self.scenario == "overwrite" and self.format == "chk":
+            return "format", "overwrite needs format sdmf or mdmf: chk files never change"
+        if self.scenario == "put-get" and not self.size:
+            return "size", "put-get needs a size"
+        if self.scenario == "idle" and not self.seconds:
+            return "seconds", "idle needs seconds"
+        if self.mode and self.count == 1:
+            return "mode", "a mode needs a count of files, 2 or more"
+        if self.mode and self.concurrency != 1:
+            return "mode", "a mode sets the concurrency by itself: give one of the two"
+        if self.concurrency > self.count:
+            return "concurrency", f"there are only {self.count} files: concurrency cannot be {self.concurrency}"
+        return None
 
     @property
     def suits_commands(self) -> bool:
@@ -64,12 +106,14 @@ class Campaign:
     duration: roughly, on two cores. systems: labels as perf.campaigns.labels reads them.
     clients: `warm`, `gateway`, `cli`. Each system does each load with each client and encoding. runs: each with fresh grids.
     repetitions: of every cell within a run, beside the warm-ups. primer: a load that every client does once at the
-    beginning of a run as a warm-up, where the loads themselves would take too long for that.
+    beginning of a run as a warm-up, where the loads themselves would take too long for that. sites: where all of it is
+    done, one after the other within a run. seed: of the order; from the clock if not given. budget: minutes after which no further run
+    begins. freeze: whether only the system that is measured runs.
     """
 
     name: str
     purpose: str
-    duration: str
+    duration: str = "not known"
     systems: tuple[str, ...] = ("grid", "tahoe")
     clients: tuple[str, ...] = ("warm",)
     loads: tuple[Load, ...]
@@ -79,6 +123,10 @@ class Campaign:
     warmups: int = 1
     primer: Load | None = None
     servers: int = 10
+    sites: tuple[Site, ...] = (LOOPBACK,)
+    seed: int | None = None
+    budget: float | None = None
+    freeze: bool = True
 
     @property
     def is_aa(self) -> bool:
@@ -96,14 +144,15 @@ class Cell:
     encoding: Encoding
     place: float
     warmup: bool
+    site: Site = LOOPBACK
 
 
-def plan_cells(campaign: Campaign, seed: int, run: int) -> Sequence[Cell]:
-    """The cells of one run in the order to do them: the warm-ups, then all others, each part in a seeded random order.
+def plan_cells(campaign: Campaign, seed: int, run: int, site: Site = LOOPBACK) -> Sequence[Cell]:
+    """The cells of one run at one site in the order to do them: the warm-ups, then all others, each part in a seeded random order.
 
     Every system gets the same cells, and neighbours in time are of any system: what drifts, drifts for all.
     """
-    draw = random.Random(f"{seed}/{run}")
+    draw = random.Random(f"{seed}/{run}" if site == LOOPBACK else f"{seed}/{run}/{site}")
     cells: list[Cell] = []
     primers = (campaign.primer,) if campaign.primer is not None else ()
     parts = (
@@ -117,7 +166,15 @@ def plan_cells(campaign: Campaign, seed: int, run: int) -> Sequence[Cell]:
             for load in loads:
                 place = draw.random()
                 part += (
-                    Cell(system=system, client=client, load=load, encoding=encoding, place=place, warmup=warmup)
+                    Cell(
+                        system=system,
+                        client=client,
+                        load=load,
+                        encoding=encoding,
+                        place=place,
+                        warmup=warmup,
+                        site=site,
+                    )
                     for system in campaign.systems
                     for client in campaign.clients
                     if client != "cli" or load.suits_commands
@@ -126,3 +183,19 @@ def plan_cells(campaign: Campaign, seed: int, run: int) -> Sequence[Cell]:
         draw.shuffle(part)
         cells += part
     return cells
+
+
+def campaign_from(plan: Mapping[str, Any]) -> Campaign:
+    """The campaign whose values a record kept, as attrs.asdict gives them."""
+    primer = plan.get("primer")
+    return Campaign(
+        **{
+            **plan,
+            "systems": tuple(plan["systems"]),
+            "clients": tuple(plan["clients"]),
+            "loads": tuple(Load(**load) for load in plan["loads"]),
+            "encodings": tuple(Encoding(**encoding) for encoding in plan["encodings"]),
+            "sites": tuple(Site(**site) for site in plan["sites"]),
+            "primer": Load(**primer) if primer is not None else None,
+        }
+    )

@@ -7,7 +7,7 @@ tells equals apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from attrs import frozen
@@ -19,19 +19,44 @@ BASES = ("grid@foolscap", "grid@http", "grid@http-plain", "tahoe@foolscap", "tah
 ALIASES = {"grid": "grid@foolscap", "tahoe": "tahoe@foolscap"}
 OPTIONS = ("zfec", "undurable")
 
+S3_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "rclone": ("tuned", "crypt"),
+    "s5cmd": ("tuned",),
+    "aws": ("tuned",),
+    "boto3": ("tuned",),
+}
+PEERS: Mapping[str, tuple[str, ...]] = {
+    **{f"{client}@{server}": options for server in ("versitygw", "minio") for client, options in S3_OPTIONS.items()},
+    "scp": ("tuned", "old", "strict", "cipher=*"),
+    "sftp": ("tuned", "sync", "strict", "cipher=*"),
+    **dict.fromkeys(("restic", "restic@versitygw", "restic@minio"), ("tuned",)),
+    "cp": ("sync",),
+}
+"""Systems that are no grid: a client program, at a server if there is a choice of them, and the options that each has.
+
+`*` stands for any value. Without options a program runs as it comes; `tuned` has its options for speed, `sync` waits for the
+disk, `old` is scp's old protocol, and a `strict` server takes the ciphers that it takes by default. perf.peers runs them.
+"""
+
 
 @frozen(kw_only=True)
 class Label:
     """A label taken apart.
 
-    base: one of BASES. codec, durability: as records have them; 1.20 has one of each only. commit: of an older Grid, as
-    it was given, or empty.
+    base: one of BASES or PEERS. codec, durability: as records have them; 1.20 has one of each only, and a peer none.
+    commit: of an older Grid, as it was given, or empty. options: of a peer.
     """
 
     base: str
-    codec: Codec
-    durability: Durability
+    codec: Codec | None
+    durability: Durability | None
     commit: str = ""
+    options: tuple[str, ...] = ()
+
+    @property
+    def is_peer(self) -> bool:
+        """Whether it is no grid."""
+        return self.base in PEERS
 
     @property
     def is_grid(self) -> bool:
@@ -42,7 +67,7 @@ class Label:
     def is_default(self) -> bool:
         """Whether nothing departs from what users get."""
         if not self.is_grid:
-            return True
+            return not self.options
         return not self.commit and self.codec == "isal" and self.durability == "full" and self.base != BASES[2]
 
 
@@ -51,8 +76,12 @@ def parse_label(text: str) -> Label:
     head, *options = text.partition("#")[0].split("+")
     name, colon, commit = head.partition(":")
     base = ALIASES.get(name, name)
+    if base in PEERS and not colon:
+        if wrong := [option for option in options if not _is_offered(option, PEERS[base])]:
+            raise ValueError(f"no option {wrong[0]!r} of {base}; there are {', '.join(PEERS[base]) or 'none'}")
+        return Label(base=base, codec=None, durability=None, options=tuple(options))
     if base not in BASES:
-        raise ValueError(f"no system {name!r}; there are {', '.join([*ALIASES, *BASES])}")
+        raise ValueError(f"no system {name!r}; there are {', '.join([*ALIASES, *BASES, *PEERS])}")
     if wrong := [option for option in options if option not in OPTIONS]:
         raise ValueError(f"no option {wrong[0]!r} of a system; there are {', '.join(OPTIONS)}")
     if colon and not (commit and base.startswith("grid@")):
@@ -67,6 +96,12 @@ def parse_label(text: str) -> Label:
         durability="none" if "undurable" in options else "full",
         commit=commit,
     )
+
+
+def _is_offered(option: str, offered: Sequence[str]) -> bool:
+    """Whether a peer has the option; one with a value stands there as `name=*`."""
+    name, mark, value = option.partition("=")
+    return f"{name}=*" in offered if mark and value else option in offered
 
 
 def at_commit(text: str, commit: str) -> str:

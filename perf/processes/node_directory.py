@@ -14,6 +14,7 @@ from typing import Literal
 
 from attrs import field, frozen
 
+from perf.network.contract import LOOPBACK, LOOPBACK_ADDRESS, Host
 from perf.processes.node_process import NodeProcess
 
 Kind = Literal["grid", "tahoe"]
@@ -28,7 +29,7 @@ Transport = Literal["auto", "foolscap", "http"]
 class NodeSettings:
     """What one node is to be.
 
-    port: where it listens; 0 for none. convergence, lease_master: 32 bytes or None to let the node draw them.
+    port: where it listens; 0 for none. address: of the host that it listens on. convergence, lease_master: 32 bytes or None to let the node draw them.
     segment_size: the largest segment of new files, in bytes, or None for the 1 MiB that nodes use.
     gateway: whether it serves the web interface, on any port.
     transport, plaintext_reads, durability: the keys of Grid's nodes; 1.20 has none of them.
@@ -39,6 +40,7 @@ class NodeSettings:
     role: Role
     introducer_furl: str = ""
     port: int = 0
+    address: str = LOOPBACK_ADDRESS
     needed: int = 3
     happy: int = 7
     total: int = 10
@@ -67,39 +69,47 @@ def grid_executable() -> str:
     return str(Path(sys.executable).with_name("grid"))
 
 
-def make_node(directory: Path, settings: NodeSettings) -> NodeProcess:
-    """Write the directory, and the process (not started) that runs it."""
-    private = directory / "private"
-    private.mkdir(parents=True)
-    private.chmod(0o700)
-    is_tahoe = settings.kind == "tahoe"
-    (directory / "tahoe.cfg").write_text(_configuration(directory.name, settings))
-    if not is_tahoe:
+def make_node(directory: Path, settings: NodeSettings, host: Host = LOOPBACK) -> NodeProcess:
+    """Write the directory, and the process (not started) that runs it on the host."""
+    (directory / "private").mkdir(parents=True)
+    (directory / "private").chmod(0o700)
+    for name, content in node_files(directory.name, settings).items():
+        path = directory / name
+        path.write_text(content)
+        if path.parent != directory:
+            path.chmod(0o600)
+    if settings.kind == "grid":
         (directory / "grid.cfg").symlink_to("tahoe.cfg")
+    return NodeProcess(directory, host.command([*node_command(settings), str(directory)]), host.environment)
+
+
+def node_files(nickname: str, settings: NodeSettings) -> dict[str, str]:
+    """What a node's directory holds at first, by path. Grid's nodes also read tahoe.cfg under the name of grid.cfg."""
     role = "introducer" if settings.role == "introducer" else "client"
-    (directory / f"tahoe-{role}.tac").touch()
+    files = {"tahoe.cfg": _configuration(nickname, settings), f"tahoe-{role}.tac": ""}
     if settings.introducer_furl:
-        (private / "introducers.yaml").write_text(f"introducers:\n  default:\n    furl: {settings.introducer_furl}\n")
+        files["private/introducers.yaml"] = f"introducers:\n  default:\n    furl: {settings.introducer_furl}\n"
     for name, secret in (("convergence", settings.convergence), ("secret", settings.lease_master)):
         if secret is not None:
-            (private / name).write_text(_base32(secret) + "\n")
-            (private / name).chmod(0o600)
-    run = (
-        [tahoe_executable(), "run", "--allow-stdin-close"]
-        if is_tahoe
-        else [settings.program or grid_executable(), "run"]
-    )
-    return NodeProcess(directory, [*run, str(directory)])
+            files[f"private/{name}"] = _base32(secret) + "\n"
+    return files
+
+
+def node_command(settings: NodeSettings) -> list[str]:
+    """The command that runs such a node in the foreground, but for its directory."""
+    if settings.kind == "tahoe":
+        return [tahoe_executable(), "run", "--allow-stdin-close"]
+    return [settings.program or grid_executable(), "run"]
 
 
 def start_node(node: NodeProcess) -> None:
     """Start a storage node again and return when it takes connections."""
     configuration = (node.directory / "grid.cfg").read_text()
-    port = int(configuration.partition("tub.location = tcp:127.0.0.1:")[2].partition("\n")[0])
+    address, _, port = configuration.partition("tub.location = tcp:")[2].partition("\n")[0].rpartition(":")
 
     def listens() -> bool:
         with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
+            return probe.connect_ex((address, int(port))) == 0
 
     node.start()
     node.wait_for(listens, "to take connections again")
@@ -110,8 +120,8 @@ def _configuration(nickname: str, settings: NodeSettings) -> str:
         "[node]",
         f"nickname = {nickname}",
         f"web.port = {'tcp:0:interface=127.0.0.1' if settings.gateway else ''}",
-        f"tub.port = {f'tcp:{settings.port}:interface=127.0.0.1' if settings.port else 'disabled'}",
-        f"tub.location = {f'tcp:127.0.0.1:{settings.port}' if settings.port else 'disabled'}",
+        f"tub.port = {f'tcp:{settings.port}:interface={settings.address}' if settings.port else 'disabled'}",
+        f"tub.location = {f'tcp:{settings.address}:{settings.port}' if settings.port else 'disabled'}",
     ]
     if settings.role == "introducer":
         return "\n".join(lines) + "\n"
@@ -134,7 +144,7 @@ def _configuration(nickname: str, settings: NodeSettings) -> str:
         if settings.kind == "grid" and settings.durability != "full":
             lines.append(f"durability = {settings.durability}")
         if settings.kind == "grid" and settings.plaintext_reads:
-            lines.append("plaintext_reads = tcp:0:interface=127.0.0.1")
+            lines.append(f"plaintext_reads = tcp:0:interface={settings.address}")
     return "\n".join(lines) + "\n"
 
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 START_S = 180.0
 """A node of ten takes 3 to 5 s to be ready on two idle cores; this is for a machine that is busy."""
@@ -61,13 +64,27 @@ def child_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COV_", "GRID_"))}
 
 
+def tether() -> Sequence[str]:
+    """What a command begins with so that the kernel ends it with this process, however that ends.
+
+    Nothing without setpriv, or outside the main thread: the kernel looks at the thread that started the command.
+    """
+    found = shutil.which("setpriv")
+    if found is None or threading.current_thread() is not threading.main_thread():
+        return ()
+    return found, "--pdeathsig", "KILL", "--"
+
+
 class NodeProcess:
     """A node's process, with its output in `run.log` of its directory."""
 
-    def __init__(self, directory: Path, command: Sequence[str]) -> None:
-        """command: runs the node in the foreground until SIGTERM."""
+    def __init__(
+        self, directory: Path, command: Sequence[str], environment: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """command: runs the node in the foreground until SIGTERM. environment: what it has besides ours."""
         self.directory = directory
         self._command = list(command)
+        self._environment = dict(environment)
         self._process: subprocess.Popen[bytes] | None = None
         self._wanted = False
         self._working_directory: Path | None = None
@@ -112,11 +129,11 @@ class NodeProcess:
         self._wanted = True
         with (self.directory / "run.log").open("ab") as log:
             self._process = subprocess.Popen(
-                self._command,
+                [*tether(), *self._command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=child_environment(),
+                env={**child_environment(), **self._environment},
                 cwd=self._working_directory,
             )
 

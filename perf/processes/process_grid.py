@@ -1,4 +1,4 @@
-"""Real grids of processes on loopback, composed of Tahoe-LAFS 1.20's nodes and of Grid's in any mixture.
+"""Real grids of processes, on loopback or on the hosts of a topology, composed of Tahoe-LAFS 1.20's nodes and of Grid's in any mixture.
 
     with ProcessGrid(root, introducer="tahoe", storage=["tahoe"] * 5 + ["grid"] * 5) as grid:
         client = grid.add_client(ClientSettings(kind="tahoe"))
@@ -14,8 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
+from perf.network.contract import Host, Placement
 from perf.processes.clients import Client, GridClient, GridGateway, TahoeClient
 from perf.processes.node_directory import Kind, NodeSettings, Transport, make_node
 from perf.processes.node_process import NodeProcess, free_ports, stop_all, wait_until
@@ -36,6 +37,14 @@ class ClientSettings:
     gateway: bool = False
 
 
+@frozen(kw_only=True)
+class ClientSecrets:
+    """What clients have to share for equal caps and leases: 32 bytes each."""
+
+    convergence: bytes = field(repr=False)
+    lease_master: bytes = field(repr=False)
+
+
 class ProcessGrid:
     """A grid that runs inside a `with`; every node is stopped and every file removed at its end."""
 
@@ -49,30 +58,40 @@ class ProcessGrid:
         transport: Transport = "auto",
         plaintext_reads: bool = False,
         durability: Literal["full", "none"] = "full",
-        convergence: bytes | None = None,
-        lease_master: bytes | None = None,
+        secrets: ClientSecrets | None = None,
         program: str = "",
+        placement: Placement | None = None,
     ) -> None:
         """root: a directory to make. transport, plaintext_reads, durability: of Grid's nodes.
 
-        convergence, lease_master: 32 bytes that all clients share, or each its own. program: the `grid` of its nodes
-        and commands; the installed one if not given.
+        secrets: what all clients share; each draws its own if not given. program: the `grid` of its nodes
+        and commands; the installed one if not given. placement: the host of each node; loopback if not given. A host's
+        own directory must be empty, and is left so.
         """
         self.root = root
         self.introducer_furl = ""
         self.storage: list[NodeProcess] = []
         self.clients: list[Client] = []
-        self._introducer_kind: Kind = introducer
         self._storage_kinds = list(storage)
-        self._force_foolscap = force_foolscap
-        self._transport: Transport = transport
-        self._plaintext_reads = plaintext_reads
-        self._durability: Literal["full", "none"] = durability
-        self._program = program
-        self._convergence = convergence
-        self._lease_master = lease_master
+        self._server_settings = NodeSettings(
+            kind=introducer,
+            role="introducer",
+            force_foolscap=force_foolscap,
+            plaintext_reads=plaintext_reads,
+            durability=durability,
+            program=program,
+        )
+        self._client_settings = evolve(
+            self._server_settings,
+            role="client",
+            transport=transport,
+            convergence=secrets.convergence if secrets else None,
+            lease_master=secrets.lease_master if secrets else None,
+        )
+        self.placement = placement or Placement()
         self._introducer: NodeProcess | None = None
         self._gateways: list[NodeProcess] = []
+        self._elsewhere: list[Path] = []
 
     def __enter__(self) -> Self:
         try:
@@ -85,12 +104,18 @@ class ProcessGrid:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
         if error is None:
-            shutil.rmtree(self.root)
+            for directory in [self.root, *self._elsewhere]:
+                shutil.rmtree(directory)
 
     @property
     def nodes(self) -> list[NodeProcess]:
         """Every process of the grid, clients' gateways included."""
         return [*self._gateways, *self.storage, *([self._introducer] if self._introducer else [])]
+
+    @property
+    def command(self) -> str:
+        """The `grid` of its clients' command lines."""
+        return self._client_settings.program
 
     def stop(self) -> None:
         """End every process; the files stay."""
@@ -107,22 +132,17 @@ class ProcessGrid:
         directory = self.root / f"client{len(self.clients)}"
         node = make_node(
             directory,
-            NodeSettings(
+            evolve(
+                self._client_settings,
                 kind=settings.kind,
-                role="client",
                 introducer_furl=self.introducer_furl,
                 needed=settings.needed,
                 happy=settings.happy,
                 total=settings.total,
                 segment_size=settings.segment_size,
                 gateway=settings.gateway or settings.kind == "tahoe",
-                force_foolscap=self._force_foolscap,
-                transport=self._transport,
-                plaintext_reads=self._plaintext_reads,
-                convergence=self._convergence,
-                lease_master=self._lease_master,
-                program=self._program,
             ),
+            self.placement.client,
         )
         client: Client
         if settings.kind == "tahoe" or settings.gateway:
@@ -130,7 +150,7 @@ class ProcessGrid:
             self._gateways.append(node)
             client = TahoeClient(node) if settings.kind == "tahoe" else GridGateway(node)
         else:
-            client = GridClient(directory, self._program)
+            client = GridClient(directory, self.command)
         self.clients.append(client)
         return client
 
@@ -163,21 +183,31 @@ class ProcessGrid:
     def _start(self) -> None:
         self.root.mkdir(parents=True)
         ports = free_ports(1 + len(self._storage_kinds))
-        base = NodeSettings(
-            kind=self._introducer_kind,
-            role="introducer",
-            force_foolscap=self._force_foolscap,
-            plaintext_reads=self._plaintext_reads,
-            durability=self._durability,
-            program=self._program,
+        host = self.placement.introducer
+        self._introducer = make_node(
+            self.root / "introducer", evolve(self._server_settings, port=ports[0], address=host.address), host
         )
-        self._introducer = make_node(self.root / "introducer", evolve(base, port=ports[0]))
         self._introducer.start()
         furl = self._introducer.directory / "private" / "introducer.furl"
         self._introducer.wait_for(lambda: furl.exists() and bool(furl.read_text().strip()), "its FURL")
         self.introducer_furl = furl.read_text().strip()
         for index, (kind, port) in enumerate(zip(self._storage_kinds, ports[1:], strict=True)):
-            settings = evolve(base, kind=kind, role="storage", port=port, introducer_furl=self.introducer_furl)
-            node = make_node(self.root / f"storage{index}", settings)
+            host = self.placement.server(index)
+            settings = evolve(
+                self._server_settings,
+                kind=kind,
+                role="storage",
+                port=port,
+                address=host.address,
+                introducer_furl=self.introducer_furl,
+            )
+            node = make_node(self._directory_of(f"storage{index}", host), settings, host)
             node.start()
             self.storage.append(node)
+
+    def _directory_of(self, name: str, host: Host) -> Path:
+        """Where a storage node lies: below the grid's root, or on the host's own medium."""
+        if host.directory is None:
+            return self.root / name
+        self._elsewhere.append(host.directory / name)
+        return self._elsewhere[-1]

@@ -6,7 +6,7 @@ A failed operation is a sample too, with no time and with its error; nothing is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, TypeVar
@@ -14,6 +14,15 @@ from typing import Any, Self, TextIO, TypeVar
 from attrs import asdict, field, fields, frozen
 
 VERSION = 1
+
+_RENAMED = {"octets_out": "bytes_out", "octets_in": "bytes_in"}
+"""Names that early records have for today's."""
+
+_ELSEWHERE = ("timeline", "status")
+"""What only the lines of outliers keep."""
+
+_ALWAYS = ("seconds", "error")
+"""What a line says even if there is nothing to say; other values that are not known are left out."""
 
 Factor = str | int | float | bool
 
@@ -38,7 +47,7 @@ class RecordError(Exception):
 class Header:
     """What a record is of: campaign, its seed, and the environment as perf.sampling.environment saw it.
 
-    floor: what primitives reached just before, in MB/s, as perf.sampling.floor measured them; empty in older records.
+    floor: what primitives reached just before, in MB/s, as perf.sampling.floor measured them; empty in older records. plan: the campaign in full, so that it can be continued; empty in older records.
     """
 
     campaign: str
@@ -46,6 +55,7 @@ class Header:
     environment: Mapping[str, Any]
     systems: tuple[str, ...] = field(converter=_names)
     floor: Mapping[str, float] = field(factory=dict)
+    plan: Mapping[str, Any] = field(factory=dict, repr=False)
 
 
 @frozen(kw_only=True)
@@ -59,7 +69,11 @@ class Sample:
     the client held during the operation, and any one server at any time in the run. client_idle_rss: what it held
     before it was ever asked. server_*s: of each server. bytes_*, segments_*: what the client's connections carried, as
     perf.sampling.traffic sees it. requests: that the client's engine sent. timeline: as perf.sampling.timeline writes it, not in records:
-    those of outliers have lines of their own. load: the machine's load average when it began. None where not measured.
+    those of outliers have lines of their own. load: the machine's load average when it began. key: of cell and environment, by which an
+    interrupted campaign goes on. *_user_s, *_system_s: the two parts of processor seconds. others_cpu_s: what systems that should have been
+    still have spent meanwhile. status: asks for its status page, for a system without timelines. pressure: resource -> part of the time in which some task of the machine waited for it. members: of each
+    process, by name, as perf.sampling.sampler sees it. series: the same over time. files: of each single transfer its bytes, the seconds when
+    it was meant to start, when it started and when it ended, and its error. None where not measured.
     """
 
     run: int
@@ -90,37 +104,86 @@ class Sample:
     durability: str | None = None
     load: float | None = None
     timeline: str | None = field(default=None, repr=False)
+    status: Callable[[], str] | None = field(default=None, repr=False)
     unix_time: float = 0.0
+    key: str = ""
+    client_user_s: float | None = None
+    client_system_s: float | None = None
+    server_user_s: float | None = None
+    server_system_s: float | None = None
+    others_cpu_s: float | None = None
+    pressure: Mapping[str, float] = field(factory=dict)
+    members: Mapping[str, Mapping[str, float | None]] = field(factory=dict, repr=False)
+    series: Mapping[str, Any] | None = field(default=None, repr=False)
+    files: Sequence[Sequence[Any]] = field(default=(), repr=False)
 
 
 @frozen(kw_only=True)
 class Timeline:
     """The events of one operation that took long. median: seconds that its kind took usually.
 
-    left_out: events in the middle that were not kept. events: as perf.sampling.timeline writes them.
+    left_out: events in the middle that were not kept. events: as perf.sampling.timeline writes them. status: what a system
+    without events says of it.
     """
 
     run: int
     order: int
     median: float
-    left_out: int
-    events: Sequence[Sequence[Any]] = field(repr=False)
+    left_out: int = 0
+    events: Sequence[Sequence[Any]] = field(default=(), repr=False)
+    status: str = field(default="", repr=False)
 
 
-Line = TypeVar("Line", Header, Sample, Timeline)
+@frozen(kw_only=True)
+class Gap:
+    """What was not measured. work: in words; empty for everything. reason: why."""
+
+    system: str
+    work: str
+    reason: str
+
+
+@frozen(kw_only=True)
+class SiteFound:
+    """What was measured of a site in one run, before anything used it."""
+
+    run: int
+    site: str
+    found: Mapping[str, Any]
+
+
+Line = TypeVar("Line", Header, Sample, Timeline, Gap, SiteFound)
 
 
 @frozen
 class Record:
-    """A header and its samples, in the order in which they were taken, and the timelines of outliers."""
+    """A header and its samples, in the order in which they were taken, the timelines of outliers, and what was not measured."""
 
     header: Header
     samples: tuple[Sample, ...]
     timelines: tuple[Timeline, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    sites: tuple[SiteFound, ...] = ()
+    ended: frozenset[str] = frozenset()
+    """Keys of work that was done to its end, as drivers of workloads say it."""
 
     def measured(self) -> Iterable[Sample]:
         """The samples that count: no warm-ups, no failures."""
         return (sample for sample in self.samples if not sample.warmup and sample.seconds is not None)
+
+    def done_keys(self) -> set[str]:
+        """The keys of cells that need not be done again: every sample of theirs is here."""
+        if "driver" in self.header.plan:
+            return set(self.ended)
+        ended = {sample.key for sample in self.samples if sample.scenario != "put" or sample.seconds is None}
+        return {sample.key for sample in self.samples if sample.key in ended}
+
+    def next_orders(self) -> dict[int, int]:
+        """Of each run that was begun, the order of its next sample."""
+        orders: dict[int, int] = {}
+        for sample in self.samples:
+            orders[sample.run] = max(orders.get(sample.run, 0), sample.order + 1)
+        return orders
 
     def failures(self) -> list[Sample]:
         """The operations that failed, warm-ups included."""
@@ -130,11 +193,14 @@ class Record:
 class RecordWriter:
     """Appends to a new file; every line is on its way to the disk before the next operation starts."""
 
-    def __init__(self, path: Path, header: Header) -> None:
-        """FileExistsError rather than to write over a record."""
+    def __init__(self, path: Path, header: Header | None) -> None:
+        """FileExistsError rather than to write over a record. header: none to go on with a record that exists."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: TextIO = path.open("x", encoding="utf-8")
-        self._append({"record": VERSION, **asdict(header)})
+        if header is None:
+            _cut_off(path)
+        self._file: TextIO = path.open("x" if header is not None else "a", encoding="utf-8")
+        if header is not None:
+            self._append({"record": VERSION, **asdict(header)})
 
     def __enter__(self) -> Self:
         return self
@@ -144,13 +210,28 @@ class RecordWriter:
 
     def write(self, sample: Sample) -> None:
         """Append one sample, without its timeline."""
-        line = asdict(sample)
-        del line["timeline"]
+        line = {name: value for name, value in asdict(sample).items() if value is not None or name in _ALWAYS}
+        if not sample.files:
+            line.pop("files")
+        for name in _ELSEWHERE:
+            line.pop(name, None)
         self._append(line)
 
     def write_timeline(self, timeline: Timeline) -> None:
         """Append the timeline of a sample that was written before."""
         self._append({"timeline": asdict(timeline)})
+
+    def write_site(self, site: SiteFound) -> None:
+        """Append what was found of a site."""
+        self._append({"site": asdict(site)})
+
+    def write_gap(self, gap: Gap) -> None:
+        """Append what is not measured."""
+        self._append({"gap": asdict(gap)})
+
+    def write_end(self, key: str) -> None:
+        """Append that the work with this key was done to its end."""
+        self._append({"ended": key})
 
     def _append(self, line: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
@@ -165,13 +246,35 @@ def read_record(path: Path) -> Record:
         raise RecordError(f"{path}: line 1 is not the header of a record of version {VERSION}")
     samples: list[Sample] = []
     timelines: list[Timeline] = []
+    gaps: list[Gap] = []
+    sites: list[SiteFound] = []
+    ended: set[str] = set()
     for number, line in _bodies(lines):
         values = _parse_line(line, path, number)
         if isinstance(values.get("timeline"), dict):
             timelines.append(_make(Timeline, values["timeline"], path, number))
+        elif isinstance(values.get("gap"), dict):
+            gaps.append(_make(Gap, values["gap"], path, number))
+        elif isinstance(values.get("site"), dict):
+            sites.append(_make(SiteFound, values["site"], path, number))
+        elif isinstance(values.get("ended"), str):
+            ended.add(values["ended"])
         else:
             samples.append(_make(Sample, values, path, number))
-    return Record(_make(Header, head, path, 1), tuple(samples), tuple(timelines))
+    return Record(
+        _make(Header, head, path, 1),
+        tuple(samples),
+        tuple(timelines),
+        tuple(dict.fromkeys(gaps)),
+        tuple(sites),
+        frozenset(ended),
+    )
+
+
+def _cut_off(path: Path) -> None:
+    """Remove the last line if it was cut short."""
+    with path.open("r+b") as file:
+        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def _bodies(lines: list[str]) -> Iterable[tuple[int, str]]:
@@ -190,6 +293,7 @@ def _parse_line(line: str, path: Path, number: int) -> dict[str, Any]:
 
 def _make(kind: type[Line], values: dict[str, Any], path: Path, number: int) -> Line:
     known = {attribute.name for attribute in fields(kind)}
+    values = {_RENAMED.get(name, name): value for name, value in values.items()}
     try:
         return kind(**{name: value for name, value in values.items() if name in known})
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""What was done, whoever did it, and the unit that tells how well. Pure."""
+"""What each operation does, for every system alike, and the unit of its rate. Pure."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ class Work:
 
     def __str__(self) -> str:
         factors = dict(self.factors)
-        what = [f"{self.scenario} {self._amount()}".strip(), f"{factors.get('k')}-of-{factors.get('n')}"]
+        what = [f"{self.scenario} {self._amount()}".strip()]
+        if "k" in factors:
+            what.append(f"{factors['k']}-of-{factors.get('n')}")
         if "format" in factors:
             what.insert(1, str(factors["format"]).upper())
         if "segment" in factors:
             what.append(f"segments of {_bytes(factors['segment'])}")
-        return ", ".join([*what, self.client])
+        what += [f"{name} {value}" for name, value in factors.items() if name not in _SAID]
+        return ", ".join([*what, *([self.client] if self.client else [])])
 
     @property
     def is_range(self) -> bool:
@@ -62,9 +65,13 @@ class Work:
         if self.scenario in _NAMES:
             return _NAMES[self.scenario].format(self.count)
         if self.count > 1:
-            return f"{self.count} x {_bytes(self.size // self.count)} at {factors.get('concurrency')}"
+            at = f" at {factors['concurrency']}" if "concurrency" in factors else ""
+            return f"{self.count} x {_bytes(self.size // self.count)}{at}"
         return f"{self.size / MB:g} MB"
 
+
+_SAID = ("k", "n", "format", "segment", "size", "length", "count", "concurrency")
+"""Factors that a row's name tells in words of its own."""
 
 _NAMES = {
     "idle": "",
@@ -84,7 +91,7 @@ def bound(floor: Mapping[str, float], work: Work) -> float | None:
     can be faster.
     """
     factors = dict(work.factors)
-    if work.unit != "MB/s":
+    if work.unit != "MB/s" or "k" not in factors:
         return None
     needed, total = int(factors["k"]), int(factors["n"])
     spread, once = total / needed, "format" not in factors

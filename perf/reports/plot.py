@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from perf.records.record import Record, Timeline
+from perf.records.record import Record, Sample, Timeline
 from perf.records.work import MB, Work, work_of
 from perf.reports.report import floor_of, works
 from perf.sampling.statistics import estimate
@@ -62,6 +62,43 @@ def plot_timeline(record: Record, kept: Timeline, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path)
     pyplot.close(figure)
+
+
+def plot_series(sample: Sample, path: Path) -> None:
+    """Write what one operation did over time: cores in use and memory, of the client and of all servers together."""
+    pyplot = _pyplot()
+    figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 5), sharex=True)
+    for name, (at, cores, memory) in series_of(sample).items():
+        above.plot(at, cores, label=name)
+        below.plot(at, memory, label=name)
+    above.set(ylabel="cores", ylim=(0, None))
+    below.set(ylabel="MiB", xlabel="s", ylim=(0, None))
+    above.legend()
+    figure.tight_layout()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def series_of(sample: Sample) -> dict[str, tuple[list[float], list[float], list[float]]]:
+    """Seconds, cores in use since the point before, and MiB held, of the client and of all servers together."""
+    series = sample.series or {}
+    at = [value / 1e3 for value in series.get("at_ms", ())]
+    groups: dict[str, list[str]] = {}
+    for name in series.get("cpu_ms", {}):
+        groups.setdefault("servers" if name.startswith("server") else name, []).append(name)
+    found = {}
+    for group, names in groups.items():
+        spent = [sum(column) for column in zip(*(series["cpu_ms"][name] for name in names), strict=True)]
+        held = [sum(column) / 1024 for column in zip(*(series["resident_kib"][name] for name in names), strict=True)]
+        cores = [
+            0.0,
+            *(
+                (b - a) / 1e3 / (u - t) if u > t else 0.0
+                for a, b, t, u in zip(spent, spent[1:], at, at[1:], strict=False)
+            ),
+        ]
+        found[group] = (at, cores, held)
+    return found
 
 
 Span = tuple[int, float, float, str, str]

@@ -218,7 +218,7 @@ def _systems(systems: Sequence[str]) -> list[str]:
             label = parse_label(system)
         except ValueError:
             continue
-        rows.append([system, label.base.partition("@")[2], label.codec, label.durability])
+        rows.append([system, label.base.partition("@")[2], label.codec or "", label.durability or ""])
     return _table(["system", "transport", "codec", "durability"], rows)
 
 

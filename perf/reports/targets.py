@@ -88,7 +88,7 @@ class Target:
 class Finding:
     """What a record says of a row for one of Grid's transports.
 
-    against: whom it was compared with in the end. samples: of Grid's that it comes from.
+    against: the system it was compared with in the end. samples: how many of Grid's it is based on.
     """
 
     system: str

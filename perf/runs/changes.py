@@ -25,7 +25,7 @@ def make_directories(system: System, cell: Cell) -> Sample:
     def make() -> Usage:
         caps, usage = system.ask(cell.encoding, lambda warm: warm.make_directories(cell.load.count))
         if len(set(caps)) != cell.load.count:
-            raise WrongBytesError("not so many directories as were asked for")
+            raise WrongBytesError("fewer or more directories than were requested")
         _expect(system, cell, caps[-1], [])
         return usage
 
@@ -68,7 +68,7 @@ def list_children(
 def idle(systems: Mapping[str, System], cell: Cell) -> dict[str, Sample]:
     """Ask nothing of any system for as long as the load says; what each of them spent meanwhile.
 
-    Some seconds go by first, in which starting comes to its end.
+    Some seconds go by first, until starting has finished.
     """
     time.sleep(min(SETTLING_S, cell.load.seconds))
     samples: dict[str, Sample] = {}

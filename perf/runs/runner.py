@@ -1,24 +1,39 @@
-"""Runs a campaign: fresh grids of every system side by side, cells interleaved, each sample on disk at once."""
+"""Runs a campaign: fresh grids of every system side by side, cells interleaved, each sample on disk at once.
+
+Only the system that is being measured runs; the others are frozen meanwhile. What was recorded before an interruption is
+not done again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
+from typing import Any
 
-from attrs import evolve
+from attrs import asdict, evolve, field, frozen
 
 from perf.campaigns.campaign import Campaign, Cell, plan_cells
 from perf.campaigns.labels import parse_label
+from perf.network.contract import NetworkError, Placement, Topology
+from perf.network.site import LOOPBACK, Site
+from perf.network.topologies import make_topology
 from perf.processes.installation import OWN, install_baseline
 from perf.processes.node_directory import Transport
-from perf.records.record import RecordWriter, Sample, Timeline
+from perf.records.likeness import key_of
+from perf.records.record import Gap, RecordWriter, Sample, SiteFound, Timeline
 from perf.records.work import work_of
+from perf.runs.alone import Alone
+from perf.runs.progress import Progress
 from perf.runs.scenarios import Stage
-from perf.sampling.timeline import Outliers
+from perf.sampling.freezer import Freezer
+from perf.sampling.timeline import OUTLIER, Outliers
 from perf.systems.contract import System
 from perf.systems.grid import GridSystem
+from perf.systems.peers import make_peer
 from perf.systems.tahoe import TahoeSystem
 
 
@@ -26,90 +41,211 @@ def make_system(text: str) -> System:
     """The system that a label names; ValueError if there is none."""
     label = parse_label(text)
     transport: Transport = "foolscap" if label.base.endswith("@foolscap") else "http"
+    if label.is_peer:
+        return make_peer(text, label)
     if not label.is_grid:
         return TahoeSystem(text, transport)
     return GridSystem(
         text,
         transport,
         plaintext_reads=label.base == "grid@http-plain",
-        durability=label.durability,
-        codec=label.codec,
+        durability=label.durability or "full",
+        codec=label.codec or "isal",
         installation=install_baseline(label.commit) if label.commit else OWN,
     )
 
 
-def run_campaign(
-    campaign: Campaign,
-    seed: int,
-    directory: Path,
-    writer: RecordWriter,
-    *,
-    tell: Callable[[str], None],
-    make: Callable[[str], System] = make_system,
-) -> int:
-    """Do all runs; how many operations failed.
+@frozen(kw_only=True)
+class Options:
+    """How to run. environment: goes into the keys of cells. done: keys of cells that are recorded already; orders: of each run, of the next sample.
 
-    directory: exists; grids and files are made below it and removed. tell: hears one line per sample.
+    freezer: none if systems shall not be frozen. make, topology: of systems and topologies, for tests.
     """
-    failures = 0
-    times: Mapping[Hashable, Sequence[float]] = {}
-    for run in range(campaign.runs):
+
+    tell: Callable[[str], None]
+    environment: Mapping[str, Any] = field(factory=dict)
+    done: Collection[str] = ()
+    orders: Mapping[int, int] = field(factory=dict)
+    freezer: Freezer | None = None
+    make: Callable[[str], System] = make_system
+    topology: Callable[[Site, int], Topology] = make_topology
+
+
+def run_campaign(campaign: Campaign, seed: int, directory: Path, writer: RecordWriter, options: Options) -> int:
+    """Do all runs; how many operations failed. directory: exists; grids and files are made below it and removed."""
+    return _Campaign(campaign, seed, directory, writer, options).run()
+
+
+class _Campaign:
+    """All runs of one campaign."""
+
+    def __init__(self, campaign: Campaign, seed: int, directory: Path, writer: RecordWriter, options: Options) -> None:
+        self._campaign = campaign
+        self._directory = directory
+        self._writer = writer
+        self._options = options
+        self._outliers = Outliers()
+        self._orders = Counter(options.orders)
+        self._left = {
+            (run, site): _left_of(_keyed(plan_cells(campaign, seed, run, site), run, options.environment), options.done)
+            for run in range(campaign.runs)
+            for site in campaign.sites
+        }
+        self._progress = Progress(sum(len(cells) for cells in self._left.values()))
+
+    def run(self) -> int:
+        """How many operations failed."""
+        failures = 0
+        began = time.monotonic()
+        for run, site in list(self._left):
+            if run and self._campaign.budget is not None and time.monotonic() - began > self._campaign.budget * 60:
+                self._options.tell(f"the budget of {self._campaign.budget:g} minutes is used up before run {run + 1}")
+                break
+            if self._left[run, site]:
+                failures += self._run_at(run, site)
+        return failures
+
+    def _run_at(self, run: int, site: Site) -> int:
+        """One run at one site."""
         with ExitStack() as stack:
-            systems = {label: make(label) for label in campaign.systems}
-            for index, system in enumerate(systems.values()):
-                stack.callback(system.stop)
-                _start(system, directory / f"run{run}-{index}", campaign, tell)
-            files = directory / f"run{run}-files"
+            try:
+                topology = stack.enter_context(self._options.topology(site, self._campaign.servers))
+            except NetworkError as error:
+                self._leave_out(run, site, self._campaign.systems, f"{error}")
+                return 0
+            systems = self._start_systems(run, site, topology.placement, stack)
+            self._writer.write_site(SiteFound(run=run, site=str(site), found=topology.found()))
+            files = self._directory / f"run{run}-files"
             files.mkdir()
             stack.callback(files.rmdir)
-            stage = Stage(systems, files)
+            stage = Stage(systems, self._alone(systems), files)
             stack.callback(stage.close)
-            told = partial(_tell_where, tell, f"run {run + 1}/{campaign.runs}")
-            outliers = Outliers(times)
-            failures += _run_cells(plan_cells(campaign, seed, run), run, stage, writer, outliers, told)
-            times = outliers.times
-    return failures
+            self._outliers = Outliers(self._outliers.times)
+            return self._play(run, site, stage)
+
+    def _start_systems(self, run: int, site: Site, placement: Placement, stack: ExitStack) -> dict[str, System]:
+        """Those that this machine can run; the others become gaps."""
+        systems: dict[str, System] = {}
+        for index, label in enumerate(self._campaign.systems):
+            try:
+                system = self._options.make(label)
+            except ValueError as error:
+                self._leave_out(run, site, [label], str(error))
+                continue
+            stack.callback(system.stop)
+            root = self._directory / f"run{run}-{self._campaign.sites.index(site)}-{index}"
+            _start(system, root, self._campaign, placement, self._options.tell)
+            systems[label] = system
+        self._left[run, site] = [
+            (cell, key) for cell, key in self._left[run, site] if not self._is_refused(systems, cell)
+        ]
+        return systems
+
+    def _alone(self, systems: Mapping[str, System]) -> dict[str, System]:
+        """Each system as it is measured: with all others frozen."""
+        return {
+            label: Alone(system, [other for other in systems.values() if other is not system], self._options.freezer)
+            for label, system in systems.items()
+        }
+
+    def _is_refused(self, systems: Mapping[str, System], cell: Cell) -> bool:
+        reason = systems[cell.system].refuses(cell.load, cell.client) if cell.system in systems else ""
+        if reason:
+            work = f"{cell.load.scenario}, {cell.load.format}, {cell.client}"
+            self._writer.write_gap(Gap(system=cell.system, work=work, reason=reason))
+        return bool(reason)
+
+    def _leave_out(self, run: int, site: Site, labels: Sequence[str], reason: str) -> None:
+        """Do without these systems at that site."""
+        for label in labels:
+            self._options.tell(f"{label} is left out at {site}: {reason}")
+            self._writer.write_gap(Gap(system=label, work="" if site == LOOPBACK else f"at {site}", reason=reason))
+        self._left[run, site] = [(cell, key) for cell, key in self._left[run, site] if cell.system not in labels]
+
+    def _play(self, run: int, site: Site, stage: Stage) -> int:
+        failures = 0
+        left = self._left[run, site]
+        while left:
+            cell, key = left[0]
+            started = time.perf_counter()
+            for sample in stage.play(cell):
+                kept = evolve(sample, run=run, order=self._orders[run], key=key)
+                self._writer.write(kept)
+                self._options.tell(f"[{self._progress.describe(self._kinds())}] run {run + 1} {describe_sample(kept)}")
+                self._watch(kept)
+                self._orders[run] += 1
+                failures += sample.seconds is None
+            del left[0]
+            self._progress.add(_kind(cell), time.perf_counter() - started)
+        for one, median in self._outliers.chosen():
+            self._writer.write_timeline(Timeline(run=one.place[0], order=one.place[1], median=median, **one.timeline))
+        return failures
+
+    def _watch(self, sample: Sample) -> None:
+        """Tell at once what took unusually long, and keep what its system says of it."""
+        if sample.seconds is None or sample.warmup:
+            return
+        kind, place = (sample.system, work_of(sample)), (sample.run, sample.order)
+        usual = self._outliers.band(kind)
+        if usual is not None and sample.seconds > OUTLIER * usual:
+            pressed = ", ".join(f"{name} {part:.0%}" for name, part in sample.pressure.items())
+            self._options.tell(
+                f"  OUTLIER: {sample.seconds:.3f} s, where {usual:.3f} s are usual; pressure: {pressed or 'not known'}"
+            )
+            known = json.loads(sample.timeline) if sample.timeline else {"status": _status_of(sample)}
+            timeline = Timeline(run=sample.run, order=sample.order, median=usual, **known)
+            self._writer.write_timeline(timeline)
+            self._outliers.add(kind, place, sample.seconds, None)
+            return
+        self._outliers.add(kind, place, sample.seconds, sample.timeline)
+
+    def _kinds(self) -> list[Hashable]:
+        """Of all cells that are left."""
+        return [_kind(cell) for cells in self._left.values() for cell, _ in cells]
 
 
-def _start(system: System, root: Path, campaign: Campaign, tell: Callable[[str], None]) -> None:
+def _status_of(sample: Sample) -> str:
+    """What the system's status page says; what went wrong if it does not answer."""
+    try:
+        return sample.status() if sample.status is not None else ""
+    except Exception as error:  # noqa: BLE001 - a page that fails says that
+        return f"{type(error).__name__}: {error}"
+
+
+def _left_of(cells: Sequence[tuple[Cell, str]], done: Collection[str]) -> list[tuple[Cell, str]]:
+    """What has to be done still: fresh grids need all their warm-ups, if anything is left to be measured on them."""
+    if all(cell.warmup or key in done for cell, key in cells):
+        return []
+    return [(cell, key) for cell, key in cells if cell.warmup or key not in done]
+
+
+def _kind(cell: Cell) -> Hashable:
+    return cell.system, cell.client, cell.load, cell.encoding, cell.site
+
+
+def _keyed(cells: Sequence[Cell], run: int, environment: Mapping[str, Any]) -> list[tuple[Cell, str]]:
+    """The cells with their keys: a number distinguishes equal cells of one run."""
+    seen: Counter[Hashable] = Counter()
+    keyed = []
+    for cell in cells:
+        kind = (_kind(cell), cell.warmup)
+        seen[kind] += 1
+        keyed.append((cell, key_of({**asdict(cell), "place": 0, "run": run, "number": seen[kind]}, environment)))
+    return keyed
+
+
+def _start(system: System, root: Path, campaign: Campaign, placement: Placement, tell: Callable[[str], None]) -> None:
     """Start it; once more if that fails, since a port that was free may be taken by somebody else meanwhile."""
     try:
-        system.start(root, campaign.servers, campaign.encodings)
+        system.start(root, campaign.servers, campaign.encodings, placement)
     except (RuntimeError, TimeoutError) as error:
         tell(f"{system.label} did not start, and is started anew: {error}")
         system.stop()
-        system.start(root.with_name(f"{root.name}-again"), campaign.servers, campaign.encodings)
-
-
-def _run_cells(
-    cells: Sequence[Cell],
-    run: int,
-    stage: Stage,
-    writer: RecordWriter,
-    outliers: Outliers,
-    tell: Callable[[str], None],
-) -> int:
-    order = failures = 0
-    for cell in cells:
-        for sample in stage.play(cell):
-            writer.write(evolve(sample, run=run, order=order))
-            tell(describe_sample(sample))
-            if sample.seconds is not None and not sample.warmup:
-                outliers.add((sample.system, work_of(sample)), (run, order), sample.seconds, sample.timeline)
-            order += 1
-            failures += sample.seconds is None
-    for kept, median in outliers.chosen():
-        run, order = kept.place
-        writer.write_timeline(Timeline(run=run, order=order, median=median, **kept.timeline))
-    return failures
-
-
-def _tell_where(tell: Callable[[str], None], where: str, line: str) -> None:
-    tell(f"{where} {line}")
+        system.start(root.with_name(f"{root.name}-again"), campaign.servers, campaign.encodings, placement)
 
 
 def describe_sample(sample: Sample) -> str:
-    """One line for whoever watches."""
+    """One line of progress."""
     work = work_of(sample)
     if sample.seconds is None:
         return f"{sample.system} {work}: FAILED: {sample.error}"

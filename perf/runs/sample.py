@@ -12,13 +12,17 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from attrs import evolve
+from attrs import asdict, evolve
 
 from perf.campaigns.campaign import Cell
 from perf.campaigns.labels import parse_label
+from perf.network.site import LOOPBACK
 from perf.records.record import Factor, Sample
+from perf.sampling.sampler import Spent, Watched
 from perf.sampling.usage import Usage
 from perf.systems.contract import System
 
@@ -46,8 +50,14 @@ def blank(cell: Cell, scenario: str) -> Sample:
         factors["segment"] = encoding.segment_size
     if load.length:
         factors["length"] = load.length
+    if cell.site != LOOPBACK:
+        factors["site"] = str(cell.site)
     if load.count > 1:
-        factors |= {"count": load.count, "concurrency": load.concurrency}
+        factors |= {"count": load.count, "concurrency": load.width(os.cpu_count() or 1)}
+    if load.mode:
+        factors["mode"] = load.mode
+    if load.cache != "warm":
+        factors["cache"] = load.cache
     return Sample(
         run=0,
         order=0,
@@ -98,7 +108,28 @@ def filled(sample: Sample, usage: Usage, server_cpus_s: list[float], system: Sys
         segments_in=traffic.segments_in if traffic is not None else None,
         requests=trace.requests if trace is not None else None,
         timeline=trace.timeline if trace is not None else None,
+        status=usage.status,
+        **_watched(usage.watched),
     )
+
+
+def _watched(watched: Watched | None) -> dict[str, Any]:
+    """The fields that say what each process did."""
+    if watched is None:
+        return {}
+    spent = watched.spent
+    servers = [one for name, one in spent.items() if name.startswith("server")]
+    client = spent.get("client", Spent())
+    return {
+        "client_user_s": round(client.user_s, 2),
+        "client_system_s": round(client.system_s, 2),
+        "server_user_s": round(sum(one.user_s for one in servers), 2),
+        "server_system_s": round(sum(one.system_s for one in servers), 2),
+        "others_cpu_s": watched.others_cpu_s,
+        "pressure": watched.pressure,
+        "members": {name: asdict(one) for name, one in spent.items()},
+        "series": asdict(watched.series),
+    }
 
 
 def failed_before(blank: Sample, error: Exception) -> Sample:
@@ -135,6 +166,19 @@ def digest_file(path: Path) -> bytes:
     """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
+
+
+def evict(directory: Path) -> None:
+    """Take every file below the directory out of the page cache, once it is on the disk."""
+    for path in directory.rglob("*"):
+        with suppress(OSError):
+            if path.is_file() and not path.is_symlink():
+                descriptor = os.open(path, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                finally:
+                    os.close(descriptor)
 
 
 def empty(directory: Path) -> None:

@@ -5,13 +5,14 @@ Every byte that comes back is compared. Not timed: the put of a file that ranges
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from perf.campaigns.campaign import Cell, Encoding, Format
 from perf.records.record import Sample
 from perf.runs.changes import add_children, idle, list_children, make_directories
-from perf.runs.sample import WrongBytesError, blank, digest_file, empty, failed_before, make_file, take
+from perf.runs.sample import WrongBytesError, blank, digest_file, empty, evict, failed_before, make_file, take
 from perf.sampling.usage import Usage
 from perf.systems.contract import Fetch, System
 
@@ -19,9 +20,10 @@ from perf.systems.contract import Fetch, System
 class Stage:
     """The systems of one run and the files that its cells share."""
 
-    def __init__(self, systems: Mapping[str, System], directory: Path) -> None:
-        """directory: exists, is empty, and is empty again after close."""
+    def __init__(self, systems: Mapping[str, System], alone: Mapping[str, System], directory: Path) -> None:
+        """alone: the systems as they are measured, each with the others frozen. directory: exists, is empty, and is empty again after close."""
         self._systems = systems
+        self._alone = alone
         self._directory = directory
         self._kept: dict[tuple[str, Encoding, int, Format], tuple[str, Path]] = {}
         self._child_caps: dict[str, str] = {}
@@ -33,13 +35,13 @@ class Stage:
 
         A put that fails has no get after it.
         """
-        system = self._systems[cell.system]
+        system = self._alone[cell.system]
         files = self._directory / "cell"
         files.mkdir()
         try:
             match cell.load.scenario:
                 case "put-get":
-                    yield from _put_then_get(system, cell, files)
+                    yield from _put_then_get(system, cell, files, self._chill)
                 case "mkdir":
                     yield make_directories(system, cell)
                 case "add-each" | "add-batch":
@@ -62,6 +64,11 @@ class Stage:
         """Remove what was kept."""
         empty(self._directory)
 
+    def _chill(self, cell: Cell) -> None:
+        """Before what is to be measured with a cold cache: evict the files of this run, shares included."""
+        if cell.load.cache == "cold":
+            evict(self._directory.parent)
+
     def _read_range(self, system: System, cell: Cell, files: Path) -> Sample:
         load = cell.load
         offset = int(cell.place * (load.size - load.length + 1))
@@ -79,6 +86,7 @@ class Stage:
                 raise WrongBytesError("what came back is not what was put")
             return usage
 
+        self._chill(cell)
         return take(system, nothing, read)
 
     def _overwrite(self, system: System, cell: Cell, files: Path) -> Sample:
@@ -127,27 +135,29 @@ class Stage:
         return self._child_caps[cell.system]
 
 
-def _put_then_get(system: System, cell: Cell, files: Path) -> Iterator[Sample]:
-    load = cell.load
+def _put_then_get(system: System, cell: Cell, files: Path, chill: Callable[[Cell], None]) -> Iterator[Sample]:
+    load, width = cell.load, cell.load.width(os.cpu_count() or 1)
     sources = [files / f"source{index}" for index in range(load.count)]
     targets = [files / f"target{index}" for index in range(load.count)]
     digests = [make_file(source, load.size, sparse=load.sparse) for source in sources]
     caps: list[str] = []
 
     def put() -> Usage:
-        found, usage = system.put(cell.client, cell.encoding, sources, load.concurrency, load.format)
+        found, usage = system.put(cell.client, cell.encoding, sources, width, load.format)
         caps.extend(found)
         return usage
 
     def get() -> Usage:
         fetches = [Fetch(cap=cap, target=target) for cap, target in zip(caps, targets, strict=True)]
-        usage = system.get(cell.client, cell.encoding, fetches, load.concurrency)
+        usage = system.get(cell.client, cell.encoding, fetches, width)
         if [digest_file(target) for target in targets] != digests:
             raise WrongBytesError("what came back is not what was put")
         return usage
 
+    chill(cell)
     yield take(system, blank(cell, "put"), put)
     if caps:
+        chill(cell)
         yield take(system, blank(cell, "get"), get)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import grid
 from perf.campaigns.campaign import Encoding
 from perf.processes.node_process import child_environment
+from perf.sampling.sampler import PRESSURES
 
 PACKAGES = ("grid-storage", "Twisted", "foolscap", "zfec", "pyeclib", "cryptography", "pycryptodome", "treq")
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -37,6 +38,8 @@ def capture(work_directory: Path) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "filesystem": _output("stat", "-f", "-c", "%T", str(work_directory)),
         "load": os.getloadavg()[0],
+        "congestion_control": _read("/proc/sys/net/ipv4/tcp_congestion_control"),
+        "pressure": {name: _read(f"/proc/pressure/{name}") for name in PRESSURES},
         "nice": os.nice(0),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "packages": {name: _version(name) for name in PACKAGES},
@@ -101,6 +104,13 @@ def _cpu_model() -> str | None:
     except OSError:
         return platform.processor() or None
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None
 
 
 def _version(package: str) -> str | None:

@@ -28,7 +28,7 @@ OUTLIER = 1.5
 """Times the median of its kind: what took longer is worth a look."""
 
 FEWEST = 3
-"""As long as there are not so many of a kind, none of them is unusual."""
+"""With fewer samples of a kind than this, none of them counts as unusual."""
 
 KEPT_PER_KIND = 3
 """Timelines of a kind of work in one run, the slowest first."""
@@ -100,6 +100,11 @@ class Outliers:
     def times(self) -> Mapping[Hashable, Sequence[float]]:
         """Seconds of every kind of work so far."""
         return self._times
+
+    def band(self, kind: Hashable) -> float | None:
+        """The median of the kind so far; None while there are too few."""
+        times = self._times.get(kind, ())
+        return median(times) if len(times) >= FEWEST else None
 
     def add(self, kind: Hashable, place: tuple[int, int], seconds: float, timeline: str | None) -> None:
         """One operation of a kind: only of equals can one say that one took long."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from attrs import frozen
 
+from perf.sampling.sampler import Watched
 from perf.sampling.traffic import Traffic
 
 _TICKS_S = os.sysconf("SC_CLK_TCK")
@@ -33,7 +34,8 @@ class Usage:
     """Of one operation: wall seconds, the client's processor seconds and its memory before and at its peak, bytes.
 
     first_byte_s: from asking until the first byte of the answer, the median of several files. client_idle_rss: when
-    nothing had been asked of it yet. traffic: of the client's connections. trace: what it saw itself. None: not known.
+    nothing had been asked of it yet. traffic: of the client's connections. trace: what it saw itself. watched: of every
+    process. status: what its status page says of it, asked only if it took long. None: not known.
     """
 
     seconds: float
@@ -43,6 +45,8 @@ class Usage:
     client_peak_rss: int
     traffic: Traffic | None = None
     trace: Trace | None = None
+    watched: Watched | None = None
+    status: Callable[[], str] | None = None
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:

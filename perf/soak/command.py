@@ -26,7 +26,7 @@ def add_soak(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type o
     command.add_argument("--minutes", type=float, default=SoakSettings().minutes)
     command.add_argument("--load", type=float, default=SoakSettings().load, help="cores to use, client and servers")
     command.add_argument("--seed", type=int, help="of what is done; from the clock if not given")
-    command.add_argument("--batches", type=int, help="so many rounds of operations instead of minutes")
+    command.add_argument("--batches", type=int, help="run this many rounds of operations instead of minutes")
     command.add_argument("--largest", type=int, default=SoakSettings().largest, help="bytes of the largest file")
     command.add_argument(
         "--hostile", type=int, default=0, help="connections that say too little or never read, at once"

@@ -19,7 +19,7 @@ Version = dict[str, Any]
 KINDS: tuple[Kind, ...] = ("sdmf", "mdmf", "directory")
 LARGEST = {"sdmf": 600_000, "mdmf": 4_000_000}
 MOST = 24
-"""Mutable objects in all; with so many, old ones are changed and none is made."""
+"""Mutable objects in all; from then on old ones are changed and none is made."""
 
 MOST_LAYERS = 12
 MOST_CHILDREN = 40

@@ -42,7 +42,7 @@ class StoredFile:
 
 @frozen
 class Disturbed:
-    """A server is to go away so many seconds after the operations began."""
+    """A server is to go away this long after the operations began."""
 
     server: int
     how: Disturbance

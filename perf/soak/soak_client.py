@@ -3,7 +3,7 @@
     python -m perf.soak.soak_client SERVERS CLIENT_DIRECTORY...
 
 A question is one line of JSON, a list of operations that are carried out at the same time; so is the answer, a list
-with one object for each of them. The first line that it prints says that every client is connected to so many servers. Files have no contents but
+with one object for each of them. The first line that it prints says to how many servers every client is connected. Files have no contents but
 the keystream of a key, so that any range of any file can be compared without having it anywhere.
 """
 

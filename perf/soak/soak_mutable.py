@@ -14,7 +14,7 @@ from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.file_store import FileStore
 from grid.engine.grid import Encoding
 from grid.node.client import Client
-from grid.ports import Buffer
+from grid.sinks import BytesSink
 
 OPEN_STORES = 8
 """Views of the grid kept, each with the files that it has open."""
@@ -77,17 +77,9 @@ def bytes_of(version: Mapping[str, Any]) -> bytes:
     return bytes(raw)
 
 
-class _Gathering:
-    def __init__(self) -> None:
-        self.data = bytearray()
-
-    async def write(self, data: Buffer) -> None:
-        self.data += data
-
-
 async def _read(store: FileStore, operation: Mapping[str, Any]) -> dict[str, Any]:
     offset, length = operation["offset"], operation["length"]
-    sink = _Gathering()
+    sink = BytesSink()
     await store.open_mutable(parse_cap(operation["cap"])).read(sink, offset, length)  # type: ignore[arg-type]
     for index, version in enumerate(operation["allowed"]):
         end = version["size"] if length is None else offset + length

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
-from attrs import frozen
+from attrs import field, frozen
 
-from perf.campaigns.campaign import Encoding, Format
+from perf.campaigns.campaign import Encoding, Format, Load
+from perf.network.contract import Placement
 from perf.sampling.usage import Trace, Usage
 
 T = TypeVar("T")
@@ -22,6 +23,42 @@ class Fetch:
     target: Path
     offset: int = 0
     length: int | None = None
+
+
+class NotOfferedError(Exception):
+    """The system has no such operation or client; the message says which it has."""
+
+
+@frozen(kw_only=True)
+class Capabilities:
+    """What a system does with the bytes that it is given, so that nobody compares apples with pears in silence.
+
+    expansion: bytes stored for each byte put. encrypts: who cannot read the bytes: `server` (encrypted by the client),
+    `line` (in transit only), or `nobody`. proves: whether the client proves what comes back, by what. syncs: whether
+    "stored" means that it is on the medium. survives: servers that may fail. versions: program -> version, of everything that runs.
+    notes: anything else that makes a comparison unfair.
+    """
+
+    expansion: float
+    encrypts: Literal["server", "line", "nobody"]
+    proves: str
+    syncs: bool
+    survives: int
+    versions: Mapping[str, str] = field(factory=dict)
+    notes: str = ""
+
+
+@frozen(kw_only=True)
+class Member:
+    """A process that runs for as long as its system does; what it started is found through it.
+
+    role: `client` for what works for the client, `server` with its number, `other` (introducers, ...).
+    """
+
+    role: Literal["client", "server", "other"]
+    name: str
+    pid: int
+    index: int = 0
 
 
 class WarmClient(Protocol):
@@ -53,6 +90,9 @@ class WarmClient(Protocol):
     def list_children(self, directory: str) -> list[str]:
         """The names in a directory."""
 
+    def status(self) -> str:
+        """What its status pages say of recent operations; empty where it has none that say more than trace."""
+
     def trace(self) -> Trace | None:
         """What was seen of the last question; None where nothing can be."""
 
@@ -76,19 +116,28 @@ class System(Protocol):
 
     label: str
 
-    def start(self, root: Path, servers: int, encodings: Sequence[Encoding]) -> None:
-        """Bring up a fresh grid with its files below root; ready when this returns."""
+    def start(self, root: Path, servers: int, encodings: Sequence[Encoding], placement: Placement) -> None:
+        """Bring up a fresh grid with its files below root, on the hosts of a topology that exists; ready when this returns."""
 
     def stop(self) -> None:
         """End every process and remove every file; also after a start that failed."""
 
+    def capabilities(self, encoding: Encoding) -> Capabilities:
+        """What it does with bytes, and its versions; before start as well."""
+
+    def refuses(self, load: Load, client: str) -> str:
+        """Why it has no such operation; empty if it has. The runner leaves such cells out, and the report names them."""
+
+    def members(self) -> Sequence[Member]:
+        """Every process that runs now. All of them are frozen while another system is measured."""
+
     def put(
         self, client: str, encoding: Encoding, sources: Sequence[Path], concurrency: int, format: Format = "chk"
     ) -> tuple[Sequence[str], Usage]:
-        """Upload the files, so many at a time, with the client of that name; their caps in order."""
+        """Upload the files, at most `at_once` at a time, with the client of that name; their caps in order."""
 
     def get(self, client: str, encoding: Encoding, fetches: Sequence[Fetch], concurrency: int) -> Usage:
-        """Download to the files, so many at a time."""
+        """Download to the files, at most `at_once` at a time."""
 
     def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T], client: str = "warm") -> tuple[T, Usage]:
         """Measure anything else that is asked of the warm client, or of the gateway."""

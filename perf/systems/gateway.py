@@ -23,6 +23,8 @@ R = TypeVar("R")
 
 ANSWER_S = 600.0
 PIECE = 1 << 20
+STATUS = 64 << 10
+"""Characters of a status page that are kept."""
 
 
 @frozen
@@ -73,6 +75,11 @@ class HttpGateway:
                 return
             for name, cap in children:
                 asking.send("PUT", f"{_uri(directory)}/{urllib.parse.quote(name, safe='')}?t=uri", cap.encode())
+
+    def status(self) -> str:
+        """The status of recent operations, as JSON; storage indexes in it are shortened by the node itself."""
+        with Asking(self.client.url) as asking:
+            return asking.send("GET", "/status/?t=json").decode(errors="replace")[:STATUS]
 
     def list_children(self, directory: str) -> list[str]:
         """`GET /uri/DIRECTORY?t=json`."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import evolve, frozen
 
+from grid.version import __version__
 from perf.campaigns.campaign import Format
 from perf.campaigns.labels import Codec, Durability
+from perf.network.contract import LOOPBACK, Host
 from perf.processes.clients import GridClient, GridGateway
 from perf.processes.installation import OWN, Installation
 from perf.processes.node_directory import Kind, Transport
@@ -30,17 +32,19 @@ class LibraryError(Exception):
 class LibraryProcess:
     """The warm client: perf.systems.library in a process of its own, asked by lines of JSON over its stdin."""
 
-    def __init__(self, directory: Path, servers: int, codec: Codec, installation: Installation = OWN) -> None:
+    def __init__(
+        self, directory: Path, servers: int, codec: Codec, installation: Installation = OWN, host: Host = LOOPBACK
+    ) -> None:
         """Return when it is connected to that many servers; LibraryError if it has no such codec.
 
-        installation: whose library it is, and whose part of the harness speaks for it.
+        installation: whose library it is, and whose part of the harness speaks for it. host: where it runs.
         """
         self._process = subprocess.Popen(
-            installation.module("perf.systems.library", str(directory), str(servers), codec),
+            host.command(installation.module("perf.systems.library", str(directory), str(servers), codec)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=installation.tree,
-            env=child_environment(),
+            env={**child_environment(), **host.environment},
         )
         (present,) = self._answer()
         if present != codec:
@@ -82,6 +86,10 @@ class LibraryProcess:
         """The names in a directory, opened anew."""
         (names,) = self._ask("list", [[directory]])
         return [str(name) for name in names]
+
+    def status(self) -> str:
+        """Nothing: the trace says more."""
+        return ""
 
     def trace(self) -> Trace:
         """What its observer heard of the last question."""
@@ -164,11 +172,16 @@ class GridSystem(ProcessSystem):
         self._installation = installation
         self._libraries: list[LibraryProcess] = []
 
+    def versions(self) -> Mapping[str, str]:
+        """Grid's; which commit, the header of the record says."""
+        return {"grid": __version__}
+
     def start_clients(self, grid: ProcessGrid, settings: ClientSettings) -> tuple[WarmClient, CommandLine]:
         """A library process and a command line over the same client directory."""
         client = grid.add_client(settings)
         assert isinstance(client, GridClient)
-        library = LibraryProcess(client.directory, len(grid.storage), self._codec, self._installation)
+        host = grid.placement.client
+        library = LibraryProcess(client.directory, len(grid.storage), self._codec, self._installation, host)
         self._libraries.append(library)
         return library, GridCommands(client)
 

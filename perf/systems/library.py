@@ -25,8 +25,7 @@ from grid.node.readiness import wait_for_servers
 from grid.ports import Runtime
 from grid.runtime import make_runtime
 from perf.sampling.timeline import EventLog
-from perf.systems.questions import get_one, overwrite, put_one
-from perf.systems.trees import add_children, list_children, make_directory
+from perf.systems.questions import add_children, get_one, list_children, make_directory, overwrite, put_one
 
 READY_S = 60.0
 
@@ -64,7 +63,7 @@ class Server:
 async def answer_all(
     one: Callable[[Sequence[Any]], Awaitable[Any]], items: list[list[Any]], concurrency: int
 ) -> list[Any]:
-    """The answers to all items in order, so many at a time."""
+    """The answers to all items in order, at most `at_once` at a time."""
     results: list[Any] = [None] * len(items)
     waiting = iter(enumerate(items))
 

@@ -13,21 +13,22 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from attrs import define, evolve, frozen
 
-from perf.campaigns.campaign import Encoding, Format
+from perf.campaigns.campaign import Encoding, Format, Load
 from perf.campaigns.labels import Durability
+from perf.network.contract import Placement
 from perf.processes.node_directory import Kind, Transport
 from perf.processes.node_process import child_environment
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.sampling.statistics import median
 from perf.sampling.traffic import connections, difference
 from perf.sampling.usage import Usage, cpu_seconds, peak_resident, reset_peaks, resident, run_measured
-from perf.systems.contract import CommandLine, Fetch, WarmClient
+from perf.systems.contract import Capabilities, CommandLine, Fetch, Member, WarmClient
 
 T = TypeVar("T")
 
@@ -88,7 +89,45 @@ class ProcessSystem(ABC):
     def stop_clients(self) -> None:
         """End what start_clients started and the grid does not stop itself."""
 
-    def start(self, root: Path, servers: int, encodings: Sequence[Encoding]) -> None:
+    @abstractmethod
+    def versions(self) -> Mapping[str, str]:
+        """Of the programs that run."""
+
+    def capabilities(self, encoding: Encoding) -> Capabilities:
+        """Those of either program: only durability differs."""
+        return Capabilities(
+            expansion=encoding.total / encoding.needed,
+            encrypts="server",
+            proves="every byte, from the capability",
+            syncs=self._durability == "full",
+            survives=encoding.total - encoding.needed,
+            versions=self.versions(),
+        )
+
+    def refuses(self, load: Load, client: str) -> str:
+        """Commands do single files only; warm clients and gateways do everything."""
+        return "" if client != "cli" or load.suits_commands else "one command puts or gets one immutable file"
+
+    def members(self) -> Sequence[Member]:
+        """Nodes, gateways and warm clients."""
+        grid = self._need(self._grid)
+        servers = [Member(role="server", name=node.name, pid=node.pid, index=i) for i, node in enumerate(grid.storage)]
+        nodes = {member.pid for member in servers}
+        others = [
+            Member(role="other", name=node.name, pid=node.pid)
+            for node in grid.nodes
+            if node.pid not in nodes and "client" not in node.name
+        ]
+        clients = {
+            pid: Member(role="client", name="client", pid=pid)
+            for one in self._clients.values()
+            for warm in (one.warm, one.gateway)
+            if warm is not None
+            for pid in warm.client.pids
+        }
+        return [*clients.values(), *servers, *others]
+
+    def start(self, root: Path, servers: int, encodings: Sequence[Encoding], placement: Placement) -> None:
         """Bring up a fresh grid of this kind of node, and clients for each encoding."""
         self._grid = ProcessGrid(
             root,
@@ -99,6 +138,7 @@ class ProcessSystem(ABC):
             plaintext_reads=self._plaintext_reads,
             durability=self._durability,
             program=self._program,
+            placement=placement,
         )
         self._grid.__enter__()
         for encoding in encodings:
@@ -133,7 +173,7 @@ class ProcessSystem(ABC):
             raise ValueError("mutable files are put by warm clients only")
         commands = self._clients[encoding].commands
         answer = source.with_suffix(".cap")
-        usage = _run(commands.put(source), answer, commands.pids)
+        usage = self._run(commands.put(source), answer, commands.pids)
         return [answer.read_text().strip()], usage
 
     def get(self, client: str, encoding: Encoding, fetches: Sequence[Fetch], concurrency: int) -> Usage:
@@ -145,14 +185,14 @@ class ProcessSystem(ABC):
         if fetch.length is not None:
             raise ValueError("ranges are read by warm clients only")
         commands = self._clients[encoding].commands
-        return _run(commands.get(fetch.cap, fetch.target), fetch.target.with_suffix(".out"), commands.pids)
+        return self._run(commands.get(fetch.cap, fetch.target), fetch.target.with_suffix(".out"), commands.pids)
 
     def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T], client: str = "warm") -> tuple[T, Usage]:
         """Measure what is asked of a warm client, or of the gateway."""
         found = self._warm(client, encoding)
         warm = found.client
         result, usage = _measure(warm.pids, lambda: operation(warm), warm.ports)
-        return result, evolve(usage, client_idle_rss=found.idle, trace=warm.trace())
+        return result, evolve(usage, client_idle_rss=found.idle, trace=warm.trace(), status=warm.status)
 
     def server_cpus_s(self) -> list[float]:
         """Processor seconds of each storage node so far."""
@@ -161,6 +201,17 @@ class ProcessSystem(ABC):
     def server_peaks(self) -> list[int]:
         """Bytes that each storage node has held at its peak."""
         return [peak_resident(node.pid) for node in self._need(self._grid).storage]
+
+    def _run(self, command: list[str], output: Path, pids: Sequence[int]) -> Usage:
+        host = self._need(self._grid).placement.client
+        words, environment = host.command(command), {**child_environment(), **host.environment}
+        own, beside = _measure(pids, lambda: run_measured(words, output, environment))
+        return evolve(
+            own,
+            client_cpu_s=own.client_cpu_s + beside.client_cpu_s,
+            client_idle_rss=beside.client_idle_rss,
+            client_peak_rss=own.client_peak_rss + beside.client_peak_rss,
+        )
 
     def _warm(self, client: str, encoding: Encoding) -> _Warm:
         clients = self._clients[encoding]
@@ -191,14 +242,4 @@ def _measure(pids: Sequence[int], operation: Callable[[], T], ports: Collection[
         client_idle_rss=idle,
         client_peak_rss=sum(peak_resident(pid) for pid in pids),
         traffic=difference(open_before, connections(pids, ports)),
-    )
-
-
-def _run(command: list[str], output: Path, pids: Sequence[int]) -> Usage:
-    own, beside = _measure(pids, lambda: run_measured(command, output, child_environment()))
-    return evolve(
-        own,
-        client_cpu_s=own.client_cpu_s + beside.client_cpu_s,
-        client_idle_rss=beside.client_idle_rss,
-        client_peak_rss=own.client_peak_rss + beside.client_peak_rss,
     )

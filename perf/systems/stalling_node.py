@@ -1,23 +1,27 @@
 """A storage node of Grid that stops answering chosen kinds of messages while its file `stalled` names them.
 
-`python -m perf.systems.stalling_node DIR`, in place of `grid run DIR`. A stalled call is never answered; all others are served
-as ever. The names are those of the port's methods, one a line, or `*`.
+`python -m perf.systems.stalling_node DIR`, in place of `grid run DIR`. A stalled call is carried out once the file no longer
+names it, so that a server is whole again after its fault; all others are served at once. The names are those of the port's
+methods, one a line, or `*`.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import deferLater
 
 from grid.cli.main import main
-from grid.storage.service import StorageService
-from grid.storage.uploads import ShareUpload
+from grid.storage.calls.service import StorageService
+from grid.storage.calls.uploads import ShareUpload
 
 STALLED_FILE = "stalled"
 EVERYTHING = "*"
+LOOK_EVERY_S = 0.1
 
 SERVER_KINDS = (
     "get_version", "find_shares", "find_each", "read_shares", "allocate", "store_shares", "add_lease",
@@ -27,19 +31,29 @@ UPLOAD_KINDS = ("write", "close")
 
 
 def stall(owner: type, name: str, names: Path) -> None:
-    """Have that method wait for ever while the file names it."""
+    """Have that method wait while the file names it."""
     method = getattr(owner, name)
 
     async def stalling(self: object, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the method takes
-        try:
-            stalled = names.read_text().split()
-        except FileNotFoundError:
-            stalled = []
-        if name in stalled or EVERYTHING in stalled:
-            await Deferred()
+        while _is_stalled(name, names):
+            await _pause()
         return await method(self, *arguments, **named)
 
     setattr(owner, name, stalling)
+
+
+def _is_stalled(name: str, names: Path) -> bool:
+    try:
+        stalled = names.read_text().split()
+    except FileNotFoundError:
+        return False
+    return name in stalled or EVERYTHING in stalled
+
+
+def _pause() -> Deferred[None]:
+    from twisted.internet import reactor
+
+    return deferLater(cast(IReactorTime, reactor), LOOK_EVERY_S, lambda: None)
 
 
 def run(directory: str) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from attrs import frozen
 
-from perf.processes.clients import TahoeClient
-from perf.processes.node_directory import Kind, tahoe_executable
+from perf.processes.clients import TahoeClient, run_command
+from perf.processes.node_directory import Kind, Transport, tahoe_executable
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.systems.contract import CommandLine, WarmClient
 from perf.systems.gateway import HttpGateway
@@ -39,6 +39,13 @@ class TahoeSystem(ProcessSystem):
     """Storage nodes of Tahoe-LAFS 1.20."""
 
     kind: Kind = "tahoe"
+
+    def __init__(self, label: str, transport: Transport = "foolscap") -> None:
+        super().__init__(label, transport, durability="none")
+
+    def versions(self) -> Mapping[str, str]:
+        """As the program says it."""
+        return {"tahoe": run_command([tahoe_executable(), "--version"]).decode().strip().removeprefix("tahoe-lafs/")}
 
     def start_clients(self, grid: ProcessGrid, settings: ClientSettings) -> tuple[WarmClient, CommandLine]:
         """One client node serves both; its gateway is the warm client."""

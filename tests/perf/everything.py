@@ -8,7 +8,7 @@ from attrs import evolve
 
 from perf.campaigns.campaign import Campaign, Encoding, Load, whole_files
 from perf.records.record import Header, Record, RecordWriter, read_record
-from perf.runs.runner import run_campaign
+from perf.runs.runner import Options, run_campaign
 
 EVERYTHING = Campaign(
     name="everything",
@@ -42,7 +42,7 @@ def everything(tmp_path: Path, *systems: str) -> Record:
     (tmp_path / "work").mkdir()
     header = Header(campaign="everything", seed=1, environment={}, systems=systems)
     with RecordWriter(tmp_path / "record.jsonl", header) as writer:
-        run_campaign(evolve(EVERYTHING, systems=systems), 1, tmp_path / "work", writer, tell=lambda _: None)
+        run_campaign(evolve(EVERYTHING, systems=systems), 1, tmp_path / "work", writer, Options(tell=lambda _: None))
     return read_record(tmp_path / "record.jsonl")
 
 

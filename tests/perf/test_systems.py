@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from perf.campaigns.campaign import Encoding
+from perf.network.contract import Placement
 from perf.systems.contract import Fetch
 from perf.systems.grid import GridSystem
 from tests.perf.everything import EVERYTHING, everything, expect_all
@@ -26,7 +27,7 @@ def test_gateway_of_grid_when_asked_puts_and_gets_what_the_library_sees_too(tmp_
     source.write_bytes(bytes(range(256)) * 1000)
     system = GridSystem("grid")
     try:
-        system.start(tmp_path / "work", 3, [encoding])
+        system.start(tmp_path / "work", 3, [encoding], Placement())
         (cap,), usage = system.put("gateway", encoding, [source], 1)
         assert usage.client_peak_rss and usage.client_peak_rss > 0
         for client in ("gateway", "warm"):

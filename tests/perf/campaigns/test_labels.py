@@ -43,3 +43,17 @@ def test_baselines_stand_beside_their_systems_and_leave_other_programs_out() -> 
 def test_baseline_of_no_grid_is_refused() -> None:
     with pytest.raises(ValueError, match="no Grid"):
         with_baselines(("tahoe@http",), "054f5b7")
+
+
+def test_label_of_a_peer_names_its_program_its_server_and_its_options() -> None:
+    label = parse_label("rclone@versitygw+tuned")
+    assert (label.base, label.options, label.is_peer, label.is_grid) == ("rclone@versitygw", ("tuned",), True, False)
+    assert parse_label("scp+cipher=aes128-ctr+old").options == ("cipher=aes128-ctr", "old")
+    assert parse_label("cp").is_default
+    assert not label.is_default
+
+
+@pytest.mark.parametrize("text", ["scp+crypt", "scp+cipher=", "cp+x", "rclone", "rclone@minio:abc"])
+def test_label_of_a_peer_when_it_has_no_such_option_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no (option|system)"):
+        parse_label(text)

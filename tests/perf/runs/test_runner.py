@@ -12,10 +12,11 @@ from attrs import evolve
 
 from perf.campaigns.campaign import Campaign, Encoding, Load, whole_files
 from perf.campaigns.labels import ALIASES, BASES
+from perf.network.contract import Placement
 from perf.records.record import Header, Record, RecordWriter, read_record
-from perf.runs.runner import make_system, run_campaign
+from perf.runs.runner import Options, make_system, run_campaign
 from perf.sampling.usage import Trace, Usage
-from perf.systems.contract import Fetch, WarmClient
+from perf.systems.contract import Capabilities, Fetch, Member, WarmClient
 
 CAMPAIGN = Campaign(
     name="small",
@@ -98,6 +99,9 @@ class MemoryClient:
     def list_children(self, directory: str) -> list[str]:
         return self._trees[directory]
 
+    def status(self) -> str:
+        return "a page"
+
     def trace(self) -> Trace | None:
         return None
 
@@ -114,7 +118,7 @@ class MemorySystem:
         self._client = MemoryClient(self._files, events, fault)
         self._asked = 0
 
-    def start(self, root: Path, servers: int, encodings: Sequence[Encoding]) -> None:
+    def start(self, root: Path, servers: int, encodings: Sequence[Encoding], placement: Placement) -> None:
         self._events.append(f"start {self.label}")
         if self._fault == "start" or (self._fault == "start once" and not root.name.endswith("again")):
             raise RuntimeError("will not start")
@@ -151,6 +155,15 @@ class MemorySystem:
         slow = self._fault == "slow once" and self._asked == 61
         return result, evolve(usage(), seconds=2.0 if slow else 0.25, trace=Trace(7, TIMELINE))
 
+    def capabilities(self, encoding: Encoding) -> Capabilities:
+        return Capabilities(expansion=1.0, encrypts="nobody", proves="nothing", syncs=False, survives=0)
+
+    def refuses(self, load: Load, client: str) -> str:
+        return "it lists nothing" if self._fault == "no lists" and load.scenario == "list" else ""
+
+    def members(self) -> Sequence[Member]:
+        return ()
+
     def server_cpus_s(self) -> list[float]:
         return [2.0, 3.0]
 
@@ -170,7 +183,7 @@ def run(tmp_path: Path, make: Callable[[str], MemorySystem], campaign: Campaign 
     work = tmp_path / "work"
     work.mkdir()
     with RecordWriter(path, Header(campaign="small", seed=1, environment={}, systems=("grid", "tahoe"))) as writer:
-        failures = run_campaign(campaign, 1, work, writer, tell=lambda _: None, make=make)
+        failures = run_campaign(campaign, 1, work, writer, Options(tell=lambda _: None, make=make))
     assert [found for found in work.rglob("*") if found.is_file()] == []
     return failures, read_record(path)
 
@@ -306,3 +319,39 @@ def test_run_when_one_takes_long_keeps_its_timeline_and_no_other(tmp_path: Path)
     (slow,) = [sample for sample in record.samples if sample.order == kept.order]
     assert (slow.seconds, kept.median, kept.left_out) == (2.0, 0.25, 0)
     assert kept.events == [[0.0, "send", "ReadBatch", 0, [1], 10, 0]]
+
+
+def test_run_when_a_system_has_no_such_operation_leaves_its_cells_out_and_says_so(tmp_path: Path) -> None:
+    failures, record = run(
+        tmp_path, lambda label: MemorySystem(label, [], "no lists" if label == "grid" else ""), TREES
+    )
+    assert failures == 0
+    listed = {sample.system for sample in record.samples if sample.scenario == "list"}
+    assert listed == {"tahoe"}
+    assert [(gap.system, gap.reason) for gap in record.gaps] == [("grid", "it lists nothing")]
+
+
+def test_sample_that_leaves_its_band_is_told_at_once_and_its_status_kept(tmp_path: Path) -> None:
+    told: list[str] = []
+    work = tmp_path / "work"
+    work.mkdir()
+    header = Header(campaign="small", seed=1, environment={}, systems=("grid", "tahoe"))
+    options = Options(tell=told.append, make=lambda label: MemorySystem(label, [], "slow once"))
+    only = evolve(TREES, loads=(Load(scenario="mkdir", count=2),), repetitions=40, runs=1, systems=("grid",))
+    with RecordWriter(tmp_path / "record.jsonl", header) as writer:
+        run_campaign(only, 1, work, writer, options)
+    (place,) = (number for number, line in enumerate(told) if "OUTLIER" in line)
+    assert "2.000 s, where 0.250 s are usual" in told[place]
+    assert "2.000 s" in told[place - 1]
+
+
+def test_peer_that_is_missing_is_a_gap_and_no_failure(tmp_path: Path) -> None:
+    def make(label: str) -> MemorySystem:
+        if label == "tahoe":
+            raise ValueError("it is not installed")
+        return MemorySystem(label, [])
+
+    failures, record = run(tmp_path, make)
+    assert failures == 0
+    assert {sample.system for sample in record.samples} == {"grid"}
+    assert [(gap.system, gap.work, gap.reason) for gap in record.gaps] == [("tahoe", "", "it is not installed")]

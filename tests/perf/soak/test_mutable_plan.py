@@ -11,7 +11,7 @@ from perf.soak.soak_mutable import bytes_of, keystream
 
 
 def play(seed: int, count: int, answer: dict[str, Any] | None = None) -> tuple[MutablePlan, list[dict[str, Any]]]:
-    """The plan after so many operations, one a batch, all of which succeed, and they."""
+    """The plan after `count` operations, one a batch, all successful, and the operations."""
     plan = MutablePlan(random.Random(seed), ENCODINGS)
     operations = []
     for index in range(count):

@@ -8,7 +8,7 @@ from perf.soak.plan import ENCODINGS, MOST_AWAY, SoakPlan
 
 
 def play(seed: int, batches: int, kept_bytes: int = 50_000_000) -> tuple[SoakPlan, list[dict[str, Any]], list[str]]:
-    """The plan after so many batches, all operations, and the caps that it forgot."""
+    """The plan after `count` batches, all operations, and the caps that it forgot."""
     plan = SoakPlan(seed, clients=2, mortal=[5, 6, 7], largest=20_000_000, kept_bytes=kept_bytes)
     operations: list[dict[str, Any]] = []
     forgotten: list[str] = []

@@ -1,0 +1,88 @@
+"""When each of many transfers starts, how many run at a time, and how large their files are; all from a seed. Pure.
+
+Staccato is an open loop: transfers start at times drawn beforehand, however the earlier ones fare, and what a transfer took is
+counted from the time it was meant to start, so that a system that falls behind cannot hide it.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Literal, get_args
+
+from attrs import frozen
+
+Mode = Literal["serial", "parallel", "saturation", "limited", "staccato"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+@frozen(kw_only=True)
+class Schedule:
+    """workers: transfers at a time. due_s: for each transfer in order, the second when it is meant to start.
+
+    fresh: whether every transfer gets a thread of its own at once, rather than one of the workers that stay.
+    """
+
+    workers: int
+    due_s: tuple[float, ...]
+    fresh: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether transfers start by the clock."""
+        return any(self.due_s)
+
+
+def schedule(mode: Mode, count: int, cores: int, seed: str, span_s: float | None = None) -> Schedule:
+    """The schedule of a mode. span_s: within how many seconds staccato starts all; one for each transfer if not given."""
+    at_once = (0.0,) * count
+    match mode:
+        case "serial":
+            return Schedule(workers=1, due_s=at_once)
+        case "parallel":
+            return Schedule(workers=count, due_s=at_once, fresh=True)
+        case "saturation":
+            return Schedule(workers=count, due_s=at_once)
+        case "limited":
+            return Schedule(workers=min(count, cores), due_s=at_once)
+        case "staccato":
+            draw = random.Random(f"staccato/{seed}")
+            span = float(count) if span_s is None else span_s
+            return Schedule(workers=count, due_s=tuple(draw.uniform(0.0, span) for _ in range(count)), fresh=True)
+
+
+def fitted_sizes(count: int, least: int, most: int, mean: int, seed: int) -> list[int]:
+    """That many sizes in a seeded order with exactly this least, greatest and mean; ValueError if there are none.
+
+    Between the ends they are spread as least x (most / least) ^ (u ^ p), with the p that gives the mean.
+    """
+    if count < 3 or not 0 < least <= mean <= most or not _is_possible(count, least, most, mean):
+        raise ValueError(f"no {count} sizes from {least} to {most} have the mean {mean}")
+    draw = random.Random(f"sizes/{seed}")
+    places = [draw.random() for _ in range(count - 2)]
+    wanted = mean * count - least - most
+
+    def sizes(power: float) -> list[int]:
+        return [round(least * (most / least) ** (place**power)) for place in places]
+
+    low, high = 1e-6, 1e6
+    for _ in range(200):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if sum(sizes(middle)) > wanted else (low, middle)
+    found = _corrected(sizes(high), wanted, least, most)
+    whole = [least, most, *found]
+    draw.shuffle(whole)
+    return whole
+
+
+def _is_possible(count: int, least: int, most: int, mean: int) -> bool:
+    return (count - 1) * least + most <= mean * count <= least + (count - 1) * most
+
+
+def _corrected(sizes: list[int], wanted: int, least: int, most: int) -> list[int]:
+    """The sizes with what rounding left over spread on those that have room."""
+    missing = wanted - sum(sizes)
+    for index, size in enumerate(sizes):
+        change = max(least - size, min(most - size, missing))
+        sizes[index] += change
+        missing -= change
+    return sizes

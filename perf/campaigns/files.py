@@ -1,0 +1,48 @@
+"""The campaign files that come along, by name, and those that users name by path."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from perf.campaigns.campaign import Campaign
+from perf.campaigns.campaign_file import parse_campaign
+from perf.campaigns.smoke import smoke as smallest
+from perf.campaigns.toml_file import CampaignError
+from perf.campaigns.workload import Workload, parse_workload
+
+FOLDER = Path(__file__).resolve().parent
+
+_DRIVEN = re.compile(r"^\s*driver\s*=", re.MULTILINE)
+
+
+def names() -> list[str]:
+    """Of the campaigns that come along."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def load(name: str, *, smoke: bool = False) -> Campaign | Workload:
+    """The campaign of that name, or in the file of that path; CampaignError if there is none or it is wrong.
+
+    smoke: in its smallest form. A file that names a driver is a workload.
+    """
+    path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
+    try:
+        content = path.read_text(encoding="utf-8")
+    except OSError as error:
+        there = ", ".join(names())
+        raise CampaignError(
+            f"no campaign {name!r} ({error.strerror}); there are {there}, or give a .toml file"
+        ) from None
+    if _DRIVEN.search(content):
+        return parse_workload(content, path.stem, str(path), smoke=smoke)
+    campaign = parse_campaign(content, path.stem, str(path))
+    return smallest(campaign) if smoke else campaign
+
+
+def load_campaign(name: str) -> Campaign:
+    """The same, of a campaign that asks clients of grids; CampaignError of a workload."""
+    found = load(name)
+    if isinstance(found, Workload):
+        raise CampaignError(f"{name} has the driver {found.driver}: it asks no clients of grids by itself")
+    return found

@@ -1,0 +1,146 @@
+"""Campaigns whose work is done by a driver: the same files for grids and peers, checked whole before anything starts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast, get_args
+
+from attrs import field, fields, frozen
+
+from perf.campaigns.arrivals import Mode
+from perf.campaigns.labels import BASES, parse_label
+from perf.campaigns.toml_file import CampaignError, Key, TomlFile, number, one_of, text
+
+UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 1}
+GRID_CLIENTS = ("cli", "gateway")
+DRIVERS = (
+    "copy-modes",
+    "streams",
+    "size-count",
+    "tiny-files",
+    "scp-ciphers",
+    "transfer-modes",
+    "ciphers-micro",
+    "reverify",
+    "hashing",
+    "chunking",
+    "repair",
+    "scale",
+    "faults",
+)
+IMAGES = "images"
+"""A set of files with the published sizes of a hundred images."""
+
+
+def _strings(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
+
+
+def _integers(values: Iterable[int]) -> tuple[int, ...]:
+    return tuple(values)
+
+
+@frozen(kw_only=True)
+class Workload:
+    """What a driver of perf.workloads does.
+
+    systems: labels of peers; a grid's with `/cli` or `/gateway` behind it. runs: each with everything started anew.
+    sets: files as `SIZE_COUNT`, such as `100k_1000`. jobs: how many at a time, one after the other. modes: of concurrency. span_s: in which
+    staccato starts all its transfers. chunks: options of `transfer-modes`, in MB. ciphers: none for all that ssh knows. servers: storage
+    nodes of each grid. clients, nodes: of `scale`. lost: shares that `repair` has to make anew.
+    """
+
+    name: str
+    driver: str
+    purpose: str
+    duration: str = "not known"
+    systems: tuple[str, ...] = field(default=(), converter=_strings)
+    runs: int = 1
+    seed: int | None = None
+    servers: int = 10
+    sets: tuple[str, ...] = field(default=(), converter=_strings)
+    jobs: tuple[int, ...] = field(default=(), converter=_integers)
+    modes: tuple[str, ...] = field(default=(), converter=_strings)
+    span_s: float | None = None
+    chunks: tuple[int, ...] = field(default=(), converter=_integers)
+    ciphers: tuple[str, ...] = field(default=(), converter=_strings)
+    clients: tuple[int, ...] = field(default=(), converter=_integers)
+    nodes: tuple[int, ...] = field(default=(), converter=_integers)
+    lost: tuple[int, ...] = field(default=(), converter=_integers)
+
+
+def parse_set(value: str) -> tuple[int, int]:
+    """Bytes of each file and how many, of `100k_1000`; ValueError."""
+    size, mark, count = value.partition("_")
+    if not mark or not size[:-1].isdigit() or size[-1] not in UNITS or not count.isdigit() or not int(count):
+        raise ValueError("SIZE_COUNT, such as 10k_1000, 100m_10 or 1g_4")
+    return int(size[:-1]) * UNITS[size[-1]], int(count)
+
+
+def _set(value: Any) -> str:  # noqa: ANN401 - TOML's
+    if text(value) != IMAGES:
+        parse_set(value)
+    return str(value)
+
+
+def _subject(value: Any) -> str:  # noqa: ANN401 - TOML's
+    base, mark, client = text(value).partition("/")
+    label = parse_label(base)
+    if (label.base in BASES) != bool(mark) or (mark and client not in GRID_CLIENTS):
+        raise ValueError(f"a grid has a client behind its label, as in {BASES[1]}/{GRID_CLIENTS[0]}; a peer has none")
+    return str(value)
+
+
+KEYS: Mapping[str, Key] = {
+    "driver": one_of(*DRIVERS, many=False),
+    "purpose": Key(text, "text", many=False),
+    "duration": Key(text, "text", many=False),
+    "systems": Key(
+        _subject, "peers such as rclone@versitygw, and grids such as grid@http/cli or tahoe@foolscap/gateway"
+    ),
+    "runs": number(1, 1000, many=False),
+    "seed": number(0, 10**9, many=False),
+    "servers": number(1, 1000, many=False),
+    "sets": Key(_set, 'SIZE_COUNT, such as "100k_1000", or "images"'),
+    "jobs": number(1, 1024),
+    "modes": one_of(*get_args(Mode)),
+    "span_s": number(0, 86400, whole=False, many=False),
+    "chunks": number(1, 5000),
+    "ciphers": Key(text, "a name of `ssh -Q cipher`"),
+    "clients": number(1, 256),
+    "nodes": number(1, 1000),
+    "lost": number(1, 255),
+}
+"""Keys of a file; a [smoke] table has some of them anew."""
+
+
+def parse_workload(content: str, name: str, path: str, *, smoke: bool = False) -> Workload:
+    """The workload in the text of a file; CampaignError if it is none. smoke: with the keys of the table [smoke] in place."""
+    return _File(content, name, path, {}).workload(smoke=smoke)
+
+
+def workload_from(plan: Mapping[str, Any]) -> Workload:
+    """The workload whose values a record kept, as attrs.asdict gives them."""
+    return Workload(**{name: plan[name] for name in (one.name for one in fields(Workload)) if name in plan})
+
+
+class _File(TomlFile):
+    """A file with a driver."""
+
+    def workload(self, *, smoke: bool) -> Workload:
+        """All of it."""
+        smaller = self._raw.get("smoke", {})
+        if not isinstance(smaller, dict):
+            raise CampaignError(f"{self._path}:{self._line('smoke')}: smoke is a table: [smoke]")
+        values = self._part({key: value for key, value in self._raw.items() if key != "smoke"}, "")
+        small = self._part(cast(Mapping[str, Any], smaller), "smoke")
+        for key in ("driver", "purpose"):
+            if key not in values:
+                raise CampaignError(f"{self._path}:1: {key} is missing: {KEYS[key].allowed}")
+        if smoke:
+            return Workload(name=f"{self._name}-smoke", **{**values, "runs": 1, **small})
+        return Workload(name=self._name, **values)
+
+    def _part(self, raw: Mapping[str, Any], table: str) -> dict[str, Any]:
+        found = {key: self._values(key, value, KEYS, table) for key, value in raw.items()}
+        return {key: value if KEYS[key].many else value[0] for key, value in found.items()}

@@ -1,0 +1,1 @@
+"""Networks of campaigns: hosts in namespaces, lines with delay and loss, limited processors, media, and many machines."""

@@ -1,0 +1,150 @@
+"""Network namespaces of one run: made, entered, and removed, also those that a run left which was killed.
+
+A namespace is named after the process that made it, so that another run knows whether that process still lives. Processes
+in a namespace are ended, by their pids, before it is removed; devices, addresses and rules go with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from perf.network.contract import Host, NetworkError
+
+PREFIX = "gridperf"
+NAMED = Path("/run/netns")
+ENDING_S = 5.0
+
+_CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def run_tool(*command: str) -> str:
+    """What the command prints; NetworkError with what it says if it fails or is not there."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    except FileNotFoundError:
+        raise NetworkError(f"{command[0]} is not installed: `python -m perf doctor` says how to get it") from None
+    if done.returncode:
+        raise NetworkError(f"{' '.join(command)}: {done.stderr.strip() or f'status {done.returncode}'}")
+    return done.stdout
+
+
+def dies_with_starter() -> tuple[str, ...]:
+    """The prefix of a command that has its process killed when the thread that starts it ends, however that ends."""
+    if shutil.which("setpriv") is None:
+        raise NetworkError("setpriv is not installed: it comes with util-linux")
+    return ("setpriv", "--pdeathsig", "KILL", "--")
+
+
+def owner_name(pid: int) -> str:
+    """The prefix of all that this process makes; it differs for a later process that gets the same pid."""
+    return f"{PREFIX}-{pid}-{_started(pid)}"
+
+
+def remove_left_behind() -> list[str]:
+    """Remove the namespaces of runs that have ended without doing so; their names."""
+    removed = []
+    for path in sorted(NAMED.glob(f"{PREFIX}-*")) if NAMED.is_dir() else []:
+        if not owner_lives(path.name):
+            remove(path.name)
+            removed.append(path.name)
+    return removed
+
+
+def owner_lives(name: str) -> bool:
+    """Whether the run that made what is so named still runs."""
+    _, pid, started, *_ = [*name.split("-"), "", ""]
+    return pid.isdigit() and _started(int(pid)) == started
+
+
+def remove(name: str) -> None:
+    """End what runs in the namespace, and remove it."""
+    deadline = time.monotonic() + ENDING_S
+    while pids := [int(pid) for pid in run_tool("ip", "netns", "pids", name).split()]:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise NetworkError(f"processes {pids} in the namespace {name} do not end")
+        time.sleep(0.01)
+    run_tool("ip", "netns", "del", name)
+
+
+def started_in(name: str) -> tuple[str, ...]:
+    """The prefix of a command that runs it in the namespace."""
+    return ("nsenter", f"--net={NAMED / name}", *dies_with_starter())
+
+
+@contextmanager
+def inside(name: str) -> Iterator[None]:
+    """Meanwhile what the calling thread connects and starts is in the namespace. Its other threads stay where they are."""
+    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        wanted = os.open(NAMED / name, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _enter(wanted)
+        finally:
+            os.close(wanted)
+        try:
+            yield
+        finally:
+            _enter(before)
+    finally:
+        os.close(before)
+
+
+class Namespaces:
+    """The namespaces of one run, removed when the `with` ends. Entering it first removes what others left behind."""
+
+    def __init__(self, label: str) -> None:
+        """label: part of each name, so that a process can have several networks."""
+        self._prefix = f"{owner_name(os.getpid())}-{label}"
+        self._names: list[str] = []
+
+    def __enter__(self) -> Namespaces:
+        if os.geteuid() != 0:
+            raise NetworkError("network namespaces need root: run this as root, or use the topology `loopback`")
+        remove_left_behind()
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        while self._names:
+            remove(self._names.pop())
+
+    def add(self, host: str) -> str:
+        """Make the namespace of a host, with loopback up; its name."""
+        name = f"{self._prefix}-{host}"
+        run_tool("ip", "netns", "add", name)
+        self._names.append(name)
+        run_tool("ip", "-n", name, "link", "set", "lo", "up")
+        return name
+
+    def batch(self, name: str, commands: Sequence[str]) -> None:
+        """Run commands of `ip` in the namespace."""
+        for command in commands:
+            run_tool("ip", "-n", name, *command.split())
+
+    def host(self, host: str, name: str, address: str) -> Host:
+        """The host whose namespace has that name."""
+        return Host(name=host, address=address, prefix=started_in(name))
+
+
+def _started(pid: int) -> str:
+    """When a process began, in ticks since the machine did; empty if there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+def _enter(descriptor: int) -> None:
+    if _libc.setns(descriptor, _CLONE_NEWNET):
+        raise NetworkError(f"cannot enter a network namespace: {os.strerror(ctypes.get_errno())}")

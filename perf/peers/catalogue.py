@@ -1,0 +1,43 @@
+"""Peers by the labels that campaigns and records call them.
+
+`rclone@versitygw+tuned`: a client program, at a server if there is a choice of them, with options.
+perf.campaigns.labels.PEERS lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from perf.campaigns.labels import PEERS, parse_label
+from perf.peers.boto3_peer import Boto3
+from perf.peers.contract import Peer
+from perf.peers.copy import Copy
+from perf.peers.restic import Restic
+from perf.peers.s3_commands import AwsCommand, Rclone, S3Peer, S5cmd
+from perf.peers.ssh import Scp, Sftp
+
+S3_CLIENTS: Mapping[str, type[S3Peer]] = {"rclone": Rclone, "s5cmd": S5cmd, "aws": AwsCommand, "boto3": Boto3}
+PLAIN: Mapping[str, type[Scp | Sftp | Copy]] = {"scp": Scp, "sftp": Sftp, "cp": Copy}
+
+
+def make_peer(text: str) -> Peer:
+    """The peer that a label names, not started; ValueError if there is none."""
+    label = parse_label(text)
+    if not label.is_peer:
+        raise ValueError(f"{text} is a grid; the peers are {', '.join(PEERS)}")
+    client, _, server = label.base.partition("@")
+    if client in S3_CLIENTS:
+        return S3_CLIENTS[client](text, server, label.options)
+    if client == "restic":
+        return Restic(text, server, label.options)
+    return PLAIN[client](text, label.options)
+
+
+def default_and_tuned() -> Sequence[str]:
+    """Every peer as it comes, and every one that has options for speed with them."""
+    return [
+        text
+        for base, options in PEERS.items()
+        for text in (base, f"{base}+tuned")
+        if text == base or "tuned" in options
+    ]

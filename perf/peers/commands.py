@@ -1,0 +1,100 @@
+"""Commands of peers, run to their end and measured by what the kernel says of them when they are reaped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from perf.peers.contract import Cost, PeerError
+
+COMMAND_S = 1800.0
+"""Longer than any command takes: after this it is killed, since some peers wait forever for a server that refuses them."""
+
+LAST_WORDS = 600
+
+
+def run_peer(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    directory: Path | None = None,
+    data: bytes = b"",
+    output: Path | None = None,
+    limit_s: float = COMMAND_S,
+) -> Cost:
+    """Run it; PeerError with its last words if it fails. data: its stdin. output: where its stdout goes.
+
+    The cost includes processes that it started and reaped, as scp does with ssh.
+    """
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as errors:
+        stdin.write(data)
+        stdin.seek(0)
+        stdout = output.open("wb") if output is not None else errors
+        try:
+            return _measure(command, environment, directory, (stdin, stdout, errors), limit_s)
+        finally:
+            if output is not None:
+                stdout.close()
+
+
+def read_peer(
+    command: Sequence[str], environment: Mapping[str, str], *, directory: Path | None = None, data: bytes = b""
+) -> str:
+    """What it prints; PeerError."""
+    done = subprocess.run(
+        command, input=data, capture_output=True, check=False, env=environment, cwd=directory, timeout=COMMAND_S
+    )
+    if done.returncode:
+        raise PeerError(_describe(command, done.returncode, done.stderr))
+    return done.stdout.decode(errors="replace")
+
+
+def _measure(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    directory: Path | None,
+    files: tuple[IO[bytes], IO[bytes], IO[bytes]],
+    limit_s: float,
+) -> Cost:
+    stdin, stdout, errors = files
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        command, stdin=stdin, stdout=stdout, stderr=errors, env=environment, cwd=directory, start_new_session=True
+    )
+    timer = threading.Timer(limit_s, _end_group, (process.pid,))
+    timer.daemon = True
+    timer.start()
+    try:
+        _, status, used = os.wait4(process.pid, 0)
+    except BaseException:
+        _end_group(process.pid)
+        process.wait()
+        raise
+    finally:
+        timer.cancel()
+    seconds = time.perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        errors.seek(0)
+        late = f"after {limit_s:.0f} s, " if seconds >= limit_s else ""
+        raise PeerError(late + _describe(command, process.returncode, errors.read()))
+    return Cost(seconds=seconds, user_s=used.ru_utime, system_s=used.ru_stime, peak_rss=used.ru_maxrss * 1024)
+
+
+def _end_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _describe(command: Sequence[str], status: int, said: bytes) -> str:
+    words = said[-LAST_WORDS:].decode(errors="replace").strip()
+    return f"{Path(command[0]).name} ended with status {status}: {words or 'nothing said'}"

@@ -1,0 +1,234 @@
+"""Grids as peers: Grid and Tahoe-LAFS 1.20 with their commands, or with the gateway of a client node that stays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from perf.campaigns.labels import Label, parse_label
+from perf.network.contract import Host
+from perf.peers.commands import read_peer, run_peer
+from perf.peers.contract import Cost, Peer, PeerError, Properties
+from perf.peers.programs import MissingPeerError, find_program
+from perf.processes.clients import Client, GridClient, WebClient
+from perf.processes.node_directory import Kind, Transport, grid_executable, tahoe_executable
+from perf.processes.process_grid import ClientSettings, ProcessGrid
+
+T = TypeVar("T")
+
+AT_ONCE = 8
+"""Files of a folder through a gateway, which is `grid cp`'s own number."""
+
+
+class GridPeer(Peer):
+    """A grid of ten servers, 3-of-10, whose client is `cli` or `gateway`. Names are kept here: the grid knows capabilities."""
+
+    def __init__(self, text: str, client: Literal["cli", "gateway"] = "cli", servers: int = 10) -> None:
+        """text: a grid of perf.campaigns.labels. servers: below ten the encoding has as many shares, and needs fewer."""
+        super().__init__(f"{text}/{client}")
+        self.kind: Kind = "grid" if parse_label(text).is_grid else "tahoe"
+        self.client = client
+        self._label: Label = parse_label(text)
+        self._servers = servers
+        self._grid: ProcessGrid | None = None
+        self._clients: list[Client] = []
+        self._caps: dict[str, str] = {}
+        self.stays = client == "gateway"
+
+    @property
+    def settings(self) -> ClientSettings:
+        """Of the client: 3-of-10 where there are ten servers."""
+        few = self._servers < 10
+        return ClientSettings(
+            kind=self.kind,
+            needed=2 if few else 3,
+            happy=min(7, self._servers),
+            total=self._servers if few else 10,
+            gateway=self.client == "gateway",
+        )
+
+    @property
+    def properties(self) -> Properties:
+        """The same for both programs but for syncing."""
+        settings = self.settings
+        return Properties(
+            expansion=settings.total / settings.needed,
+            encrypts="server",
+            proves="every byte, from the capability",
+            syncs=self._label.durability == "full",
+            survives=settings.total - settings.needed,
+        )
+
+    @property
+    def server_pids(self) -> Sequence[int]:
+        """The storage nodes."""
+        return [node.pid for node in self._grid.storage] if self._grid is not None else []
+
+    @property
+    def client_pids(self) -> Sequence[int]:
+        """The client node, where there is one: 1.20's commands go through it as well."""
+        return [client.node.pid for client in self._clients if isinstance(client, WebClient)]
+
+    @property
+    def other_pids(self) -> Sequence[int]:
+        """The introducer."""
+        staying = {*self.server_pids, *self.client_pids}
+        return [node.pid for node in self._grid.nodes if node.pid not in staying] if self._grid is not None else []
+
+    def versions(self) -> dict[str, str]:
+        """1.20's; Grid's is the commit in the environment of a record."""
+        if self.kind == "grid":
+            return {}
+        if not os.environ.get("GRID_TAHOE"):
+            os.environ["GRID_TAHOE"] = find_program("tahoe").path
+        if shutil.which(tahoe_executable()) is None:
+            raise MissingPeerError("tahoe", f"{tahoe_executable()} cannot be run")
+        return {"tahoe": "1.20.0"}
+
+    def bring_up(self, server: Host) -> None:
+        """A grid of one kind of node, and one client."""
+        transport: Transport = "foolscap" if self._label.base.endswith("@foolscap") else "http"
+        self._grid = ProcessGrid(
+            self.root / "grid",
+            introducer=self.kind,
+            storage=[self.kind] * self._servers,
+            force_foolscap=transport == "foolscap",
+            transport=transport,
+            durability=self._label.durability or "full",
+        )
+        self._grid.__enter__()
+        self.use_clients(1)
+
+    def use_clients(self, count: int) -> None:
+        """Have at least that many clients, each with a node directory of its own."""
+        assert self._grid is not None
+        while len(self._clients) < count:
+            self._clients.append(self._grid.add_client(self.settings))
+
+    def take_down(self) -> None:
+        """Stop every node."""
+        grid, self._grid = self._grid, None
+        self._clients.clear()
+        if grid is not None:
+            grid.stop()
+
+    def stored_bytes(self) -> int:
+        """On all servers."""
+        return sum(path.stat().st_blocks * 512 for path in self.share_files())
+
+    def command(self, *words: str, number: int = 0) -> list[str]:
+        """`grid -d CLIENT WORDS` or `tahoe -d CLIENT WORDS`. number: of the client."""
+        client = self._clients[number]
+        if isinstance(client, GridClient):
+            return client.command(*words)
+        program = tahoe_executable() if self.kind == "tahoe" else grid_executable()
+        return [program, "-d", str(client.directory), *words]
+
+    def put(self, source: Path, name: str, number: int = 0) -> Cost:
+        """`grid put FILE`, or PUT /uri. number: of the client."""
+        if self.client == "gateway":
+            return self._through_gateway(lambda client: self._caps.__setitem__(name, client.put(source)), number)
+        answer = self.root / f"{name}.cap"
+        cost = run_peer(self.command("put", str(source), number=number), self.environment(), output=answer)
+        self._caps[name] = answer.read_text().strip()
+        return cost
+
+    def get(self, name: str, target: Path, number: int = 0) -> Cost:
+        """`grid get CAP FILE`, or GET /uri/CAP. number: of the client."""
+        cap = self.cap(name)
+        if self.client == "gateway":
+            return self._through_gateway(lambda client: client.get(cap, target), number)
+        return run_peer(self.command("get", cap, str(target), number=number), self.environment())
+
+    def put_folder(self, source: Path, name: str) -> Cost:
+        """`grid cp FILES ALIAS:NAME`, or PUT /uri for each file, 8 at a time."""
+        if self.client == "gateway":
+            return self._each(lambda path: self.put(path, f"{name}/{path.name}"), sorted(source.iterdir()))
+        return self.copy_into(sorted(source.iterdir()), name)
+
+    def copy_into(self, paths: Sequence[Path], name: str) -> Cost:
+        """`grid cp FILES ALIAS:NAME`, which sends no file that is there already."""
+        self.make_folder(name)
+        return run_peer(self.copy_command(paths, name), self.environment())
+
+    def make_folder(self, name: str) -> None:
+        """`grid mkdir`, unless it was done."""
+        if "bench:" not in self._caps:
+            read_peer(self.command("create-alias", "bench"), self.environment())
+            self._caps["bench:"] = ""
+        if f"{name}:" not in self._caps:
+            read_peer(self.command("mkdir", f"bench:{name}"), self.environment())
+            self._caps[f"{name}:"] = ""
+
+    def copy_command(self, paths: Sequence[Path], name: str) -> list[str]:
+        """What copies the files into a folder that is there."""
+        self._caps |= {f"{name}/{path.name}": f"bench:{name}/{path.name}" for path in paths}
+        return self.command("cp", *map(str, paths), f"bench:{name}")
+
+    def check(self, name: str) -> Cost:
+        """`grid check`, which reads no contents."""
+        return run_peer(self.command("check", self.cap(name)), self.environment())
+
+    def repair(self, name: str) -> Cost:
+        """`grid check --repair`."""
+        return run_peer(self.command("check", "--repair", self.cap(name)), self.environment())
+
+    def share_files(self) -> set[Path]:
+        """Of all servers."""
+        folders = self.root.glob("grid/storage*/storage/shares")
+        return {path for folder in folders for path in folder.rglob("*") if path.is_file()}
+
+    def get_folder(self, name: str, target: Path) -> Cost:
+        """`grid cp ALIAS:NAME/... FOLDER`, or GET for each file, 8 at a time."""
+        target.mkdir()
+        names = [one for one in self._caps if one.startswith(f"{name}/")]
+        if self.client == "gateway":
+            return self._each(lambda one: self.get(one, target / one.partition("/")[2]), names)
+        sources = [f"bench:{one}" for one in sorted(names)]
+        return run_peer(self.command("cp", *sources, str(target)), self.environment())
+
+    def list_folder(self, name: str) -> list[str]:
+        """`grid ls`, or the names that were put."""
+        if self.client == "gateway":
+            return sorted(one.partition("/")[2] for one in self._caps if one.startswith(f"{name}/"))
+        return sorted(read_peer(self.command("ls", f"bench:{name}"), self.environment()).splitlines())
+
+    def delete(self, name: str) -> Cost:
+        """Forget the capability: files on a grid expire."""
+        del self._caps[name]
+        return Cost(seconds=0.0)
+
+    def delete_folder(self, name: str) -> Cost:
+        """`grid unlink`, or forget the capabilities."""
+        for one in [one for one in self._caps if one.startswith(f"{name}/")]:
+            del self._caps[one]
+        if self.client == "gateway":
+            return Cost(seconds=0.0)
+        return run_peer(self.command("unlink", f"bench:{name}"), self.environment())
+
+    def cap(self, name: str) -> str:
+        """Of a stored file; PeerError if there is none."""
+        if name not in self._caps:
+            raise PeerError(f"nothing is stored as {name}")
+        return self._caps[name]
+
+    def _through_gateway(self, operation: Callable[[WebClient], object], number: int) -> Cost:
+        client = self._clients[number]
+        assert isinstance(client, WebClient)
+        started = time.perf_counter()
+        try:
+            operation(client)
+        except (OSError, RuntimeError) as error:
+            raise PeerError(str(error)) from None
+        return Cost(seconds=time.perf_counter() - started)
+
+    def _each(self, one: Callable[[T], Cost], items: Sequence[T]) -> Cost:
+        started = time.perf_counter()
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(one, items))
+        return Cost(seconds=time.perf_counter() - started)

@@ -1,0 +1,83 @@
+"""Where the programs of peers are installed, and which are missing: the index that scripts/make_peers.py writes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from attrs import frozen
+
+from perf.network.contract import Ability
+
+PROGRAMS = ("cp", "scp", "sftp", "ssh", "sshd", "rclone", "s5cmd", "awscli", "boto3", "restic", "versitygw", "minio")
+"""As the index of installed peers names them."""
+
+ADVICE = "`make peers` installs what can be installed here"
+
+
+class MissingPeerError(Exception):
+    """A program that is not installed: a gap in what can be measured, with its name and the reason."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name} is missing: {reason}")
+        self.name = name
+        self.reason = reason
+
+
+@frozen
+class Program:
+    """An installed program. path: what to run."""
+
+    name: str
+    path: str
+    version: str
+
+
+def peers_folder() -> Path:
+    """Where peers are installed: $GRID_PEERS, or grid-peers in the user's cache."""
+    if chosen := os.environ.get("GRID_PEERS"):
+        return Path(chosen).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "grid-peers"
+
+
+def find_program(name: str) -> Program:
+    """What the index says of it; MissingPeerError."""
+    index = peers_folder() / "peers.json"
+    try:
+        known: Mapping[str, Mapping[str, Mapping[str, str]]] = json.loads(index.read_text())
+    except FileNotFoundError:
+        raise MissingPeerError(name, ADVICE) from None
+    found = known.get("found", {}).get(name)
+    if found is None:
+        raise MissingPeerError(name, str(known.get("missing", {}).get(name, ADVICE)))
+    if not os.access(found["program"], os.X_OK):
+        raise MissingPeerError(name, f"{found['program']} is gone; {ADVICE}")
+    return Program(name, found["program"], found["version"])
+
+
+def abilities() -> Sequence[Ability]:
+    """One for each peer."""
+    return [_tahoe(), *map(_installed, PROGRAMS)]
+
+
+def _installed(name: str) -> Ability:
+    try:
+        program = find_program(name)
+    except MissingPeerError as error:
+        return Ability(name=name, available=False, found=error.reason, remedy=f"make peers PEERS={name}")
+    return Ability(name=name, available=True, found=f"{program.version}, {program.path}")
+
+
+def _tahoe() -> Ability:
+    tahoe = os.environ.get("GRID_TAHOE", "")
+    try:
+        installed = find_program("tahoe").path
+    except MissingPeerError:
+        remedy = "make peers PEERS=tahoe, then set GRID_TAHOE to the path that it prints"
+    else:
+        remedy = f"set GRID_TAHOE to {installed}"
+    available = bool(tahoe) and os.access(tahoe, os.X_OK)
+    found = tahoe or "GRID_TAHOE is not set"
+    return Ability(name="tahoe", available=available, found=found, remedy="" if available else remedy)

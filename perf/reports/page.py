@@ -1,0 +1,141 @@
+"""A report as one self-contained HTML page: no server, no network, light and dark, readable on a phone."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import zlib
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from perf.records.record import Record, Sample
+from perf.records.work import work_of
+from perf.reports.findings import disagreements, findings, per_file, sentences
+from perf.reports.markdown import PEER_TITLES, peer_row
+from perf.reports.plot import plot, plot_series
+from perf.sampling.environment import describe
+
+STYLE = """
+:root { color-scheme: light dark; --back: #fff; --text: #1b1f24; --soft: #57606a; --line: #d0d7de; --good: #116329; --bad: #a40e26; }
+@media (prefers-color-scheme: dark) {
+  :root { --back: #0d1117; --text: #e6edf3; --soft: #9198a1; --line: #3d444d; --good: #56d364; --bad: #ff7b72; }
+}
+body { background: var(--back); color: var(--text); font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 0 auto; padding: 1rem; }
+h1, h2, h3 { line-height: 1.2; } p, li { overflow-wrap: anywhere; } .soft { color: var(--soft); }
+.better { color: var(--good); } .worse, .failed { color: var(--bad); }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
+th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left; white-space: nowrap; }
+svg { max-width: 100%; height: auto; color: var(--text); }
+"""
+
+SHOWN_SERIES = 3
+"""Series over time that are drawn of a record: those of outliers first, then the longest."""
+
+
+def page(records: Sequence[Record], subject: str | None = None) -> str:
+    """The whole page. subject: the system that others are compared with; the first of each record if not given."""
+    title = "Measurements: " + ", ".join(record.header.campaign for record in records)
+    parts = [f"<h1>{escape(title)}</h1>"]
+    if quarrels := disagreements(records):
+        parts += ['<h2 class="worse">Campaigns that disagree</h2>', _list(str(one) for one in quarrels)]
+    parts += [part for record in records for part in _section(record, subject)]
+    body = "\n".join(parts)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n<body><main>\n{body}\n</main></body></html>\n"
+    )
+
+
+def _section(record: Record, subject: str | None) -> Iterable[str]:
+    mine = subject if subject in record.header.systems else None
+    yield f"<h2>{escape(record.header.campaign)}</h2>"
+    yield f'<p class="soft">{escape(describe(dict(record.header.environment)))}</p>'
+    yield "<h3>What was found</h3>"
+    yield _list(sentences(record, mine), {str(one): one.verdict for one in findings(record, mine)})
+    if next(iter(record.measured()), None) is not None:
+        yield picture(record)
+    peers = record.header.environment.get("capabilities") or {}
+    if peers:
+        yield "<h3>What each system does with bytes</h3>"
+        yield _table(PEER_TITLES, [peer_row(name, values) for name, values in peers.items()])
+    yield "<h3>Seconds of each file</h3>"
+    yield _table(
+        ["system", "work", "least", "mean", "greatest"],
+        [[system, str(work), *(f"{value:.4g}" for value in times)] for system, work, *times in per_file(record)],
+    )
+    yield from _costs(record)
+    if record.sites:
+        yield "<h3>Networks as they were found</h3>"
+        yield _list(f"run {one.run + 1}, {one.site}: {one.found}" for one in record.sites)
+    if record.gaps:
+        yield "<h3>Not measured</h3>"
+        yield _list(f"{gap.system}{', ' + gap.work if gap.work else ''}: {gap.reason}" for gap in record.gaps)
+    if failures := record.failures():
+        yield f'<h3 class="failed">Failed: {len(failures)} of {len(record.samples)}</h3>'
+        yield _list(f"{sample.system}, {work_of(sample)}: {sample.error}" for sample in failures)
+    for sample in shown_series(record):
+        yield f"<h3>Over time: {escape(sample.system)}, {escape(str(work_of(sample)))}</h3>"
+        yield picture(record, sample)
+
+
+def picture(record: Record, sample: Sample | None = None) -> str:
+    """The record, or one sample over time, as SVG that takes its color from the page."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "picture.svg"
+        if sample is None:
+            plot(record, path)
+        else:
+            plot_series(sample, path)
+        return inline(path.read_text(encoding="utf-8"))
+
+
+def inline(svg: str) -> str:
+    """An SVG that may stand in a page: without its head and its background, black as the page's text, its names its own."""
+    text = svg[svg.index("<svg") :]
+    prefix = f"p{zlib.crc32(svg.encode()):x}-"
+    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", text)
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    return text.replace("#000000", "currentColor").replace("#ffffff", "none")
+
+
+def _costs(record: Record) -> Iterable[str]:
+    """User and system seconds of both sides."""
+    seen = [sample for sample in record.measured() if sample.client_user_s is not None]
+    if not seen:
+        return
+    kinds = dict.fromkeys((sample.system, work_of(sample)) for sample in seen)
+    rows = []
+    for system, work in kinds:
+        mine = [one for one in seen if (one.system, work_of(one)) == (system, work)]
+        sums = [
+            sum(getattr(one, name) or 0 for one in mine) / len(mine)
+            for name in ("client_user_s", "client_system_s", "server_user_s", "server_system_s")
+        ]
+        rows.append([system, str(work), *(f"{value:.3f}" for value in sums)])
+    yield "<h3>Processor seconds, mean</h3>"
+    yield _table(["system", "work", "client user", "client system", "servers user", "servers system"], rows)
+
+
+def shown_series(record: Record) -> list[Sample]:
+    """Samples whose series are worth a picture."""
+    outliers = {(one.run, one.order) for one in record.timelines}
+    having = [one for one in record.measured() if one.series and len(one.series.get("at_ms", ())) > 2]
+    having.sort(key=lambda one: ((one.run, one.order) not in outliers, -(one.seconds or 0)))
+    return having[:SHOWN_SERIES]
+
+
+def _list(lines: Iterable[str], classes: dict[str, str] | None = None) -> str:
+    known = classes or {}
+    items = [
+        f'<li class="{known[line]}">{escape(line)}</li>' if line in known else f"<li>{escape(line)}</li>"
+        for line in lines
+    ]
+    return f"<ul>{''.join(items)}</ul>" if items else "<p>Nothing.</p>"
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'

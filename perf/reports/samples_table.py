@@ -1,0 +1,103 @@
+"""All samples as one table: CSV, and Parquet where pyarrow is installed."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import asdict
+
+from perf.records.record import Record, Sample
+from perf.records.work import work_of
+
+Cell = str | int | float | bool | None
+
+FILE_COLUMNS = (
+    "campaign", "run", "order", "system", "work", "file", "bytes", "due_s", "started_s", "ended_s", "error", "seconds"
+)  # fmt: skip
+
+_NESTED = (
+    "factors",
+    "server_cpus_s",
+    "server_peaks_rss",
+    "pressure",
+    "members",
+    "series",
+    "timeline",
+    "status",
+    "files",
+)
+
+
+def rows(records: Sequence[Record]) -> list[dict[str, Cell]]:
+    """One for each sample, warm-ups and failures included; every row has every column."""
+    found = [_row(record, sample) for record in records for sample in record.samples]
+    columns = dict.fromkeys(name for row in found for name in row)
+    return [{name: row.get(name) for name in columns} for row in found]
+
+
+def write_csv(records: Sequence[Record], path: Path) -> None:
+    """Write the table; what is not known is an empty cell."""
+    table = rows(records)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(table[0]) if table else ["campaign"])
+        writer.writeheader()
+        writer.writerows(table)
+
+
+def write_files_csv(records: Sequence[Record], path: Path) -> bool:
+    """Write a line for each single transfer of samples that have them; False, and no file, if none has."""
+    lines = [
+        [
+            record.header.campaign,
+            sample.run,
+            sample.order,
+            sample.system,
+            work_of(sample),
+            number,
+            *one,
+            one[3] - one[1],
+        ]
+        for record in records
+        for sample in record.samples
+        for number, one in enumerate(sample.files)
+    ]
+    if not lines:
+        return False
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(FILE_COLUMNS)
+        writer.writerows(lines)
+    return True
+
+
+def write_parquet(records: Sequence[Record], path: Path) -> bool:
+    """Write the table; False if pyarrow is not installed."""
+    try:
+        arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        return False
+    table = [{name: str(value) if name in _MIXED else value for name, value in row.items()} for row in rows(records)]
+    parquet.write_table(arrow.Table.from_pylist(table), path)
+    return True
+
+
+_MIXED = ("factor_mode", "factor_site", "factor_format", "factor_cache", "factor_chunk", "factor_segment")
+
+
+def _row(record: Record, sample: Sample) -> dict[str, Cell]:
+    """A sample, with the factors, pressures and costs of members as columns of their own."""
+    environment = record.header.environment
+    row: dict[str, Cell] = {
+        "campaign": record.header.campaign,
+        "commit": environment.get("commit"),
+        "date": environment.get("date"),
+    }
+    row |= {name: value for name, value in asdict(sample).items() if name not in _NESTED}
+    row |= {f"factor_{name}": value for name, value in sample.factors.items()}
+    row |= {f"pressure_{name}": value for name, value in sample.pressure.items()}
+    for member, spent in sample.members.items():
+        row |= {f"{member}_{name}": value for name, value in spent.items()}
+    return row

@@ -1,0 +1,261 @@
+"""`python -m perf run` and `resume`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict, evolve
+
+from perf.campaigns.campaign import MB, Campaign, Load, campaign_from
+from perf.campaigns.files import load, load_campaign, names
+from perf.campaigns.labels import BASES, OPTIONS, PEERS, parse_label, with_baselines
+from perf.campaigns.smoke import smoke
+from perf.campaigns.workload import Workload, workload_from
+from perf.processes.installation import install_baseline, resolve
+from perf.records.likeness import differences
+from perf.records.record import Header, Record, RecordError, RecordWriter, read_record
+from perf.reports.markdown import found_section
+from perf.reports.report import AA_RUNS, report, same, slower
+from perf.reports.target_rows import target_tables
+from perf.runs.runner import Options, make_system, run_campaign
+from perf.sampling.environment import capture, expect_own_tree, measure_floor
+from perf.sampling.freezer import make_freezer
+from perf.workloads.rows import Begun
+from perf.workloads.running import capabilities, prepared, run_workload
+
+RECORDS = Path(__file__).resolve().parent.parent / "records"
+
+AA_OUTCOMES = {
+    True: "passed, no difference between equals",
+    False: "a difference between equals: do not believe this machine now",
+    None: f"too few runs to tell, take {AA_RUNS} or more",
+}
+
+_LABELS_HELP = (
+    f"with commas, of {', '.join([*BASES, *PEERS])} (tahoe needs GRID_TAHOE), Grids each with "
+    f"{', '.join(f'+{o}' for o in OPTIONS)}; grid@http:COMMIT is Grid as it was then"
+)
+
+
+class InterruptedRunError(Exception):
+    """Ctrl-C; the message says how to go on."""
+
+
+def add_run(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type of its subparsers to itself
+    """Add both commands to those of the harness."""
+    run = commands.add_parser("run", help="run a campaign and keep its raw samples")
+    run.set_defaults(action=_run)
+    run.add_argument("campaign", help=f"a .toml file, or one of {', '.join(names())}")
+    run.add_argument("--smoke", action="store_true", help="in its smallest form, to see that it works: under a minute")
+    run.add_argument("--systems", help=_LABELS_HELP)
+    run.add_argument("--clients", help="warm,gateway,cli")
+    run.add_argument("--sizes", help="of the files, MB, with commas")
+    run.add_argument("--seconds", type=float, help="of idleness")
+    run.add_argument("--runs", type=int, help="fresh grids this many times")
+    run.add_argument("--repetitions", type=int, help="of each cell in a run")
+    run.add_argument("--seed", type=int, help="of the order; from the clock if not given")
+    run.add_argument("--no-freeze", action="store_true", help="let the systems that are not measured go on")
+    run.add_argument("--aa", metavar="SYSTEM", help="the system against itself, which must show no difference")
+    run.add_argument("--baseline", metavar="COMMIT", help="the grids of the campaign beside those of an older commit")
+    run.add_argument("--directory", type=Path, help="where the grids keep their data")
+    run.add_argument("--output", type=Path, help="the record's file; below perf/records if not given")
+    resume = commands.add_parser("resume", help="go on with a campaign that was interrupted")
+    resume.set_defaults(action=_resume)
+    resume.add_argument("record", type=Path)
+    resume.add_argument("--force", action="store_true", help="although the environment is another now")
+    resume.add_argument("--directory", type=Path, help="where the grids keep their data")
+
+
+def _run(options: argparse.Namespace) -> int:
+    expect_own_tree()
+    campaign = _chosen(options)
+    tell(f"{campaign.name}: {campaign.purpose}; about {campaign.duration} as it is usually run")
+    seed = next(one for one in (options.seed, campaign.seed, time.time_ns() % 10**9) if one is not None)
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grid-perf-", dir=options.directory)))
+        folder = (
+            Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grid-perf-record-")))
+            if options.smoke
+            else RECORDS
+        )
+        path = options.output or folder / f"{campaign.name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+        header = _header(campaign, seed, work, options)
+        failures = _carry_out(header, path, work, None)
+        record = read_record(path)
+    if options.smoke:
+        tell(f"{campaign.name}: {len(record.samples)} operations, {failures} failed, {len(record.gaps)} gaps")
+        return int(failures > 0)
+    return _conclude(record, path, campaign, failures, options.baseline)
+
+
+def _header(campaign: Campaign | Workload, seed: int, work: Path, options: argparse.Namespace) -> Header:
+    """What the record begins with: everything that is needed to go on with it."""
+    if isinstance(campaign, Workload):
+        campaign = prepared(campaign, seed)
+        added: dict[str, Any] = {"capabilities": capabilities(campaign)}
+        floor = {}
+    else:
+        added = {"baselines": _set_up(campaign.systems), "capabilities": _capabilities(campaign)}
+        floor = {} if options.smoke else measure_floor(campaign.encodings)
+    return Header(
+        campaign=campaign.name,
+        seed=seed,
+        environment={**capture(work), **added},
+        systems=campaign.systems,
+        floor=floor,
+        plan=asdict(campaign),
+    )
+
+
+def _resume(options: argparse.Namespace) -> int:
+    expect_own_tree()
+    record = read_record(options.record)
+    if not record.header.plan:
+        raise RecordError(f"{options.record}: this record does not say its plan, and cannot be continued: run it anew")
+    campaign = _planned(record.header)
+    with tempfile.TemporaryDirectory(prefix="grid-perf-", dir=options.directory) as work:
+        now = capture(Path(work))
+        if isinstance(campaign, Campaign):
+            now["baselines"] = _set_up(campaign.systems)
+        changed = differences(record.header.environment, now, software=True)
+        if changed and not options.force:
+            what = "; ".join(f"{name} was {old}, is {new}" for name, (old, new) in changed.items())
+            raise RecordError(f"{options.record}: the environment is another now: {what}. --force goes on all the same")
+        failures = _carry_out(record.header, options.record, Path(work), record)
+    return _conclude(read_record(options.record), options.record, campaign, failures, "")
+
+
+def _planned(header: Header) -> Campaign | Workload:
+    """What a record is of, as it was chosen."""
+    return workload_from(header.plan) if "driver" in header.plan else campaign_from(header.plan)
+
+
+def _carry_out(header: Header, path: Path, work: Path, begun: Record | None) -> int:
+    """Run what is not recorded yet; how many operations failed."""
+    campaign = _planned(header)
+    done = begun.done_keys() if begun is not None else set()
+    orders = begun.next_orders() if begun is not None else {}
+    with ExitStack() as stack:
+        writer = stack.enter_context(RecordWriter(path, header if begun is None else None))
+        try:
+            if isinstance(campaign, Workload):
+                return run_workload(campaign, work, writer, tell, header.environment, Begun(done=done, orders=orders))
+            freezer = make_freezer() if campaign.freeze else None
+            if freezer is not None:
+                stack.callback(freezer.close)
+            options = Options(tell=tell, environment=header.environment, done=done, orders=orders, freezer=freezer)
+            return run_campaign(campaign, header.seed, work, writer, options)
+        except KeyboardInterrupt:
+            raise InterruptedRunError(
+                f"interrupted: all nodes have ended, and what was measured is kept; go on with: python -m perf resume {path}"
+            ) from None
+
+
+def _conclude(record: Record, path: Path, campaign: Campaign | Workload, failures: int, baseline: str | None) -> int:
+    print(target_tables([record], all_rows=False))
+    print(report(record))
+    print(found_section(record))
+    tell(f"record: {path}")
+    if isinstance(campaign, Campaign) and campaign.is_aa:
+        outcome = same(record)
+        tell(f"A/A check: {AA_OUTCOMES[outcome]}")
+        return int(outcome is not True or failures > 0)
+    if baseline:
+        worse = slower(record)
+        tell(f"Against {baseline}: {_against(worse)}")
+        return int(bool(worse) or failures > 0)
+    return int(failures > 0)
+
+
+def _set_up(systems: Sequence[str]) -> dict[str, str]:
+    """Install the commits that the systems name, before anything is measured; what each is in full."""
+    commits = {label.commit for label in map(parse_label, systems) if label.commit}
+    for commit in sorted(commits):
+        tell(f"installing commit {commit}, unless it is installed")
+        install_baseline(commit)
+    return {commit: resolve(commit) for commit in sorted(commits)}
+
+
+def _capabilities(campaign: Campaign) -> dict[str, dict[str, Any]]:
+    """What each system does with bytes, for those that are here."""
+    found = {}
+    for label in campaign.systems:
+        try:
+            found[label] = asdict(make_system(label).capabilities(campaign.encodings[0]))
+        except (ValueError, RuntimeError, OSError) as error:
+            tell(f"{label}: what it does with bytes is not known: {error}")
+    return found
+
+
+def _against(worse: list[str] | None) -> str:
+    if worse is None:
+        return f"too few runs to tell, take {AA_RUNS} or more"
+    return f"slower at {'; '.join(worse)}" if worse else "nothing is slower"
+
+
+def _chosen(options: argparse.Namespace) -> Campaign | Workload:
+    campaign = load(options.campaign, smoke=options.smoke)
+    if isinstance(campaign, Workload):
+        return _chosen_workload(campaign, options)
+    campaign = load_campaign(options.campaign)
+    systems = tuple(options.systems.split(",")) if options.systems else campaign.systems
+    if options.aa:
+        systems = (options.aa, f"{options.aa}#2")
+        campaign = evolve(campaign, name=f"{campaign.name}-aa", systems=systems, runs=max(AA_RUNS, campaign.runs))
+    elif options.baseline:
+        campaign = evolve(
+            campaign,
+            name=f"{campaign.name}-baseline",
+            systems=with_baselines(systems, options.baseline),
+            runs=max(AA_RUNS, campaign.runs),
+        )
+    elif options.systems:
+        campaign = evolve(campaign, systems=systems)
+    if options.clients:
+        campaign = evolve(campaign, clients=tuple(options.clients.split(",")))
+    if options.sizes:
+        sizes = [int(float(size) * MB) for size in options.sizes.split(",")]
+        campaign = _with_loads(campaign, lambda load: [_sized(load, size) for size in sizes])
+    if options.seconds:
+        campaign = _with_loads(campaign, lambda load: [evolve(load, seconds=load.seconds and options.seconds)])
+    if options.smoke:
+        campaign = smoke(campaign)
+    return evolve(
+        campaign,
+        runs=options.runs or campaign.runs,
+        repetitions=options.repetitions or campaign.repetitions,
+        freeze=campaign.freeze and not options.no_freeze,
+    )
+
+
+def _chosen_workload(workload: Workload, options: argparse.Namespace) -> Workload:
+    """The workload with what the options change; ValueError of options that say nothing to a driver."""
+    for name in ("clients", "sizes", "seconds", "repetitions", "aa", "baseline"):
+        if getattr(options, name):
+            raise ValueError(
+                f"--{name} says nothing to the driver {workload.driver}: change a copy of its file instead"
+            )
+    systems = options.systems.split(",") if options.systems else workload.systems
+    return evolve(workload, systems=systems, runs=options.runs or workload.runs)
+
+
+def _with_loads(campaign: Campaign, change: Callable[[Load], Sequence[Load]]) -> Campaign:
+    """Each load replaced by others, equal ones once."""
+    return evolve(campaign, loads=tuple(dict.fromkeys(new for load in campaign.loads for new in change(load))))
+
+
+def _sized(load: Load, size: int) -> Load:
+    """The load with files of that size, where it has any."""
+    return evolve(load, size=size, length=min(load.length, size)) if load.size else load
+
+
+def tell(line: str) -> None:
+    """Print a line of progress."""
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,218 @@
+"""What each process of a system did during one operation: in all, and ten times a second. Linux only.
+
+A thread reads /proc while the operation runs: one file for each process, about 20 microseconds. Commands that the
+operation starts are children of this process, and count as the client's.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import psutil
+from attrs import evolve, field, frozen
+
+from perf.sampling.traffic import Traffic, connections, difference
+
+T = TypeVar("T")
+
+INTERVAL_S = 0.1
+KEPT = 1200
+"""Points of a series; of longer operations every second, third, ... one is kept."""
+
+PRESSURES = ("cpu", "io", "memory")
+_TICKS_S = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@frozen(kw_only=True)
+class Spent:
+    """By one process, or by several that share a name. resident: the most bytes that were seen."""
+
+    user_s: float = 0.0
+    system_s: float = 0.0
+    resident: int = 0
+    bytes_in: int | None = None
+    bytes_out: int | None = None
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor seconds, user and system."""
+        return self.user_s + self.system_s
+
+
+@frozen(kw_only=True)
+class Series:
+    """What processes did over time. at_ms: since the operation began. cpu_ms: spent so far, by name. resident_kib: held, by name.
+
+    bytes_in, bytes_out: that the client's connections have carried so far; empty where it has none that stay.
+    """
+
+    at_ms: Sequence[int] = field(factory=list)
+    cpu_ms: Mapping[str, Sequence[int]] = field(factory=dict)
+    resident_kib: Mapping[str, Sequence[int]] = field(factory=dict)
+    bytes_in: Sequence[int] = field(factory=list)
+    bytes_out: Sequence[int] = field(factory=list)
+
+
+@frozen(kw_only=True)
+class Watched:
+    """What an operation cost. spent: by name of a process. pressure: the part of the time in which anything on this machine waited.
+
+    others_cpu_s: processor seconds of systems that should have been still; None where nobody looked.
+    """
+
+    spent: Mapping[str, Spent]
+    pressure: Mapping[str, float]
+    series: Series = field(repr=False)
+    others_cpu_s: float | None = None
+
+
+@frozen
+class _Look:
+    user: int = 0
+    system: int = 0
+    pages: int = 0
+    traffic: Traffic | None = None
+
+
+class Sampler:
+    """Watches processes inside a `with`; `watched` has the result after it."""
+
+    def __init__(self, members: Mapping[str, Sequence[int]], *, interval_s: float = INTERVAL_S) -> None:
+        """members: name -> pids. The name `client` also gets what this process starts meanwhile; each name what its processes start."""
+        self._members = {name: list(pids) for name, pids in members.items()}
+        self._owners = {pid: name for name, pids in members.items() for pid in pids}
+        self._interval_s = interval_s
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._points: list[tuple[int, dict[str, _Look]]] = []
+        self._commands: dict[str, dict[int, _Look]] = {}
+        self._started = 0.0
+        self._pressure: Mapping[str, float] = {}
+        self._open: Mapping[str, Mapping[int, Traffic]] = {}
+        self.watched = Watched(spent={}, pressure={}, series=Series())
+
+    def __enter__(self) -> Self:
+        self._open = {name: _connections(pids) for name, pids in self._members.items()}
+        self._pressure = stalls()
+        self._started = time.perf_counter()
+        self._look()
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._look()
+        seconds = time.perf_counter() - self._started
+        now = stalls()
+        self.watched = Watched(
+            spent={name: self._spent(name) for name in self._members},
+            pressure={name: round((now[name] - self._pressure[name]) / seconds, 3) for name in now if seconds},
+            series=self._series(),
+        )
+
+    def _watch(self) -> None:
+        while not self._stop.wait(self._interval_s):
+            self._look()
+
+    def _look(self) -> None:
+        found = {name: _look_at(pids) for name, pids in self._members.items()}
+        if "client" in found:
+            for child in psutil.Process().children(recursive=True):
+                if child.pid not in self._owners:
+                    self._commands.setdefault(self._owner_of(child), {})[child.pid] = _look_at([child.pid])
+            for name, commands in self._commands.items():
+                found[name] = _sum([found[name], *commands.values()])
+            found["client"] = evolve(found["client"], traffic=self._traffic())
+        self._points.append((int((time.perf_counter() - self._started) * 1e3), found))
+
+    def _owner_of(self, child: psutil.Process) -> str:
+        """The name of the nearest watched process that it descends from; the client's if there is none."""
+        with suppress(psutil.Error):
+            for parent in child.parents():
+                if parent.pid == os.getpid():
+                    break
+                if parent.pid in self._owners:
+                    return self._owners[parent.pid]
+        return "client"
+
+    def _traffic(self) -> Traffic | None:
+        """What the client's connections have carried since the beginning."""
+        pids = self._members["client"]
+        return difference(self._open["client"], _connections(pids)) if pids else None
+
+    def _spent(self, name: str) -> Spent:
+        first, last = self._points[0][1][name], self._points[-1][1][name]
+        traffic = difference(self._open[name], _connections(self._members[name]))
+        return Spent(
+            user_s=max(0, last.user - first.user) / _TICKS_S,
+            system_s=max(0, last.system - first.system) / _TICKS_S,
+            resident=max(point[name].pages for _, point in self._points) * _PAGE,
+            bytes_in=traffic.bytes_in if traffic is not None else None,
+            bytes_out=traffic.bytes_out if traffic is not None else None,
+        )
+
+    def _series(self) -> Series:
+        points = thinned(self._points, KEPT)
+        carried = [point["client"].traffic for _, point in points if "client" in point]
+        known = [one for one in carried if one is not None]
+        whole = len(known) == len(points)
+        return Series(
+            bytes_in=[one.bytes_in for one in known] if whole else [],
+            bytes_out=[one.bytes_out for one in known] if whole else [],
+            at_ms=[at for at, _ in points],
+            cpu_ms={name: [_cpu_ms(point[name], points[0][1][name]) for _, point in points] for name in self._members},
+            resident_kib={name: [point[name].pages * _PAGE // 1024 for _, point in points] for name in self._members},
+        )
+
+
+def thinned(points: Sequence[T], most: int) -> list[T]:
+    """At most that many of the points, evenly, with the first and the last."""
+    step = -(-(len(points) - 1) // max(1, most - 1)) if len(points) > most else 1
+    kept = list(points[::step])
+    if points and (len(points) - 1) % step:
+        kept[-1:] = [*kept[-1:], points[-1]] if len(kept) < most else [points[-1]]
+    return kept
+
+
+def stalls() -> dict[str, float]:
+    """Seconds in which some task of this machine waited for each resource so far; empty where the kernel does not say."""
+    found = {}
+    for name in PRESSURES:
+        with suppress(OSError, ValueError, IndexError):
+            some = Path(f"/proc/pressure/{name}").read_text().split("\n")[0]
+            found[name] = int(some.rpartition("total=")[2]) / 1e6
+    return found
+
+
+def _sum(looks: Sequence[_Look]) -> _Look:
+    return _Look(sum(one.user for one in looks), sum(one.system for one in looks), sum(one.pages for one in looks))
+
+
+def _cpu_ms(look: _Look, first: _Look) -> int:
+    return (look.user + look.system - first.user - first.system) * 1000 // _TICKS_S
+
+
+def _look_at(pids: Sequence[int]) -> _Look:
+    """What they have used and hold, added up; nothing of those that have ended."""
+    user = system = pages = 0
+    for pid in pids:
+        with suppress(OSError, IndexError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            user, system, pages = user + int(fields[11]), system + int(fields[12]), pages + int(fields[21])
+    return _Look(user, system, pages)
+
+
+def _connections(pids: Sequence[int]) -> dict[int, Traffic]:
+    try:
+        return connections(pids)
+    except OSError:
+        return {}

@@ -1,0 +1,94 @@
+"""Many files by many clients: modes of concurrency with a line for each file, and how many streams are enough."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from perf.campaigns.arrivals import Mode, Schedule, schedule
+from perf.campaigns.workload import IMAGES, Workload, parse_set
+from perf.peers.boto3_peer import Boto3
+from perf.peers.contract import Peer
+from perf.records.record import Factor
+from perf.workloads.files import image_sizes, make_files
+from perf.workloads.rows import Table, blank
+from perf.workloads.subjects import each_subject, empty_folder, take_many
+from perf.workloads.verifying import digests, verified
+
+
+def copy_modes(settings: Workload, work: Path, table: Table) -> None:
+    """A command, or a question to a process that stays, for each file; each mode up and down, without warm-up and with."""
+    for run, peer in each_subject(settings, work, table):
+        for name in settings.sets:
+            sizes = sizes_of(name, settings.seed or 0)
+            for mode in settings.modes:
+                plan = schedule(
+                    cast(Mode, mode), len(sizes), os.cpu_count() or 1, f"{settings.seed}/{run}", settings.span_s
+                )
+                for warm in ("no", "yes") if isinstance(peer, Boto3) else ("never",):
+                    factors: dict[str, Factor] = {"mode": mode, "warm": warm}
+                    if name == IMAGES:
+                        factors["set"] = name
+                    for _ in table.once(run, peer.label, {"files": name, **factors}):
+                        _up_and_down(settings, work, table, (run, peer), plan, sizes, factors)
+
+
+def streams(settings: Workload, work: Path, table: Table) -> None:
+    """The same files by 1, 2, 4, ... jobs at a time; how many are enough."""
+    for run, peer in each_subject(settings, work, table):
+        for name in settings.sets:
+            sizes = sizes_of(name, settings.seed or 0)
+            for jobs in settings.jobs:
+                plan = Schedule(workers=jobs, due_s=(0.0,) * len(sizes))
+                factors: dict[str, Factor] = {"concurrency": jobs}
+                for _ in table.once(run, peer.label, {"files": name, **factors}):
+                    _up_and_down(settings, work, table, (run, peer), plan, sizes, factors)
+
+
+def sizes_of(name: str, seed: int) -> list[int]:
+    """The sizes of the files of a set."""
+    if name == IMAGES:
+        return image_sizes(seed=seed)
+    size, count = parse_set(name)
+    return [size] * count
+
+
+def _up_and_down(
+    settings: Workload,
+    work: Path,
+    table: Table,
+    place: tuple[int, Peer],
+    plan: Schedule,
+    sizes: Sequence[int],
+    factors: dict[str, Factor],
+) -> None:
+    run, peer = place
+    name = "-".join([str(run), *map(str, factors.values())])
+    sources, back = work / "sources", work / "back"
+    paths = make_files(sources, sizes, f"{settings.seed}/{peer.label}/{name}")
+    back.mkdir()
+    os.sync()
+    try:
+        for operation in ("put", "get"):
+            if isinstance(peer, Boto3) and factors.get("warm") == "no":
+                peer.restart()
+            elif isinstance(peer, Boto3) and operation == "get":
+                peer.warm_up(f"{name}-0")
+            sample = blank(run, peer.label, operation, factors, sizes)
+            if operation == "put":
+                take_many(table, sample, peer, plan, sizes, lambda index: peer.put(paths[index], f"{name}-{index}"))
+            else:
+                take_many(
+                    table,
+                    sample,
+                    peer,
+                    plan,
+                    sizes,
+                    lambda index: peer.get(f"{name}-{index}", back / paths[index].name),
+                )
+        verified(table, digests(sources), digests(back))
+    finally:
+        empty_folder(sources)
+        empty_folder(back)

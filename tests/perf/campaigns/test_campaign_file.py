@@ -1,0 +1,131 @@
+"""Campaigns as files: what they say, and what they may not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perf.campaigns.campaign import MB, Encoding, Load, campaign_from
+from perf.campaigns.campaign_file import parse_campaign
+from perf.campaigns.files import load, load_campaign, names
+from perf.campaigns.smoke import smoke
+from perf.campaigns.toml_file import CampaignError, parse_size
+from perf.campaigns.workload import Workload
+from perf.network.site import Site
+
+GOOD = """
+purpose = "a test"
+systems = ["grid@http", "scp+cipher=aes128-ctr"]
+encoding = ["3-of-10", "60-of-120 happy 5"]
+segment = ["128 KiB", "1 MiB"]
+topology = ["loopback", "wan30"]
+medium = "ext4"
+server-cpu = 0.25
+format = "mdmf"
+runs = 2
+
+[primer]
+operation = "mkdir"
+
+[[work]]
+operation = "put-get"
+size = [1000, "1.5 MB"]
+
+[[work]]
+operation = "range"
+format = "chk"
+size = "1 MB"
+length = 1
+"""
+
+
+def parse(text: str) -> object:
+    return parse_campaign(text, "name", "some.toml")
+
+
+def test_lists_in_a_file_multiply() -> None:
+    campaign = parse_campaign(GOOD, "name", "some.toml")
+    assert campaign.loads == (
+        Load(size=1000, format="mdmf"),
+        Load(size=1_500_000, format="mdmf"),
+        Load(scenario="range", size=MB, length=1),
+    )
+    assert campaign.encodings == tuple(
+        Encoding(needed=k, happy=happy, total=n, segment_size=segment)
+        for k, happy, n in ((3, 7, 10), (60, 5, 120))
+        for segment in (131072, 1048576)
+    )
+    assert campaign.sites == tuple(
+        Site(topology=topology, medium="ext4", server_cpu=0.25) for topology in ("loopback", "wan30")
+    )
+    assert (campaign.name, campaign.runs, campaign.primer) == ("name", 2, Load(scenario="mkdir"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ('runs = 2', 'runz = 2', 10, "there is no key runz; there are "),
+        ('runs = 2', 'runs = 0', 10, "runs cannot be 0; allowed: a whole number from 1 to 1000"),
+        ('runs = 2', 'runs = [1, 2]', 10, "allowed: one value"),
+        ('"grid@http"', '"gird"', 3, "no system 'gird'"),
+        ('"3-of-10"', '"11-of-10"', 4, "1 <= K <= N <= 256"),
+        ('"3-of-10"', '"12-of-20 happy 11"', 4, "happy 11 needs as many servers, and there are 10"),
+        ('"wan30"', '"existing"', 6, "belong together"),
+        ('"wan30"', '"mars"', 6, "allowed: loopback, atlas"),
+        ('size = "1 MB"', 'size = "1 mb"', 22, 'bytes, as 1000, "64 KiB" or "1 MB"'),
+        ('length = 1', 'length = "2 MB"', 23, "range needs a length from 1 to the size, 1000000"),
+        ('length = 1', 'runs = 1', 23, "runs belongs at the top of the file"),
+        ('operation = "put-get"', 'operation = "overwrite"\nlength = 1\nformat = "chk"', 18, "chk files never change"),
+        ('size = [1000, "1.5 MB"]', 'size = []', 17, "size cannot be []"),
+        ('size = [1000, "1.5 MB"]', 'size = 1\nconcurrency = 2', 18, "there are only 1 files"),
+        ('size = [1000, "1.5 MB"]', '', 15, "put-get needs a size"),
+        ('runs = 2', 'runs = = 2', 10, "Invalid value"),
+        ('operation = "mkdir"', 'operation = "mkdirs"', 13, "operation cannot be 'mkdirs'"),
+        ('[[work]]', '[[works]]', 1, "there is no [[work]]"),
+        ('purpose = "a test"', '', 1, "purpose is missing"),
+    ],
+)  # fmt: skip
+def test_error_names_the_file_the_line_and_what_is_allowed(old: str, new: str, line: int, says: str) -> None:
+    text = GOOD.replace(old, new)
+    with pytest.raises(CampaignError) as caught:
+        parse(text)
+    assert str(caught.value).startswith(f"some.toml:{line}: ")
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [(0, 0), (5, 5), ("7", 7), ("1 KiB", 1024), ("1.5 MB", 1_500_000), ("2GiB", 2**31), ("3 GB", 3 * 10**9)],
+)
+def test_size_with_a_unit_is_bytes(text: object, size: int) -> None:
+    assert parse_size(text) == size
+
+
+def test_file_that_is_not_there_is_told_with_those_that_are() -> None:
+    with pytest.raises(CampaignError, match=r"no campaign 'nothing' .* there are .*put-get"):
+        load_campaign("nothing")
+
+
+def test_campaign_of_ones_own_is_a_path(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(GOOD)
+    assert load_campaign(str(tmp_path / "mine.toml")).name == "mine"
+
+
+@pytest.mark.parametrize("name", names())
+def test_campaign_survives_a_record_and_is_short_as_a_smoke_test(name: str) -> None:
+    from attrs import asdict
+
+    campaign = load(name)
+    if isinstance(campaign, Workload):
+        return  # Has a smallest form in its own file: tests/perf/workloads.
+    assert campaign_from(asdict(campaign)) == campaign
+    short = smoke(campaign)
+    assert len(short.systems) <= 2
+    assert short.servers <= 4
+    assert (short.runs, short.repetitions, short.warmups, len(short.sites)) == (1, 1, 0, 1)
+    cells = len(short.systems) * len(short.clients) * len(short.encodings) * len(short.loads)
+    assert cells * max(load.size * load.count for load in short.loads) <= 200 * MB
+    assert {load.scenario for load in short.loads} == {load.scenario for load in campaign.loads}
+    assert all(load.impossible is None for load in (*short.loads, *campaign.loads))
+    assert all(encoding.happy <= short.servers for encoding in short.encodings)

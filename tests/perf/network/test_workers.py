@@ -1,0 +1,117 @@
+"""Machines of a cluster: embedded, and as real processes in namespaces of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from perf.network.line import Access
+from perf.network.spokes import Bridged, Spokes
+from perf.network.workers import Cluster, Interval, Machine, connected, merged_rate, own_pid
+from perf.processes.node_process import wait_until
+from tests.perf.network.conftest import expect, expect_distributed
+
+SLEEPER = ["sleep", "600"]
+
+
+def machine(offset_s: float = 0.0) -> Machine:
+    return Machine(address="tcp://a:1", role="client", host="a", offset_s=offset_s, round_trip_s=0.0)
+
+
+def interval(began: float, ended: float, amount: float) -> Interval:
+    return Interval(began=began, ended=ended, amount=amount)
+
+
+def alive(pid: int) -> bool:
+    """Whether it runs still; a process that ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_rate_of_several_clients_is_that_of_the_time_in_which_all_ran() -> None:
+    early = (machine(), [interval(0, 2, 200), interval(2, 4, 200)])
+    late = (machine(offset_s=100.0), [interval(102, 104, 20), interval(104, 106, 20)])
+    # From 2 to 4: 200 of the first, 20 of the second, whose clock is 100 s ahead.
+    assert merged_rate([early, late]) == 110
+    # An interval over the edge counts for its part.
+    assert merged_rate([(machine(), [interval(0, 4, 400)]), (machine(), [interval(3, 5, 2)])]) == 101
+    assert merged_rate([early, (machine(), [interval(9, 10, 1)])]) == 0.0
+    assert merged_rate([early, (machine(), [])]) == 0.0
+    assert merged_rate([]) == 0.0
+
+
+def _fails() -> int:
+    raise ValueError("nothing to read")
+
+
+def test_cluster_without_a_scheduler_runs_nodes_and_loads_on_this_machine() -> None:
+    expect_distributed()
+    with connected() as cluster:
+        machines = cluster.machines()
+        assert [one.role for one in machines] == ["server", "server", "client"]
+        assert all(abs(one.offset_s) <= one.round_trip_s for one in machines)
+        node = cluster.start(machines[0], {"private/said": "hello"}, ["cat", "{directory}/private/said"])
+        wait_until(lambda: node.read("run.log").result() == "hello", "the node to say what it found")
+        sleeper = cluster.start(machines[1], {}, SLEEPER)
+        pid = sleeper.pid().result()
+        (done,) = cluster.run(machines[2:], own_pid)
+        assert done.result not in (None, os.getpid())
+        assert done.failure == ""
+        (failed,) = cluster.run(machines[2:], _fails)
+        assert (failed.result, failed.failure) == (None, "ValueError: nothing to read")
+    assert not alive(pid)
+
+
+def test_worker_that_dies_takes_its_nodes_along_and_leaves_a_row_of_failure() -> None:
+    expect_distributed()
+    expect("root", "ip", "tc", "nsenter", "setpriv")
+    spokes = Spokes(servers=2, client=Access(), server=Access())
+    with Bridged("cluster", spokes, rate_s=0) as network, _workers(network) as (cluster, workers):
+        first, second, client = cluster.machines()
+        assert [first.role, second.role, client.role] == ["server", "server", "client"]
+        assert {first.host, second.host} == {host.address for host in network.placement.servers}
+        pids = [cluster.start(one, {}, SLEEPER).pid().result() for one in (first, second)]
+        networks = {os.stat(f"/proc/{pid}/ns/net").st_ino for pid in pids}
+        assert len(networks) == 2
+        (victim,) = cluster.run([first], own_pid)
+        assert victim.result is not None
+        os.kill(victim.result, signal.SIGKILL)
+        wait_until(lambda: not alive(pids[0]), "the node of a dead worker to die")
+        lost, kept = cluster.run([first, second], time.time)
+        assert lost.failure.startswith("the worker at ")
+        assert kept.result is not None
+        assert alive(pids[1])
+        assert [one.address for one in cluster.stop()] == [first.address]
+        assert not alive(pids[1])
+        assert any(worker.poll() is not None for worker in workers)
+
+
+@contextmanager
+def _workers(network: Bridged) -> Iterator[tuple[Cluster, Sequence[subprocess.Popen[bytes]]]]:
+    """A scheduler on the client's host, a worker on it, and one on each server's."""
+    placement = network.placement
+    address = f"tcp://{placement.client.address}:8786"
+    run = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", placement.client.address, "--port", "8786"]
+    commands = [placement.client.command([*run, "--no-dashboard", "--no-show"])]
+    for host, role in [(placement.client, "client"), *((server, "server") for server in placement.servers)]:
+        run = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--host", host.address, "--no-nanny"]
+        options = ["--nthreads", "4", "--no-dashboard", "--resources", f"{role}=1"]
+        commands.append(host.command([*run, *options]))
+    with ExitStack() as stack:
+        processes = []
+        for command in commands:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            processes.append(process)
+        with connected(address) as cluster:
+            cluster.wait_for(3)
+            yield cluster, processes[1:]

@@ -1,0 +1,66 @@
+"""What processes did during an operation."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from perf.sampling.sampler import Sampler, stalls, thinned
+
+WORK = "import time\nheld = bytearray(30_000_000)\nwhile time.process_time() < 0.3: pass"
+
+
+def test_command_that_is_started_meanwhile_counts_as_the_clients() -> None:
+    with Sampler({"client": [], "server0": [os.getpid()]}, interval_s=0.01) as sampler:
+        subprocess.run([sys.executable, "-c", WORK], check=True)
+    spent, series = sampler.watched.spent, sampler.watched.series
+    assert spent["client"].cpu_s >= 0.2
+    assert spent["client"].resident > 30_000_000
+    assert spent["server0"].resident > 0
+    assert len(series.at_ms) == len(series.cpu_ms["client"]) == len(series.resident_kib["server0"]) > 2
+    assert list(series.at_ms) == sorted(series.at_ms)
+    assert series.cpu_ms["client"][-1] >= 200
+
+
+def test_member_that_has_ended_has_spent_nothing() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with Sampler({"client": [ended.pid]}) as sampler:
+        pass
+    assert sampler.watched.spent["client"].cpu_s == 0
+
+
+def test_pressure_where_the_kernel_says_it_is_a_part_of_the_time() -> None:
+    with Sampler({"client": []}) as sampler:
+        pass
+    assert set(sampler.watched.pressure) == set(stalls())
+
+
+@pytest.mark.parametrize(("count", "most"), [(0, 5), (1, 5), (5, 5), (6, 5), (100, 5), (1201, 1200), (7, 2)])
+def test_points_when_there_are_too_many_keep_the_first_and_the_last(count: int, most: int) -> None:
+    kept = thinned(range(count), most)
+    assert len(kept) <= most
+    assert kept == sorted(set(kept))
+    if count:
+        assert (kept[0], kept[-1]) == (0, count - 1)
+
+
+def test_what_a_server_starts_counts_as_the_servers() -> None:
+    starts = f"import subprocess, sys; input(); subprocess.run([sys.executable, '-c', {WORK!r}]); input()"
+    server = subprocess.Popen([sys.executable, "-c", starts], stdin=subprocess.PIPE, text=True)
+    assert server.stdin is not None
+    with Sampler({"client": [], "server0": [server.pid]}, interval_s=0.01) as sampler:
+        server.stdin.write("\n")
+        server.stdin.flush()
+        while not psutil.Process(server.pid).children():
+            time.sleep(0.01)
+        psutil.wait_procs(psutil.Process(server.pid).children())
+    server.communicate("\n")
+
+    assert sampler.watched.spent["client"].cpu_s == 0.0
+    assert sampler.watched.spent["server0"].cpu_s >= 0.2

@@ -1,0 +1,170 @@
+"""Workloads as campaigns, and some carried out with the one peer that every machine has."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from attrs import asdict, evolve
+
+from perf.__main__ import main
+from perf.campaigns.files import load, names
+from perf.campaigns.toml_file import CampaignError
+from perf.campaigns.workload import DRIVERS, Workload, parse_set, parse_workload, workload_from
+from perf.peers.contract import Cost
+from perf.peers.copy import Copy
+from perf.records.record import Header, Record, RecordWriter, read_record
+from perf.reports.findings import knees, per_file, sentences
+from perf.workloads import running
+from perf.workloads.rows import Begun
+
+GOOD = """driver = "copy-modes"
+purpose = "mine"
+systems = ["cp", "restic"]
+sets = ["1k_4"]
+modes = ["serial", "parallel", "saturation", "limited", "staccato"]
+span_s = 0.05
+"""
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index of installed peers with nothing but cp."""
+    monkeypatch.setenv("GRID_PEERS", str(tmp_path))
+    found = {"cp": {"program": shutil.which("cp"), "version": "of this machine"}}
+    (tmp_path / "peers.json").write_text(json.dumps({"found": found, "missing": {"restic": "there is no Go"}}))
+
+
+def run(text: str, folder: Path, begun: Record | None = None) -> Record:
+    """Carry it out, into a record in the folder."""
+    workload = running.prepared(parse_workload(text, "mine", "mine.toml"), 1)
+    header = Header(campaign="mine", seed=1, environment={}, systems=workload.systems, plan=asdict(workload))
+    work = folder / "work"
+    work.mkdir()
+    after = Begun(done=begun.done_keys(), orders=begun.next_orders()) if begun is not None else None
+    try:
+        with RecordWriter(folder / "record.jsonl", header if begun is None else None) as writer:
+            running.run_workload(workload, work, writer, lambda _: None, {}, after)
+    finally:
+        shutil.rmtree(work)
+    return read_record(folder / "record.jsonl")
+
+
+def test_there_is_a_function_for_every_driver() -> None:
+    assert set(running.DRIVERS) == set(DRIVERS)
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_workload_comes_back_from_the_plan_in_its_record(name: str) -> None:
+    for smoke in (False, True):
+        workload = load(name, smoke=smoke)
+        if isinstance(workload, Workload):
+            assert workload_from(json.loads(json.dumps(asdict(workload)))) == workload
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("span_s", "spam_s", 6, "there is no key spam_s"),
+        ('"limited"', '"slow"', 5, "modes cannot be 'slow'; allowed: serial"),
+        ('"1k_4"', '"10x_1"', 4, "sets cannot be '10x_1'; allowed: SIZE_COUNT"),
+        ('"restic"', '"grid@http"', 3, "a grid has a client behind its label"),
+        ('"restic"', '"cp/cli"', 3, "a peer has none"),
+        ('"copy-modes"', '"copying"', 1, "driver cannot be 'copying'"),
+        ("span_s = 0.05", "[smoke]\nruns = 0", 7, "runs cannot be 0"),
+        ('purpose = "mine"', "=", 2, "Invalid"),
+    ],
+)
+def test_a_mistake_in_a_file_is_named_before_anything_starts(old: str, new: str, line: int, says: str) -> None:
+    with pytest.raises(CampaignError) as caught:
+        parse_workload(GOOD.replace(old, new), "mine", "mine.toml")
+
+    assert str(caught.value).startswith(f"mine.toml:{line}: ")
+    assert says in str(caught.value)
+
+
+def test_sets_are_read_as_they_are_written() -> None:
+    assert parse_set("10k_1000") == (10_000, 1000)
+    assert parse_set("1g_4") == (10**9, 4)
+
+
+@pytest.mark.usefixtures("index")
+def test_copy_modes_leaves_a_sample_for_each_mode_and_a_line_for_each_file(tmp_path: Path) -> None:
+    path, output = tmp_path / "mine.toml", tmp_path / "out"
+    path.write_text(GOOD)
+
+    assert main(["run", str(path), "--output", str(output / "record.jsonl"), "--directory", str(tmp_path)]) == 0
+    assert main(["report", "--output", str(output / "page.html"), str(output / "record.jsonl")]) == 0
+
+    record = read_record(output / "record.jsonl")
+    assert len(record.samples) == 10
+    assert not record.failures()
+    assert len({(one.key, one.scenario) for one in record.samples}) == 10
+    assert all(len(one.files) == 4 for one in record.samples)
+    assert len(per_file(record)) == 10
+    assert [gap.reason for gap in record.gaps] == ["restic is missing: there is no Go"]
+    with (output / "page-files.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 40
+    assert any("staccato" in line for line in sentences(record))
+    assert "restic is missing" in (output / "page.html").read_text()
+
+
+@pytest.mark.usefixtures("index")
+@pytest.mark.parametrize("driver", ["streams", "size-count", "tiny-files"])
+def test_other_drivers_say_what_they_found(tmp_path: Path, driver: str) -> None:
+    record = run(
+        f'driver = "{driver}"\npurpose = "mine"\nsystems = ["cp"]\nsets = ["1k_10", "100k_10"]\njobs = [1, 2]\n',
+        tmp_path,
+    )
+
+    assert record.samples
+    assert not record.failures()
+    assert sentences(record)
+    assert bool(knees(record)) == (driver == "streams")
+
+
+@pytest.mark.usefixtures("index")
+def test_a_workload_that_was_interrupted_goes_on_with_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = GOOD.replace(', "restic"', "")
+    monkeypatch.setattr(Copy, "put", _interrupted_at(10))
+    with pytest.raises(KeyboardInterrupt):
+        run(text, tmp_path)
+    monkeypatch.undo()
+    monkeypatch.setenv("GRID_PEERS", str(tmp_path))
+    begun = read_record(tmp_path / "record.jsonl")
+    assert 0 < len(begun.samples) < 10
+
+    whole = run(text, tmp_path, begun)
+
+    assert len(whole.samples) == 10
+    assert not whole.failures()
+    assert len({(one.run, one.order) for one in whole.samples}) == 10
+    again = run(text, tmp_path, whole)
+    assert again.samples == whole.samples
+
+
+def test_keys_of_a_campaign_are_not_those_of_a_workload() -> None:
+    header = Header(campaign="mine", seed=1, environment={}, systems=("cp",), plan={"driver": "streams"})
+
+    assert Record(header, (), ended=frozenset({"a"})).done_keys() == {"a"}
+    assert Record(evolve(header, plan={}), (), ended=frozenset({"a"})).done_keys() == set()
+
+
+def _interrupted_at(number: int) -> Callable[[Copy, Path, str], Cost]:
+    """A put of cp that is interrupted at its n-th call."""
+    original, calls = Copy.put, 0
+
+    def put(self: Copy, source: Path, name: str) -> Cost:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            raise KeyboardInterrupt
+        return original(self, source, name)
+
+    return put
