@@ -11,14 +11,16 @@ silence counts from the moment a plan stops waiting.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
 
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 
 from grid.engine.grid import Grid
-from grid.engine.plan import Plan, R
+from grid.engine.plan import Plan, R, T_co
+from grid.engine.requests import memory_kind
 from grid.engine.server_memory import ServerMemory
 from grid.errors import GridError, PeerError, PeerGoneError, PeerTimeoutError
 from grid.ports import Clock, Event, Observer, Timer
@@ -44,10 +46,85 @@ async def drive(plan: Plan[R, T], perform: Perform[R], grid: Grid) -> T:
     return await _Loop(plan, perform, grid.runtime.clock, grid.observer, grid.memory).run()
 
 
+class SettlingPlan(Plan[R, T_co], Protocol):
+    """A plan whose result is good for its caller before the last answers have come."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether result() may be called already, and what is still to come changes nothing that the caller asked for."""
+
+
+class RestOfRuns:
+    """The runs whose caller has its result, and which hear the last answers behind it.
+
+    They are owned by the grid that they run on: what closes its connections cancels them first, so that no server counts
+    as lost for that.
+    """
+
+    def __init__(self) -> None:
+        self._tasks = Tasks()
+
+    def start(
+        self, run: Coroutine[Any, Any, T], ended: Callable[[T], None], failed: Callable[[BaseException], None]
+    ) -> Deferred[None]:
+        """Have a run go on until it ends or all are cancelled."""
+        return self._tasks.start(run, ended, failed)
+
+    def cancel(self) -> None:
+        """Hear no more answers."""
+        self._tasks.cancel()
+
+
+async def drive_until_settled(
+    plan: SettlingPlan[R, T], perform: Perform[R], grid: Grid, on_rest: Callable[[T | None], None]
+) -> T:
+    """As drive, but return what the result is once the plan is settled; the run goes on behind.
+
+    on_rest: called when the run is over, with its result if the caller has got an earlier one, else with None.
+    """
+    first: Deferred[T] = Deferred(lambda _: task.cancel())
+    clock = grid.runtime.clock
+
+    def settle(result: T) -> None:
+        if not first.called:
+            first.callback(result)
+
+    def end(result: T) -> None:
+        on_rest(result if first.called else None)
+        settle(result)
+
+    def fail(error: BaseException) -> None:
+        on_rest(None)
+        if not first.called:
+            first.errback(error)
+
+    # In a turn of its own: the caller goes on at once, and the loop must not be entered from inside.
+    loop = _Loop(
+        plan,
+        perform,
+        clock,
+        grid.observer,
+        grid.memory,
+        is_settled=lambda: plan.is_settled,
+        on_settled=lambda result: clock.call_later(0, partial(settle, result)),
+    )
+    task = grid.remembered.of(RestOfRuns).start(loop.run(), end, fail)
+    return await first
+
+
 class _Loop(Generic[R, T]):
     def __init__(
-        self, plan: Plan[R, T], perform: Perform[R], clock: Clock, observer: Observer, memory: ServerMemory
+        self,
+        plan: Plan[R, T],
+        perform: Perform[R],
+        clock: Clock,
+        observer: Observer,
+        memory: ServerMemory,
+        *,
+        is_settled: Callable[[], bool] = lambda: False,
+        on_settled: Callable[[T], object] = lambda _: None,
     ) -> None:
+        """is_settled, on_settled: the first time that the one holds, the other gets the result as it is then."""
         self._plan = plan
         self._perform = perform
         self._clock = clock
@@ -61,15 +138,25 @@ class _Loop(Generic[R, T]):
         self._waiter: Deferred[None] | None = None
         self._waking: Timer | None = None
         self._request_count = 0
+        self._settling: tuple[Callable[[], bool], Callable[[T], object]] | None = is_settled, on_settled
 
     async def run(self) -> T:
         try:
             while not self._turn():
+                self._settle()
                 await self._wait()
             await self._linger()
         finally:
             self._tasks.cancel()
         return self._plan.result()
+
+    def _settle(self) -> None:
+        """Hand on the result, the first time that it is settled."""
+        if self._settling is not None:
+            is_settled, on_settled = self._settling
+            if is_settled():
+                on_settled(self._plan.result())
+                self._settling = None
 
     def _turn(self) -> bool:
         """Feed all answers, send what the plan wants; whether the plan is finished."""
@@ -105,9 +192,9 @@ class _Loop(Generic[R, T]):
         sent_at = self._sent_at.pop(request, now)
         if request.server_id is None:
             return
-        kind = type(request).__name__
+        kind = memory_kind(request)
         if isinstance(error, PeerTimeoutError):
-            self._memory.silent(request.server_id, kind, now)
+            self._memory.silent(request.server_id, kind, now, sent_at)
         elif isinstance(error, PeerGoneError) or (error is not None and not isinstance(error, GridError)):
             self._memory.failed(request.server_id, kind, now)
         else:
@@ -117,11 +204,11 @@ class _Loop(Generic[R, T]):
     def _stop_waiting(self, request: R, now: float) -> None:
         """Tell the memory of a request that nobody waits for any more."""
         sent_at = self._sent_at.pop(request, now)
-        server_id, kind = request.server_id, type(request).__name__
+        server_id, kind = request.server_id, memory_kind(request)
         if server_id is not None and self._memory.is_overdue(
             server_id, kind, request.size, sent_at, self._slowest_s, now
         ):
-            self._memory.silent(server_id, kind, now)
+            self._memory.silent(server_id, kind, now, sent_at)
 
     def _send(self, request: R, now: float) -> None:
         request.index = self._request_count
@@ -184,7 +271,7 @@ class _Loop(Generic[R, T]):
     async def _linger(self) -> None:
         """Let parting requests end, within LINGER_S; all others are cancelled.
 
-        A server that was silent on such requests before is told, and not waited for.
+        A server that was silent on such requests before is notified, and not waited for.
         """
         outstanding, self._outstanding = self._outstanding, {}
         now = self._clock.now()
@@ -207,7 +294,7 @@ class _Loop(Generic[R, T]):
 
     def _is_doubtful(self, request: R) -> bool:
         server_id = request.server_id
-        return server_id is not None and self._memory.is_doubtful(server_id, type(request).__name__)
+        return server_id is not None and self._memory.is_doubtful(server_id, memory_kind(request))
 
     async def _wait_for(self, tasks: Sequence[Deferred[None]]) -> None:
         """Until they have ended, or LINGER_S have passed."""

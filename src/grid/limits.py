@@ -82,8 +82,11 @@ CONNECT_DEADLINE_S = 15.0
 
 MAX_CONNECTIONS = 4096
 """Incoming connections of one process, over all protocols, where its descriptors allow that many: far more than a server
-of a large grid has clients; one over Foolscap costs some 50 kB. Half of them may be strangers at any moment, which is more than
-clients come back at once when a server was restarted."""
+of a large grid has clients. Half of them may be strangers at any moment, which is more than clients come back at once when a
+server was restarted."""
+
+MAX_STORAGE_CONNECTIONS = 1024
+"""The same of a node that stores shares: an idle one over Foolscap costs it some 80 KiB."""
 
 MAX_RECONNECT_DELAY_S = 30.0
 """Seconds for which calls make short tries only (wire/backoff.py), after a server could not be reached again and again."""
@@ -162,15 +165,15 @@ MAX_MESSAGE_OBJECTS = 2**17
 MESSAGE_OBJECT_BYTES = 256
 """Bytes that each of them takes in memory."""
 
-MESSAGE_PACE = 4096
+MESSAGE_RATE = 4096
 """Bytes a second that must come of a Foolscap message that has begun; a short one has MESSAGE_REVIEW_S in all."""
 
 MESSAGE_REVIEW_S = 30.0
 """How often that is looked at."""
 
-MESSAGE_PRESSED_PACE = 64 * 1024
+MESSAGE_PRESSED_RATE = 64 * 1024
 MESSAGE_PRESSED_S = 60.0
-"""While others wait for room, so much of a message must come a second, and all that room is held for in so many seconds."""
+"""While others wait for memory, a message must arrive at this rate, and everything that holds memory within this many seconds."""
 
 PARSED_WEIGHT = 10
 """Bytes in memory for each byte of a request that is nothing but small records, once it is parsed."""
@@ -276,6 +279,17 @@ MAX_CHAIN_ENTRIES = 512
 
 MAX_UPDATE_SEGMENTS = 2**17
 """Segments of a file whose growing in place keeps all its hashes in memory: 16 GiB, 8 MiB a share."""
+
+# Packs and sequences.
+
+MAX_SEQUENCE_PARTS = 2**16
+"""Parts of a sequence: a terabyte in parts of 16 MiB."""
+
+MAX_SEQUENCE_LINE = 320
+"""Bytes of one part in a table: a slice with numbers of 19 digits has under 260."""
+
+MAX_SEQUENCE_TABLE_SIZE = 16 * 2**20
+"""Bytes of the table of a sequence, which is held whole: MAX_SEQUENCE_PARTS of the longest usual lines."""
 
 # Directories.
 

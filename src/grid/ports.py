@@ -125,6 +125,12 @@ class Upload(Protocol):
         ConflictingWriteError, DataTooLargeError, NoSpaceError or another PeerError.
         """
 
+    async def finish(self, writes: Sequence[ShareWrite]) -> None:
+        """Store the last writes of these shares, and finish the shares as `close` does: in as few messages as the server takes.
+
+        Other writes may be under way: this returns when they are stored as well, and raises if one of them failed.
+        """
+
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
         """Return when every share named is finished, visible and as durable as the server is set to make it."""
 

@@ -134,7 +134,7 @@ class ThreadCpuPool:
             answer, function, arguments = job
             try:
                 outcome = function(*arguments)
-            except BaseException:  # noqa: BLE001 - whatever it is, it is for whoever waits
+            except BaseException:  # noqa: BLE001 - whatever it is, the waiting caller gets it
                 outcome = Failure()
             self._done.append((answer, outcome))
             del job, answer, function, arguments, outcome

@@ -11,13 +11,12 @@ from collections.abc import Callable
 
 from attrs import frozen
 
+from grid.caps.extents import Cap, KnownCap, SequenceCap, SliceCap
 from grid.caps.values import (
-    Cap,
     ChkCap,
     ChkVerifyCap,
     DirectoryCap,
     FileCap,
-    KnownCap,
     LitCap,
     MdmfReadCap,
     MdmfVerifyCap,
@@ -30,7 +29,7 @@ from grid.caps.values import (
 )
 from grid.codec import base32
 from grid.errors import CapError, FormatError, MustBeDeepImmutableError, MustBeReadOnlyError
-from grid.limits import MAX_CAP_DIGITS, MAX_CAP_LENGTH, MAX_FILE_SIZE, MAX_SHARES
+from grid.limits import MAX_CAP_DIGITS, MAX_CAP_LENGTH, MAX_FILE_SIZE, MAX_SEQUENCE_TABLE_SIZE, MAX_SHARES
 from grid.plural import counted
 
 READ_PREFIX = b"ro."
@@ -105,6 +104,13 @@ _KINDS = (
     _Kind(MdmfReadCap, _MDMF, _reads(MdmfReadCap)),
     _Kind(MdmfVerifyCap, _MDMF, _verifies(MdmfVerifyCap)),
 )
+# Of these there is one spelling only. [spec extents 2, 4]
+_COUNT = rb"(0|[1-9][0-9]{0,18})"
+_CHK_FIELDS = b":".join((_KEY, _HASH, _COUNT, _COUNT, _COUNT))
+_SLICE_PREFIX = b"URI:GRID-SLICE:"
+_SLICE = re.compile(b":".join((_CHK_FIELDS, _COUNT, _COUNT, _KEY)))
+_SEQUENCE_PREFIX = b"URI:GRID-SEQUENCE:"
+_SEQUENCE = re.compile(_COUNT + b":(?:CHK:" + _CHK_FIELDS + b"|LIT:([a-z2-7]*))")
 _PREFIX = re.compile(rb"URI:[A-Z0-9A-Za-z-]{1,32}:")
 _FILES = {kind.cap_type.prefix.encode(): kind for kind in _KINDS}
 _DIRECTORIES = {kind.cap_type.directory_prefix.encode(): kind for kind in _KINDS}
@@ -141,6 +147,8 @@ def _parse_bare(data: bytes, *, can_write: bool, can_mutate: bool) -> KnownCap |
     """The cap that the text without `ro.` or `imm.` says; None if its kind is unknown. CapError."""
     found = _PREFIX.match(data)
     prefix = found.group() if found else b""
+    if prefix in (_SLICE_PREFIX, _SEQUENCE_PREFIX):
+        return _parse_extent(data, prefix)
     kind = _FILES.get(prefix) or _DIRECTORIES.get(prefix)
     if kind is None:
         is_future_write = data.startswith(_FUTURE_WRITE_PREFIX)
@@ -151,12 +159,34 @@ def _parse_bare(data: bytes, *, can_write: bool, can_mutate: bool) -> KnownCap |
     _check_permitted(cap_type.authority == "write", cap_type.is_mutable, can_write, can_mutate)
     fields = kind.pattern.fullmatch(data, len(prefix))
     if fields is None:
-        raise CapError("this capability is malformed. Was it copied completely?")
+        raise CapError(_MALFORMED)
     try:
         cap = kind.build(fields.groups())
     except FormatError as error:
         raise CapError(f"this capability is malformed: {error}") from None
     return cap if prefix in _FILES else DirectoryCap(cap)
+
+
+_MALFORMED = "this capability is malformed. Was it copied completely?"
+
+
+def _parse_extent(data: bytes, prefix: bytes) -> SliceCap | SequenceCap:
+    """A slice or a sequence, which has one spelling only; CapError."""
+    pattern = _SLICE if prefix == _SLICE_PREFIX else _SEQUENCE
+    fields = pattern.fullmatch(data, len(prefix))
+    if fields is None:
+        raise CapError(_MALFORMED)
+    found = fields.groups()
+    try:
+        if prefix == _SLICE_PREFIX:
+            return SliceCap(
+                pack=_build_chk(found[:5]), offset=int(found[5]), length=int(found[6]), key=_bytes(found[7])
+            )
+        return SequenceCap(
+            size=int(found[0]), table=_build_lit(found[6:]) if found[1] is None else _build_chk(found[1:6])
+        )
+    except FormatError as error:
+        raise CapError(f"this capability is malformed: {error}") from None
 
 
 def _check_permitted(writes: bool, mutable: bool, can_write: bool, can_mutate: bool) -> None:
@@ -169,10 +199,23 @@ def _check_permitted(writes: bool, mutable: bool, can_write: bool, can_mutate: b
 def require_usable(cap: Cap) -> KnownCap:
     """The cap, if its numbers can be those of a file; CapError otherwise, and for a cap that is not known.
 
-    1 <= needed <= total <= 256 and 1 <= size <= limits.MAX_FILE_SIZE: an empty file is a literal one.
+    1 <= needed <= total <= 256 and 1 <= size <= limits.MAX_FILE_SIZE: an empty file is a literal one. A slice lies in its
+    pack, and the table of a sequence has no more than limits.MAX_SEQUENCE_TABLE_SIZE bytes. [spec extents 2, 4]
     """
     if isinstance(cap, UnknownCap):
-        raise CapError(str(cap.error) if cap.error else "this is no cap of a known kind; a newer version may know it")
+        raise CapError(
+            str(cap.error)
+            if cap.error
+            else "this capability is of an unknown kind; a newer version of Grid may support it"
+        )
+    if isinstance(cap, SliceCap):
+        require_usable(cap.pack)
+        _require_slice(cap)
+        return cap
+    if isinstance(cap, SequenceCap):
+        require_usable(cap.table)
+        _require_sequence(cap)
+        return cap
     body = cap.body if isinstance(cap, DirectoryCap) else cap
     if isinstance(body, ChkCap | ChkVerifyCap):
         if not 1 <= body.needed <= body.total <= MAX_SHARES:
@@ -184,6 +227,26 @@ def require_usable(cap: Cap) -> KnownCap:
                 f"this capability is damaged: no file of {counted(body.size, 'byte')} is stored this way. Was it copied completely?"
             )
     return cap
+
+
+def _require_slice(cap: SliceCap) -> None:
+    if not cap.length:
+        raise CapError("this capability is damaged: no slice of a pack is empty. Was it copied completely?")
+    if cap.offset + cap.length > cap.pack.size:
+        raise CapError(
+            f"this capability is damaged: its slice ends at byte {cap.offset + cap.length}, but its pack has only {counted(cap.pack.size, 'byte')}. Was it copied completely?"
+        )
+
+
+def _require_sequence(cap: SequenceCap) -> None:
+    if not 1 <= cap.size <= MAX_FILE_SIZE:
+        raise CapError(
+            f"this capability is damaged: no sequence has {counted(cap.size, 'byte')}. Was it copied completely?"
+        )
+    if cap.table.size > MAX_SEQUENCE_TABLE_SIZE:
+        raise CapError(
+            f"this sequence cannot be read: its table of {counted(cap.table.size, 'byte')} is larger than any may be"
+        )
 
 
 def has_cap_prefix(text: str) -> bool:

@@ -49,7 +49,6 @@ class _CapBase(ABC):
     __slots__ = ()
 
     prefix: ClassVar[str]
-    directory_prefix: ClassVar[str]
     authority: ClassVar[Authority]
     is_mutable: ClassVar[bool] = False
 
@@ -363,7 +362,3 @@ class UnknownCap:
 
     text: bytes = field(repr=False)
     error: CapError | None = field(default=None, eq=False)
-
-
-KnownCap = FileCap | DirectoryCap
-Cap = KnownCap | UnknownCap

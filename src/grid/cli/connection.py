@@ -18,7 +18,7 @@ from grid.node.redaction import one_line
 from grid.ports import Event, Observer, Runtime, Sink, StorageServer, ignore_events
 
 if TYPE_CHECKING:
-    from grid.caps import ChkCap, LitCap
+    from grid.caps import ImmutableFileCap
     from grid.cli.surveys import Survey
     from grid.cli.webapi.home import GatewayHome
     from grid.directory.file_store import FileStore
@@ -69,7 +69,7 @@ class Connection(Protocol):
         """A store for literal (LIT) files, which need no servers."""
 
     async def read_immutable(
-        self, cap: ChkCap | LitCap, sink: Sink, offset: int, length: int | None, observer: Observer
+        self, cap: ImmutableFileCap, sink: Sink, offset: int, length: int | None, observer: Observer
     ) -> int:
         """Bytes read of an immutable file, with what is known already where that suffices."""
 
@@ -98,7 +98,7 @@ class DirectConnection:
         return self._make_store((), ignore_events)
 
     async def read_immutable(
-        self, cap: ChkCap | LitCap, sink: Sink, offset: int, length: int | None, observer: Observer
+        self, cap: ImmutableFileCap, sink: Sink, offset: int, length: int | None, observer: Observer
     ) -> int:
         """Bytes read, from the servers known already if they do, which takes no introducer."""
         from grid.node.reading import read_file

@@ -71,7 +71,9 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
     "--gateway-ca", "gateway_ca", metavar="FILE", envvar="GRID_GATEWAY_CA", type=click.Path(dir_okay=False),
     help="PEM certificates to trust for an https gateway, in place of the system's (or GRID_GATEWAY_CA).",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, is_eager=True, help="Print JSON: with --version, or by COMMAND.")
+@click.option(
+    "--json", "as_json", is_flag=True, is_eager=True, help="Print JSON, with --version or with a COMMAND that can."
+)
 @click.option("--version", is_flag=True, callback=_show_version, expose_value=False, help="Show the version and exit.")
 @click.pass_context
 def cli(
@@ -111,7 +113,7 @@ def _fail(error: BaseException, run: Invocation) -> int:
     if isinstance(error, OSError):
         _give_up_output()
     if isinstance(error, BrokenPipeError):
-        # Whoever read the output has seen enough.
+        # The reader of the output has seen enough.
         return ExitCode.OTHER
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)

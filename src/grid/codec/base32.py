@@ -27,7 +27,7 @@ def encode(data: Buffer) -> str:
 
 
 def encoded_size(byte_count: int) -> int:
-    """Characters that so many bytes become."""
+    """The length of the text for a number of bytes."""
     return (8 * byte_count + 4) // 5
 
 

@@ -6,7 +6,7 @@ used by several threads at once.
 
 Cost: CPU: for each byte of a block made, k multiplications; a segment of 1 MiB at 3-of-10 takes 0.1-0.3 ms with
 ISA-L, which lets other threads run, and 6 ms with zfec, which does not. Memory: tables of 32 * k bytes for
-each block made (at most 512 KiB a table), the latest few kept; zfec copies a megabyte at a time.
+each block made (at most 512 KiB a table), of which the latest few are kept; zfec copies a megabyte at a time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Protocol, TypeVar
 
 import zfec
 
+from grid.codec.buffers import unwiped
 from grid.codec.galois import recovery_rows
 from grid.codec.isal import IsalLibrary, MatrixTables, load_isal
-from grid.codec.room import unwiped
 from grid.crypto.buffer import Buffer
 from grid.limits import MAX_SHARES
 
@@ -165,7 +165,7 @@ def _cut(buffers: Sequence[Buffer], strip: slice) -> tuple[memoryview, ...]:
 
 
 def _common_size(sources: Sequence[Buffer], k: int, targets: Sequence[memoryview], target_count: int) -> int:
-    """The size of all the buffers; ValueError if they are not so many or differ."""
+    """The size of all the buffers; ValueError if their number is wrong or their sizes differ."""
     if len(sources) != k or len(targets) != target_count:
         raise ValueError(f"{len(sources)} blocks for {len(targets)}, where {k} for {target_count} are coded")
     size = len(sources[0])

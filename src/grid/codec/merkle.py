@@ -4,7 +4,7 @@ A tree of leaf_count leaves is padded to E leaves, a power of two, and is a flat
 bytes: node 0 is the root, the children of node i are 2i+1 and 2i+2, leaf i is node E-1+i. Rows of leaves
 are flat too. Nothing here trusts a hash that does not chain to the root given.
 
-Cost: CPU: about 1 us a node, a quarter of that with lanes. Memory: two trees while one is built.
+Cost: CPU: about 1 us a node, a quarter of that where hashes are made side by side. Memory: two trees while one is built.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hashlib import sha256
 
 from grid.crypto.buffer import Buffer
 from grid.crypto.hashing import HASH_SIZE, tagged_hash
-from grid.crypto.lanes import lanes
+from grid.crypto.multi_buffer import multi_buffer
 from grid.errors import IntegrityError
 
 _EMPTY_LEAF_TAG = b"Merkle tree empty leaf"
@@ -124,7 +124,7 @@ def _pad_row(leaves: Buffer, first_leaf: int, chunk_leaves: int) -> bytes:
 def _rows(row: bytes) -> list[bytes]:
     """All rows above a padded row of leaves, from itself up to the root."""
     rows = [row]
-    library = lanes() if len(row) >= _WIDE_ROW else None
+    library = multi_buffer() if len(row) >= _WIDE_ROW else None
     while len(row) > HASH_SIZE:
         if library is not None:
             row = library.join_pairs(row)

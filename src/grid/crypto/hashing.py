@@ -2,7 +2,7 @@
 
 Owns the framing, which keeps hashes of different purposes apart. Never caches a tag: some are secrets.
 Data of 2048 bytes or more is hashed without holding the interpreter's lock. Many messages at once are hashed
-side by side where that is faster (lanes.py).
+side by side where that is faster (multi_buffer.py).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from hashlib import sha256
 from typing import Self
 
 from grid.crypto.buffer import Buffer
-from grid.crypto.lanes import Stream, lanes
-from grid.crypto.rows import RowCut
+from grid.crypto.hash_rows import RowCut
+from grid.crypto.multi_buffer import Stream, multi_buffer
 
 HASH_SIZE = 32
 """Bytes of a whole hash; shorter ones are its front."""
@@ -80,14 +80,14 @@ class LeafHasher:
 
     def hash_row(self, items: Sequence[Buffer]) -> bytes:
         """The hash of each item, joined: a row of leaves, 32 bytes an item. Fastest for items of like sizes."""
-        library = lanes() if len(items) > 1 else None
+        library = multi_buffer() if len(items) > 1 else None
         if library is None:
             return b"".join([self.hash_of(item) for item in items])
         return library.hash_messages([self._prefix()] * len(items), [(item,) for item in items])
 
     def _prefix(self) -> Stream:
         if self._stream is None:
-            library = lanes()
+            library = multi_buffer()
             assert library is not None
             self._stream = library.stream(self._frame)
         return self._stream
@@ -104,10 +104,10 @@ def hash_rows(
     """The hash of each piece of the shares, share after share; and that of each row's pieces of the columns, joined.
 
     total: bytes of all rows of the columns; what the last row has besides is padding. A buffer may be a share and a
-    column. All in one call of C where there are lanes. ValueError if the sizes are others.
+    column. All in one call of C where the library is there. ValueError if the sizes are others.
     """
     cut.check(shares, columns, total)
-    library = lanes()
+    library = multi_buffer()
     if library is None:
         leaves = [leaf.hash_of(piece) for share in shares for piece in cut.pieces(share)]
         segments = [] if segment is None else [segment.hash_of(*row) for row in cut.rows(columns, total)]
@@ -122,13 +122,13 @@ class RunningHasher:
     __slots__ = ("_inner", "_stream")
 
     def __init__(self, tag: bytes) -> None:
-        library = lanes()
+        library = multi_buffer()
         self._stream = None if library is None else library.stream(_frame(tag))
         self._inner = sha256(_frame(tag))
 
     def update(self, data: Buffer, hasher: LeafHasher, items: Sequence[Buffer]) -> bytes:
         """Append the data to what is hashed; `hasher.hash_row(items)`. One thread at a time."""
-        library = lanes()
+        library = multi_buffer()
         if self._stream is None or library is None:
             self._inner.update(data)
             return hasher.hash_row(items)
@@ -137,7 +137,7 @@ class RunningHasher:
 
     def digest(self) -> bytes:
         """The 32-byte hash of all data so far; more may follow."""
-        library = lanes()
+        library = multi_buffer()
         if self._stream is None or library is None:
             return sha256(self._inner.digest()).digest()
         return library.hash_messages([self._stream], [()])
@@ -152,5 +152,5 @@ def hash_blocks(blocks: Sequence[Buffer]) -> bytes:
 
 
 def hash_name() -> str:
-    """What hashes many messages: lanes, or hashlib alone."""
-    return "hashlib" if lanes() is None else "lanes"
+    """What hashes many messages: `lanes` for the library of multi_buffer.py, or hashlib alone."""
+    return "hashlib" if multi_buffer() is None else "lanes"

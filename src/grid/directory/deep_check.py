@@ -7,15 +7,15 @@ not end the walk.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from twisted.internet.defer import Deferred
 
-from grid.caps import DirectoryCap, KnownCap, UnknownChild
-from grid.directory.store import Health, Mended, Store
+from grid.caps import DirectoryCap, KnownCap, SequenceCap, SliceCap, UnknownChild
+from grid.directory.store import Health, RepairResult, Store
 from grid.directory.walk import OnUnreadable, Visited, walk
 from grid.errors import GridError
 from grid.runtime import Tasks
@@ -28,13 +28,15 @@ JOBS = 8
 class Checked:
     """One object and its health. health: None if there is nothing to check, or if `error` says why it is not known.
 
-    With a repair, health is that before it. error: also why a repair was not possible.
+    With a repair, health is that before it. error: also why a repair was not possible. is_repeat: a file in a pack that was
+    looked at for another file already.
     """
 
     visited: Visited
     health: Health | None = None
-    repair: Mended | None = None
+    repair: RepairResult | None = None
     error: GridError | None = None
+    is_repeat: bool = False
 
     @property
     def counts(self) -> bool:
@@ -59,7 +61,7 @@ async def deep_check(
 
     async def examine(visited: Visited) -> Checked:
         target = visited.target
-        if isinstance(target, UnknownChild) or target.storage_index is None:
+        if isinstance(target, UnknownChild) or (target.storage_index is None and not isinstance(target, SequenceCap)):
             health = None if isinstance(target, UnknownChild) else await store.check(target)
             return Checked(visited=visited, health=health)
         if repair:
@@ -69,13 +71,14 @@ async def deep_check(
         except GridError as error:
             return Checked(visited=visited, error=error)
 
+    packs = _Packs(examine)
     jobs = _Jobs()
     failure: GridError | None = None
     try:
         async with aclosing(walk(store, root, on_unreadable=on_unreadable)) as visits:
             try:
                 async for visited in visits:
-                    jobs.start(examine(visited))
+                    jobs.start(packs.examine(visited))
                     if jobs.count >= JOBS:
                         yield await jobs.next()
             except GridError as error:
@@ -128,6 +131,27 @@ class _LeftAlone:
         }
 
 
+class _Packs:
+    """Looks at each pack once, for the first of its files."""
+
+    def __init__(self, examine: Callable[[Visited], Coroutine[Any, Any, Checked]]) -> None:
+        self._examine = examine
+        self._jobs: dict[KnownCap, _Job] = {}
+
+    async def examine(self, visited: Visited) -> Checked:
+        """What was found; of a further file of a pack, what was found for the first."""
+        if not isinstance(visited.target, SliceCap):
+            return await self._examine(visited)
+        pack = visited.target.verify_cap()
+        job = self._jobs.get(pack)
+        if job is not None:
+            return evolve(await job.wait(), visited=visited, is_repeat=True)
+        job = self._jobs[pack] = _Job()
+        checked = await self._examine(visited)
+        job.settle(checked)
+        return checked
+
+
 class _Jobs:
     """Coroutines that run at once, and whose results are taken in the order in which they were started."""
 
@@ -148,14 +172,7 @@ class _Jobs:
 
     async def next(self) -> Checked:
         """The result of the one that was started first, or its error."""
-        job = self._queue.popleft()
-        if job.outcome is None:
-            job.waiter = Deferred()
-            await job.waiter
-        if isinstance(job.outcome, BaseException):
-            raise job.outcome
-        assert job.outcome is not None
-        return job.outcome
+        return await self._queue.popleft().wait()
 
     def cancel(self) -> None:
         """Give up all that run."""
@@ -165,13 +182,25 @@ class _Jobs:
 @define(eq=False)
 class _Job:
     outcome: Checked | BaseException | None = None
-    waiter: Deferred[None] | None = None
+    waiters: list[Deferred[None]] = field(factory=list)
 
     def settle(self, outcome: Checked | BaseException) -> None:
         self.outcome = outcome
-        waiter, self.waiter = self.waiter, None
-        if waiter is not None:
-            waiter.callback(None)
+        waiters, self.waiters = self.waiters, []
+        for waiter in waiters:
+            if not waiter.called:
+                waiter.callback(None)
+
+    async def wait(self) -> Checked:
+        """The result, or its error."""
+        if self.outcome is None:
+            waiter: Deferred[None] = Deferred()
+            self.waiters.append(waiter)
+            await waiter
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        assert self.outcome is not None
+        return self.outcome
 
 
 @define
@@ -211,8 +240,8 @@ class CheckCounters:
     failed_checks: int = 0
 
     def add(self, checked: Checked) -> None:
-        """Count one object, if it is one that counts."""
-        if not checked.counts:
+        """Count one object, if it is one that counts; each pack once."""
+        if not checked.counts or checked.is_repeat:
             return
         self.objects_checked += 1
         self.failed_checks += checked.health is None

@@ -23,12 +23,16 @@ Overwrite = bool | Literal["only-files"]
 
 @frozen
 class SetChild:
-    """Add or replace a link. metadata: the caller's; None keeps what an old link of that name has."""
+    """Add or replace a link. metadata: the caller's; None keeps what an old link of that name has.
+
+    only: replace a link that leads there, and leave it alone if it is gone or leads elsewhere by now.
+    """
 
     name: str
     target: Target = field(repr=False)
     metadata: Metadata | None = None
     overwrite: Overwrite = True
+    only: Target | None = field(default=None, repr=False)
 
 
 @frozen
@@ -128,6 +132,8 @@ def _apply(name: str, old: Entry | None, edit: Edit, now: float, retrying: bool,
     child = None if old is None else old.child
     match edit:
         case SetChild():
+            if edit.only is not None and (child is None or child.target != edit.only):
+                return old
             _require_replaceable(name, old, edit, retrying)
             metadata = updated_metadata(None if child is None else child.metadata, edit.metadata, now)
             return _entry(name, edit.target, metadata, write_key)
@@ -160,7 +166,7 @@ def _require_replaceable(name: str, old: Entry | None, edit: SetChild, retrying:
             return
     elif edit.overwrite == "only-files":
         return
-    raise ExistingChildError(f"there is a {name!r} in the directory already", name=name)
+    raise ExistingChildError(f"there is already a {name!r} in the directory", name=name)
 
 
 def _require_type(name: str, target: Target, must_be: Literal["file", "directory"] | None) -> None:

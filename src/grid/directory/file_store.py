@@ -12,17 +12,30 @@ from weakref import WeakValueDictionary
 
 from attrs import evolve, field, frozen
 
-from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, LitCap, require_usable
+from grid.caps import (
+    ChkCap,
+    ChkVerifyCap,
+    DirectoryCap,
+    ImmutableFileCap,
+    KnownCap,
+    LitCap,
+    SequenceCap,
+    SliceCap,
+    require_usable,
+)
 from grid.crypto.rsa import PrivateKey
 from grid.directory.edits import Overwrite
 from grid.directory.moving import move
 from grid.directory.names import normalize_name
 from grid.directory.node import Directory
 from grid.directory.pack import Child, make_entry, pack_directory
-from grid.directory.room import UnpackingRoom
 from grid.directory.store import Trail
+from grid.directory.unpacking import UnpackingBudget
 from grid.engine.grid import Grid
 from grid.errors import AuthorityError, CapError
+from grid.extents.files import OpenChkFiles
+from grid.extents.health import check_extent, repair_extent
+from grid.extents.reader import ExtentReader
 from grid.immutable import check as immutable_check
 from grid.immutable import repair as immutable_repair
 from grid.immutable.get import ImmutableFile
@@ -107,19 +120,39 @@ class FileStore:
     grid: Grid
     mutable_format: FormatName = "sdmf"
     permit: Permit = field(default=permit_all, repr=False)
-    room: UnpackingRoom = field(factory=UnpackingRoom, repr=False)
+    room: UnpackingBudget = field(factory=UnpackingBudget, repr=False)
     _open: _OpenFiles = field(factory=_OpenFiles, init=False, repr=False)
+    _extents: ExtentReader = field(init=False, repr=False)
+
+    @_extents.default
+    def _make_extents(self) -> ExtentReader:
+        return ExtentReader(OpenChkFiles(self.grid, self.permit).read)
 
     @property
     def runtime(self) -> Runtime:
         """The clock, the processors and the entropy that work on it takes."""
         return self.grid.runtime
 
+    @property
+    def convergence(self) -> bytes | None:
+        """The secret that makes equal files equal capabilities; None if they are to differ."""
+        return self.grid.convergence
+
     async def put_immutable(
-        self, source: Source, *, convergence: bytes | Keep | None = KEEP, key: bytes | None = None
+        self,
+        source: Source,
+        *,
+        convergence: bytes | Keep | None = KEEP,
+        key: bytes | None = None,
+        segment_size: int | None = None,
     ) -> ChkCap | LitCap:
-        """Store an immutable file. convergence: None for a random key. key: as for `immutable.put`, and its errors."""
+        """Store an immutable file. convergence: None for a random key. key: as for `immutable.put`, and its errors.
+
+        segment_size: bytes of a segment at most, where it is not that of every file.
+        """
         grid = self.grid if isinstance(convergence, Keep) else evolve(self.grid, convergence=convergence)
+        if segment_size is not None:
+            grid = evolve(grid, encoding=evolve(grid.encoding, max_segment_size=segment_size))
         return (await put(source, grid, key=key)).cap
 
     async def put_mutable(
@@ -154,6 +187,8 @@ class FileStore:
         body = self._permitted(cap)
         if body.authority == "verify":
             raise AuthorityError("this is a verify cap: reading takes the read cap or the write cap")
+        if isinstance(body, SliceCap | SequenceCap):
+            return await self._extents.read(body, sink, offset, length)
         if not isinstance(body, LitCap | ChkCap):
             return await self.open_mutable(body).read(sink, offset, length)
         return (await ImmutableFile(body, self.grid).read(sink, offset, length)).size
@@ -161,13 +196,17 @@ class FileStore:
     async def size(self, cap: KnownCap) -> int:
         """Bytes of a file, or of the file in which a directory is stored; asks servers only if it is mutable."""
         body = self._permitted(cap)
-        if isinstance(body, LitCap | ChkCap | ChkVerifyCap):
+        if isinstance(body, ImmutableFileCap | ChkVerifyCap):
             return body.size
         return await self.open_mutable(body).size()
 
     async def check(self, cap: KnownCap, *, verify: bool = False, add_lease: bool = False) -> FileHealth:
         """The health of a file or a directory; any cap will do. The errors of the engine's check."""
         body = self._permitted(cap)
+        if isinstance(body, SliceCap | SequenceCap):
+            return await check_extent(
+                body, self._extents, lambda chk: self._check_chk(chk, verify=verify, add_lease=add_lease)
+            )
         if not isinstance(body, LitCap | ChkCap | ChkVerifyCap):
             return await self.open_mutable(body).check(verify=verify, add_lease=add_lease)
         return await immutable_check.check(body, self.grid, verify=verify, add_lease=add_lease)
@@ -178,6 +217,8 @@ class FileStore:
         force: of a mutable file, give up versions that stand in the way. The errors of the engine's repair.
         """
         body = self._permitted(cap)
+        if isinstance(body, SliceCap | SequenceCap):
+            return await repair_extent(body, self._extents, self._repair_chk)
         if not isinstance(body, LitCap | ChkCap | ChkVerifyCap):
             return await self.open_mutable(body).repair(force=force)
         return await immutable_repair.repair(body, self.grid)
@@ -240,6 +281,14 @@ class FileStore:
     async def _packed(self, children: Mapping[str, Child], write_key: bytes | None) -> bytes:
         """The bytes of a new directory. write_key: that of a mutable one."""
         return await run_sized(self.runtime.cpu, len(children), _pack, children, write_key)
+
+    async def _check_chk(self, cap: ChkCap, *, verify: bool, add_lease: bool) -> immutable_check.CheckResult:
+        self.permit(cap)
+        return await immutable_check.check(cap, self.grid, verify=verify, add_lease=add_lease)
+
+    async def _repair_chk(self, cap: ChkCap) -> immutable_repair.RepairResult:
+        self.permit(cap)
+        return await immutable_repair.repair(cap, self.grid)
 
     def _permitted(self, cap: KnownCap) -> KnownCap:
         """The file that the capability is of, if it may be used."""

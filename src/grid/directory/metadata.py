@@ -1,6 +1,6 @@
 """The metadata of a link: JSON to a value and back, within bounds. Pure. [spec directories 4]
 
-It owns how much of it is taken for a value. Whoever can write a directory chooses it: sixty megabytes of `[]` in a row
+It owns how much of it is accepted as a value. Anybody who can write to a directory chooses it: sixty megabytes of `[]` in a row
 would be two gigabytes of lists.
 """
 
@@ -44,7 +44,7 @@ def pack_metadata(metadata: Metadata) -> bytes:
 def parse_metadata(data: bytes) -> dict[str, object]:
     """The JSON object that the bytes say; FormatError.
 
-    What is no number to anybody but Python, which 1.20 stores all the same, is null: whoever lists a directory is told JSON.
+    NaN and infinities, which 1.20 stores all the same, become null: a directory's listing must be valid JSON.
     """
     try:
         text = data.decode("utf-8")
@@ -81,7 +81,7 @@ class MetadataRoom:
     def read(self, data: bytes) -> Metadata | bytes:
         """The metadata if there is room for it, otherwise its JSON, which is sound; FormatError.
 
-        What is longer than any metadata is told as none: nobody has read it.
+        Metadata that is too long counts as empty: nobody has read it.
         """
         if len(data) > MAX_METADATA_SIZE:
             return {}

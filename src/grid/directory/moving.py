@@ -108,7 +108,7 @@ def find_child(children: Mapping[str, Child], name: str) -> Child:
 async def settle_way(store: Store, source: Trail, children: Mapping[str, Child], name: str, target: Trail) -> Trail:
     """The way to the target that is there when `name` is gone from the source, whose children these are.
 
-    GridError if what moves is on every way that is known, or if that cannot be told.
+    GridError if every known path leads through the object that moves, or if that cannot be found out.
     """
     moved = children[name].target
     if not may_hold_others(moved):

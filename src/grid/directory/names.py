@@ -1,6 +1,6 @@
 """Names in directories: their normal form and their order, in time that is proportional to their length. Pure.
 
-It owns how long a name may be. Whoever can write a directory chooses the names in it, and everybody who lists the
+It owns how long a name may be. Anybody who can write to a directory chooses the names in it, and everybody who lists the
 directory normalizes and sorts them: no name may cost more than its length, and no call holds the interpreter for long.
 The library's sort is one call: a million names take a second of it, and so do a few thousand long ones with a long
 beginning in common, during which no other thread runs. Here it is many calls. [spec directories 2]

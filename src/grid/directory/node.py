@@ -15,7 +15,7 @@ from grid.directory.edits import Edit, Edited, SetChild, apply_edits, updated_me
 from grid.directory.large import LARGE_SIZE, Emptied, collector
 from grid.directory.names import normalize_name, sort_names
 from grid.directory.pack import Child, Entry, pack_directory, parse_directory
-from grid.directory.room import UnpackingRoom
+from grid.directory.unpacking import UnpackingBudget
 from grid.errors import (
     AuthorityError,
     ChildOfWrongTypeError,
@@ -27,10 +27,10 @@ from grid.errors import (
 )
 from grid.limits import MAX_DIRECTORY_SIZE
 from grid.mutable.node import MutableFile
-from grid.mutable.session import Gathering
 from grid.mutable.share.geometry import FormatName
 from grid.ports import Runtime, Sink
 from grid.runtime import SMALL_WORK
+from grid.sinks import FrozenBytesSink
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class DirectoryStore(Protocol):
         """The clock and the processors."""
 
     @property
-    def room(self) -> UnpackingRoom:
+    def room(self) -> UnpackingBudget:
         """For large directories that are unpacked."""
 
     def open_mutable(self, cap: KnownCap) -> MutableFile:
@@ -112,6 +112,11 @@ class Directory:
         """What `list` gives, and the bytes of the directory's file."""
         data = await self._read()
         return await self._on_the_pool(len(data), self._listed, data), len(data)
+
+    def recall(self) -> Mapping[str, Child] | None:
+        """The children as they were read or written last; None if that is not known, or they are many. FormatError."""
+        data = None if self._file is None else self._file.recalled
+        return None if data is None or len(data) >= POOLED_BYTES else self._listed(data)
 
     async def get(self, path: Sequence[str]) -> Child:
         """The child at the end of a path, looked up name by name; of the empty path this directory itself.
@@ -179,7 +184,7 @@ class Directory:
         """Make an empty mutable directory, and link it here. ExistingChildError; the errors of `edit`."""
         self._require_writable()
         if not overwrite and normalize_name(name) in await self.list():
-            raise ExistingChildError(f"there is a {name!r} in the directory already", name=name)
+            raise ExistingChildError(f"there is already a {name!r} in the directory", name=name)
         made = await self._store.create_directory(format=format)
         await self.edit([SetChild(name, made, overwrite=overwrite)])
         return self._store.directory(made)
@@ -236,9 +241,9 @@ class Directory:
         size = await self._store.size(self.cap)
         if size > MAX_DIRECTORY_SIZE:
             raise FormatError(f"a directory of {size} bytes is larger than any")
-        gathering = Gathering()
-        await self._store.read_bytes(self.cap, gathering)
-        return bytes(gathering.data)
+        sink = FrozenBytesSink()
+        await self._store.read_bytes(self.cap, sink)
+        return sink.take()
 
     async def _on_the_pool(self, size: int, function: Callable[..., T], *arguments: object) -> T:
         """What the function makes of a directory of that many bytes: at once, or on the pool when there is room for it."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from grid.caps import (
-    ChkCap,
     ChkVerifyCap,
     DirectoryCap,
+    ImmutableFileCap,
     KnownCap,
-    LitCap,
     MdmfReadCap,
     MdmfVerifyCap,
     MdmfWriteCap,
     SdmfVerifyCap,
+    SequenceCap,
+    SliceCap,
     UnknownChild,
 )
 from grid.codec.base32 import encode
@@ -60,8 +61,13 @@ def describe_child(child: Child) -> list[object]:
         return ["dirnode", {"mutable": _format(target.body) != "CHK", **_caps(target), "metadata": metadata}]
     format = _format(target)
     properties: Json = {"mutable": format != "CHK", "format": format, **_caps(target), "metadata": metadata}
-    if isinstance(target, LitCap | ChkCap | ChkVerifyCap):
+    if isinstance(target, ImmutableFileCap | ChkVerifyCap):
         properties["size"] = target.size
+    if isinstance(target, SliceCap):
+        # Fields of our own. [spec extents 5]
+        properties["slice"] = {"offset": target.offset, "pack-size": target.pack.size}
+    elif isinstance(target, SequenceCap):
+        properties["sequence"] = {"table-size": target.table.size}
     return ["filenode", properties]
 
 

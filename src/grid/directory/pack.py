@@ -14,6 +14,7 @@ from itertools import islice
 from attrs import field, frozen
 
 from grid.caps import KnownCap, UnknownCap, UnknownChild, parse_cap, settle_unknown_child
+from grid.caps.parsing import IMMUTABLE_PREFIX
 from grid.codec.netstring import locate_netstring, pack_netstring
 from grid.crypto.aes import crypt_once
 from grid.crypto.hashing import tagged_hash, tagged_pair_hash
@@ -84,7 +85,10 @@ def parse_directory(data: bytes, *, mutable: bool, write_key: bytes | None = Non
     malformed: list[tuple[str | None, Entry]] = []
     offset = count = 0
     while offset < len(data):
-        start, end = locate_netstring(data, offset, len(data))
+        try:
+            start, end = locate_netstring(data, offset, len(data))
+        except FormatError as error:
+            raise FormatError(f"this is not a directory, or its contents are damaged: {error}") from None
         offset = end + 1
         count += 1
         if count > MAX_DIRECTORY_ENTRIES:
@@ -210,7 +214,8 @@ def _slots(name: str, target: Target, mutable: bool) -> tuple[bytes, bytes]:
     if target.is_mutable and not mutable:
         raise MustBeDeepImmutableError(f"{name!r} is mutable, and all in an immutable directory must be immutable")
     write = target.to_string().encode() if target.authority == "write" else b""
-    return write, target.read_cap().to_string().encode()
+    read = target.read_cap().to_string().encode()
+    return write, read if mutable else read.removeprefix(IMMUTABLE_PREFIX)
 
 
 def _xor(left: bytes, right: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """What a walk counts: deep statistics and manifests. [spec directories 9]
 
-Pure accumulators: they are told of each object once, in the order of the walk.
+Pure accumulators: each object is added once, in the order of the walk.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from math import isqrt
 
 from attrs import define, field
 
-from grid.caps import ChkCap, DirectoryCap, LitCap, UnknownChild
+from grid.caps import ChkCap, DirectoryCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.codec.base32 import encode
 from grid.directory.names import sort_names
+from grid.directory.pack_tally import PackTally
 from grid.directory.walk import Path, Visited
 
 
@@ -30,6 +31,9 @@ class Stats:
     largest_directory: int = 0
     largest_directory_children: int = 0
     largest_immutable_file: int = 0
+    count_slices: int = 0
+    count_sequences: int = 0
+    _packs: PackTally = field(factory=PackTally)
     _histogram: dict[tuple[int, int], int] = field(factory=dict)
 
     def add(self, visited: Visited) -> None:
@@ -42,10 +46,17 @@ class Stats:
                 self.size_literal_files += len(data)
                 self._add_size(len(data))
             case ChkCap(size=size):
-                self.count_immutable_files += 1
-                self.size_immutable_files += size
-                self.largest_immutable_file = max(self.largest_immutable_file, size)
-                self._add_size(size)
+                self._add_immutable(size)
+            case SliceCap() as cap:
+                self.count_slices += 1
+                self._add_immutable(cap.size)
+                self._packs.add(cap)
+            case SequenceCap(size=size):
+                self.count_sequences += 1
+                self._add_immutable(size)
+                for part in visited.stored_in or ():
+                    if isinstance(part, SliceCap):
+                        self._packs.add(part)
             case UnknownChild():
                 self.count_unknown += 1
             case _:
@@ -83,7 +94,33 @@ class Stats:
             "largest-directory-children": self.largest_directory_children,
             "largest-immutable-file": self.largest_immutable_file,
             "size-files-histogram": self.size_files_histogram,
+            **self._extents(),
         }
+
+    @property
+    def packs(self) -> PackTally:
+        """The packs in which slices lie."""
+        return self._packs
+
+    def _extents(self) -> dict[str, object]:
+        """Keys of our own, only where there is something to tell. [spec extents 5]"""
+        found: dict[str, object] = {}
+        if self.count_slices:
+            found["count-slices"] = self.count_slices
+        if self.count_sequences:
+            found["count-sequences"] = self.count_sequences
+        if self._packs.count:
+            found["count-packs"] = self._packs.count
+            found["size-packs"] = self._packs.size
+            found["live-bytes-packs"] = self._packs.live_bytes
+            found["dead-bytes-packs"] = self._packs.size - self._packs.live_bytes
+        return found
+
+    def _add_immutable(self, size: int) -> None:
+        self.count_immutable_files += 1
+        self.size_immutable_files += size
+        self.largest_immutable_file = max(self.largest_immutable_file, size)
+        self._add_size(size)
 
     def _add_directory(self, visited: Visited) -> None:
         self.count_directories += 1
@@ -124,11 +161,12 @@ class Manifest:
         target = visited.target
         if isinstance(target, UnknownChild):
             return
-        if target.storage_index is not None:
-            self.storage_indexes.add(encode(target.storage_index))
-        verify = target.verify_cap()
-        if verify is not None:
-            self.verify_caps.add(verify.to_string())
+        for each in (target, *(visited.stored_in or ())):
+            if each.storage_index is not None:
+                self.storage_indexes.add(encode(each.storage_index))
+            verify = each.verify_cap()
+            if verify is not None:
+                self.verify_caps.add(verify.to_string())
 
     def to_json(self) -> dict[str, object]:
         """The shape that 1.20's web API gives; paths are lists of names."""

@@ -69,7 +69,7 @@ class Health(Protocol):
         """The CHECK object of [spec webapi 6.2]."""
 
 
-class Mended(Protocol):
+class RepairResult(Protocol):
     """What a repair did. attempted: it was not healthy. successful: it is now. before, after: the health then and now."""
 
     @property
@@ -129,8 +129,12 @@ class Store(Protocol):
     @property
     def runtime(self) -> Runtime: ...
 
-    async def put_immutable(self, source: Source) -> ChkCap | LitCap:
-        """Store an immutable file."""
+    @property
+    def convergence(self) -> bytes | None:
+        """The secret that makes equal files equal capabilities; None if they are to differ, or it is not known here."""
+
+    async def put_immutable(self, source: Source, *, segment_size: int | None = None) -> ChkCap | LitCap:
+        """Store an immutable file. segment_size: bytes of a segment at most, if the store can choose it."""
 
     async def put_mutable(
         self, source: Source | Buffer, *, format: FormatName | None = None, key: PrivateKey | None = None
@@ -149,7 +153,7 @@ class Store(Protocol):
     async def check(self, cap: KnownCap, *, verify: bool = False, add_lease: bool = False) -> Health:
         """The health of a file or a directory."""
 
-    async def repair(self, cap: KnownCap, *, force: bool = False) -> Mended:
+    async def repair(self, cap: KnownCap, *, force: bool = False) -> RepairResult:
         """Verify a file or a directory and make it whole."""
 
     def directory(self, cap: DirectoryCap) -> OpenDirectory:

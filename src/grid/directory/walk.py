@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 from twisted.internet.defer import Deferred
 
-from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
+from grid.caps import ChkCap, DirectoryCap, ImmutableFileCap, KnownCap, SequenceCap, SliceCap, UnknownChild
 from grid.directory.pack import Child, Target
 from grid.errors import AuthorityError, GridError
+from grid.extents.health import chk_files_of
+from grid.extents.reader import read_table
+from grid.ports import Sink
 from grid.runtime import Tasks, run_sized
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ AHEAD_BYTES = 8 * 2**20
 """Bytes of directories that were read and not reported yet; a listing takes some six times that in memory."""
 
 REPORTED_AT_ONCE = 64
-"""Objects that are reported without a pause: whoever takes them makes some hundred calls for each."""
+"""Objects that are reported without a pause: a consumer makes some hundred calls for each."""
 
 LARGE_BYTES = AHEAD_BYTES // AHEAD
 """Bytes from which a directory is not kept before its turn."""
@@ -40,13 +43,15 @@ class Visited:
     """One object of a tree. path: names from the root, which has none.
 
     children: of a directory, in ascending order of their names. size: bytes of a directory's file, or of an
-    immutable file; None if it is not known without asking.
+    immutable file; None if it is not known without asking. stored_in: of a sequence, the CHK files in which it lies, and its
+    slices; None if its table cannot be read.
     """
 
     path: Path
     target: Target = field(repr=False)
     children: Mapping[str, Child] | None = None
     size: int | None = None
+    stored_in: tuple[ChkCap | SliceCap, ...] | None = field(default=None, repr=False)
 
     @property
     def cap(self) -> str | None:
@@ -63,7 +68,7 @@ class Visited:
 
 
 OnUnreadable = Callable[[Visited, GridError], None]
-"""Told of a directory that cannot be read; the walk goes on unless it raises."""
+"""Called for a directory that cannot be read; the walk goes on unless it raises."""
 
 
 @define(eq=False)
@@ -119,10 +124,10 @@ async def walk(
             reader.read_ahead()
             yield evolve(visited, children=children, size=size)
             for each in (*unknown, *files):
-                yield each
+                yield await _with_parts(store, each) if isinstance(each.target, SequenceCap) else each
                 reported += 1
                 if reported % REPORTED_AT_ONCE == 0:
-                    await store.runtime.clock.sleep(0)  # Whoever takes them may do so without a pause.
+                    await store.runtime.clock.sleep(0)  # The consumer may never pause.
     finally:
         reader.cancel()
 
@@ -139,17 +144,33 @@ def _sort(
         if isinstance(target, UnknownChild):
             unknown.append(Visited(path=(*path, name), target=target))
             continue
-        verify = target.verify_cap()
-        if verify is not None:
-            if verify in found:
+        # All slices of one pack have one verify cap.
+        mark = target if isinstance(target, SliceCap | SequenceCap) else target.verify_cap()
+        if mark is not None:
+            if mark in found:
                 continue
-            found.add(verify)
+            found.add(mark)
         if isinstance(target, DirectoryCap):
             directories.append(_Pending((*path, name), target))
         else:
-            size = target.size if isinstance(target, LitCap | ChkCap) else None
+            size = target.size if isinstance(target, ImmutableFileCap) else None
             files.append(Visited(path=(*path, name), target=target, size=size))
     return unknown, files, directories
+
+
+async def _with_parts(store: Store, visited: Visited) -> Visited:
+    """What a sequence lies in, as far as its table can be read."""
+
+    async def read_chk(cap: ChkCap, sink: Sink, offset: int, length: int) -> int:
+        return await store.read(cap, sink, offset, length)
+
+    assert isinstance(visited.target, SequenceCap)
+    try:
+        parts = (await read_table(visited.target, read_chk)).files()
+    except GridError:
+        return visited
+    slices = sorted((part for part in parts if isinstance(part, SliceCap)), key=lambda part: part.to_string())
+    return evolve(visited, stored_in=(*chk_files_of(visited.target, parts), *slices))
 
 
 class _Reader:

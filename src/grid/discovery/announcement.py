@@ -167,7 +167,7 @@ def identify(announcement: Announcement, upload_permit_expires: float) -> Server
     """Who the storage server is; FormatError if its FURL or its permutation seed cannot be read."""
     seed = announcement.fields.get("permutation-seed-base32")
     if seed is not None and not isinstance(seed, str):
-        raise FormatError("an announcement whose permutation seed is no text")
+        raise FormatError("an announcement whose permutation seed is not text")
     return ServerIdentity(
         server_id=announcement.server_id,
         nickname=announcement.nickname,

@@ -45,7 +45,7 @@ class Condition:
     def _release(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
-            if not waiter.called:  # Whoever went on before it may have canceled it.
+            if not waiter.called:  # One that went on before it may have canceled it.
                 waiter.callback(None)
 
     def _forget(self, waiter: Deferred[None]) -> None:

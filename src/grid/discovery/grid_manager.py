@@ -47,7 +47,7 @@ def _verified(entry: object, manager_keys: Sequence[VerifyingKey]) -> Mapping[st
         raise FormatError("a certificate has a text and a signature, and nothing else")
     text, signature = entry["certificate"], entry["signature"]
     if not isinstance(text, str) or not isinstance(signature, str):
-        raise FormatError("a certificate's parts are texts")
+        raise FormatError("the parts of a certificate are texts")
     message, signature_bytes = text.encode(), base32.decode(signature)
     if not any(_is_signed(key, signature_bytes, message) for key in manager_keys):
         raise IntegrityError("a certificate that no configured grid manager has signed")

@@ -1,6 +1,6 @@
 """A node's connection to one introducer: publishes, subscribes, and does both again whenever it comes back.
 
-Announcements are taken in only with a good signature and by the replacement rules; each one accepted is told
+Announcements are accepted only with a good signature and by the replacement rules; each accepted one is passed
 once. The cache is written when something was accepted, and read only if the first attempt to connect fails.
 [spec wire 6-9]
 """
@@ -20,7 +20,7 @@ from zope.interface import implementer
 from grid.discovery.announcement import STORAGE_SERVICE, Announcement, SignedAnnouncement, parse_announcement
 from grid.discovery.condition import Condition
 from grid.discovery.introducer_schema import INTRODUCER_KEY, RIIntroducer, RISubscriber
-from grid.discovery.kept_announcements import KeptAnnouncements, pack_cache, read_cache
+from grid.discovery.server_files import KeptAnnouncements, pack_cache, read_cache
 from grid.errors import FormatError, GridError, IntegrityError, PeerError, PeerRefusedError, PeerTimeoutError
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, Timer
@@ -63,7 +63,7 @@ class IntroducerClient:
         on_announcement: Callable[[Announcement], None],
         on_settled: Callable[[], None] = lambda: None,
     ) -> None:
-        """on_announcement: told each accepted announcement of a storage server, those of the cache included."""
+        """on_announcement: called with each accepted announcement of a storage server, cached ones included."""
         self._settings = settings
         self._tub = tub
         self._clock = clock
@@ -90,7 +90,7 @@ class IntroducerClient:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the first attempt has ended: subscribed with all told that was kept there, or failed."""
+        """Whether the first attempt has ended: it failed, or everything kept there has arrived."""
         return self._is_settled
 
     def start(self) -> None:
@@ -222,7 +222,9 @@ class IntroducerClient:
         if isinstance(error, GridError):
             log.info("{error}", error=error)
         elif not is_cancellation(error):
-            log.error("the connection to {where} ended on a defect: {error!r}", where=self._where, error=error)
+            log.error(
+                "the connection to {where} ended with an internal error: {error!r}", where=self._where, error=error
+            )
 
     def _set_state(self, state: ConnectionState, detail: str = "") -> None:
         hints = self._settings.furl.hints if state is ConnectionState.CONNECTED else ()
@@ -238,5 +240,5 @@ class _Subscriber(Referenceable):
         self._take = take
 
     def remote_announce_v2(self, announcements: set[Any]) -> None:
-        """Announcements, signed by whoever made them."""
+        """Announcements, signed by their makers."""
         self._take(announcements)

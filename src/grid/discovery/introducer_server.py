@@ -16,7 +16,7 @@ from zope.interface import implementer
 
 from grid.discovery.announcement import Announcement, parse_announcement
 from grid.discovery.introducer_schema import APPLICATION_KEY, INTRODUCER_KEY, RIIntroducer, RISubscriber
-from grid.discovery.kept_announcements import KeptAnnouncements
+from grid.discovery.server_files import KeptAnnouncements
 from grid.errors import FormatError, IntegrityError, PeerError
 from grid.limits import MAX_SUBSCRIBERS
 from grid.wire.foolscap.client.calls import send
@@ -78,7 +78,7 @@ class Introducer(Referenceable):
         except UnicodeDecodeError as error:
             raise FormatError("a service name is UTF-8 text") from error
         if self.subscriber_count >= MAX_SUBSCRIBERS:
-            raise PeerError("this introducer has as many subscribers as it takes")
+            raise PeerError("this introducer has too many subscribers")
         subscribers = self._subscribers.setdefault(service, [])
         if any(known is subscriber for known in subscribers):
             return

@@ -38,7 +38,7 @@ class ServerEntry:
 
     @property
     def is_vouched_for(self) -> bool:
-        """Whether the static file names it, or an introducer has told of it now: it is not just remembered."""
+        """Whether the static file names it or an introducer has announced it now: it is not just remembered."""
         return self.is_static or self.announcement.signed is not None
 
 
@@ -61,7 +61,7 @@ class ServerSet:
     ) -> None:
         """manager_keys: of the grid managers whose certificates permit uploads; none permit all.
 
-        on_return: told of servers that were known and have announced themselves anew: they have just started.
+        on_return: called for known servers that announce themselves anew: they have just started.
         """
         self._make_server = make_server
         self._clock = clock
@@ -126,7 +126,7 @@ class ServerSet:
                 known.server.forget_failures()
                 self._on_return(announcement.server_id)
             return
-        # The old client is left to whoever still uses it: both may share one connection.
+        # The old client stays with those who still use it: both may share one connection.
         server = self._make_server(identity, announcement)
         self._known[announcement.server_id] = _Known(announcement, server, is_static)
         if known is not None:

@@ -47,7 +47,7 @@ def pack_yaml(value: object) -> bytes:
 def read_limited(path: Path) -> bytes | None:
     """The file's bytes, up to one more than parse_yaml accepts; None if there is no such file. OSError; FormatError if it is no file."""
     try:
-        # Opening a pipe that nobody writes to would wait for ever.
+        # Opening a pipe that nobody writes to would block forever.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise FormatError("not a regular file")

@@ -65,7 +65,7 @@ class FlowWindow:
         return Mark(at=now, come_bytes=self._come_bytes)
 
     def came(self, asked: Mark, text_bytes: int, now: float) -> None:
-        """Note that all blocks of a batch of so many bytes of text have come."""
+        """Note that all blocks of a batch with text_bytes of text have come."""
         self._come_bytes += text_bytes
         elapsed = max(now - asked.at, 1e-4)
         self._rates.append((self._come_bytes - asked.come_bytes) / elapsed)

@@ -31,7 +31,7 @@ class Encoding:
     def __attrs_post_init__(self) -> None:
         """FormatError if this is no encoding, or asks for more happiness than there are shares."""
         if not 1 <= self.k <= self.n <= 256:
-            raise FormatError(f"{self.k}-of-{self.n} is no encoding: 1 <= needed <= total <= 256 must hold")
+            raise FormatError(f"{self.k}-of-{self.n} is not an encoding: 1 <= needed <= total <= 256 must hold")
         if not 0 <= self.happy <= self.n:
             raise FormatError(f"happy ({self.happy}) must not be larger than total ({self.n})")
 

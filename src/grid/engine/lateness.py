@@ -76,15 +76,15 @@ class ServerLoad:
         """Seconds until `size` more bytes should have come."""
         return self.latency.time_of(self.outstanding_bytes + size)
 
-    def sent(self, size: int, now: float, *, is_doubtful: bool | None = None) -> Watch[Self]:
-        """Watch a request for `size` bytes. is_doubtful: for this kind of request, where that is known apart."""
+    def sent(self, size: int, now: float, *, is_doubtful: bool | None = None) -> PendingRead[Self]:
+        """PendingRead a request for `size` bytes. is_doubtful: for this kind of request, where that is known apart."""
         self.outstanding_bytes += size
         doubtful = self.is_doubtful if is_doubtful is None else is_doubtful
-        return Watch(load=self, size=size, queued=self.outstanding_bytes, sent_at=now, was_doubtful=doubtful)
+        return PendingRead(load=self, size=size, queued=self.outstanding_bytes, sent_at=now, was_doubtful=doubtful)
 
 
 @define(kw_only=True, eq=False)
-class Watch(Generic[L]):
+class PendingRead(Generic[L]):
     """One outstanding read. queued: its bytes, and those asked for before that had not come by then.
 
     late, silent: what the last check has noted. All times follow what is learned of the server meanwhile.
@@ -186,8 +186,8 @@ class ServerLoads:
         """Whether that server was silent on requests of that class lately."""
         return self.memory.is_doubtful(server_id, kind.__name__)
 
-    def ask(self, server_id: ServerId, size: int, now: float, kind: type) -> Watch[ServerLoad]:
-        """Watch a request of that class, whose answer has `size` bytes."""
+    def ask(self, server_id: ServerId, size: int, now: float, kind: type) -> PendingRead[ServerLoad]:
+        """PendingRead a request of that class, whose answer has `size` bytes."""
         return self.of(server_id).sent(size, now, is_doubtful=self.is_doubtful(server_id, kind))
 
 
@@ -231,7 +231,7 @@ KNOWN_FACTOR = 2.0
 DOUBT_FACTOR = 2.0
 """A server in doubt gets this many times the slowest answer of the others."""
 
-RIVAL_PATIENCE_S = 2.0
+OTHER_WRITER_PATIENCE_S = 2.0
 """A trusted server gets this long if it and other late ones could hold enough of another writer's version to be read."""
 
 UNANSWERED_S = 2.0

@@ -10,7 +10,11 @@ from typing import Protocol
 
 from attrs import define, field
 
+from grid.engine.server_memory import MANY_BYTES
 from grid.ports import Buffer, ServerId, ShareNumber
+
+LARGE_REQUEST = 1 << 16
+"""A server that answers requests for fewer bytes may still stall on those for more."""
 
 
 @define(kw_only=True, eq=False)
@@ -47,6 +51,12 @@ class AdviseCorrupt(ServerRequest):
     share_number: ShareNumber
     reason: str
     parting: bool = True
+
+
+def memory_kind(request: Request) -> str:
+    """What the memory of servers calls this kind of request: its class, and apart from that requests of many bytes."""
+    name = type(request).__name__
+    return name + MANY_BYTES if request.size >= LARGE_REQUEST else name
 
 
 class Openable(Protocol):

@@ -11,7 +11,7 @@ See docs/decisions/0170-memory-of-servers.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeGuard
 
 from attrs import define, field
@@ -24,8 +24,8 @@ SHORT_PATIENCE_S = 0.1
 
 SILENCE_FLOOR_S = 0.15
 SILENCE_FACTOR = 4.0
-"""A request that is no longer waited for tells of a silent server when it is older than this, and so many times as old as
-the slowest answer of its operation, and as what was expected of the server."""
+"""An abandoned request marks its server as silent if it is older than this, and this many times as old as the slowest answer
+of its operation, and as the answer that was expected."""
 
 PROBATION_S = 15.0
 MOST_PROBATION_S = 600.0
@@ -44,6 +44,9 @@ Kind = str
 
 CONNECTING: Kind = "Connecting"
 """Stands for the requests of a server to which no connection could be made so far."""
+
+MANY_BYTES = " of many bytes"
+"""Ends the kind of requests that move many bytes: an answer to a small one says nothing of them."""
 
 FORMAT = 1
 
@@ -82,8 +85,8 @@ class _Record:
 
     def is_doubtful(self, kind: Kind | None) -> bool:
         """In doubt for that kind of request; None: for any that it was not silent on."""
-        doubt = self.doubts.get(kind) if kind is not None else None
-        if doubt is not None and doubt.is_active:
+        kinds = () if kind is None else (kind, kind + MANY_BYTES)
+        if any(doubt.is_active for doubt in map(self.doubts.get, kinds) if doubt is not None):
             return True
         return any(doubt.is_active and doubt.since >= self.heard_at for doubt in self.doubts.values())
 
@@ -138,23 +141,40 @@ class ServerMemory:
         record.heard_at = now
         record.heard_of[kind] = now
         if record.doubts:
-            self.revision += record.doubts.pop(kind, None) is not None
+            for answered in {kind, kind.removesuffix(MANY_BYTES)}:
+                self.revision += record.doubts.pop(answered, None) is not None
             self._clear_away(record)
         if len(record.heard_of) > MOST_KINDS:
             del record.heard_of[next(iter(record.heard_of))]
 
-    def heard(self, server_id: ServerId, now: float) -> None:
-        """The server has answered a probe, or was announced anew: it is trusted but for what it keeps failing at."""
+    def silent_on(self, server_id: ServerId) -> frozenset[Kind]:
+        """The kinds of request that the server did not answer, although it could be reached."""
+        record = self._records.get(server_id)
+        doubts = {} if record is None else record.doubts
+        return frozenset(kind for kind, doubt in doubts.items() if doubt.is_active and not doubt.is_away)
+
+    def heard(self, server_id: ServerId, now: float, asked_apart: Collection[Kind] = ()) -> None:
+        """The server has answered a probe, or was announced again: trust it, but for what it keeps failing at.
+
+        asked_apart: kinds of which it is asked a question besides, whose answer decides about them.
+        """
         record = self._record(server_id)
         record.heard_at = now
-        for doubt in record.doubts.values():
+        for kind, doubt in record.doubts.items():
+            if kind in asked_apart and not doubt.is_away:
+                continue
             if doubt.is_active and not doubt.outlasts_probe(now):
                 doubt.is_active = False
                 self.revision += 1
 
-    def silent(self, server_id: ServerId, kind: Kind, now: float) -> None:
-        """A request of that kind is no longer waited for, although its answer is overdue."""
-        self._doubt(server_id, kind, now, is_away=False)
+    def silent(self, server_id: ServerId, kind: Kind, now: float, sent_at: float | None = None) -> None:
+        """A request of that kind is no longer waited for, although its answer is overdue.
+
+        sent_at: when it was sent. A server that answered other questions while this one waited stalls on this kind
+        in particular, and a probe will not lift the doubt.
+        """
+        stalls = sent_at is not None and self._record(server_id).heard_at > (sent_at + now) / 2
+        self._doubt(server_id, kind, now, is_away=False, stalls=stalls)
 
     def failed(self, server_id: ServerId, kind: Kind, now: float) -> None:
         """The server could not be reached, or was lost before it answered."""
@@ -233,12 +253,12 @@ class ServerMemory:
                         since = now - age_s - since_s
                         record.doubts[kind] = _Doubt(since=since, count=count, is_away=is_away)
 
-    def _doubt(self, server_id: ServerId, kind: Kind, now: float, *, is_away: bool) -> None:
+    def _doubt(self, server_id: ServerId, kind: Kind, now: float, *, is_away: bool, stalls: bool = False) -> None:
         record = self._record(server_id)
         was_doubtful = record.is_doubtful(None)
         old = record.doubts.get(kind)
         if old is None:
-            record.doubts[kind] = _Doubt(since=now, is_away=is_away)
+            record.doubts[kind] = _Doubt(since=now, is_away=is_away, count=2 if stalls else 1)
             if len(record.doubts) > MOST_KINDS:
                 del record.doubts[next(iter(record.doubts))]
         elif now > old.since:

@@ -1,4 +1,4 @@
-"""What goes wrong, as a client of the gateway is told: a status, a shape and one line. Pure. [spec webapi 1.6]
+"""Errors as a client of the gateway sees them: a status, a form and one line. Pure. [spec webapi 1.6]
 
 Owns the table from errors to statuses. Never a traceback, a capability or a URL.
 """
@@ -60,7 +60,7 @@ class HttpFault(GridError):
 
 
 class BadRequest(HttpFault):
-    """400: the request cannot be understood, or asks for what there is not."""
+    """400: the request cannot be understood, or asks for something that does not exist."""
 
     status = 400
 
@@ -159,7 +159,7 @@ def without_secrets(text: str) -> str:
 
 
 def fault_of(error: GridError, *, shape: Shape = "plain") -> HttpFault:
-    """What a client is told of an error of the engines."""
+    """The fault that a client sees for an error of the engines."""
     match error:
         case HttpFault():
             return error

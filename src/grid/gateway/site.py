@@ -19,7 +19,7 @@ from grid.gateway.tree import operation_resource
 from grid.gateway.tree.mkdir import make_unlinked
 from grid.gateway.tree.operations import Operations
 from grid.gateway.tree.tree_resource import tree_resource
-from grid.wire.connections.places import Places
+from grid.wire.connections.connection_limit import Places
 
 
 @define(kw_only=True, eq=False)

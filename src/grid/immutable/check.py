@@ -17,7 +17,7 @@ from grid.errors import NoServersError
 from grid.immutable.perform import Performer
 from grid.immutable.read.check_plan import CheckPlan, Findings
 from grid.immutable.share.audit import Verdict
-from grid.immutable.share.requests import ASKING_KINDS
+from grid.immutable.share.requests import ASKING_KINDS, READ_KINDS
 from grid.immutable.share.verify import FileVerifier
 from grid.placement import health
 from grid.placement.happiness import happiness
@@ -129,7 +129,8 @@ async def check(
     ordered = permute(grid.servers, index)
     verifier = FileVerifier(cap.ueb_hash, cap.size, cap.needed, cap.total) if verify else None
     ids = [server.identity.server_id for server in ordered]
-    in_doubt = [server_id for server_id in ids if grid.memory.is_doubtful_for_any(server_id, ASKING_KINDS)]
+    kinds = (*ASKING_KINDS, *READ_KINDS) if verify else ASKING_KINDS
+    in_doubt = [server_id for server_id in ids if grid.memory.is_doubtful_for_any(server_id, kinds)]
     plan = CheckPlan(ids, n=cap.total, verifier=verifier, add_lease=add_lease, in_doubt=in_doubt)
     findings = await drive(plan, Performer(ordered, index, grid.runtime, leases=grid.leases), grid)
     if not findings.responding:

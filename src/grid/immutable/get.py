@@ -74,7 +74,7 @@ class ImmutableFile:
         # What one read learns serves the next; while a read runs, the finder is its own.
         finder, self._finder = self._finder, None
         if finder is not None:
-            finder.resume()
+            finder.peers.resume()
         else:
             ids = [server.identity.server_id for server in self._servers]
             finder = ShareFinder(ids, self._verifier, self._guess, first_segment, segment_count, self._grid.memory)

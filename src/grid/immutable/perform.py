@@ -94,8 +94,6 @@ class Performer(BasePerformer):
                 return (await server.store_shares([new]))[0]
             case r.WriteShares():
                 await self._write(request)
-            case r.CloseShares():
-                await self._close(request)
             case r.AbortUpload():
                 await self._abort_server(request.server_id)
             case _:
@@ -148,20 +146,16 @@ class Performer(BasePerformer):
             upload = self._upload(request.server_id, write.share_number)
             groups.setdefault(id(upload), (upload, []))[1].append(write)
         for upload, writes in groups.values():
-            await upload.write(writes)
-
-    async def _close(self, request: r.CloseShares) -> None:
-        groups: dict[int, tuple[Upload, list[ShareNumber]]] = {}
-        for share in sorted(request.closing):
-            upload = self._upload(request.server_id, share)
-            groups.setdefault(id(upload), (upload, []))[1].append(share)
-        for upload, shares in groups.values():
-            await upload.close(shares)
-            for share in shares:
-                self._uploads.pop((request.server_id, share), None)
+            last = [write for write in writes if write.share_number in request.closing]
+            if len(last) < len(writes):
+                await upload.write([write for write in writes if write.share_number not in request.closing])
+            if last:
+                await upload.finish(last)
+            for write in last:
+                self._uploads.pop((request.server_id, write.share_number), None)
 
     async def _abort_server(self, server_id: ServerId) -> None:
-        """All at once: whoever stops waiting has still told the server of each."""
+        """Send all at once, so that the server has each of them even if the caller stops waiting."""
         tasks = Tasks()
         errors: list[BaseException] = []
         for upload, shares in self._take_uploads([key for key in self._uploads if key[0] == server_id]):

@@ -3,7 +3,7 @@
 It owns the order of the steps and nothing else: key, placement, pushing. A put that fails leaves nothing
 behind on servers that can be reached, but for whole shares of a small file, which the next put of it counts.
 
-Cost: round trips: version and share lists, allocation, writes, close. A small file that nobody holds takes one round
+Cost: round trips: version and share lists, allocation, writes that close behind them. A small file that nobody holds takes one round
 trip and one message to each server, once the servers are known. CPU: with a
 convergent key one more hash pass over the file, on the pool. Disk: the source is read twice then, once otherwise.
 """
@@ -11,6 +11,7 @@ convergent key one more hash pass over the file, on the pool. Disk: the source i
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 from attrs import field, frozen
 
@@ -136,11 +137,11 @@ async def _put_large(
         performer = Performer(ordered, storage_index, grid.runtime, leases=grid.leases, source=source, encoder=encoder)
         return await push(encoder, performer, ordered, grid.encoding.happy, grid)
 
-    try:
-        selection, pushed = await try_push()
-    except _SparesLeftError:
-        # The servers lost on the way are in doubt by now, so that those in doubt before are asked as well.
-        selection, pushed = await try_push()
+    done: tuple[Selection, Pushed] | None = None
+    with suppress(_SparesLeftError):  # Not tried again in a handler: the failure's frames hold what was being sent.
+        done = await try_push()
+    # The servers lost on the way are in doubt by now, so that those in doubt before are asked as well.
+    selection, pushed = done or await try_push()
     found: dict[ShareNumber, set[ServerId]] = {}
     for server_id, shares in selection.existing.items():
         for share in shares:

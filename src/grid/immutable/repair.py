@@ -21,19 +21,10 @@ from grid.immutable.share.encode import Encoder
 from grid.placement import health
 from grid.placement.order import permute
 from grid.ports import Buffer, ServerId, ShareNumber, ignore_events
+from grid.sinks import BytesSink
 
 RepairResult = health.RepairResult[CheckResult]
 """What a repair did."""
-
-
-class _Gathering:
-    """A sink that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-
-    async def write(self, data: Buffer) -> None:
-        self.data += data
 
 
 class CiphertextSource:
@@ -49,9 +40,9 @@ class CiphertextSource:
 
     async def read_at(self, offset: int, length: int) -> Buffer:
         """Exactly those bytes."""
-        gathering = _Gathering()
-        await self._file.read(gathering, offset, length)
-        return gathering.data
+        sink = BytesSink()
+        await self._file.read(sink, offset, length)
+        return sink.data
 
 
 async def repair(cap: ChkCap | ChkVerifyCap | LitCap, grid: Grid) -> RepairResult:

@@ -14,7 +14,16 @@ from typing import Any, BinaryIO, Literal
 
 from attrs import field, frozen
 
-from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, LitCap, UnknownCap, UnknownChild, parse_cap
+from grid.caps import (
+    ChkVerifyCap,
+    DirectoryCap,
+    ImmutableFileCap,
+    KnownCap,
+    LitCap,
+    UnknownCap,
+    UnknownChild,
+    parse_cap,
+)
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.file_store import FileHealth, FileStore
 from grid.directory.moving import follow_trail
@@ -22,13 +31,13 @@ from grid.directory.node import Directory
 from grid.directory.pack import Child
 from grid.directory.store import Trail
 from grid.errors import AuthorityError, CapError, ConfigError, GridError
-from grid.immutable.get import ImmutableFile
+from grid.extents.files import OpenImmutable, open_immutable
 from grid.mutable.node import MutableFile
-from grid.mutable.session import Gathering
 from grid.mutable.sources import MemorySource
 from grid.node.client import Client, LiveServers
 from grid.node.directory import NodeDirectory, NodeKind, open_directory
 from grid.ports import Buffer, CpuPool, Runtime, Source
+from grid.sinks import FrozenBytesSink
 
 Contents = bytes | bytearray | memoryview | os.PathLike[str] | BinaryIO
 """Bytes, the path of a file, or a binary file that can seek."""
@@ -73,15 +82,15 @@ def open_client_directory(path: str | os.PathLike[str]) -> NodeDirectory:
 class OpenedFile:
     """A file that is read in ranges; what one read learns makes the next one cheaper."""
 
-    def __init__(self, file: ImmutableFile | MutableFile, size: int) -> None:
+    def __init__(self, file: OpenImmutable | MutableFile, size: int) -> None:
         self._file = file
         self.size = size
 
     async def read(self, offset: int, length: int) -> bytes:
         """The bytes from offset on, fewer at the end of the file."""
-        gathering = Gathering()
-        await self._file.read(gathering, offset, length)
-        return bytes(gathering.data)
+        sink = FrozenBytesSink()
+        await self._file.read(sink, offset, length)
+        return sink.take()
 
 
 class Operations:
@@ -120,10 +129,10 @@ class Operations:
 
     async def get(self, cap: str, offset: int, length: int | None) -> bytes:
         """A range of a file."""
-        gathering = Gathering()
+        sink = FrozenBytesSink()
         known = _file_cap(cap)
-        await (await self._ready(known)).read(known, gathering, offset, length)
-        return bytes(gathering.data)
+        await (await self._ready(known)).read(known, sink, offset, length)
+        return sink.take()
 
     async def download(self, cap: str, target: os.PathLike[str] | BinaryIO) -> int:
         """Write a file to a path, all of it or nothing, or to an open file; its size."""
@@ -151,8 +160,8 @@ class Operations:
             raise AuthorityError(
                 "this is a verify capability: reading takes the read capability or the write capability"
             )
-        if isinstance(known, LitCap | ChkCap):
-            file = ImmutableFile(known, store.grid)
+        if isinstance(known, ImmutableFileCap):
+            file = open_immutable(known, store.grid)
             return OpenedFile(file, file.size)
         mutable = store.open_mutable(known)
         return OpenedFile(mutable, await mutable.size())
@@ -322,7 +331,7 @@ def _entry(name: str, child: Child) -> Entry:
         cap=target.to_string(),
         is_mutable=target.is_mutable,
         is_writable=target.authority == "write",
-        size=target.size if isinstance(target, LitCap | ChkCap | ChkVerifyCap) else None,
+        size=target.size if isinstance(target, ImmutableFileCap | ChkVerifyCap) else None,
         metadata=child.metadata,
     )
 

@@ -30,7 +30,7 @@ MOST_ROUNDS = 8
 
 
 async def check(session: Session, *, verify: bool = False, add_lease: bool = False) -> CheckResult:
-    """What there is of the file; with verify every byte of every share of the best version is checked.
+    """The health of the file; with verify, every byte of every share of the best version is checked.
 
     NoServersError if no server answers.
     """
@@ -81,10 +81,10 @@ async def repair(session: Session, *, force: bool = False, private_key: PrivateK
     if is_whole and not _second_places(session, examined, best):
         return RepairResult(attempted=False, successful=False, before=before, after=before)
     if found.newer_unrecoverable or found.needs_merge or examined.best != best:
-        mended = await _publish_anew(session, examined, key)
+        repaired = await _publish_anew(session, examined, key)
     else:
-        mended = await _store_everywhere(session, examined, best, key)
-    after = CheckResult(storage_index=before.storage_index, found=mended, verified=True, happy=before.happy)
+        repaired = await _store_everywhere(session, examined, best, key)
+    after = CheckResult(storage_index=before.storage_index, found=repaired, verified=True, happy=before.happy)
     return RepairResult(attempted=True, successful=after.healthy, before=before, after=after)
 
 

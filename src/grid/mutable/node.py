@@ -13,26 +13,26 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Literal, TypeVar
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from grid.caps import KnownCap
 from grid.crypto.rsa import PrivateKey
 from grid.engine.grid import Grid
 from grid.errors import ConflictError, HoleError, NotEnoughSharesError
 from grid.mutable.check import check, repair
-from grid.mutable.perform import in_turn
+from grid.mutable.perform import RestOfMap, in_turn
 from grid.mutable.publish import Release, publish
-from grid.mutable.read.layout_cache import Foresee, Foresight, KnownFile
+from grid.mutable.read.layout_cache import KnownFile, Speculate, Speculation
 from grid.mutable.read.map_plan import MapMode
 from grid.mutable.reading import Choice, Guess, read_best, warn_if_outdated, warning_of
-from grid.mutable.session import Gathering, Session
+from grid.mutable.session import Session
 from grid.mutable.share.geometry import Geometry
 from grid.mutable.share.health import CheckResult, RepairResult
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import VersionMap
 from grid.mutable.sources import MemorySource, OverlaySource, as_source
-from grid.mutable.update import foresee_update, may_update_in_place, update_in_place
+from grid.mutable.update import may_update_in_place, speculate_update, update_in_place
 from grid.mutable.writing import (
     FIRST_DELAY_S,
     RETRIES,
@@ -44,7 +44,7 @@ from grid.mutable.writing import (
     require_size,
 )
 from grid.ports import Buffer, Sink, Source
-from grid.sinks import CountingSink
+from grid.sinks import CountingSink, FrozenBytesSink
 
 T = TypeVar("T")
 
@@ -79,6 +79,7 @@ class MutableFile:
         self._session = Session.open(self._keys, grid)
         self._grid = grid
         self._memory: _Memory | None = None
+        self._rest: RestOfMap | None = None
         self._key: PrivateKey | None = None
         self.warning: str | None = None
         """What the user of the last read or write should know: that it was of an older version than one that is known."""
@@ -88,9 +89,14 @@ class MutableFile:
         """Whether the cap permits changes."""
         return self._keys.write_key is not None
 
+    @property
+    def recalled(self) -> bytes | None:
+        """The contents as they were read or written last, if they are small; others may have written since."""
+        return None if self._memory is None else self._memory.text
+
     async def size(self) -> int:
         """Bytes of the newest version that can be read; NotEnoughSharesError, NoServersError."""
-        found = await self._find(MapMode.READ, KnownFile.foresee_nothing)
+        found = await self._find(MapMode.READ, KnownFile.speculate_nothing)
         self.warning = warn_if_outdated(self._session, found)
         return require_best(found).size
 
@@ -118,9 +124,9 @@ class MutableFile:
         likely: what it would choose of a file of the size that is remembered; another round trip less where it is right.
         """
 
-        def foresee(known: KnownFile) -> Foresight:
+        def speculate(known: KnownFile) -> Speculation:
             guess = likely(known.geometry.size) if likely is not None else None
-            return known.foresee_read(*guess) if guess is not None else known.foresee_nothing()
+            return known.speculate_read(*guess) if guess is not None else known.speculate_nothing()
 
         self._keys.require_read_key()
         counting = CountingSink(sink)
@@ -134,18 +140,18 @@ class MutableFile:
             size = max(0, stop - start)
             await self._session.read(found, prefix, counting, start, size)
 
-        found = await self._find(MapMode.READ, foresee)
-        check = partial(self._find, MapMode.CHECK, foresee)
+        found = await self._find(MapMode.READ, speculate)
+        check = partial(self._find, MapMode.CHECK, speculate)
         self._settle_on(await read_best(self._session, found, attempt, check, lambda: not counting.written), found)
         return size
 
     async def read_all(self, largest: int | None = None) -> bytes:
         """The contents; the errors of `read`. What is small is remembered for a `modify`."""
-        gathering = Gathering()
-        await self.read(gathering, largest=largest)
-        text = bytes(gathering.data)
+        sink = FrozenBytesSink()
+        await self.read(sink, largest=largest)
+        text = sink.take()
         if self._memory is not None and len(text) <= KEPT_TEXT:
-            self._remember(self._memory.found, text)
+            self._memory = evolve(self._memory, text=text)
         return text
 
     async def overwrite(self, contents: Buffer | Source, *, force: bool = False) -> None:
@@ -198,18 +204,30 @@ class MutableFile:
 
         return await in_turn(self._grid, self._keys.storage_index, body)
 
-    async def _find(self, mode: MapMode, foresee: Foresee) -> VersionMap:
-        found = await self._session.find(mode, private_key=self._key, foresee=foresee)
+    async def _find(self, mode: MapMode, speculate: Speculate) -> VersionMap:
+        rest = RestOfMap()
+        on_rest = partial(self._complete, rest) if mode is MapMode.READ else None
+        found = await self._session.find(mode, private_key=self._key, speculate=speculate, on_rest=on_rest)
         self._remember(found, None)
+        self._rest = None if on_rest is None or rest.is_over else rest
         return found
+
+    def _complete(self, rest: RestOfMap, found: VersionMap | None) -> None:
+        """Remember the whole of the map of which a read has used a part; the contents too, if they are still the newest."""
+        memory = self._memory
+        if found is not None and memory is not None and self._rest is rest:
+            self._remember(found, memory.text if memory.found.best == found.best else None)
+        rest.end()
 
     def _remember(self, found: VersionMap, text: bytes | None) -> None:
         self._key = found.private_key or self._key
-        self._memory = _Memory(found=found.without_pieces(), text=text)
+        self._memory, self._rest = _Memory(found=found.without_pieces(), text=text), None
         self._session.note(found)
 
-    def _recall(self) -> _Memory | None:
+    async def _recall(self) -> _Memory | None:
         """What is remembered, if everybody's shares are in it: then a write by it is as good as by a new map."""
+        if self._rest is not None:
+            await self._rest.wait()
         memory = self._memory
         if memory is None or self._key is None:
             return None
@@ -217,9 +235,9 @@ class MutableFile:
         whole = len(found.answered) == len(found.servers) and not found.failed and not found.is_outdated
         return memory if whole and found.best is not None else None
 
-    async def _find_for_write(self, attempt: int, foresee: Foresee) -> VersionMap:
+    async def _find_for_write(self, attempt: int, speculate: Speculate) -> VersionMap:
         mode = MapMode.CHECK if attempt and self._key else MapMode.WRITE
-        found = await find_for_write(self._session, mode, self._key, foresee)
+        found = await find_for_write(self._session, mode, self._key, speculate)
         self._remember(found, None)
         self.warning = warn_if_outdated(self._session, found)
         return found
@@ -230,11 +248,11 @@ class MutableFile:
             self._remember(found, None)
         self.warning = warn_if_outdated(self._session, found)
 
-    def _foresee_key(self, known: KnownFile) -> Foresight:
-        return known.foresee_read(0, 0, and_key=self._key is None)
+    def _speculate_key(self, known: KnownFile) -> Speculation:
+        return known.speculate_read(0, 0, and_key=self._key is None)
 
-    def _foresee_all(self, known: KnownFile) -> Foresight:
-        return known.foresee_read(0, None, and_key=self._key is None)
+    def _speculate_all(self, known: KnownFile) -> Speculation:
+        return known.speculate_read(0, None, and_key=self._key is None)
 
     async def _publish(self, found: VersionMap, prefix: Prefix, source: Source, text: bytes | None) -> None:
         """A new version over `prefix`, whose k and N it keeps."""
@@ -251,24 +269,27 @@ class MutableFile:
         self._remember(await publish(self._session, found, release), text)
 
     async def _overwrite(self, source: Source, force: bool) -> None:
-        memory = self._recall()
+        memory = await self._recall()
         if memory is not None:
             try:
                 return await self._publish(memory.found, require_best(memory.found), source, None)
             except ConflictError:
                 pass  # Somebody wrote since the file was looked at: that is no collision yet.
-        found = await self._find_for_write(0, self._foresee_key)
+        found = await self._find_for_write(0, self._speculate_key)
         if force and found.best is None and found.unrecoverable():
             return await self._publish(found, found.unrecoverable()[0], source, None)
         prefix = require_best(found)
         try:
             return await self._publish(found, prefix, source, None)
         except ConflictError as error:
-            # Where nobody else has finished a newer version, nobody's contents are lost by writing again.
-            found = await self._find_for_write(1, self._foresee_key) if error.shown else found
-            best = found.best
-            if not error.shown or best is None or (best.order > prefix.order and best.order != error.ours):
+            if not error.shown:
                 raise
+            conflict = error.with_traceback(None)  # Its frames hold all shares of the version.
+        # Where nobody else has finished a newer version, nobody's contents are lost by writing again.
+        found = await self._find_for_write(1, self._speculate_key)
+        best = found.best
+        if best is None or (best.order > prefix.order and best.order != conflict.ours):
+            raise conflict
         return await self._publish(found, require_best(found), source, None)
 
     async def _modify(self, function: Modifier, largest: int | None) -> None:
@@ -282,7 +303,7 @@ class MutableFile:
                 prefix = require_best(found)
             else:
                 memory = None
-                found = await self._find_for_write(count, self._foresee_all)
+                found = await self._find_for_write(count, self._speculate_all)
                 found, prefix, text = await self._read_for_write(found, last, largest)
             last = prefix, text
             made = function(text, not wrote)
@@ -311,9 +332,11 @@ class MutableFile:
         async def attempt(found: VersionMap) -> None:
             nonlocal text
             prefix = require_size(require_best(found), largest)
-            text = bytes(await self._session.gather(found, prefix, 0, prefix.size))
+            sink = FrozenBytesSink()
+            await self._session.read(found, prefix, sink, 0, prefix.size)
+            text = sink.take()
 
-        read = await read_best(self._session, found, attempt, partial(self._find_for_write, 1, self._foresee_all))
+        read = await read_best(self._session, found, attempt, partial(self._find_for_write, 1, self._speculate_all))
         self._settle_on(read, found)
         return read, require_best(read), text
 
@@ -322,7 +345,7 @@ class MutableFile:
             if memory is not None:
                 found = memory.found
             else:
-                found = await self._find_for_write(count, lambda known: foresee_update(known, offset, len(data)))
+                found = await self._find_for_write(count, lambda known: speculate_update(known, offset, len(data)))
             prefix = require_best(found)
             require_same_format(self._keys, prefix)
             if offset > prefix.size:
@@ -347,8 +370,8 @@ class MutableFile:
         await self._publish(found, prefix, source, None)
 
     async def _retry(self, attempt: Callable[[int, _Memory | None], Awaitable[Literal["done", "again"]]]) -> None:
-        """Attempt with what is remembered, then with what there is, until nobody else writes meanwhile."""
-        memory = self._recall()
+        """Attempt with what is remembered, then with a new map, until no other writer interferes."""
+        memory = await self._recall()
         if memory is not None:
             try:
                 if await attempt(0, memory) == "done":

@@ -1,6 +1,7 @@
 """Carries out the requests of the mutable plans through the ports; it decides nothing.
 
-It also owns whose turn it is: operations that write to one file run one after the other in a process.
+It also owns whose turn it is: operations that write to one file run one after the other in a process, and after the last
+answers to what was read of it before.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from twisted.internet.defer import DeferredLock
+from twisted.internet.defer import Deferred, DeferredLock
 
 from grid.caps import StorageIndex
 from grid.engine.grid import Grid
@@ -43,6 +44,27 @@ async def in_turn(grid: Grid, storage_index: StorageIndex, body: Callable[[], Aw
         return await body()
     finally:
         lock.release()
+
+
+class RestOfMap:
+    """The part of a map that a read did not wait for, and those who wait for it because they write."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Deferred[None]] = []
+        self.is_over = False
+
+    async def wait(self) -> None:
+        """Return when it has come, or is not to be had."""
+        waiting: Deferred[None] = Deferred(self._waiting.remove)
+        self._waiting.append(waiting)
+        await waiting
+
+    def end(self) -> None:
+        """Let all of them go on."""
+        self.is_over = True
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            one.callback(None)
 
 
 class Performer(BasePerformer):

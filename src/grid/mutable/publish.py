@@ -29,13 +29,13 @@ from grid.mutable.share.offset_table import ShareTable
 from grid.mutable.share.prefix import MAX_SEQNUM, Prefix
 from grid.mutable.share.versions import Place, Sighting, VersionMap
 from grid.mutable.sources import SealedSource
-from grid.mutable.waves import remove_old, stage_of, write_staged
+from grid.mutable.staged_write import remove_old, stage_of, write_staged
 from grid.mutable.write.goal import Goal, Tests, guards_of, hosts_of
-from grid.mutable.write.rivals import Identity
+from grid.mutable.write.other_writers import Identity
+from grid.mutable.write.placed_shares import AS_IT_WAS, name_missing, too_few
 from grid.mutable.write.staging import Stage
 from grid.mutable.write.stream_plan import TOKEN_SIZE, ClaimKind, StreamJob, make_token
-from grid.mutable.write.unhappy import AS_IT_WAS, name_missing, too_few
-from grid.mutable.write.write_job import REPAIR_FLOOR_S, WriteJob, Written
+from grid.mutable.write.write_job import REPAIR_FLOOR_S, LostPlaces, ShareContents, WriteJob, Written
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, ServerId, ShareNumber, Source
 
@@ -96,7 +96,7 @@ async def _publish(session: Session, found: VersionMap, release: Release) -> Ver
 
 
 async def move_into_place(session: Session, found: VersionMap, key: PrivateKey) -> VersionMap:
-    """Have the best version's blocks where every writer expects them; what it comes to, which may be nothing.
+    """Move the best version's blocks to where every writer expects them, if they are elsewhere; the map afterwards.
 
     The version is as safe and as readable as before at every moment; so what goes wrong here is no error.
     """
@@ -217,12 +217,11 @@ async def _publish_streamed(session: Session, found: VersionMap, release: Releas
     write = _write_job(session, found, release, fields, payload, share_bytes, settle=False)
     token = make_token(entropy.random_bytes(32))
     bars = {place: job.bar(before, token) for place, before in release.goal.items()}
-    write = evolve(
-        write,
+    places = LostPlaces(
         bars={p: bar for p, bar in bars.items() if bar is not None and (p in streamed.denied or p in streamed.goal)},
         suspects=frozenset(place for place in streamed.denied if bars[place] is None),
     )
-    written = await session.write(write, streamed.goal)
+    written = await session.write(evolve(write, lost=places), streamed.goal)
     lost = release.goal.keys() - streamed.goal.keys()
     return updated(found, fields, streamed.hashes.chain, written, lost=lost, held=release.held)
 
@@ -310,7 +309,7 @@ def _write_job(
     settle: bool,
 ) -> WriteJob:
     best = found.best
-    rivals: Mapping[Identity, frozenset[ShareNumber]] = {
+    unfinished: Mapping[Identity, frozenset[ShareNumber]] = {
         prefix.order: frozenset(share.number for share in found.shares_of(prefix))
         for prefix in found.newer_unrecoverable
     }
@@ -319,18 +318,16 @@ def _write_job(
         spares = [server_id for server_id in session.permitted if server_id not in found.failed]
     return WriteJob(
         prefix=fields.prefix,
-        payload=payload,
-        share_bytes=share_bytes,
-        new_length=fields.table.eof,
+        contents=ShareContents(payload=payload, share_bytes=share_bytes, new_length=fields.table.eof),
         base=max((prefix.order for prefix in found.versions()), default=None) if best is None else best.order,
         happy=release.happy,
         settle=settle,
         spares=spares,
         hidden=(len(found.servers) - len(found.answered)) * -(-release.geometry.n // max(1, len(found.servers))),
         held=release.held,
-        rivals=rivals,
+        unfinished=unfinished,
         late_floor_s=REPAIR_FLOOR_S if release.original is not None else WRITE_FLOOR_S,
-        guards=guards_of(found, release.geometry.n) if settle and best is not None else {},
+        guards=guards_of(found, release.geometry.n) if release.original is None and best is not None else {},
     )
 
 

@@ -1,6 +1,6 @@
 """Reading the best version that reads: what proves false leaves the map, and the best is chosen again.
 
-It owns the order of the attempts, and what is said of an older version than one that is known. [spec mutable 10, 14]
+It owns the order of the attempts, and the warning about a version that is older than one known before. [spec mutable 10, 14]
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ async def read_best(
         try:
             await attempt(found)
             return found
-        except (ConflictError, NotEnoughSharesError):
+        except (ConflictError, NotEnoughSharesError) as error:
             if not may_retry():
                 raise
-            before = found
-            found = await find() if failures < REMAPS else session.without_refuted(found)
-            is_new = failures < REMAPS or len(found.sightings) < len(before.sightings)
-            if found.best is None or not is_new:
-                raise
+            failure = error.with_traceback(None)  # Its frames hold what the attempt had read.
+        before = found
+        found = await find() if failures < REMAPS else session.without_refuted(found)
+        is_new = failures < REMAPS or len(found.sightings) < len(before.sightings)
+        if found.best is None or not is_new:
+            raise failure
     raise AssertionError("the loop returns or raises")
 
 

@@ -1,7 +1,7 @@
 """The operations on one mutable file's shares, each one run of a plan: find, read, write, stream, verify.
 
 It owns the servers, the keys and the tools of one cap; it keeps how fast servers answer, and nothing of the file but
-what foresight.py remembers.
+what layout_cache.py remembers.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TypeVar
 from attrs import field, frozen
 
 from grid.crypto.rsa import PrivateKey
-from grid.drive import drive
+from grid.drive import drive, drive_until_settled
 from grid.engine.grid import Grid
 from grid.engine.lateness import ServerLoads
 from grid.errors import ConflictError, NotEnoughSharesError
 from grid.mutable.perform import Performer
 from grid.mutable.read.audit_plan import AuditPlan, AuditReport
-from grid.mutable.read.layout_cache import Foresee, KnownFiles
+from grid.mutable.read.layout_cache import KnownFiles, Speculate
 from grid.mutable.read.map_plan import MapMode, MapPlan
 from grid.mutable.read.newest import NewestSeen
 from grid.mutable.read.read_plan import ReadPlan, ReadResult
@@ -28,14 +28,13 @@ from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.requests import ReadBlocks, ReadFronts
 from grid.mutable.share.versions import Place, VersionMap
 from grid.mutable.write.goal import Goal, choose_goal
-from grid.mutable.write.rivals import Conflicts
+from grid.mutable.write.other_writers import Conflicts
 from grid.mutable.write.row_plan import RowPlan, RowWants, ShareRows
 from grid.mutable.write.stream_plan import Streamed, StreamJob, StreamPlan
 from grid.mutable.write.write_job import WriteJob, Written
 from grid.mutable.write.write_plan import WRITE_KIND, WritePlan
 from grid.placement.order import permute
 from grid.ports import (
-    Buffer,
     Range,
     ServerId,
     ShareNumber,
@@ -43,19 +42,9 @@ from grid.ports import (
     Source,
     StorageServer,
 )
+from grid.sinks import BytesSink
 
 T = TypeVar("T")
-
-
-class Gathering:
-    """A sink that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-
-    async def write(self, data: Buffer) -> None:
-        """Append."""
-        self.data += data
 
 
 @frozen(kw_only=True, eq=False)
@@ -103,12 +92,15 @@ class Session:
         *,
         add_lease: bool = False,
         private_key: PrivateKey | None = None,
-        foresee: Foresee | None = None,
+        speculate: Speculate | None = None,
         anew: bool = False,
+        on_rest: Callable[[VersionMap | None], None] | None = None,
     ) -> VersionMap:
         """What is where now; never fails, however little is found.
 
-        foresee: what to ask for early, if the file is known. anew: shares that reads have refuted are in it as well.
+        speculate: what to ask for early, if the file is known. anew: shares that reads have refuted are in it as well.
+        on_rest: have the map as soon as it is good enough for a read. It is called once nobody is waited for any longer, with the
+        whole map if the first one was not that, else with None.
         """
         if anew:
             self.refutations.clear()
@@ -123,13 +115,21 @@ class Session:
             self.loads,
             add_lease=add_lease,
             private_key=private_key,
-            foresight=foresee(known) if known is not None and foresee is not None else None,
+            speculation=speculate(known) if known is not None and speculate is not None else None,
             floor=floor,
         )
-        found = await drive(plan, self._performer(), self.grid)
-        return newest.note(
-            storage_index, self.conflicts.apply(self.without_refuted(found)), floor, self.grid.runtime.clock.now()
-        )
+
+        def noted(found: VersionMap) -> VersionMap:
+            found = self.conflicts.apply(self.without_refuted(found))
+            return newest.note(storage_index, found, floor, self.grid.runtime.clock.now())
+
+        if on_rest is None:
+            return noted(await drive(plan, self._performer(), self.grid))
+
+        def take_rest(found: VersionMap | None) -> None:
+            on_rest(noted(found) if found is not None else None)
+
+        return noted(await drive_until_settled(plan, self._performer(), self.grid, take_rest))
 
     def without_refuted(self, found: VersionMap) -> VersionMap:
         """The map without the shares that reads have shown to be false or out of reach."""
@@ -164,9 +164,9 @@ class Session:
         self, found: VersionMap, prefix: Prefix, offset: int, length: int, *, raw: bool = False
     ) -> bytearray:
         """Bytes of a version, in memory."""
-        gathering = Gathering()
-        await self.read(found, prefix, gathering, offset, length, raw=raw)
-        return gathering.data
+        sink = BytesSink()
+        await self.read(found, prefix, sink, offset, length, raw=raw)
+        return sink.data
 
     async def fetch_rows(
         self, found: VersionMap, prefix: Prefix, wants: RowWants, besides: Mapping[Place, Sequence[Range]]

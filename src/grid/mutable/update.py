@@ -17,21 +17,21 @@ from grid.codec.merkle import build_tree, padded_leaf_count
 from grid.crypto.rsa import PrivateKey
 from grid.limits import MAX_UPDATE_SEGMENTS
 from grid.mutable.publish import WHOLE_BYTES, updated
-from grid.mutable.read.layout_cache import MOST_SHARE_BYTES, Foresight, KnownFile
+from grid.mutable.read.layout_cache import MOST_SHARE_BYTES, KnownFile, Speculation
 from grid.mutable.read.segment_batch import ranges_of_read
 from grid.mutable.session import Session
 from grid.mutable.share.blocks import EncodedRun, SourceRun, chain_of, encode_run
 from grid.mutable.share.geometry import HASH_SIZE, MDMF_VERSION, SALT_SIZE, Geometry
+from grid.mutable.share.hash_rows import climb
 from grid.mutable.share.keys import encrypt_private_key
 from grid.mutable.share.layout import VersionFields, pack_header, plan_table
-from grid.mutable.share.leaf_runs import climb
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import Place, Sighting, VersionMap
 from grid.mutable.sources import OverlaySource
 from grid.mutable.write.goal import Goal, hosts_of, tests_of_version
 from grid.mutable.write.row_plan import RowWants, ShareRows
 from grid.mutable.write.staging import needs_stage
-from grid.mutable.write.write_job import WriteJob
+from grid.mutable.write.write_job import ShareContents, WriteJob
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Range, ShareNumber
 
@@ -93,18 +93,18 @@ def may_update_in_place(found: VersionMap, prefix: Prefix, offset: int, length: 
     return prefix.segment_size == standard.segment_size and len(numbers) == prefix.n and in_place and small
 
 
-def foresee_update(known: KnownFile, offset: int, length: int) -> Foresight:
+def speculate_update(known: KnownFile, offset: int, length: int) -> Speculation:
     """What an update of the file would read if it is still as it is known."""
     geometry, table = known.geometry, known.table
     if offset > geometry.size or geometry != Geometry.of_file(MDMF_VERSION, geometry.size, geometry.k, geometry.n):
-        return known.foresee_nothing()
+        return known.speculate_nothing()
     change = _plan_change(geometry, offset, length)
     if not change.is_small or HASH_SIZE * (change.wants.stop - change.wants.first) > MOST_SHARE_BYTES:
-        return known.foresee_nothing()
+        return known.speculate_nothing()
     blocks: list[Range] = []
     for read in _reads(change, offset, length):
         blocks += ranges_of_read(geometry, table, *read)
-    return known.foresee(change.wants.ranges(table), blocks)
+    return known.speculate(change.wants.ranges(table), blocks)
 
 
 async def update_in_place(
@@ -259,9 +259,11 @@ def _write_job(
 
     return WriteJob(
         prefix=fields.prefix,
-        payload=payload,
-        share_bytes=len(next(iter(encoded.data.values()))) + change.new.tree_size,
-        new_length=None,
+        contents=ShareContents(
+            payload=payload,
+            share_bytes=len(next(iter(encoded.data.values()))) + change.new.tree_size,
+            new_length=None,
+        ),
         base=prefix.order,
         happy=happy,
         settle=False,

@@ -9,7 +9,7 @@ import math
 
 from grid.crypto.rsa import PrivateKey
 from grid.errors import CapError, FormatError, IntegrityError, NoServersError, NotEnoughSharesError
-from grid.mutable.read.layout_cache import Foresee
+from grid.mutable.read.layout_cache import Speculate
 from grid.mutable.read.map_plan import MapMode
 from grid.mutable.session import Session
 from grid.mutable.share.keys import FileKeys
@@ -28,21 +28,21 @@ DELAY_DEVIATION = 0.11962656492
 
 
 async def find_for_write(
-    session: Session, mode: MapMode, private_key: PrivateKey | None, foresee: Foresee | None = None
+    session: Session, mode: MapMode, private_key: PrivateKey | None, speculate: Speculate | None = None
 ) -> VersionMap:
     """A map to write by; if there is a version newer than what can be read, only after its writer had time to end.
 
     Where a write could only fail because servers kept silent, everybody is asked once more.
     """
-    found = await session.find(mode, private_key=private_key, foresee=foresee)
+    found = await session.find(mode, private_key=private_key, speculate=speculate)
     if len(found.servers) - len(found.failed) < session.grid.encoding.happy <= len(found.servers) and found.silent:
-        found = await session.find(mode, private_key=found.private_key or private_key, foresee=foresee)
+        found = await session.find(mode, private_key=found.private_key or private_key, speculate=speculate)
     for wait_s in UNFINISHED_WAITS_S:
         enough = min([session.grid.encoding.happy, *(prefix.n for prefix in found.newer_unrecoverable)])
         if not found.newer_unrecoverable or len(found.answered) < enough:
             break  # Where too few servers answer, no write succeeds, however long its writer waits.
         await session.grid.runtime.clock.sleep(wait_s)
-        found = await session.find(mode, private_key=found.private_key, foresee=foresee)
+        found = await session.find(mode, private_key=found.private_key, speculate=speculate)
     return found
 
 

@@ -18,9 +18,9 @@ from grid.crypto.ed25519 import VerifyingKey
 from grid.discovery.announcement import STORAGE_SERVICE
 from grid.discovery.condition import Condition
 from grid.discovery.factories import Transports
-from grid.discovery.kept_announcements import read_cache
+from grid.discovery.server_files import read_cache, read_static_servers
 from grid.discovery.server_set import ServerSet
-from grid.discovery.static_servers import read_static_servers
+from grid.drive import RestOfRuns
 from grid.engine.grid import Encoding, Grid, Remembered
 from grid.engine.server_memory import ServerMemory
 from grid.errors import ConfigError, FormatError, NoServersError
@@ -76,7 +76,7 @@ class Client:
         self.server_set = ServerSet(
             transports.server_maker(), runtime.clock, _manager_keys(directory), on_return=self._returned
         )
-        self._prober = Prober(self.memory, runtime.clock, self.server_set.find)
+        self._prober = Prober(self.memory, runtime, self.server_set.find)
         self._condition = Condition(runtime.clock)
         self._furls = read_introducers(directory)
         self._introducers: list[IntroducerClient] | None = None
@@ -145,7 +145,7 @@ class Client:
         self._prober.ask_once()
 
     async def servers(self) -> list[StorageServer]:
-        """All servers known once an introducer has told of its own; NoServersError, saying why, if there are none."""
+        """All servers known once an introducer has announced its own; NoServersError, saying why, if there are none."""
         self.start()
         await self._condition.wait_until(self._some_settled, DISCOVERY_S)
         await self._condition.wait_until(self._all_settled, OTHERS_S)
@@ -155,7 +155,7 @@ class Client:
         return servers
 
     def remembered_servers(self) -> list[StorageServer]:
-        """The servers known now, those included that the introducers told of last time; none where that is long ago.
+        """The servers known now, including those that introducers announced last time; none if that is long ago.
 
         For reads: a server that has gone costs them time, where a put would count without one that has come.
         """
@@ -174,6 +174,7 @@ class Client:
     async def close(self) -> None:
         """Give up all connections, and note for the next process which servers are in doubt."""
         self._prober.close()
+        self.remembered.of(RestOfRuns).cancel()
         self._memory_file.save()
         for introducer in self._introducers or ():
             introducer.close()
@@ -235,11 +236,11 @@ class Client:
     def _explain(self) -> NoServersError | ConfigError:
         if not self.introducers:
             where = self.directory.private / "introducers.yaml"
-            return ConfigError(f"{where}: no introducer is named there, so that no storage server can be found")
+            return ConfigError(f"{where}: no introducer is configured, so no storage server can be found")
         details = [introducer.status.detail for introducer in self.introducers if introducer.status.detail]
         if details:
             return NoServersError(f"no introducer could be reached: {details[0]}; is it running?")
-        return NoServersError("the introducer knows of no storage server; are they running?")
+        return NoServersError("the introducer knows no storage servers; are they running?")
 
 
 class LiveServers(Sequence[StorageServer]):

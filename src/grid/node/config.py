@@ -72,7 +72,7 @@ class ClientSettings:
     """How a node puts files, and reaches servers.
 
     preferred: ids of the servers asked first; plaintext_reads: read in the clear where servers offer it;
-    introducer_furl: the legacy key, if set.
+    pack: copies and backups put small files into packs; introducer_furl: the legacy key, if set.
     """
 
     needed: int = 3
@@ -83,6 +83,7 @@ class ClientSettings:
     transport: Transport = "auto"
     plaintext_reads: bool = False
     mutable_format: Literal["SDMF", "MDMF"] = "SDMF"
+    pack: bool = False
     introducer_furl: str | None = field(default=None, repr=False)
 
 
@@ -233,12 +234,12 @@ def _read_listening(node: _Section) -> tuple[tuple[str, ...] | None, tuple[str, 
     ports = _read_list(node.values.get("tub.port", ""))
     hints = _read_list(node.values.get("tub.location", "AUTO"))
     if "tub.port" in node.values and not ports:
-        raise node.error("tub.port", "must not be empty; say disabled, or leave the line out")
+        raise node.error("tub.port", "must not be empty; write disabled, or remove the line")
     if not hints:
-        raise node.error("tub.location", "must not be empty; say disabled, or leave the line out")
+        raise node.error("tub.location", "must not be empty; write disabled, or remove the line")
     for port in ports:
         if port in ("0", "tcp:0") or port.startswith("tcp:0:"):
-            raise node.error("tub.port", "port 0 cannot be kept from one start to the next; name a port")
+            raise node.error("tub.port", "port 0 would change at every start; choose a port")
     if (ports == ("disabled",)) != (hints == ("disabled",)):
         raise node.error("tub.port", "tub.port and tub.location must both be disabled, or neither")
     if ports == ("disabled",):
@@ -258,10 +259,10 @@ def _read_client(section: _Section) -> ClientSettings:
     if needed > total:
         raise section.error("shares.needed", f"{needed} is more than shares.total, {total}")
     if happy > total:
-        raise section.error("shares.happy", f"{happy} is more than shares.total, {total}: nothing could be stored")
+        raise section.error("shares.happy", f"{happy} is more than shares.total, {total}: no file could be stored")
     furl = section.text("introducer.furl")
     if furl == "None":
-        raise section.error("introducer.furl", "None is no longer a value; leave the line out")
+        raise section.error("introducer.furl", "None is no longer allowed; remove the line")
     mutable_format = _read_choice(section, "mutable.format", ("SDMF", "MDMF"), "SDMF")
     return ClientSettings(
         needed=needed,
@@ -276,6 +277,7 @@ def _read_client(section: _Section) -> ClientSettings:
         transport=_read_transport(section),
         plaintext_reads=section.read("plaintext_reads", parse_boolean, False),
         mutable_format="MDMF" if mutable_format == "MDMF" else "SDMF",
+        pack=section.read("pack", parse_boolean, False),
         introducer_furl=furl,
     )
 

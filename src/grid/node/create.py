@@ -75,7 +75,7 @@ def create_storage(path: Path, new: NewStorage) -> None:
 def create_client(path: Path, new: NewClient) -> None:
     """Make a client's directory; ConfigError if the place is taken or a value cannot be used."""
     if not 1 <= new.needed <= new.happy <= new.total <= 256:
-        raise ConfigError("the numbers of shares must obey 1 <= needed <= happy <= total <= 256")
+        raise ConfigError("shares must satisfy 1 <= needed <= happy <= total <= 256")
     lines = _node_section(new.nickname, Listening(port="disabled", location="disabled"))
     lines += ["", "[client]", f"shares.needed = {new.needed}", f"shares.happy = {new.happy}"]
     lines += [f"shares.total = {new.total}", "", "[storage]", "enabled = false"]

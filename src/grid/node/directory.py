@@ -108,7 +108,7 @@ def open_directory(path: Path) -> NodeDirectory:
     file, text = next(iter(found.items()), (path / CONFIG_NAMES[0], ""))
     if len(set(found.values())) > 1 and not agree(list(found.values())):
         raise ConfigError(
-            f"{path}: grid.cfg and tahoe.cfg do not say the same, and programs read either; correct one of them, or make"
+            f"{path}: grid.cfg and tahoe.cfg differ, and programs read either of them; correct one, or make"
             " grid.cfg a link to tahoe.cfg: ln -sf tahoe.cfg grid.cfg"
         )
     return NodeDirectory(

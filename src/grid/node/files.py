@@ -51,7 +51,7 @@ def write_if_missing(path: Path, data: bytes, mode: int = SECRET_MODE) -> bool:
 def read_text(path: Path) -> str | None:
     """The text of a short UTF-8 file, None if there is no such file; ConfigError if it cannot be read as that."""
     try:
-        # Opening a pipe that nobody writes to would wait for ever; of a regular file this flag changes nothing.
+        # Opening a pipe that nobody writes to would block forever; for a regular file this flag changes nothing.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigError(f"{path}: not a regular file")
@@ -86,7 +86,9 @@ def expand_home(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        raise ConfigError(f"{path}: whose home directory is meant cannot be told; write it out") from None
+        raise ConfigError(
+            f"{path}: there is no such user, so `~` has no meaning; write the home directory out"
+        ) from None
 
 
 def make_private_directory(path: Path) -> None:

@@ -36,8 +36,8 @@ from grid.node.web_address import PortInUseError, allowed_hosts, place_to_listen
 from grid.plural import counted
 from grid.ports import ServerId, StorageServer, Timer
 from grid.runtime import Tasks, with_deadline
+from grid.wire.connections.connection_limit import Places
 from grid.wire.connections.door import deepen_backlog
-from grid.wire.connections.places import Places
 from grid.wire.status import ConnectionState, ConnectionStatus
 
 LOOK_S = 30.0
@@ -150,7 +150,7 @@ async def running_gateway(
     try:
         port = deepen_backlog(await serverFromString(reactor, description).listen(factory))
     except (ValueError, TypeError, KeyError) as problem:
-        raise ConfigError(f"{where}: not a server endpoint, as 3456 is, or tcp:3456:interface=127.0.0.1") from problem
+        raise ConfigError(f"{where}: not a server endpoint such as 3456 or tcp:3456:interface=127.0.0.1") from problem
     except (OSError, OverflowError, CannotListenError, SSLError) as problem:
         if isinstance(problem, CannotListenError) and getattr(problem.socketError, "errno", 0) == errno.EADDRINUSE:
             cure = f"choose another web.port under [node] in {directory.config_file}"
@@ -177,7 +177,7 @@ async def running_gateway(
 
 
 def introducer_line(petname: str, status: ConnectionStatus) -> str:
-    """What a connection to an introducer is told as: connected ones begin as with 1.20. [spec webapi 9.1]"""
+    """The state of a connection to an introducer in words: connected ones begin as with 1.20. [spec webapi 9.1]"""
     if status.state is ConnectionState.CONNECTED:
         return f"{_connected_line(status)} ({petname})"
     return f"{petname}: {status.state.value}" + (f" ({one_line(status.detail)})" if status.detail else "")

@@ -104,7 +104,7 @@ def log_tail(directory: Path) -> list[str]:
 
 
 def share_counts(node_count: int) -> tuple[int, int, int]:
-    """needed, happy and total for a grid of so many servers: 3, 7, 10 from ten on, in proportion below."""
+    """needed, happy and total for a grid of that size: 3, 7, 10 from ten servers on, in proportion below."""
     total = min(10, node_count)
     needed = max(1, total * 3 // 10)
     return needed, max(needed, total * 7 // 10), total

@@ -1,18 +1,18 @@
 """Servers in doubt asked in the background whether they are there, so that no operation has to find out.
 
-It owns when a server is asked and how long it may take to answer; what an answer means is the memory's to say. It asks
-nothing of servers that are not in doubt, and ends with its client.
+It owns when a server is asked, what, and how long it may take to answer; what an answer means is the memory's to say. It
+asks nothing of servers that are not in doubt, and ends with its client.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from twisted.internet.defer import Deferred
 
-from grid.engine.server_memory import ServerMemory
-from grid.errors import GridError, PeerTimeoutError
-from grid.ports import Clock, ServerId, StorageServer
+from grid.engine.server_memory import Kind, ServerMemory
+from grid.errors import GridError, PeerGoneError, PeerTimeoutError
+from grid.ports import Runtime, ServerId, ShareNumber, StorageIndex, StorageServer
 from grid.runtime import Tasks, with_deadline
 
 FIRST_PAUSE_S = 1.0
@@ -24,14 +24,49 @@ LONGEST_PAUSE_S = 30.0
 ANSWER_S = 5.0
 """How long an answer may take; asking again later is cheaper than to wait for longer."""
 
+_INDEX_SIZE = 16
+_FIRST_SHARE = ShareNumber(0)
+_FIRST_BYTE = ((0, 1),)
+
+Probe = Callable[[StorageServer, StorageIndex], Awaitable[object]]
+
+
+def _find(server: StorageServer, index: StorageIndex) -> Awaitable[object]:
+    return server.find_shares(index)
+
+
+def _read(server: StorageServer, index: StorageIndex) -> Awaitable[object]:
+    return server.read_shares(index, {_FIRST_SHARE: _FIRST_BYTE})
+
+
+def _read_slot(server: StorageServer, index: StorageIndex) -> Awaitable[object]:
+    return server.read_slot(index, frozenset((_FIRST_SHARE,)), _FIRST_BYTE)
+
+
+PROBES: Mapping[Kind, Probe] = {
+    "FindShares": _find,
+    "ReadShares": _read,
+    "ReadSlot": _read_slot,
+    "ReadFronts": _read_slot,
+    "ReadFields": _read_slot,
+    "ReadBlocks": _read_slot,
+}
+"""Kinds of request that change nothing: a server that was silent on one is asked the same of a file that does not exist.
+
+Names of request classes, as the memory has them, so that a client that probes nothing imports none of them.
+"""
+
 
 class Prober:
-    """The background questions of one client to its servers in doubt, one at a time for each server."""
+    """The background questions of one client to its servers in doubt, one server's one after the other."""
 
-    def __init__(self, memory: ServerMemory, clock: Clock, find: Callable[[ServerId], StorageServer | None]) -> None:
+    def __init__(
+        self, memory: ServerMemory, runtime: Runtime, find: Callable[[ServerId], StorageServer | None]
+    ) -> None:
         """find: the present client of a server, None if the server is not known any more."""
         self._memory = memory
-        self._clock = clock
+        self._clock = runtime.clock
+        self._entropy = runtime.entropy
         self._find = find
         self._probes: dict[ServerId, Deferred[None]] = {}
         self._tasks = Tasks()
@@ -75,12 +110,26 @@ class Prober:
             pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
     async def _ask(self, server_id: ServerId, server: StorageServer) -> None:
-        """Ask for the version, and tell the memory if an answer comes."""
+        """Ask for the version, then once more what it was silent on; tell the memory of each answer."""
         try:
             await with_deadline(self._clock, server.get_version(), ANSWER_S, _late)
         except GridError:
             return
-        self._memory.heard(server_id, self._clock.now())
+        kinds = self._memory.silent_on(server_id) & PROBES.keys()
+        self._memory.heard(server_id, self._clock.now(), asked_apart=kinds)
+        for kind in sorted(kinds):
+            await self._ask_again(server_id, server, kind)
+
+    async def _ask_again(self, server_id: ServerId, server: StorageServer, kind: Kind) -> None:
+        """Ask a question of that kind about a file that does not exist; any answer, a refusal too, ends the doubt."""
+        index = StorageIndex(self._entropy.random_bytes(_INDEX_SIZE))
+        try:
+            await with_deadline(self._clock, PROBES[kind](server, index), ANSWER_S, _late)
+        except (PeerTimeoutError, PeerGoneError):
+            return
+        except GridError:
+            pass
+        self._memory.answered(server_id, kind, self._clock.now())
 
 
 def _late() -> PeerTimeoutError:

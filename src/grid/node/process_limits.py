@@ -34,13 +34,13 @@ class DescriptorPlan:
     files: int
 
 
-def plan_descriptors(limit: int, in_use: int) -> DescriptorPlan:
+def plan_descriptors(limit: int, in_use: int, most: int = MAX_CONNECTIONS) -> DescriptorPlan:
     """Half of what is free for files, and of the other half eight parts in nine for places: one is for those being closed.
 
-    A limit of 64 leaves some 15 places and 20 files.
+    A limit of 64 leaves some 15 places and 20 files. most: connections at most, however many descriptors there are.
     """
     free = max(12, limit - in_use - _OWN)
-    connections = min(MAX_CONNECTIONS, max(4, free * 4 // 9 - 2))
+    connections = min(most, max(4, free * 4 // 9 - 2))
     return DescriptorPlan(connections=connections, files=max(4, free - connections - max(4, connections // 8)))
 
 

@@ -1,7 +1,7 @@
 """Reading a file with the servers that are known already, and with all of them where those do not do.
 
-A read begins with the servers that the introducers told of last time. Nothing unproven is ever delivered, so that a
-list which is out of date costs time only: what fails, or has delivered nothing when the introducers have told of
+A read begins with the servers that the introducers announced last time. Nothing unproven is ever delivered, so that a
+list which is out of date costs time only: what fails, or has delivered nothing when the introducers have announced
 other servers, goes on with all of them where it stopped.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
 
-from grid.caps import ChkCap, ChkVerifyCap, LitCap
+from grid.caps import ChkVerifyCap, ImmutableFileCap, LitCap
 from grid.errors import GridError
-from grid.immutable.get import ImmutableFile
+from grid.extents.files import open_immutable
 from grid.immutable.read.get_plan import GetResult
 from grid.node.client import Client
 from grid.ports import Observer, Sink, StorageServer, ignore_events
@@ -27,7 +27,7 @@ IMPATIENCE_S = 0.5
 
 async def read_file(
     client: Client,
-    cap: ChkCap | ChkVerifyCap | LitCap,
+    cap: ImmutableFileCap | ChkVerifyCap,
     sink: Sink,
     offset: int = 0,
     length: int | None = None,
@@ -35,13 +35,13 @@ async def read_file(
 ) -> GetResult:
     """ImmutableFile.read, with whatever servers the client knows or can find; the same errors."""
     if isinstance(cap, LitCap):
-        return await ImmutableFile(cap, client.grid_to_read([], observer)).read(sink, offset, length)
+        return await open_immutable(cap, client.grid_to_read([], observer)).read(sink, offset, length)
     remembered = client.remembered_servers()
     counting = CountingSink(sink)
     problem: GridError | None = None
     if remembered:
         try:
-            file = ImmutableFile(cap, client.grid_to_read(remembered, observer))
+            file = open_immutable(cap, client.grid_to_read(remembered, observer))
             return await _unless_overtaken(client, remembered, counting, file.read(counting, offset, length))
         except GridError as error:
             problem = error
@@ -51,7 +51,7 @@ async def read_file(
     if problem is not None and not _has_others(servers, remembered):
         raise problem
     left = None if length is None else length - counting.written
-    file = ImmutableFile(cap, client.grid_to_read(servers, observer))
+    file = open_immutable(cap, client.grid_to_read(servers, observer))
     result = await file.read(sink, offset + counting.written, left)
     return GetResult(
         size=result.size + counting.written, share_count=result.share_count, hedged_bytes=result.hedged_bytes

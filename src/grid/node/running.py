@@ -28,7 +28,7 @@ _SAME_S = 1.5
 
 
 _SOON_S = 1.0
-"""What nobody needs to be told why it takes so long."""
+"""Seconds of work that need no explanation."""
 
 
 def _nothing(line: str) -> None:
@@ -86,7 +86,7 @@ def stop(
 ) -> bool:
     """End the process that runs the node there: SIGTERM, then SIGKILL; False if none runs. GridError if it stays.
 
-    say: told what takes long. at_once: what the process lets come to its end is cut.
+    say: called with what takes long. at_once: cut off what would otherwise be allowed to finish.
     """
     process = find_running(directory)
     if process is None:
@@ -97,10 +97,10 @@ def stop(
         _wait(process, _SOON_S)
         _send(process, signal.SIGINT)
     elif not _wait(process, min(_SOON_S, patience_s)):
-        say(f"waiting for process {process.pid}, which lets requests under way end: {patience_s:.0f} s at most")
+        say(f"waiting for process {process.pid}, which finishes its requests: {patience_s:.0f} s at most")
     if _wait(process, patience_s):
         return True
-    say(f"process {process.pid} did not end, and is killed")
+    say(f"process {process.pid} did not end and is killed")
     _send(process, signal.SIGKILL)
     if _wait(process, 5.0):
         return True
@@ -133,7 +133,7 @@ def _send(process: RunningProcess, number: signal.Signals) -> None:
     except ProcessLookupError:
         pass
     except PermissionError:
-        raise GridError(f"process {process.pid} belongs to another user, who can stop it") from None
+        raise GridError(f"process {process.pid} belongs to another user; only that user can stop it") from None
 
 
 def _parse(text: str) -> RunningProcess | None:

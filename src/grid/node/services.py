@@ -16,6 +16,7 @@ from grid.codec import base32
 from grid.discovery.announcement import SignedAnnouncement, sign, storage_fields
 from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
 from grid.discovery.introducer_server import Introducer
+from grid.limits import MAX_CONNECTIONS, MAX_STORAGE_CONNECTIONS
 from grid.mutable.write.staging import encoding_notice
 from grid.node.client import Client
 from grid.node.directory import NodeDirectory, NodeKind
@@ -27,7 +28,7 @@ from grid.node.tubs import listen_as_configured, node_tub
 from grid.ports import Runtime
 from grid.runtime import ThreadCpuPool, return_freed_memory
 from grid.version import __version__
-from grid.wire.connections.places import Places
+from grid.wire.connections.connection_limit import Places
 from grid.wire.foolscap.negotiation import FoolscapEndpoint
 from grid.wire.foolscap.tub import register, share_memory, stop_tub
 from grid.wire.status import ConnectionState
@@ -46,13 +47,15 @@ Say = Callable[[str], None]
 async def run_node(directory: NodeDirectory, runtime: Runtime, reactor: Any, say: Say) -> None:  # noqa: ANN401
     """Run the node of the directory until this is cancelled; ConfigError if it cannot start.
 
-    say: told one line when the node is ready, the same that 1.20 logs, and others about what it does.
+    say: called with one line when the node is ready, the same that 1.20 logs, and with others about what it does.
     """
-    plan = plan_descriptors(descriptor_limit(), descriptors_in_use())
+    stores = directory.kind is not NodeKind.INTRODUCER and directory.settings.storage.enabled
+    most = MAX_STORAGE_CONNECTIONS if stores else MAX_CONNECTIONS
+    plan = plan_descriptors(descriptor_limit(), descriptors_in_use(), most)
     places = Places(plan.connections)
     if directory.kind is NodeKind.INTRODUCER:
         await _run_introducer(directory, places, reactor, say)
-    elif directory.settings.storage.enabled:
+    elif stores:
         await _run_storage(directory, runtime, places, plan.files, reactor, say)
     else:
         await _run_client(directory, runtime, places, reactor, say)
@@ -99,7 +102,7 @@ async def _run_storage(
     # Only a node that stores pays for the imports of a store.
     from grid.node.shared_http import SharedHttp
     from grid.node.storage_node import LocalStorage, identify_node, make_service, server_settings
-    from grid.storage.housekeeping import Housekeeping
+    from grid.storage.upkeep.housekeeping import Housekeeping
     from grid.wire.budget.server_memory import ServerMemory
     from grid.wire.foolscap.server.server import RemoteStorageServer
 

@@ -11,8 +11,8 @@ from grid.errors import ConfigError
 from grid.node.directory import NodeDirectory
 from grid.ports import StorageServer
 from grid.wire.budget.server_memory import ServerMemory
+from grid.wire.connections.connection_limit import Places
 from grid.wire.connections.door import deepen_backlog
-from grid.wire.connections.places import Places
 from grid.wire.foolscap.negotiation import FoolscapEndpoint
 from grid.wire.foolscap.tub import node_certificate
 from grid.wire.http.format.announced import nurls_of
@@ -31,7 +31,7 @@ class SharedHttp:
         self._plain_endpoint = settings.plaintext_reads
         self._plain_port: Any = None
         if settings.plaintext_reads is not None and (settings.force_foolscap or not settings.anonymous):
-            raise ConfigError(f"{self._where}: needs HTTP, which force_foolscap or anonymous switches off")
+            raise ConfigError(f"{self._where}: needs HTTP, which force_foolscap or anonymous turns off")
         self._clock = memory.clock
         self._places = places
         self._certificate_file = directory.private / "node.pem"

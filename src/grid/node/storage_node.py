@@ -19,10 +19,10 @@ from grid.node.directory import NodeDirectory
 from grid.node.files import expand_home, read_text
 from grid.node.identity import permutation_seed_text
 from grid.ports import CpuPool, Runtime, ServerIdentity
-from grid.storage.disk import RealDisk
-from grid.storage.housekeeping import Housekeeping
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
+from grid.storage.files.disk import RealDisk
 from grid.storage.settings import ExpirySettings, StorageSettings
+from grid.storage.upkeep.housekeeping import Housekeeping
 
 
 def identify_node(directory: NodeDirectory, key: VerifyingKey, node_id: bytes) -> tuple[str, ServerIdentity]:

@@ -48,7 +48,7 @@ async def listen_as_configured(
     where = f"{directory.config_file}: section [node], key tub.port"
     descriptions, location = listening_endpoints(directory), directory.settings.tub_location
     if descriptions is None or location is None:
-        raise ConfigError(f"{where}: this node has to listen somewhere")
+        raise ConfigError(f"{where}: this node must listen on a port")
     ports = []
     for description in descriptions:
         try:

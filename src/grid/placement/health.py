@@ -1,4 +1,4 @@
-"""What is told alike of the health of every kind of file. Pure. [spec placement 9, 10]"""
+"""The parts of a health report that every kind of file has. Pure. [spec placement 9, 10]"""
 
 from __future__ import annotations
 

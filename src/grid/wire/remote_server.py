@@ -24,7 +24,7 @@ from grid.ports import (
     StorageIndex,
     StoreAnswer,
 )
-from grid.wire.packed.finds import Found
+from grid.wire.packed.find_messages import Found
 from grid.wire.queues.shared_messages import ask_together, find_queue, store_by_steps, store_queue
 from grid.wire.status import ConnectionStatus
 

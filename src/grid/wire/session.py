@@ -1,4 +1,4 @@
-"""One server's session: made when it is first needed, shared by all calls, made again after a loss, and what is told of it.
+"""One server's session: made when it is first needed, shared by all calls, made again after a loss, and its state in words.
 
 How a session is made, and what it holds, is its transport's. It never holds more than one, nor makes two at once.
 """

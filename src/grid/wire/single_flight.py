@@ -1,6 +1,6 @@
 """One attempt at a time, shared by all who want its result, and bounded in time.
 
-Whoever asks while an attempt is under way waits for that one. It ends for everybody at once, whatever ends it: a result,
+A caller that asks while an attempt is in progress waits for that one. It ends for everybody at once, whatever ends it: a result,
 an error of any class, its deadline (even if the attempt ignores being canceled), or cancel(). It never decides whether
 an attempt may begin; that is its owner's to say.
 """
@@ -63,7 +63,7 @@ class SingleFlight(Generic[T]):
 
     async def join(self) -> T:
         """The result of the attempt under way, or of a new one; its error raised. Canceling it ends no attempt."""
-        # An attempt may end before start() returns: whoever waits for it must be known by then.
+        # An attempt may end before start() returns: those who wait for it must be known by then.
         waiter: Deferred[T] = Deferred(self._forget)
         self._waiters.append(waiter)
         self.start()

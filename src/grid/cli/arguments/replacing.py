@@ -19,7 +19,7 @@ from grid.directory.metadata import seconds_in
 
 if TYPE_CHECKING:
     from grid.cli.arguments.remote import RemotePath
-    from grid.cli.terminal.asking import Asker
+    from grid.cli.terminal.confirmation import Confirmation
     from grid.directory.edits import Edit
     from grid.directory.pack import Child, Target
     from grid.directory.store import OpenDirectory
@@ -70,7 +70,7 @@ class ReplacePolicy:
     ask: bool = False
     newer: bool = False
     quiet: Callable[[], AbstractContextManager[object]] = nullcontext
-    _asker: Asker | None = field(default=None, repr=False)
+    _confirmation: Confirmation | None = field(default=None, repr=False)
 
     @property
     def is_given(self) -> bool:
@@ -85,11 +85,11 @@ class ReplacePolicy:
             return False
         if not self.ask:
             return True
-        if self._asker is None:
-            from grid.cli.terminal.asking import Asker
+        if self._confirmation is None:
+            from grid.cli.terminal.confirmation import Confirmation
 
-            self._asker = Asker(self.quiet)
-        return await self._asker.confirm(f"replace {shown}?")
+            self._confirmation = Confirmation(self.quiet)
+        return await self._confirmation.confirm(f"replace {shown}?")
 
 
 def make_policy(*, no_clobber: bool = False, interactive: bool = False, update: bool = False) -> ReplacePolicy:

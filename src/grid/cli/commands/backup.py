@@ -14,7 +14,7 @@ from grid.cli.arguments.completion import complete_place, complete_remote
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
 from grid.cli.commands.cp import JOBS, conclude, describe_result
 from grid.cli.terminal.exit_codes import ExitCode
-from grid.cli.terminal.invocation import examples, invocation, progress_options
+from grid.cli.terminal.invocation import examples, invocation, pack_option, progress_options
 from grid.plural import counted
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ INCOMPLETE = ExitCode.USAGE
     show_default=True,
     help="How many files to store at once.",
 )
+@pack_option
 @progress_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
@@ -83,7 +84,7 @@ def backup(
     from grid.cli.arguments.remote import require_local_source
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.names import VCS_NAMES, make_exclusion, parse_pattern_file
-    from grid.cli.transfer.session import open_remote_place, transfer_session
+    from grid.cli.transfer.session import open_remote_place, transfer_session, wants_packs
     from grid.node.files import expand_home
 
     excluded = [*patterns, *(VCS_NAMES if exclude_vcs else ())]
@@ -107,7 +108,7 @@ def backup(
             store = await connection.open_store()
             uploader = Uploader(
                 store, session.database, display.tally, display.update, follow_links=False,
-                trust_times=not ignore_timestamps,
+                trust_times=not ignore_timestamps, packs=wants_packs(session, invocation(ctx).packs),
             )  # fmt: skip
             snapshotter = Snapshotter(
                 store, uploader, session.database, display, jobs=jobs, warn=display.warn, say=report.say,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from grid.caps import KnownCap
     from grid.cli.connection import Connection
-    from grid.directory.store import Health, Mended, Store
+    from grid.directory.store import Health, RepairResult, Store
 
     Act = Callable[[Store, KnownCap], Awaitable[tuple[ExitCode, str]]]
     """Does something to an object; the status that it ends with, and what is to be printed."""
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.argument("arguments", metavar="[CAP|PATH|-]...", nargs=-1, shell_complete=complete_remote)
 @cap_file_option
 @click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
-@click.option("--repair", "mend", is_flag=True, help="Recreate shares that are missing or damaged.")
+@click.option("--repair", is_flag=True, help="Recreate shares that are missing or damaged.")
 @click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
 @click.option("--deep", is_flag=True, help="Also check everything below it, like `grid deep-check`.")
 @progress_options
@@ -48,7 +48,7 @@ def check(
     arguments: tuple[str, ...],
     cap_file: str | None,
     verify: bool,
-    mend: bool,
+    repair: bool,
     add_lease: bool,
     deep: bool,
     as_json: bool,
@@ -62,11 +62,11 @@ def check(
 
     arguments = _texts(arguments, cap_file)
     if deep:
-        options = CheckOptions(verify=verify, repair=mend, add_lease=add_lease, raw=as_json)
+        options = CheckOptions(verify=verify, repair=repair, add_lease=add_lease, raw=as_json)
         return check_deeply(ctx, arguments, options)
 
     async def examine(store: Store, cap: KnownCap) -> tuple[ExitCode, str]:
-        if mend and cap.storage_index is not None:
+        if repair and cap.storage_index is not None:
             if add_lease:
                 await store.check(cap, add_lease=True)
             return _tell_repair(await store.repair(cap), as_json)
@@ -92,13 +92,13 @@ def repair(ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | No
     if every share is good afterwards.
     """
 
-    async def mend(store: Store, cap: KnownCap) -> tuple[ExitCode, str]:
+    async def repair_one(store: Store, cap: KnownCap) -> tuple[ExitCode, str]:
         return _tell_repair(await store.repair(cap, force=force), as_json)
 
     texts = _texts(arguments, cap_file)
     if len(texts) != 1:
         raise click.UsageError("one capability or path at a time")
-    return _for_each(ctx, texts, as_json, mend)
+    return _for_each(ctx, texts, as_json, repair_one)
 
 
 def health_code(result: Health) -> ExitCode:
@@ -128,7 +128,7 @@ def describe_check(result: Health) -> list[str]:
     return lines
 
 
-def describe_repair(result: Mended) -> list[str]:
+def describe_repair(result: RepairResult) -> list[str]:
     """What a person wants to know: the health before, and what was done. [spec cli 2.10]"""
     lines = describe_check(result.before)
     if not result.attempted:
@@ -157,7 +157,7 @@ def _why_not(after: Health) -> str:
     )
 
 
-def _tell_repair(result: Mended, as_json: bool) -> tuple[ExitCode, str]:
+def _tell_repair(result: RepairResult, as_json: bool) -> tuple[ExitCode, str]:
     text = json.dumps(result.to_json()) if as_json else "\n".join(describe_repair(result))
     return health_code(result.after), text
 
@@ -186,7 +186,7 @@ def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act)
 
     for text in texts:
         if has_cap_prefix(text):
-            parse_remote(text, {})  # What is no capability is told before anything is opened.
+            parse_remote(text, {})  # A malformed capability is reported before anything is opened.
     directory, aliases = open_tree_directory(ctx)
     remotes = parse_paths(tuple(texts), aliases)
     with ProgressDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:

@@ -12,7 +12,7 @@ from grid.cli.arguments.completion import complete_place
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import tell_problem
-from grid.cli.terminal.invocation import examples, invocation, progress_options
+from grid.cli.terminal.invocation import examples, invocation, pack_option, progress_options
 from grid.plural import counted
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ JOBS = 8
     show_default=True,
     help="How many files to copy at once.",
 )
+@pack_option
 @replace_options()
 @progress_options
 @click.option(
@@ -66,7 +67,7 @@ def cp(
     """
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copying import Copier, CopyOptions
-    from grid.cli.transfer.session import open_places, transfer_session
+    from grid.cli.transfer.session import open_places, transfer_session, wants_packs
 
     if len(arguments) < 2:
         raise click.UsageError("give at least one source and a target")
@@ -81,6 +82,7 @@ def cp(
             caps_only=caps_only,
             jobs=jobs,
             spool=session.directory.temporary_path,
+            packs=wants_packs(session, invocation(ctx).packs),
             replace=policy,
         )
 

@@ -48,7 +48,7 @@ def create() -> None:
 @_LOCATION
 @_HOSTNAME
 def introducer(directory: str, nickname: str, port: str | None, location: str | None, hostname: str | None) -> int:
-    """Create an introducer, which tells clients of the storage servers of a grid."""
+    """Create an introducer, which tells clients about the storage servers of a grid."""
     from grid.node.create import create_introducer
 
     create_introducer(Path(directory), _listening(port, location, hostname), nickname)
@@ -170,7 +170,7 @@ def _read_furl(text: str) -> str:
         furl = file.readline(MAX_FURL_LENGTH).strip()
     if not furl:
         raise ConfigError(
-            f"{text} is no FURL, which begins with pb://, and no file that holds one; a running introducer has its own "
+            f"{text} is neither a FURL, which begins with pb://, nor a file that holds one; a running introducer has its own "
             "in private/introducer.furl"
         )
     return furl

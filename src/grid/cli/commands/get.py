@@ -107,7 +107,7 @@ def _require_times(policy: ReplacePolicy, remote: RemotePath, file: str | None) 
 
 def _plain_cap(text: str, span: str | None) -> RemotePath:
     """What a capability names, before anything is opened; the errors of a cap that cannot be read, or not so far."""
-    from grid.caps import ChkCap, DirectoryCap, LitCap
+    from grid.caps import DirectoryCap, ImmutableFileCap
     from grid.cli.arguments.remote import parse_remote
     from grid.errors import AuthorityError
 
@@ -118,7 +118,7 @@ def _plain_cap(text: str, span: str | None) -> RemotePath:
             raise _directory(remote)
         if cap.authority == "verify":
             raise AuthorityError("a verify capability lets you check the file, not read it; use its read capability")
-    if isinstance(cap, ChkCap | LitCap):
+    if isinstance(cap, ImmutableFileCap):
         parse_range(span, cap.size)
     return remote
 
@@ -151,12 +151,12 @@ async def _read(
     connection: Connection, cap: KnownCap, remote: RemotePath, sink: Sink, span: str | None, display: ProgressDisplay
 ) -> int:
     """Bytes read. An immutable file is read from the servers known already, which takes no introducer."""
-    from grid.caps import ChkCap, DirectoryCap, LitCap
+    from grid.caps import DirectoryCap, ImmutableFileCap
     from grid.cli.arguments.tree import open_tree
 
     if isinstance(cap, DirectoryCap):
         raise _directory(remote)
-    if isinstance(cap, ChkCap | LitCap):
+    if isinstance(cap, ImmutableFileCap):
         return await connection.read_immutable(cap, sink, *parse_range(span, cap.size), display)
     store = (await open_tree(connection, display)).store
     offset, length = (0, None) if span is None else parse_range(span, await store.size(cap))

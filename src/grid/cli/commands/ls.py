@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve, frozen
 
-from grid.caps import ChkCap, DirectoryCap, LitCap, UnknownChild
+from grid.caps import ChkCap, DirectoryCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.cli.arguments.completion import complete_remote
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.invocation import examples
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from grid.cli.arguments.tree import Tree
 
 HALF_A_YEAR_S = 180 * 24 * 3600
+
+WIDEST_COLUMN = 300
+"""Characters up to which the values of a column are aligned: a name may have 64 KiB, and others need not be as long."""
 
 
 @click.command(epilog=examples("grid ls work:", "grid ls -lF work:docs", "grid ls -R --json work: | jq .path"))
@@ -141,7 +144,7 @@ def listing_lines(children: Mapping[str, Child], columns: Columns, now: float) -
         return []
     aligned = []
     for column in zip(*rows, strict=True):
-        width = max(map(len, column))
+        width = max((len(value) for value in column if len(value) <= WIDEST_COLUMN), default=0)
         left = len(rows[0]) == 1 or any(value.startswith("URI") for value in column)
         aligned.append([value.ljust(width) if left else value.rjust(width) for value in column])
     return [" ".join(row).rstrip() for row in zip(*aligned, strict=True)]
@@ -152,9 +155,9 @@ def _row(name: str, child: Child, columns: Columns, now: float) -> Sequence[str]
     row = [_mode(child, read, write), _size(child), _date(child.metadata, now)] if columns.long else []
     row.append(plain(name) + (_mark(child, write) if columns.classify else ""))
     if columns.uri:
-        row.append(write or read or "-")
+        row.append(plain(write or read or "-"))
     if columns.readonly_uri:
-        row.append(read or "-")
+        row.append(plain(read or "-"))
     return row
 
 
@@ -177,7 +180,7 @@ def _size(child: Child) -> str:
     match child.target:
         case DirectoryCap():
             return "-"
-        case LitCap() | ChkCap():
+        case LitCap() | ChkCap() | SliceCap() | SequenceCap():
             return str(child.target.size)
         case _:
             return "?"

@@ -62,9 +62,9 @@ async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool) -
             click.echo(json.dumps(unit))
         elif field is None:
             if unit["cap"] is not None:
-                click.echo(f"{unit['cap']} {plain('/'.join(visited.path))}")
+                click.echo(f"{plain(str(unit['cap']))} {plain('/'.join(visited.path))}")
         elif unit[field]:
-            click.echo(unit[field])
+            click.echo(plain(str(unit[field])))
     if raw:
         click.echo(json.dumps({"type": "stats", "stats": stats[0]}))
     tell_unread(lost, as_json=raw)

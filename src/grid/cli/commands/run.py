@@ -72,8 +72,8 @@ def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
 @click.option(
     "--listen",
     metavar="ENDPOINT",
-    help="Where: a port number, or tcp:PORT:interface=ADDRESS, or ssl:PORT:privateKey=FILE:certKey=FILE. "
-    "Default: [node] web.port, else port 3456; always of this machine alone, unless an interface is named.",
+    help="Where to listen: a port number, tcp:PORT:interface=ADDRESS, or ssl:PORT:privateKey=FILE:certKey=FILE. "
+    "Default: [node] web.port, or port 3456. Only this machine can connect unless you name an interface.",
 )
 @click.pass_context
 def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) -> int:

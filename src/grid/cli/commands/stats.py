@@ -29,6 +29,12 @@ _KEYS = (
     "size-directories",
     "largest-directory",
     "largest-immutable-file",
+    "count-slices",
+    "count-sequences",
+    "count-packs",
+    "size-packs",
+    "live-bytes-packs",
+    "dead-bytes-packs",
 )
 
 

@@ -42,7 +42,7 @@ _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (NotHappyError, "too-few-servers"),
     (click.UsageError, "usage"),
 )
-"""Words for errors, the first that fits; what is left is told apart by its exit status."""
+"""Words for errors, the first that fits; the rest differ only in their exit status."""
 
 _BY_CODE = {
     ExitCode.USAGE: "usage",

@@ -37,6 +37,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "put": CommandEntry("put:put", "Store a file and print its capability."),
         "get": CommandEntry("get:get", "Read a file, or part of it."),
         "cp": CommandEntry("cp:cp", "Copy files and directories to, from and within the grid."),
+        "transfer": CommandEntry("transfer:transfer", "Move many files between disks, S3, SFTP and the grid."),
     },
     "Directories": {
         "ls": CommandEntry("ls:ls", "List a directory."),
@@ -55,6 +56,9 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "check": CommandEntry("check:check", "Check the health of files and directories."),
         "deep-check": CommandEntry("deep_check:deep_check", "Check the health of everything below a directory."),
         "repair": CommandEntry("check:repair", "Recreate missing and damaged shares."),
+        "pack": CommandEntry("packs:pack", "Put small files below a directory into packs."),
+        "unpack": CommandEntry("packs:unpack", "Store packed files by themselves again."),
+        "repack": CommandEntry("packs:repack", "Write packs anew that are mostly unused."),
         "manifest": CommandEntry("manifest:manifest", "List everything below a directory."),
         "stats": CommandEntry("stats:stats", "Count files and sizes below a directory."),
     },
@@ -102,7 +106,7 @@ _OTHER_NAMES = {
 class Invocation:
     """One run of `grid`. gateway: None for direct. as_json: the command was asked for JSON, of its failure too.
 
-    has_happy_option: the command takes --happy. is_quiet: print results, warnings and errors only. command, arguments:
+    has_happy_option: the command takes --happy. packs: whether --pack or --no-pack was given. is_quiet: print results, warnings and errors only. command, arguments:
     what runs, and what was written after its name.
     """
 
@@ -113,6 +117,7 @@ class Invocation:
     has_happy_option: bool = False
     is_quiet: bool = False
     hides_progress: bool = False
+    packs: bool | None = None
     command: click.Command | None = None
     arguments: Sequence[str] = field(factory=tuple, repr=False)
 
@@ -136,6 +141,16 @@ def progress_options(command: F) -> F:
     ):
         command = click.option(*names, is_flag=True, expose_value=False, callback=note, help=text)(command)
     return command
+
+
+def pack_option(command: F) -> F:
+    """The options `--pack` and `--no-pack`, for a command that stores files of this machine."""
+
+    def note(context: click.Context, parameter: click.Parameter, value: bool | None) -> None:
+        invocation(context).packs = value
+
+    text = "Put small new files into packs: faster and smaller, but Tahoe-LAFS clients cannot read them."
+    return click.option("--pack/--no-pack", default=None, expose_value=False, callback=note, help=text)(command)
 
 
 def examples(*lines: str) -> str:

@@ -55,7 +55,7 @@ def run_task(
             reactor.stop()
 
     def start() -> None:
-        interruption.watch()  # Before the task begins: whoever hears that it does may send a signal at once.
+        interruption.watch()  # Before the task begins: a signal may come at once.
         interruption.task = Deferred.fromCoroutine(task(reactor)).addBoth(ended)
 
     gc.freeze()

@@ -23,8 +23,7 @@ from grid.cli.transfer.copy_plan import (
     plan_attachment,
 )
 from grid.cli.transfer.database import LocalDatabase
-from grid.cli.transfer.local_tree import LeftOut, Scan, scan_directory
-from grid.cli.transfer.places import (
+from grid.cli.transfer.endpoints import (
     LocalPlace,
     Place,
     RemotePlace,
@@ -34,6 +33,7 @@ from grid.cli.transfer.places import (
     examine_local_target,
     find_remote,
 )
+from grid.cli.transfer.local_tree import LeftOut, Scan, scan_directory
 from grid.cli.transfer.remote_tree import scan_remote
 from grid.cli.transfer.snapshot import printable
 from grid.cli.transfer.to_local import LocalWriter
@@ -47,12 +47,13 @@ from grid.plural import counted
 
 @frozen(kw_only=True)
 class CopyOptions:
-    """What the options of a copy say; jobs: how many files at once."""
+    """What the options of a copy say; jobs: how many files at once. packs: whether small files go into packs."""
 
     recursive: bool
     caps_only: bool
     jobs: int
     spool: Path
+    packs: bool = False
     replace: ReplacePolicy = field(factory=ReplacePolicy)
 
 
@@ -72,7 +73,7 @@ class Copier:
         self._display = display
         self._options = options
         self._say = say
-        uploader = Uploader(store, database, display.tally, display.update, follow_links=True)
+        uploader = Uploader(store, database, display.tally, display.update, follow_links=True, packs=options.packs)
         self._remote = RemoteWriter(
             store, uploader, display, jobs=options.jobs, spool=options.spool, say=say, replace=options.replace
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -60,6 +61,10 @@ SETTLED_NS = 50_000_000
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
+_NOT_WRITTEN = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
+
+_FULL_OR_READ_ONLY = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
 _DIRHASH_TAG = b"allmydata_backupdb_dirhash_v1"
 
 
@@ -99,7 +104,7 @@ class _Pending:
 
 
 class LocalDatabase:
-    """The open database. After an error of SQLite it knows nothing any more, which `warn` is told once."""
+    """The open database. After an error of SQLite it knows nothing any more, and calls `warn` once."""
 
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
         """Open or make it. A file that is no sound database is set aside; ConfigError for one of another version."""
@@ -109,15 +114,22 @@ class LocalDatabase:
         self._flushed_at = time.monotonic()
         self._connection: sqlite3.Connection | None = None
         try:
-            self._connection = _open(path)
+            self._connection = self._open()
+        except (sqlite3.OperationalError, OSError) as problem:
+            if not _takes_nothing(problem):
+                raise ConfigError(f"{path}: {getattr(problem, 'strerror', None) or problem}") from None
+            self._give_up(problem)
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            return _open(self._path)
+        except sqlite3.OperationalError:
+            raise
         except sqlite3.DatabaseError as problem:
-            if isinstance(problem, sqlite3.OperationalError):
-                raise ConfigError(f"{path}: {problem}") from None
-            aside = _set_aside(path)
-            warn(
-                f"{path} is damaged ({one_line(str(problem))}): it was renamed to {aside.name}, and a new database begins"
-            )
-            self._connection = _open(path)
+            reason = one_line(str(problem))
+        aside = _set_aside(self._path)
+        self._warn(f"{self._path} is damaged ({reason}): it was renamed to {aside.name}, and a new database begins")
+        return _open(self._path)
 
     def known_file(self, path: str, facts: FileFacts) -> KnownObject | None:
         """What a file was uploaded as, if nothing says that it has changed since."""
@@ -248,7 +260,8 @@ class LocalDatabase:
         return row
 
     def _give_up(self, problem: Exception) -> None:
-        self._warn(f"{self._path} can no longer be used ({problem}): every file is treated as new")
+        reason = getattr(problem, "strerror", None) or problem
+        self._warn(f"{self._path} can no longer be used ({reason}): every file is treated as new")
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -271,19 +284,14 @@ def needs_check(age_s: float, draw: float) -> bool:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """The database with all tables; sqlite3.DatabaseError, ConfigError."""
+    """The database with all tables; sqlite3.DatabaseError, ConfigError, OSError."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
-        try:
-            if not stat.S_ISREG(
-                os.fstat(descriptor).st_mode
-            ):  # A device, say, that a link leads to, is others' as well.
-                raise ConfigError(f"{path}: not a regular file")
-            os.fchmod(descriptor, 0o600)
-        finally:
-            os.close(descriptor)
-    except OSError as problem:
-        raise ConfigError(f"{path}: {problem.strerror}") from None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # A device, say, that a link leads to, is others' as well.
+            raise ConfigError(f"{path}: not a regular file")
+        os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
@@ -305,9 +313,9 @@ def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
         row = connection.execute("SELECT version FROM version").fetchone()
         version = row[0] if row else None
     elif tables:
-        raise ConfigError(f"{path} is a database of something else; move it away, and a new one will be begun")
+        raise ConfigError(f"{path} is the database of another program; move it away, and a new one is created")
     if version not in (1, VERSION):
-        raise ConfigError(f"{path} is of version {version!r}, not 1 or 2; move it away, and a new one will be begun")
+        raise ConfigError(f"{path} is of version {version!r}, not 1 or 2; move it away, and a new one is created")
     for statement in (*LAYOUT, *OWN_LAYOUT):
         connection.execute(statement)
     if "version" not in tables or version != VERSION:
@@ -329,6 +337,13 @@ def _write_file(connection: sqlite3.Connection, path: str, facts: FileFacts, cap
     connection.execute(
         "INSERT OR REPLACE INTO grid_files VALUES (?, ?, ?, ?)", (path, facts.mtime_ns, facts.ctime_ns, seal)
     )
+
+
+def _takes_nothing(problem: Exception) -> bool:
+    """Whether the disk takes no writes now: a copy or a backup can do without the database."""
+    if isinstance(problem, OSError):
+        return problem.errno in _FULL_OR_READ_ONLY
+    return getattr(problem, "sqlite_errorcode", 0) & 0xFF in _NOT_WRITTEN
 
 
 def _set_aside(path: Path) -> Path:

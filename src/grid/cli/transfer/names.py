@@ -79,7 +79,7 @@ def _shown(thing: Leaf | Branch) -> str:
 
 
 def make_exclusion(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a name is left out; `*`, `?` and `[...]` as the shell has them, upper and lower case told apart."""
+    """Whether a name is left out; `*`, `?` and `[...]` as in the shell, and case matters."""
     texts = [translate(pattern) for pattern in patterns]
     if not texts:
         return lambda name: False

@@ -1,6 +1,6 @@
 """Runs work over a tree: files side by side, and each directory once everything in it is done.
 
-Bounded: so many pieces of work at once, the files in the order of the tree, directories before further files.
+Bounded: a fixed number of pieces of work at once, the files in the order of the tree, directories before further files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads directories of the grid into a tree, several at once, and says of everything it leaves out why.
 
-Whoever made a directory chose what is in it: loops are cut, and a tree that unfolds without end is refused.
+The maker of a directory chose what is in it: loops are cut, and a tree that unfolds without end is refused.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Scanner:
         self._paths += len(here.where) + len(name) + 1 + LINK_BYTES * links
         if self._paths > MAX_TREE_PATHS:
             raise CopyError(
-                f"the paths of all that is below {self._top} are too long, or too many, to be copied at once: "
+                f"the paths below {self._top} are too long, or too many, to copy at once: "
                 "copy what is in it piece by piece"
             )
 

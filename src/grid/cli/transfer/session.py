@@ -15,7 +15,7 @@ from grid.cli.arguments.aliases import read_aliases
 from grid.cli.arguments.remote import parse_remote, require_local_source, require_local_target
 from grid.cli.connection import Connection, open_home, run_connected
 from grid.cli.transfer.database import LocalDatabase
-from grid.cli.transfer.places import LocalPlace, Place, RemotePlace
+from grid.cli.transfer.endpoints import LocalPlace, Place, RemotePlace
 
 if TYPE_CHECKING:
     from grid.cli.connection import Connection, Home
@@ -74,6 +74,14 @@ def open_remote_place(session: TransferSession, text: str) -> RemotePlace:
     return RemotePlace(
         path.root, path.names, path.shown, path.inside and bool(path.names), path.argument, path.suggestion
     )
+
+
+def wants_packs(session: TransferSession, given: bool | None) -> bool:
+    """Whether small files go into packs: as the command line says, or else `[client] pack` of the client directory."""
+    if given is not None:
+        return given
+    settings = getattr(session.directory, "settings", None)
+    return settings is not None and bool(settings.client.pack)
 
 
 def _warn(line: str) -> None:

@@ -16,9 +16,9 @@ from grid.cli.terminal.failures import describe
 from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.copy_plan import WrongTypeError
 from grid.cli.transfer.database import LocalDatabase, hash_directory, needs_check
+from grid.cli.transfer.endpoints import RemotePlace
 from grid.cli.transfer.local_tree import LeftOut, Scan, Trouble, scan_directory
 from grid.cli.transfer.names import normalize_names
-from grid.cli.transfer.places import RemotePlace
 from grid.cli.transfer.post_order import run_post_order
 from grid.cli.transfer.to_remote import size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
@@ -120,6 +120,7 @@ class Snapshotter:
         """The snapshot's capability; GridError if the top directory cannot be stored."""
         for shown in normalize_names(tree):
             self._skip(f"another file beside it has the same name on the grid: '{shown}'")
+        await self._uploader.pack(branch.leaves[name] for _, branch in tree.walk() for name in sorted(branch.leaves))
         await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
         if self._root is None:
             raise self._problem or GridError("the top directory could not be stored")
@@ -242,7 +243,7 @@ async def back_up(
 ) -> Archived:
     """Store a snapshot of a local directory and link it in the target, which is made if it is not there.
 
-    begin: told how many files there are, and how many bytes. OSError if the directory cannot be read, in which case
+    begin: called with the number of files and of bytes. OSError if the directory cannot be read, in which case
     nothing was written; GridError if the snapshot cannot be stored or linked.
     """
     began_at = store.runtime.clock.unix_time()

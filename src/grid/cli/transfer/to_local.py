@@ -1,6 +1,6 @@
 """Copies a tree to this machine: each file appears under its name when it is whole and proven.
 
-The names come from whoever can write the directories: one that would lead out of the target is refused, and so is
+The names come from anybody who can write the directories: one that would lead out of the target is refused, and so is
 one that the file system takes for another. A file that fails leaves what was there before, and stops no other.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from grid.caps import ChkCap, LitCap
+from grid.caps import ChkCap, LitCap, SequenceCap, SliceCap
 from grid.cli.arguments.replacing import ReplacePolicy
 from grid.cli.arguments.sources import FileSource
 from grid.cli.arguments.targets import DescriptorSink, give_name, open_unnamed
@@ -29,6 +29,9 @@ from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
 from grid.directory.store import Store
 from grid.errors import GridError
 from grid.ports import Sink
+
+STORED = ChkCap | SliceCap | SequenceCap
+"""Files that never change, and have to be fetched."""
 
 _CHUNK = 1024 * 1024
 _HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -164,7 +167,7 @@ class LocalWriter:
             except BaseException:
                 self._display.tally.byte_count -= sink.counted
                 raise
-        if not isinstance(leaf.origin, LocalOrigin) and isinstance(leaf.origin.cap, ChkCap) and not self._caps_only:
+        if not isinstance(leaf.origin, LocalOrigin) and isinstance(leaf.origin.cap, STORED) and not self._caps_only:
             facts = FileFacts.of(os.lstat(target))
             self._database.record_download(target, facts, leaf.origin.cap.to_string())
         return sink.counted
@@ -175,7 +178,7 @@ class LocalWriter:
             return False
         if isinstance(leaf.origin.cap, LitCap):
             return self._holds(target, leaf.origin.cap.data, self._metadata(leaf))
-        if not isinstance(leaf.origin.cap, ChkCap):
+        if not isinstance(leaf.origin.cap, STORED):
             return False
         try:
             status = os.lstat(target)

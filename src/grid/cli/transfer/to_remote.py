@@ -6,7 +6,7 @@ is killed has linked the directories that were done; the files of the others are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,7 @@ class RemoteWriter:
             self._display.fail(f"{shown}: another file beside it has the same name on the grid")
         self._places[id(tree)] = _Place(target, await target.list())
         await self._find_places(tree)
+        await self._uploader.pack(self._new_files(tree))
         await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
 
     async def copy_onto(self, parent: OpenDirectory, name: str, leaf: Leaf, path_of: PathOf = _unnamed) -> None:
@@ -137,6 +138,19 @@ class RemoteWriter:
             waiting.extend(self._match(branch, place))
 
         await run_pieces(next_piece, LOOKS_AT_ONCE)
+
+    def _new_files(self, tree: Branch) -> Iterator[Leaf]:
+        """Files that get a capability in any case: no question about replacing is open, and nothing is written in place."""
+        for _, branch in tree.walk():
+            place = self._places.get(id(branch))
+            for name, leaf in sorted(branch.leaves.items()):
+                existing = None if place is None else place.children.get(name)
+                if existing is None or (
+                    not self._replace.is_given
+                    and isinstance(existing.target, KnownCap)
+                    and not existing.target.is_mutable
+                ):
+                    yield leaf
 
     def _match(self, branch: Branch, place: _Place) -> list[tuple[Branch, Branch, DirectoryCap]]:
         """The directories below the branch which exist, with itself."""

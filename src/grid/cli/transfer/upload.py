@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
 from attrs import field, frozen
 
-from grid.caps import ChkCap, LitCap, parse_cap
+from grid.caps import ImmutableFileCap, LitCap, SliceCap, parse_cap
 from grid.cli.arguments.sources import FileSource
 from grid.cli.terminal.progress import Tally
 from grid.cli.transfer.bounded import Room
 from grid.cli.transfer.database import KnownObject, LocalDatabase, needs_check
-from grid.cli.transfer.tree import FileFacts
+from grid.cli.transfer.packing import Packer
+from grid.cli.transfer.tree import FileFacts, Leaf, LocalOrigin
 from grid.directory.store import Store
 from grid.errors import GridError, NoServersError, NotHappyError, PeerError
 from grid.ports import Buffer
@@ -38,7 +39,7 @@ class FileChangedError(GridError):
 class Uploaded:
     """What a file is on the grid. reused: nothing was uploaded."""
 
-    cap: ChkCap | LitCap = field(repr=False)
+    cap: ImmutableFileCap = field(repr=False)
     reused: bool
 
 
@@ -54,8 +55,12 @@ class Uploader:
         *,
         follow_links: bool,
         trust_times: bool = True,
+        packs: bool = False,
     ) -> None:
-        """changed: called when the tally has changed. trust_times: whether the database is asked at all."""
+        """changed: called when the tally has changed. trust_times: whether the database is asked at all.
+
+        packs: whether small files go into packs, as far as `pack` is called with them.
+        """
         self._store = store
         self._database = database
         self._tally = tally
@@ -64,9 +69,27 @@ class Uploader:
         self._trust_times = trust_times
         self.checked = 0
         self._room = Room()
+        self._packer = Packer(store, database, tally, follow_links=follow_links) if packs else None
+        self._healthy_packs: dict[str, bool] = {}
+
+    async def pack(self, leaves: Iterable[Leaf]) -> None:
+        """Put small files that are new into packs, if that is wanted; `upload` then gives their capabilities."""
+        if self._packer is not None:
+            await self._packer.pack(leaf for leaf in leaves if not self._is_known(leaf))
+
+    def _is_known(self, leaf: Leaf) -> bool:
+        if not isinstance(leaf.origin, LocalOrigin) or not self._trust_times:
+            return False
+        facts = leaf.origin.facts
+        return usable_file_cap(self._database.known_file(leaf.origin.path, facts), facts.size) is not None
 
     async def upload(self, path: str) -> Uploaded:
         """The file's capability once it is stored; OSError if it cannot be read, GridError if it cannot be stored."""
+        packed = None if self._packer is None else self._packer.packed.pop(path, None)
+        if isinstance(packed, GridError):
+            raise packed
+        if packed is not None:
+            return Uploaded(cap=packed, reused=False)
         with _open_regular(path, self._flags) as (file, facts):
             known = self._database.known_file(path, facts) if self._trust_times else None
             cap = await self._still_good(path, facts, known)
@@ -79,7 +102,7 @@ class Uploader:
                 facts = FileFacts.of(os.fstat(file.fileno()))
         raise FileChangedError(f"{path} changed each time it was read")
 
-    async def _still_good(self, path: str, facts: FileFacts, known: KnownObject | None) -> ChkCap | LitCap | None:
+    async def _still_good(self, path: str, facts: FileFacts, known: KnownObject | None) -> ImmutableFileCap | None:
         """The known capability if it is one of this file and its shares can be trusted to be there."""
         cap = usable_file_cap(known, facts.size)
         if cap is None or known is None or isinstance(cap, LitCap):
@@ -87,14 +110,23 @@ class Uploader:
         clock = self._store.runtime.clock
         if needs_check(clock.unix_time() - known.checked_at, draw(self._store)):
             self.checked += 1
-            if not await is_healthy(self._store, cap):
+            if not await self._is_healthy(cap):
                 return None
             self._database.record_file(
                 path, facts, cap.to_string(), read_at_ns=int(clock.unix_time() * 1e9), now=clock.unix_time()
             )
         return cap
 
-    async def _store_file(self, file: BinaryIO, path: str, facts: FileFacts) -> ChkCap | LitCap | None:
+    async def _is_healthy(self, cap: ImmutableFileCap) -> bool:
+        """Whether all is there; each pack is looked at once."""
+        if not isinstance(cap, SliceCap):
+            return await is_healthy(self._store, cap)
+        verify = cap.verify_cap().to_string()
+        if verify not in self._healthy_packs:
+            self._healthy_packs[verify] = await is_healthy(self._store, cap)
+        return self._healthy_packs[verify]
+
+    async def _store_file(self, file: BinaryIO, path: str, facts: FileFacts) -> ImmutableFileCap | None:
         """The capability of what the file holds; None if it changed meanwhile."""
         clock = self._store.runtime.clock
         began_at = clock.unix_time()
@@ -113,21 +145,22 @@ class Uploader:
         self._database.record_file(path, facts, cap.to_string(), read_at_ns=int(began_at * 1e9), now=clock.unix_time())
         return cap
 
-    async def _put(self, source: _CountedSource) -> ChkCap | LitCap:
+    async def _put(self, source: _CountedSource) -> ImmutableFileCap:
         """One more attempt where servers failed: another may have come."""
         try:
             return await self._store.put_immutable(source)
         except NoServersError:
             raise
         except (PeerError, NotHappyError):
-            await self._store.runtime.clock.sleep(RETRY_AFTER_S)
-            return await self._store.put_immutable(source)
+            pass  # The frames of the failure hold what the first attempt had read.
+        await self._store.runtime.clock.sleep(RETRY_AFTER_S)
+        return await self._store.put_immutable(source)
 
 
-def usable_file_cap(known: KnownObject | None, size: int) -> ChkCap | LitCap | None:
+def usable_file_cap(known: KnownObject | None, size: int) -> ImmutableFileCap | None:
     """The capability that the database has, if it is one of an immutable file of this size."""
     cap = None if known is None else parse_cap(known.cap)
-    return cap if isinstance(cap, ChkCap | LitCap) and cap.size == size else None
+    return cap if isinstance(cap, ImmutableFileCap) and cap.size == size else None
 
 
 async def is_healthy(store: Store, cap: object) -> bool:

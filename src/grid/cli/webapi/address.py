@@ -64,7 +64,7 @@ def parse_address(text: str, where: str, ca_file: str | None = None) -> GatewayA
     if parts.query or parts.fragment or "?" in text or "#" in text or "URI" in parts.path or "\\" in text:
         raise ConfigError(f"{where}: a gateway's URL ends with its port or a path, and contains no capability")
     if ca_file is not None and parts.scheme != "https":
-        raise ConfigError(f"{where}: a certificate file is of use only with https")
+        raise ConfigError(f"{where}: a certificate file works only with https")
     shown_host = f"[{host}]" if ":" in host else host
     port_text = "" if port is None else f":{port}"
     path = parts.path.strip("/")

@@ -128,7 +128,7 @@ class AnswerBody(Protocol):
     def abort(self) -> None:
         """Take no more; the connection is closed unless the answer has ended."""
         if not self._is_over:
-            self._finish(PeerGoneError("the answer was given up"))
+            self._finish(PeerGoneError("the answer was abandoned"))
             if self.transport is not None:
                 self.transport.loseConnection()
         self._pieces.clear()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from grid.caps import ChkCap, LitCap
+from grid.caps import ImmutableFileCap
 from grid.cli.webapi.http import GatewayClient
 from grid.cli.webapi.refusals import GatewayError, readable_text
 from grid.cli.webapi.store import GatewayStore
@@ -15,9 +14,6 @@ from grid.cli.webapi.surveys import GatewaySurvey
 from grid.directory.store import Store
 from grid.limits import MAX_STATUS_JSON
 from grid.ports import Observer, Runtime, Sink, ignore_events
-
-if TYPE_CHECKING:
-    from grid.cli.connection import Connection
 
 _CONNECTED = "connected"
 
@@ -44,7 +40,7 @@ class GatewayConnection:
         return GatewayStore(client=self.client)
 
     async def read_immutable(
-        self, cap: ChkCap | LitCap, sink: Sink, offset: int, length: int | None, observer: Observer
+        self, cap: ImmutableFileCap, sink: Sink, offset: int, length: int | None, observer: Observer
     ) -> int:
         """Bytes read of an immutable file."""
         return await GatewayStore(client=self.client, observer=observer).read(cap, sink, offset, length)
@@ -55,16 +51,19 @@ class GatewayConnection:
         return GatewaySurvey(store)
 
 
-async def ask_gateway(connection: Connection) -> dict[str, object]:
-    """The state in the shape of `grid status --json`, as far as a gateway tells it; GatewayError if it is none."""
+async def ask_gateway(connection: object) -> dict[str, object]:
+    """The state in the shape of `grid status --json`, as far as a gateway knows it; GatewayError if it is no gateway.
+
+    connection: a GatewayConnection, as any operation of a command gets it.
+    """
     assert isinstance(connection, GatewayConnection)
-    told = await connection.client.json("GET", [""], [("t", "json")], limit=MAX_STATUS_JSON)
-    return parse_state(told)
+    answer = await connection.client.json("GET", [""], [("t", "json")], limit=MAX_STATUS_JSON)
+    return parse_state(answer)
 
 
-def parse_state(told: object) -> dict[str, object]:
+def parse_state(answer: object) -> dict[str, object]:
     """The same of an answer at hand."""
-    match told:
+    match answer:
         case {"introducers": {"statuses": list(statuses)}, "servers": list(servers)}:
             introducers = [_introducer(number, status) for number, status in enumerate(statuses)]
             found = [_server(server) for server in servers]
@@ -72,7 +71,7 @@ def parse_state(told: object) -> dict[str, object]:
                 "introducers": introducers,
                 "servers": sorted(found, key=lambda server: (str(server["nickname"]), str(server["id"]))),
             }
-    raise GatewayError("the answer is not the state of a gateway: is the URL right?")
+    raise GatewayError("the answer is not a gateway's status: is the URL right?")
 
 
 def _introducer(number: int, status: object) -> dict[str, object]:
@@ -89,7 +88,7 @@ def _introducer(number: int, status: object) -> dict[str, object]:
 
 def _server(server: object) -> dict[str, object]:
     if not isinstance(server, dict):
-        raise GatewayError("the answer is not the state of a gateway: is the URL right?")
+        raise GatewayError("the answer is not a gateway's status: is the URL right?")
     status = _text(server.get("connection_status"))
     about: dict[str, object] = {"id": _text(server.get("nodeid")), "nickname": _text(server.get("nickname"))}
     if not status.lower().startswith(_CONNECTED):

@@ -1,6 +1,6 @@
 """A directory behind a gateway. [spec webapi 5]
 
-Paths are looked up name by name, as a direct store does, so that what is wrong is told of in the same way; the gateway
+Paths are looked up name by name, as a direct store does, so that errors read the same; the gateway
 keeps what it read last. Edits of one kind go in one request.
 """
 
@@ -53,8 +53,8 @@ class RemoteDirectory:
         """What `list` gives, and how many bytes it took."""
         if self.cap.authority == "verify":
             raise AuthorityError("this is a verify capability: use the read or write capability to read the directory")
-        told = await self.client.json("GET", self._path, [("t", "json")], limit=MAX_LISTING_JSON)
-        children = parse_listing(told, is_mutable=self.cap.is_mutable)
+        answer = await self.client.json("GET", self._path, [("t", "json")], limit=MAX_LISTING_JSON)
+        children = parse_listing(answer, is_mutable=self.cap.is_mutable)
         return children, 1000 * len(children)
 
     async def get(self, path: Sequence[str]) -> Child:
@@ -99,15 +99,15 @@ class RemoteDirectory:
             return self
         query = [("t", "mkdir"), *([("format", format.upper())] if format else [])]
         stepwise = path[-1] in path[:-1] or format is not None or not self.is_writable
-        told = ""
+        answer = ""
         for depth in range(1 if stepwise else len(path), len(path) + 1):
             shown = "/".join(path[:depth])
 
             def conflict(text: str, shown: str = shown) -> GridError:
                 return ChildOfWrongTypeError(f"something on the path {shown!r} is not a directory", name=shown)
 
-            told = await self.client.text("POST", [*self._path, *path[:depth]], query, conflict=conflict)
-        return RemoteDirectory(self.client, directory_cap(told))
+            answer = await self.client.text("POST", [*self._path, *path[:depth]], query, conflict=conflict)
+        return RemoteDirectory(self.client, directory_cap(answer))
 
     @property
     def _path(self) -> Sequence[str]:
@@ -149,7 +149,7 @@ class RemoteDirectory:
 
 def link_conflict(shown: str) -> Callable[[str], GridError]:
     """What a 409 means to a request that makes links."""
-    return lambda text: ExistingChildError(f"there is a {shown!r} in the directory already", name=shown)
+    return lambda text: ExistingChildError(f"there is already a {shown!r} in the directory", name=shown)
 
 
 def _batches(links: Sequence[SetChild]) -> Iterator[Sequence[SetChild]]:

@@ -15,6 +15,7 @@ from grid.errors import AuthorityError, CapError, GridError, NotEnoughSharesErro
 from grid.limits import MAX_CHECK_JSON
 from grid.mutable.sources import MemorySource
 from grid.ports import Buffer, Event, Observer, Sink, Source
+from grid.sinks import BytesSink
 
 MISTAKE: Final = b"problem during download\n"
 """What 1.20 writes into a file when it cannot go on: it may fill just what is missing. [spec webapi 4.5]"""
@@ -87,7 +88,7 @@ class _Reading:
             raise GatewayError("the gateway does not say how long the file is")
         if is_whole:
             if answer.status == 206 or (known is not None and answer.length != known):
-                raise GatewayError("the gateway's answer has another length than the file")
+                raise GatewayError("the gateway's answer is not as long as the file")
             return answer.length
         if answer.status != 206:
             if self.offset >= answer.length:
@@ -99,7 +100,7 @@ class _Reading:
         first, last, size = (int(number) for number in match.groups())
         wanted = size - 1 if self.length is None else min(self.offset + self.length, size) - 1
         if first != self.offset or last != wanted or answer.length != last - first + 1 or known not in (None, size):
-            raise GatewayError("the gateway's answer is another range than was asked for")
+            raise GatewayError("the gateway's answer is not the range that was asked for")
         return answer.length
 
     async def _take(self, answer: Answer, sink: Sink, size: int) -> int:
@@ -121,7 +122,7 @@ class _Reading:
         """Ask for the end once more if it may be what 1.20 writes where it cannot go on."""
         if not any(self.tail.endswith(MISTAKE[:count]) for count in range(1, len(MISTAKE) + 1)):
             return
-        gathered = _Gathering()
+        gathered = BytesSink()
         start = self.offset + got - len(self.tail)
         again = _Reading(self.client, self.cap, start, len(self.tail), lambda event: None)
         async with self.client.ask(
@@ -130,14 +131,6 @@ class _Reading:
             await again._take(answer, gathered, again._expected(answer, None, is_whole=False))
         if bytes(gathered.data) != self.tail:
             raise PeerGoneError("the gateway broke off the file shortly before its end")
-
-
-class _Gathering:
-    def __init__(self) -> None:
-        self.data = bytearray()
-
-    async def write(self, data: Buffer) -> None:
-        self.data += data
 
 
 @frozen
@@ -150,8 +143,8 @@ class RemoteFile:
 
     async def size(self) -> int:
         """Bytes of the newest version that can be read; NotEnoughSharesError if there is none."""
-        told = await self.client.json("GET", ["uri", self.cap.to_string()], [("t", "json")], limit=MAX_CHECK_JSON)
-        match told:
+        answer = await self.client.json("GET", ["uri", self.cap.to_string()], [("t", "json")], limit=MAX_CHECK_JSON)
+        match answer:
             case ["filenode", {"size": int(size)}] if size >= 0:
                 return size
             case ["filenode", dict()]:
@@ -165,10 +158,10 @@ class RemoteFile:
                 "this capability can only read the file: use its write capability to replace the contents"
             )
         source = MemorySource(contents) if isinstance(contents, bytes | bytearray | memoryview) else contents
-        told = await self.client.text(
+        answer = await self.client.text(
             "PUT", ["uri", self.cap.to_string()], body=source, sent=progress(self.client, source, self.observer)
         )
-        if told != self.cap.to_string():
+        if answer != self.cap.to_string():
             raise GridError("the gateway stored the contents in another file")
 
 

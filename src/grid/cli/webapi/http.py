@@ -29,7 +29,7 @@ from twisted.web.http_headers import Headers
 from grid.cli.webapi.address import GatewayAddress, tls_policy
 from grid.cli.webapi.agent import make_agent, make_pool
 from grid.cli.webapi.bodies import AnswerBody, SourceProducer
-from grid.cli.webapi.refusals import MAX_TOLD, GatewayError, refusal
+from grid.cli.webapi.refusals import MAX_REFUSAL_TEXT, GatewayError, refusal
 from grid.errors import GridError, PeerGoneError, PeerTimeoutError
 from grid.mutable.sources import MemorySource
 from grid.ports import Runtime, Source
@@ -79,7 +79,7 @@ class GatewayClient:
     def __init__(
         self, address: GatewayAddress, runtime: Runtime, reactor: Any, warn: Callable[[str], None] = lambda text: None
     ) -> None:
-        """Opens nothing. warn: told what the gateway warns of. ConfigError for a file of certificates that cannot be used."""
+        """Opens nothing. warn: called with each warning of the gateway. ConfigError for a file of certificates that cannot be used."""
         self.address = address
         self.runtime = runtime
         self._reactor = reactor
@@ -112,7 +112,7 @@ class GatewayClient:
     ) -> AsyncGenerator[Answer, None]:
         """The answer to a request, if it is a success, else the error that it stands for; given up at the block's end.
 
-        segments: of the path, below the gateway's URL. once: on a connection of its own. sent: told of the bytes sent.
+        segments: of the path, below the gateway's URL. once: on a connection of its own. sent: called with the number of bytes sent.
         conflict: what a 409 means. PeerGoneError, PeerTimeoutError.
         """
         source = MemorySource(body) if isinstance(body, bytes) else body
@@ -143,7 +143,7 @@ class GatewayClient:
         response.deliverBody(taken)
         try:
             if response.code not in (200, 201, 206):
-                raise refusal(response.code, await _told(taken), conflict)
+                raise refusal(response.code, await _refusal_text(taken), conflict)
             self._warn(_header(response, "X-Grid-Warning"))
             yield Answer(
                 status=response.code,
@@ -197,8 +197,10 @@ class GatewayClient:
                 return PeerTimeoutError(f"the gateway {where} did not finish connecting; is it running?")
             case ConnectError() | DNSLookupError():
                 return PeerGoneError(f"the gateway {where} cannot be reached ({type(error).__name__}); is it running?")
-            case ResponseFailed() if told := [reason for reason in _reasons(error) if isinstance(reason, GatewayError)]:
-                return told[0]
+            case ResponseFailed() if found := [
+                reason for reason in _reasons(error) if isinstance(reason, GatewayError)
+            ]:
+                return found[0]
             case ResponseFailed() | ResponseNeverReceived() | RequestTransmissionFailed() | RequestNotSent():
                 if any(
                     "SSL" in type(reason).__module__ or "Verif" in type(reason).__name__ for reason in _reasons(error)
@@ -220,15 +222,15 @@ def parse_json(data: bytes) -> Any:
         raise GatewayError("the gateway's answer is not the JSON expected; is it a gateway?") from None
 
 
-async def _told(body: AnswerBody) -> bytes:
+async def _refusal_text(body: AnswerBody) -> bytes:
     """The beginning of a refusal's body; as much as came, if it is broken off."""
-    told = b""
+    text = b""
     try:
-        while len(told) < MAX_TOLD and (piece := await body.next()):
-            told += piece
+        while len(text) < MAX_REFUSAL_TEXT and (piece := await body.next()):
+            text += piece
     except (PeerGoneError, PeerTimeoutError):
         pass
-    return told[:MAX_TOLD]
+    return text[:MAX_REFUSAL_TEXT]
 
 
 def _length(response: Any) -> int | None:

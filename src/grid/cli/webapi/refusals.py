@@ -31,7 +31,7 @@ from grid.errors import (
 from grid.node.redaction import one_line
 
 MAX_SHOWN = 300
-MAX_TOLD = 16 * 1024
+MAX_REFUSAL_TEXT = 16 * 1024
 """Bytes of an error's body that are looked at."""
 
 _URLS = re.compile(r"\bhttps?://[^\s'\"()<>,]*")
@@ -111,14 +111,14 @@ def stream_error(line: bytes) -> GridError:
 
 def readable_text(body: bytes) -> str:
     """Text for a person: one short line, without marks, capabilities and URLs."""
-    text = body[:MAX_TOLD].decode("utf-8", "replace")
+    text = body[:MAX_REFUSAL_TEXT].decode("utf-8", "replace")
     if text.lstrip().startswith("{"):
         try:
-            told = json.loads(text)
+            document = json.loads(text)
         except (ValueError, RecursionError):
-            told = None
-        if isinstance(told, dict) and isinstance(told.get("error"), str):
-            text = told["error"]
+            document = None
+        if isinstance(document, dict) and isinstance(document.get("error"), str):
+            text = document["error"]
     if text.lstrip().startswith("<"):
         told_on_page = _REASON.search(text)
         text = html.unescape(_TAGS.sub(" ", told_on_page[1] if told_on_page else text))
@@ -131,5 +131,5 @@ def readable_text(body: bytes) -> str:
 
 def _by_name(body: bytes) -> Callable[[str], GridError] | None:
     """What the name of an exception in the text stands for: the last that is known, as in a traceback."""
-    names = _NAMED.findall(body[-MAX_TOLD:].decode("utf-8", "replace"))
+    names = _NAMED.findall(body[-MAX_REFUSAL_TEXT:].decode("utf-8", "replace"))
     return next((_BY_NAME[name] for name in reversed(names) if name in _BY_NAME), None)

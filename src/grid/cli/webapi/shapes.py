@@ -50,9 +50,9 @@ LITERAL_HEALTH = RemoteHealth(
 )
 
 
-def parse_listing(told: object, *, is_mutable: bool) -> dict[str, Child]:
+def parse_listing(data: object, *, is_mutable: bool) -> dict[str, Child]:
     """The children in the answer to `t=json` of a directory, in ascending order of their names."""
-    kind, properties = _node(told)
+    kind, properties = _node(data)
     children = properties.get("children")
     if kind != "dirnode" or not isinstance(children, dict) or len(children) > MAX_DIRECTORY_ENTRIES:
         raise GatewayError("the gateway's answer is not the listing of a directory")
@@ -60,9 +60,9 @@ def parse_listing(told: object, *, is_mutable: bool) -> dict[str, Child]:
     return dict(sorted(found.items()))
 
 
-def parse_child(told: object, *, deep_immutable: bool) -> Child:
+def parse_child(data: object, *, deep_immutable: bool) -> Child:
     """An entry of a listing."""
-    _, properties = _node(told)
+    _, properties = _node(data)
     metadata = properties.get("metadata", {})
     if not isinstance(metadata, dict):
         raise GatewayError("malformed metadata in the gateway's answer")
@@ -90,9 +90,9 @@ def describe_link(target: Target, metadata: Mapping[str, object] | None) -> list
     return [kind, caps if metadata is None else {**caps, "metadata": dict(metadata)}]
 
 
-def parse_health(told: object) -> RemoteHealth:
+def parse_health(data: object) -> RemoteHealth:
     """The CHECK object of an object with shares, or of one without."""
-    checked = _object(told)
+    checked = _object(data)
     results = _object(checked.get("results"))
     index = checked.get("storage-index")
     healthy = results.get("healthy")
@@ -119,9 +119,9 @@ def parse_health(told: object) -> RemoteHealth:
     )
 
 
-def parse_mended(told: object) -> RemoteMended:
-    """The CHECK-AND-REPAIR object, or what is told of an object without shares."""
-    repaired = _object(told)
+def parse_mended(data: object) -> RemoteMended:
+    """The CHECK-AND-REPAIR object, or the result for an object without shares."""
+    repaired = _object(data)
     if "pre-repair-results" not in repaired:
         if repaired.get("storage-index") != "":
             raise _no_health()
@@ -154,17 +154,17 @@ def directory_cap(text: str) -> DirectoryCap:
     return cap
 
 
-def _node(told: object) -> tuple[str, dict[str, object]]:
-    match told:
+def _node(data: object) -> tuple[str, dict[str, object]]:
+    match data:
         case [str(kind), dict(properties)]:
             return kind, properties
     raise GatewayError("the gateway's answer does not describe an object of the grid")
 
 
-def _object(told: object) -> dict[str, object]:
-    if not isinstance(told, dict):
+def _object(data: object) -> dict[str, object]:
+    if not isinstance(data, dict):
         raise _no_health()
-    return told
+    return data
 
 
 def _cap_text(properties: Mapping[str, object], name: str) -> bytes | None:
@@ -183,11 +183,11 @@ def _name(name: str) -> str:
         raise GatewayError("invalid name in the gateway's answer") from None
 
 
-def _corrupt(told: object) -> frozenset[tuple[str, int]]:
-    if not isinstance(told, list):
+def _corrupt(data: object) -> frozenset[tuple[str, int]]:
+    if not isinstance(data, list):
         raise _no_health()
     found = set()
-    for share in told:
+    for share in data:
         match share:
             case [str(server), str(), int(number)]:
                 found.add((readable_text(server.encode("utf-8", "replace")), number))

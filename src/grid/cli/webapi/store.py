@@ -12,7 +12,19 @@ from urllib.parse import urlencode
 
 from attrs import evolve, field, frozen
 
-from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, MdmfWriteCap, SdmfWriteCap, parse_cap, require_usable
+from grid.caps import (
+    ChkCap,
+    DirectoryCap,
+    ImmutableFileCap,
+    KnownCap,
+    LitCap,
+    MdmfWriteCap,
+    SdmfWriteCap,
+    SequenceCap,
+    SliceCap,
+    parse_cap,
+    require_usable,
+)
 from grid.cli.webapi.directory import RemoteDirectory, link_conflict
 from grid.cli.webapi.files import RemoteFile, progress, read_file
 from grid.cli.webapi.http import GatewayClient
@@ -37,6 +49,7 @@ from grid.errors import (
     CapError,
     MustForceRepairError,
 )
+from grid.extents.reader import ExtentReader
 from grid.immutable.put import LIT_SIZE
 from grid.limits import MAX_CHECK_JSON
 from grid.mutable.share.geometry import FormatName
@@ -54,13 +67,26 @@ class GatewayStore:
 
     client: GatewayClient = field(repr=False)
     observer: Observer = field(default=ignore_events, repr=False)
+    _extents: ExtentReader = field(init=False, repr=False)
+
+    @_extents.default
+    def _make_extents(self) -> ExtentReader:
+        async def read_chk(cap: ChkCap, sink: Sink, offset: int, length: int) -> int:
+            return await read_file(self.client, cap, sink, offset, length, self.observer)
+
+        return ExtentReader(read_chk)
 
     @property
     def runtime(self) -> Runtime:
         """Clock, processor and entropy of this process."""
         return self.client.runtime
 
-    async def put_immutable(self, source: Source) -> ChkCap | LitCap:
+    @property
+    def convergence(self) -> None:
+        """None: the gateway's secret is its own."""
+        return None
+
+    async def put_immutable(self, source: Source, *, segment_size: int | None = None) -> ChkCap | LitCap:
         """Store an immutable file, as the gateway encodes; one that fits is put into its cap right here."""
         if source.size <= LIT_SIZE:
             return LitCap(data=bytes(await source.read_at(0, source.size)))
@@ -93,11 +119,14 @@ class GatewayStore:
 
     async def read(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
         """Write bytes offset .. offset + length (None: to the end) of a file to the sink; how many they were."""
+        if isinstance(cap, SliceCap | SequenceCap):
+            # Put together here: a gateway of 1.20 does not know such files.
+            return await self._extents.read(cap, sink, offset, length)
         return await read_file(self.client, cap, sink, offset, length, self.observer)
 
     async def size(self, cap: KnownCap) -> int:
         """Bytes of a file; asks only if it is mutable."""
-        if isinstance(cap, LitCap | ChkCap):
+        if isinstance(cap, ImmutableFileCap):
             return cap.size
         return await self.open_mutable(cap).size()
 
@@ -121,8 +150,8 @@ class GatewayStore:
         asked = [("t", "check"), ("output", "JSON"), *((name, "true") for name, wanted in flags if wanted)]
         if cap.authority == "verify":
             raise CapError("to check a file, a gateway needs its read or write capability, not a verify capability")
-        told: object = await self.client.json("POST", ["uri", cap.to_string()], asked, limit=MAX_CHECK_JSON)
-        return told
+        answer: object = await self.client.json("POST", ["uri", cap.to_string()], asked, limit=MAX_CHECK_JSON)
+        return answer
 
     def directory(self, cap: DirectoryCap) -> RemoteDirectory:
         """The directory of this cap; CapError if its numbers cannot be those of a file."""
@@ -135,22 +164,22 @@ class GatewayStore:
         """Store a new mutable directory with these children, whose metadata is stored as it is given."""
         query = [("format", format.upper())] if format else []
         if not children:
-            told = await self.client.text("POST", ["uri"], [("t", "mkdir"), *query])
+            answer = await self.client.text("POST", ["uri"], [("t", "mkdir"), *query])
         else:
             # 1.20 takes no format with children: it is that of its configuration then.
             query = [("t", "mkdir-with-children"), *query]
-            told = await self.client.text("POST", ["uri"], query, body=_children(children), headers=JSON)
-        cap = directory_cap(told)
+            answer = await self.client.text("POST", ["uri"], query, body=_children(children), headers=JSON)
+        cap = directory_cap(answer)
         if cap.authority != "write":
             raise GatewayError("the gateway's answer is not the write capability of a directory")
         return cap
 
     async def create_immutable_directory(self, children: Mapping[str, Child]) -> DirectoryCap:
         """Store a directory that never changes; MustBeDeepImmutableError if one of its children may."""
-        told = await self.client.text(
+        answer = await self.client.text(
             "POST", ["uri"], [("t", "mkdir-immutable")], body=_children(children), headers=JSON
         )
-        cap = directory_cap(told)
+        cap = directory_cap(answer)
         if cap.is_mutable:
             raise GatewayError("the gateway's answer is not the capability of an immutable directory")
         return cap

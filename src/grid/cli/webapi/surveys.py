@@ -42,18 +42,18 @@ class GatewaySurvey:
         self, root: DirectoryCap, on_stats: OnStats, on_unreadable: OnUnreadable | None = None
     ) -> AsyncGenerator[Visited, None]:
         """As `Survey.visit`."""
-        told: set[Path] = set()
+        seen: set[Path] = set()
         try:
             async for unit in self._units(root, [("t", "stream-manifest")], on_stats):
                 visited = parse_visited(unit)
-                told.add(visited.path)
+                seen.add(visited.path)
                 yield visited
                 _note_unread(unit, visited, on_unreadable)
             return
         except _BrokenOffError:
             pass
         async for visited in DirectSurvey(self.store).visit(root, _without_sizes(on_stats), on_unreadable):
-            if visited.path not in told:
+            if visited.path not in seen:
                 yield visited
 
     async def check(
@@ -62,11 +62,11 @@ class GatewaySurvey:
         """As `Survey.check`."""
         asked = {"verify": flags.verify, "add-lease": flags.add_lease, "repair": flags.repair}
         query = [("t", "stream-deep-check"), *((name, "true") for name, wanted in asked.items() if wanted)]
-        told: set[Path] = set()
+        seen: set[Path] = set()
         try:
             async for unit in self._units(root, query, on_stats):
                 checked = _checked(unit, repair=flags.repair)
-                told.add(checked.visited.path)
+                seen.add(checked.visited.path)
                 yield checked
                 _note_unread(unit, checked.visited, on_unreadable)
             return
@@ -74,13 +74,13 @@ class GatewaySurvey:
             pass
         direct = DirectSurvey(self.store)
         async for checked in direct.check(root, flags, _without_sizes(on_stats), on_unreadable):
-            if checked.visited.path not in told:
+            if checked.visited.path not in seen:
                 yield checked
 
     async def _units(
         self, root: DirectoryCap, query: list[tuple[str, str]], on_stats: OnStats
     ) -> AsyncGenerator[Unit, None]:
-        """The lines of a stream but the last, which on_stats is told of; _BrokenOffError."""
+        """The lines of a stream but the last, which goes to on_stats; _BrokenOffError."""
         finished = False
         async with aclosing(_lines(self.store.client, root, query)) as lines:
             async for line in lines:
@@ -95,7 +95,7 @@ class GatewaySurvey:
                 else:
                     yield unit
         if not finished:
-            raise GatewayError("the gateway's stream ended before everything was looked at")
+            raise GatewayError("the gateway's stream ended too early")
 
 
 async def _lines(
@@ -116,14 +116,14 @@ async def _lines(
             begun.append(rest)
             size += len(rest)
             if size > MAX_CHECK_JSON:
-                raise GatewayError("a line of the gateway's stream is longer than any can be")
+                raise GatewayError("a line of the gateway's stream is too long")
     line = b"".join(begun)
     if line.strip():
         yield line
 
 
 def _note_unread(unit: Unit, visited: Visited, on_unreadable: OnUnreadable | None) -> None:
-    """Tell of a directory that the gateway says it cannot read; its error if nobody is to be told."""
+    """Report a directory that the gateway cannot read; without on_unreadable, raise its error."""
     why = unit.get("error")
     if why is None or not visited.is_directory:
         return
@@ -137,17 +137,17 @@ def _checked(unit: Unit, *, repair: bool) -> Checked:
     visited = parse_visited(unit)
     if isinstance(visited.target, UnknownChild):
         return Checked(visited=visited)
-    told = unit.get("check-and-repair-results" if repair else "check-results")
-    if not isinstance(told, dict):
+    results = unit.get("check-and-repair-results" if repair else "check-results")
+    if not isinstance(results, dict):
         raise GatewayError("a line of the gateway's stream has no results")
     if not repair:
-        error = _failure(told["error"]) if "error" in told else None
-        return Checked(visited=visited, health=None if error else parse_health(told), error=error)
-    mended = parse_mended(told)
-    if "error" in told:
-        before = told.get("pre-repair-results")
+        error = _failure(results["error"]) if "error" in results else None
+        return Checked(visited=visited, health=None if error else parse_health(results), error=error)
+    mended = parse_mended(results)
+    if "error" in results:
+        before = results.get("pre-repair-results")
         is_known = isinstance(before, dict) and "error" not in before
-        return Checked(visited=visited, health=mended.before if is_known else None, error=_failure(told["error"]))
+        return Checked(visited=visited, health=mended.before if is_known else None, error=_failure(results["error"]))
     is_literal = not mended.before.storage_index
     return Checked(visited=visited, health=mended.before, repair=None if is_literal else mended)
 
@@ -156,10 +156,10 @@ def _failure(why: object) -> GridError:
     return stream_error(why.encode("utf-8", "replace") if isinstance(why, str) else b"")
 
 
-def _stats(told: object) -> Mapping[str, object]:
-    if not isinstance(told, dict):
+def _stats(results: object) -> Mapping[str, object]:
+    if not isinstance(results, dict):
         raise GatewayError("malformed statistics in the gateway's answer")
-    return told
+    return results
 
 
 def _without_sizes(on_stats: OnStats) -> OnStats:

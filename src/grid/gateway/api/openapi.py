@@ -24,12 +24,12 @@ _FAULTS = {
     "404": "No such child, operation or page.",
     "405": "The resource has other methods.",
     "408": "The request came too slowly.",
-    "409": "It does not fit what is there.",
+    "409": "It conflicts with what exists.",
     "410": "Too few shares were found.",
-    "413": "More than is taken.",
-    "416": "The range starts behind the end.",
-    "421": "The Host is not one of this gateway's.",
-    "429": "As many operations as are served at once are under way.",
+    "413": "Larger than the limit.",
+    "416": "The range starts after the end.",
+    "421": "The Host is not a name of this gateway.",
+    "429": "Too many operations are in progress.",
     "501": "The method is not known for this resource.",
     "503": "Too few servers, or too many requests.",
     "507": "A disk is full.",
@@ -39,7 +39,7 @@ _SUCCESSES = {
     "101": "The connection becomes a WebSocket.",
     "200": "Done.",
     "201": "Done, and the child is new.",
-    "206": "The part asked for.",
+    "206": "The requested part.",
     "302": "Elsewhere.",
     "303": "The result is elsewhere.",
     "304": "The client has it already.",
@@ -47,7 +47,7 @@ _SUCCESSES = {
 
 
 _COMMON = ("400", "403", "408", "421", "503")
-"""What every request may be told."""
+"""Answers that every request may get."""
 
 _FAULT_TYPES = ("text/plain", "text/html")
 
@@ -62,7 +62,7 @@ _TAGS = (
     _Group("objects", "Files and directories by their capabilities"),
     _Group("operations", "Operations on whole trees"),
     _Group("node", "The state of the node"),
-    _Group("pages", "What people's browsers ask for"),
+    _Group("pages", "Pages and their assets"),
 )
 
 
@@ -83,7 +83,7 @@ def document() -> dict[str, object]:
             "title": "Grid web gateway",
             "version": __version__,
             "description": "A secure, erasure-coded storage grid over HTTP. A capability in a path is all the authority that "
-            "a request needs; whoever has it may do what it allows.",
+            "a request needs; its holder may do what it allows.",
             "license": {"name": "GPL-2.0-or-later", "identifier": "GPL-2.0-or-later"},
         },
         "servers": [{"url": "/"}],
@@ -164,7 +164,7 @@ def _t_parameter(actions: Sequence[Action]) -> dict[str, object]:
         "name": "t",
         "in": "query",
         "required": all(action.t for action in actions),
-        "description": f"What is to be done, or shown. {words}",
+        "description": f"What to do or show. {words}",
         "schema": {"type": "string", "enum": [action.t for action in actions]},
     }
 

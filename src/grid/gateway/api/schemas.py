@@ -55,6 +55,9 @@ _FILE = _pair(
             "mutable": _BOOLEAN,
             "format": {"enum": ["CHK", "SDMF", "MDMF"]},
             "size": _or_null(_COUNT),
+            # Of files that lie in other files. [spec extents 5]
+            "slice": _object({"offset": _COUNT, "pack-size": _COUNT}),
+            "sequence": _object({"table-size": _COUNT}),
         },
     },
 )

@@ -37,7 +37,7 @@ _LINKED = "200 302 404 409 410 507"
 READ_FILE = Action("", "The bytes of a file", (ANYTHING,), f"200 206 409 416 {_SEEN}")
 _READ = Action("", "The bytes of a file, or the page of a directory", (ANYTHING,), f"200 206 409 416 {_SEEN}")
 _DESCRIBED = (
-    Action("json", "What is known of it", (TEXT,), f"200 {_SEEN}", json="Node"),
+    Action("json", "Its description as JSON", (TEXT,), f"200 {_SEEN}", json="Node"),
     Action("uri", "Its capability", (TEXT,), f"200 {_SEEN}"),
     Action("readonly-uri", "The capability that only reads it", (TEXT,), f"200 {_SEEN}"),
     Action("info", "A page about it", (HTML,), f"200 {_SEEN}"),
@@ -57,7 +57,7 @@ PUT_CHILD = (
 POST_OBJECT = (
     Action("mkdir", "Make a directory (name=)", (HTML,), _MADE),
     Action("mkdir-with-children", "Make one with the children in the body", (HTML,), _MADE),
-    Action("mkdir-immutable", "The same, never to be changed", (HTML,), _MADE),
+    Action("mkdir-immutable", "The same, immutable", (HTML,), _MADE),
     Action("upload", "Store the form's file (name=)", (HTML,), "200 302 404 409 410 413 501 507"),
     Action("uri", "Link a capability (name=, uri=)", (HTML,), _LINKED),
     Action("unlink", "Unlink a child (name=)", (HTML,), _LINKED),
@@ -66,7 +66,7 @@ POST_OBJECT = (
     Action("relink", "Move a child, also to another directory (to_dir=)", (HTML,), _LINKED),
     Action("set_children", "Link many children, as the body says", (HTML,), _MADE),
     Action("set-children", "The same", (HTML,), _MADE),
-    Action("check", "Its health; repair= makes it whole", (TEXT, HTML), "200 302 404 409 410 507", json="CheckAnswer"),
+    Action("check", "Its health; repair= repairs it", (TEXT, HTML), "200 302 404 409 410 507", json="CheckAnswer"),
     Action("stream-manifest", "A line for each object below", (HTML,), "200 404 409 410", lines="ManifestLine"),
     Action("stream-deep-check", "A line with the health of each", (HTML,), "200 404 409 410", lines="CheckLine"),
     *(
@@ -74,7 +74,7 @@ POST_OBJECT = (
         for kind, words in (
             ("manifest", "a list of all objects below"),
             ("deep-check", "a check of all objects below"),
-            ("deep-size", "to sum up what is below"),
+            ("deep-size", "the total size of everything below"),
             ("deep-stats", "statistics of what is below"),
         )
     ),
@@ -90,12 +90,12 @@ POST_UNLINKED = (
     Action("upload", "The same", (HTML,), "200 302 413 507"),
     Action("mkdir", "Make a directory", (HTML,), _MADE_UNLINKED),
     Action("mkdir-with-children", "Make one with the children in the body", (HTML,), _MADE_UNLINKED),
-    Action("mkdir-immutable", "The same, never to be changed", (HTML,), _MADE_UNLINKED),
+    Action("mkdir-immutable", "The same, immutable", (HTML,), _MADE_UNLINKED),
 )
 
 _STATE = "200 403 404 409 410 413"
 GET_OPERATION = (
-    Action("", "How it stands", (TEXT, HTML), _STATE, json="OperationState"),
+    Action("", "Its state", (TEXT, HTML), _STATE, json="OperationState"),
     Action("status", "The same", (TEXT, HTML), _STATE, json="OperationState"),
 )
 END_OPERATION = (Action("cancel", "End it", (TEXT, HTML), _STATE, json="OperationState"),)
@@ -107,7 +107,7 @@ def shown(summary: str, *answers: str, statuses: str = "200", json: str = "") ->
 
 
 def page_and_json(json: str, answer: str = TEXT, *, statuses: str = "200", missing: str = "") -> tuple[Action, ...]:
-    """What a path shows people, and programs. missing: statuses that only programs are told."""
+    """What a path shows people, and programs. missing: statuses that only programs get."""
     return (
         Action("", "For people", (HTML,), statuses),
         Action("json", "For programs", (answer,), f"{statuses} {missing}".strip(), json=json),
@@ -158,25 +158,25 @@ PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
         {"type": "string", "enum": ["name", "size", "changed"]},
     ),
     "page": ("The page of a long list, from 1.", {"type": "integer", "minimum": 1}),
-    "find": ("Words that the names in the list have.", _STRING),
-    "order": ("`desc` for the other way round.", _STRING),
-    "offset": ("Where new bytes of a mutable file go.", {"type": "integer", "minimum": 0}),
-    "filename": ("The name that decides the type.", _STRING),
-    "save": ("Whether a browser keeps the file.", _BOOLEAN),
+    "find": ("Words that names in the list must contain.", _STRING),
+    "order": ("`desc` for descending order.", _STRING),
+    "offset": ("The offset of the new bytes in a mutable file.", {"type": "integer", "minimum": 0}),
+    "filename": ("The name that determines the type.", _STRING),
+    "save": ("Whether a browser saves the file.", _BOOLEAN),
     "when_done": ("Where to send the browser afterwards.", _STRING),
     "redirect_to_result": ("Whether to send the browser to the new directory.", _BOOLEAN),
     "name": ("A child's name.", _STRING),
     "from_name": ("The child's name now.", _STRING),
     "to_name": ("The child's name afterwards.", _STRING),
     "to_dir": ("The directory that the child goes to.", _STRING),
-    "verify": ("Whether every byte is looked at.", _BOOLEAN),
-    "repair": ("Whether what is lacking is made anew.", _BOOLEAN),
+    "verify": ("Whether every byte is read and verified.", _BOOLEAN),
+    "repair": ("Whether missing shares are recreated.", _BOOLEAN),
     "add-lease": ("Whether leases are renewed.", _BOOLEAN),
     "output": ("How the result is shown.", _STRING),
-    "ophandle": ("The handle that an operation is asked by.", _STRING),
-    "retain-for": ("Seconds for which a result is kept.", {"type": "integer", "minimum": 0}),
-    "details": ("What somebody reports.", _STRING),
-    "release-after-complete": ("Whether a result is forgotten once it was shown.", _BOOLEAN),
+    "ophandle": ("The handle of an operation.", _STRING),
+    "retain-for": ("How many seconds a result is kept.", {"type": "integer", "minimum": 0}),
+    "details": ("The text of the report.", _STRING),
+    "release-after-complete": ("Whether a result is forgotten once it has been shown.", _BOOLEAN),
 }
 
 _NEW = ("format", "mutable", "private-key")
@@ -198,7 +198,7 @@ def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
         Endpoint(
             path=path,
             methods=("HEAD",),
-            summary=f"What GET says of {what}",
+            summary=f"The headers of GET of {what}",
             actions=GET_OBJECT,
             arguments=("filename", "save"),
         ),
@@ -266,7 +266,7 @@ def _named(path: str) -> list[Endpoint]:
         Endpoint(
             path=path,
             methods=("HEAD",),
-            summary=f"What GET says of {what}",
+            summary=f"The headers of GET of {what}",
             actions=(READ_FILE,),
             arguments=("filename", "save"),
         ),
@@ -291,7 +291,7 @@ def _operations() -> list[Endpoint]:
         Endpoint(
             path=path,
             methods=("GET", "HEAD"),
-            summary="How an operation stands, and what it found",
+            summary="The state of an operation, and its results",
             tag=tag,
             actions=GET_OPERATION,
             arguments=("output", "retain-for", "release-after-complete"),
@@ -299,7 +299,7 @@ def _operations() -> list[Endpoint]:
         Endpoint(
             path=path,
             methods=("POST",),
-            summary="End an operation, or ask how it stands",
+            summary="Cancel an operation, or ask for its state",
             tag=tag,
             actions=(*GET_OPERATION, *END_OPERATION),
             arguments=("output",),
@@ -308,7 +308,7 @@ def _operations() -> list[Endpoint]:
         Endpoint(
             path="/operations/{handle}/{index}",
             methods=("GET", "HEAD", "POST"),
-            summary="What an operation found of one object",
+            summary="An operation's result for one object",
             tag=tag,
             actions=shown("Its health", TEXT, HTML, statuses="200 404", json="CheckAnswer"),
             arguments=("output",),
@@ -321,16 +321,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *_unlinked("/uri"),
     *_unlinked("/cap"),
     *_object("/uri/{cap}", "an object", is_child=False),
-    *_object("/uri/{cap}/{path}", "what a path leads to", is_child=True),
+    *_object("/uri/{cap}/{path}", "what a path names", is_child=True),
     *_object("/cap/{cap}", "an object", is_child=False),
-    *_object("/cap/{cap}/{path}", "what a path leads to", is_child=True),
+    *_object("/cap/{cap}/{path}", "what a path names", is_child=True),
     *_named("/file/{cap}"),
     *_named("/file/{cap}/{name}"),
     *_named("/named/{cap}"),
     *_named("/named/{cap}/{name}"),
     *_operations(),
-    *_asked("/status", "Operations under way and recent", page_and_json("StatusList", JSON)),
-    _shown("/status/events", "Operations as they come on", shown("Server-sent events", "text/event-stream")),
+    *_asked("/status", "Operations in progress and recent ones", page_and_json("StatusList", JSON)),
+    _shown("/status/events", "Operations as they advance", shown("Server-sent events", "text/event-stream")),
     _shown("/status/{operation}", "One operation", page_and_json("OperationStatus", JSON, statuses="200 404")),
     _shown(
         "/status/{operation}/event_json",
@@ -359,7 +359,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         path="/report_incident",
         methods=("POST",),
-        summary="Keep a report beside the log",
+        summary="Save a report beside the log",
         tag="node",
         actions=shown("It is kept", HTML, statuses="200 404 413 507"),
         arguments=("details",),
@@ -370,7 +370,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _shown("/servers", "The storage servers", shown("The page", HTML), tag="pages"),
     _shown(
         "/assets/{version}/{name}",
-        "What pages are drawn with",
+        "Styles, scripts and images of the pages",
         shown("A file", ANYTHING, statuses="200 304 404"),
         tag="pages",
     ),

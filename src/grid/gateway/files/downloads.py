@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import evolve, frozen
 
-from grid.caps import ChkCap, KnownCap, LitCap, UnknownChild
+from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.directory.node_json import describe_file
 from grid.directory.pack import Child
 from grid.errors import ConflictError, GridError, NotEnoughSharesError
@@ -27,8 +27,8 @@ from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, en
 from grid.gateway.pages.info import render_info, render_upload_results
 from grid.gateway.pages.links import object_path, with_arguments
 from grid.gateway.pages.shell import crumbs
-from grid.mutable.session import Gathering
 from grid.ports import Sink
+from grid.sinks import BytesSink
 
 
 def upload_page(cap: KnownCap, name: str = "") -> Answer:
@@ -160,7 +160,7 @@ async def _contents(exchange: Exchange, cap: KnownCap, name: str, tag: str | Non
     if isinstance(cap, LitCap):
         found = _choose(exchange, cap.size, type, headers)
         return Answer(found.status, type, cap.data[found.start :][: found.length], found.all_headers)
-    if isinstance(cap, ChkCap):
+    if isinstance(cap, ChkCap | SliceCap | SequenceCap):
         return _stream_immutable(exchange, cap, _choose(exchange, cap.size, type, headers))
     return await _mutable(exchange, cap, type, headers)
 
@@ -185,7 +185,7 @@ def _choose(exchange: Exchange, size: int, type: str, headers: Headers) -> _Cont
     return _Contents(size=size, range=chosen, type=type, headers=headers)
 
 
-def _stream_immutable(exchange: Exchange, cap: ChkCap, found: _Contents) -> StreamedAnswer:
+def _stream_immutable(exchange: Exchange, cap: ChkCap | SliceCap | SequenceCap, found: _Contents) -> StreamedAnswer:
     gateway = exchange.gateway
 
     async def write(sink: Sink) -> None:
@@ -200,9 +200,7 @@ async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Header
     reading = _ShortReading(lambda size: _choose(exchange, size, type, headers))
     try:
         with history.retrieve(cap.storage_index) as operation:
-            size = await file.read_chosen(
-                reading.gathering, reading.choose, likely=lambda size: _likely(exchange, size)
-            )
+            size = await file.read_chosen(reading.sink, reading.choose, likely=lambda size: _likely(exchange, size))
             # A long one goes on as another operation, which streams.
             operation.is_listed = not reading.is_long
             operation.size = None if reading.is_long else size
@@ -210,11 +208,11 @@ async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Header
         raise unrecoverable(error) from error
     found = reading.found
     if not reading.is_long:
-        return warned(Answer(found.status, type, bytes(reading.gathering.data), found.all_headers), file.warning)
+        return warned(Answer(found.status, type, bytes(reading.sink.data), found.all_headers), file.warning)
 
     def choose_same(size: int) -> tuple[int, int]:
         if size != found.size:
-            raise ConflictError("the file was changed while it was about to be read; ask again")
+            raise ConflictError("the file changed before it could be read; try again")
         return found.start, found.start + found.length
 
     async def write(sink: Sink) -> None:
@@ -228,7 +226,7 @@ class _ShortReading:
     """What is asked for of a mutable file, read before the answer begins if it is short; else nothing of it is."""
 
     def __init__(self, find: Callable[[int], _Contents]) -> None:
-        self.gathering = Gathering()
+        self.sink = BytesSink()
         self._find = find
         self._found: _Contents | None = None
 
@@ -260,7 +258,7 @@ def _likely(exchange: Exchange, size: int) -> tuple[int, int] | None:
 
 
 def unrecoverable(error: NotEnoughSharesError) -> Gone:
-    """What is said of a mutable file of which no version can be read."""
+    """The message for a mutable file without a readable version."""
     return Gone(str(error), kind="UnrecoverableFileError")
 
 

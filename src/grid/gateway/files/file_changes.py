@@ -1,7 +1,7 @@
 """PUT, POST and DELETE of a file at a place: the end of a request's path. [spec webapi 4, 4.7, 4.8, 5.1]
 
 Owns the choice between new contents in place and a new link. Everything that can be refused is refused before any of the
-body is read.
+body is read, or linked where early_upload.py has stored it meanwhile.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from grid.directory.pack import Child, Target
 from grid.errors import NotEnoughSharesError, NotWriteableError
 from grid.gateway.faults import BadRequest, Conflict, NotFound, NotImplementedHere
 from grid.gateway.files.downloads import unrecoverable
+from grid.gateway.files.early_upload import EarlyUpload
 from grid.gateway.files.uploads import (
     Arriving,
     NewFile,
@@ -77,8 +78,11 @@ MAX_LABEL = 64
 """Characters of what a client calls an operation of its own (`progress=`)."""
 
 
-async def put_file(exchange: Exchange, place: Place) -> Answer:
-    """PUT without `t`: new contents for what is there, or a new file under the place's name, which may be free."""
+async def put_file(exchange: Exchange, place: Place, early: EarlyUpload | None = None) -> Answer:
+    """PUT without `t`: new contents for what is there, or a new file under the place's name, which may be free.
+
+    early: has the body, if that is being stored already.
+    """
     arguments = exchange.arguments
     offset, replace = arguments.offset(), arguments.replace()
     if exchange.headers.get("content-range") is not None:
@@ -86,11 +90,14 @@ async def put_file(exchange: Exchange, place: Place) -> Answer:
     file = _require_replaceable(place, replace)
     if file is not None:
         exchange.gateway.require_allowed(file)
-        await _put_contents(exchange, file, offset)
+        if early is not None:
+            await _replace(exchange, file, early.take_back(), offset)
+        else:
+            await _put_contents(exchange, file, offset)
         return warned(cap_answer(file), exchange.gateway.store.open_mutable(file).warning)
     if offset or (offset is not None and place.child is not None):
         raise BadRequest("offset= is for mutable files: an immutable one is never changed")
-    cap = await store_body(exchange, new_file(exchange))
+    cap = await (store_body(exchange, new_file(exchange)) if early is None else early.cap())
     return await _link(place, cap, "only-files" if replace else False)
 
 
@@ -98,7 +105,7 @@ async def put_cap(exchange: Exchange, place: Place) -> Answer:
     """PUT with `t=uri`: link to the capability that the body holds. 200, whether or not something was there."""
     replace = exchange.arguments.replace()
     if place.parent is None:
-        raise BadRequest("t=uri needs the path of a child: a capability by itself cannot be replaced")
+        raise BadRequest("t=uri needs the path of a child: a bare capability cannot be replaced")
     _require_writable(place)
     if (replace is False and place.child is not None) or (replace == "only-files" and place.is_directory):
         raise _exists(place)
@@ -142,7 +149,7 @@ async def put_form_file(exchange: Exchange, place: Place, spool: Spool, replace:
 async def delete_child(exchange: Exchange, place: Place) -> Answer:
     """DELETE: the link to a file or a directory is removed; the answer is the capability of what it led to."""
     if place.parent is None:
-        raise BadRequest("DELETE needs the path of a child: a capability by itself cannot be removed")
+        raise BadRequest("DELETE needs the path of a child: a bare capability cannot be removed")
     if place.child is None:
         raise NotFound(f"No such child: {place.name}", shape="page")
     previous = await place.parent.edit([RemoveChild(place.name)])
@@ -207,25 +214,25 @@ def parse_target(text: bytes) -> Target:
 def _require_replaceable(place: Place, replace: Replace) -> KnownCap | None:
     """The mutable file whose contents are to be replaced; None if the place is to have a new file. Or what forbids it."""
     if place.is_directory:
-        raise BadRequest("there is a directory: a file cannot be put in its place")
+        raise BadRequest("a directory is there: a file cannot replace it")
     if place.child is not None and replace is False and place.parent is not None:
         raise _exists(place)
     file = place.mutable_file
     if file is not None:
         if file.authority != "write":
-            raise BadRequest("the mutable file cannot be changed with this capability, which only reads")
+            raise BadRequest("this capability is read-only: it cannot change the file")
         return file
     if place.parent is None:
         if place.child is None or isinstance(place.child.target, UnknownChild):
-            raise NotImplementedHere("nothing can be written to an object of an unknown kind")
-        raise BadRequest("an immutable file is never changed, and by itself it has no link that could be")
+            raise NotImplementedHere("an object of an unknown kind cannot be written to")
+        raise BadRequest("an immutable file cannot be changed, and there is no link here to replace")
     _require_writable(place)
     return None
 
 
 def _require_writable(place: Place) -> None:
     if place.parent is not None and not place.parent.is_writable:
-        raise NotWriteableError("the directory cannot be changed with this capability, which only reads")
+        raise NotWriteableError("this capability is read-only: it cannot change the directory")
 
 
 def _storing(gateway: Services, new: NewFile, size: int | None) -> AbstractContextManager[Operation]:
@@ -234,7 +241,7 @@ def _storing(gateway: Services, new: NewFile, size: int | None) -> AbstractConte
 
 
 async def _counted(gateway: Services, operation: Operation, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The chunks, each told of as it comes."""
+    """The chunks, each counted as it comes."""
     async for chunk in chunks:
         gateway.history.receive(operation, len(chunk))
         yield chunk
@@ -248,7 +255,7 @@ def _note(operation: Operation, cap: KnownCap, size: int) -> None:
 
 
 def _exists(place: Place) -> Conflict:
-    return Conflict(f"there is a {place.name!r} already, which replace= forbids to replace")
+    return Conflict(f"there is a {place.name!r} already, and replace= forbids replacing it")
 
 
 async def _put_contents(exchange: Exchange, cap: KnownCap, offset: int | None) -> None:

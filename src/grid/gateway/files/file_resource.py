@@ -96,9 +96,9 @@ async def named(exchange: Exchange) -> AnyAnswer:
     """`/file/$FILE/...` and `/named/$FILE/...`: a file by its capability, whose type the last segment says."""
     segments = exchange.segments[1:]
     if not segments:
-        raise NotFound("a capability belongs behind this")
+        raise NotFound("a capability is missing after this path")
     if exchange.method not in ("GET", "HEAD"):
-        raise BadRequest("files can be read here, and nothing else", shape="page")
+        raise BadRequest("only files can be read here", shape="page")
     child = parse_child(segments[0])
     if isinstance(child.target, DirectoryCap | UnknownChild):
         raise BadRequest("only files can be read here", shape="page")

@@ -66,7 +66,7 @@ class NewFile:
 
 @frozen(kw_only=True)
 class Arriving:
-    """Bytes on their way here. size: how many will come, None if nobody said. chunks: waits for whoever takes them."""
+    """Bytes on their way here. size: how many will come, None if unknown. chunks: come as fast as they are taken."""
 
     size: int | None
     chunks: AsyncIterator[bytes] = field(repr=False)
@@ -180,12 +180,12 @@ class PassingSource:
     async def read_at(self, offset: int, length: int) -> Buffer:
         """The next bytes. GridError if they were asked for before, or if the body ends."""
         if offset != self._offset:
-            raise GridError("the upload was passed on while it came, and cannot be sent a second time; upload it again")
+            raise GridError("the upload cannot be sent a second time; upload the file again")
         pieces, missing = [self._left], length - len(self._left)
         while missing > 0:
             piece = await anext(self._chunks, None)
             if piece is None:
-                raise GridError("the upload ended before all of it came")
+                raise GridError("the upload ended before it was complete")
             pieces.append(piece)
             missing -= len(piece)
         self._offset += length

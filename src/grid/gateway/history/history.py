@@ -18,7 +18,7 @@ from twisted.logger import Logger
 
 from grid.errors import GridError
 from grid.gateway.faults import fault_of
-from grid.gateway.history.operation import KEPT, Kind, Operation, Timeline
+from grid.gateway.history.operation import KEPT, Kind, Operation, Timeline, Times
 from grid.immutable.put import LIT_SIZE
 from grid.ports import Clock, Event
 
@@ -30,7 +30,7 @@ class Counters:
         self._values: dict[str, int] = {}
 
     def add(self, name: str, count: int = 1) -> None:
-        """Count so much more; nothing for zero, which leaves an absent counter absent."""
+        """Add to a counter; zero leaves an absent counter absent."""
         if count:
             self._values[name] = self._values.get(name, 0) + count
 
@@ -43,7 +43,7 @@ class Counters:
 _log = Logger("grid.gateway")
 
 TELL_S = 0.2
-"""Watchers hear of the progress of one operation at most so often."""
+"""Least time between two reports to watchers of the progress of one operation."""
 
 _COUNTERS: dict[Kind, tuple[str, str]] = {
     "upload": ("uploader.files_uploaded", "uploader.bytes_uploaded"),
@@ -55,7 +55,7 @@ _COUNTERS: dict[Kind, tuple[str, str]] = {
 _current: ContextVar[Operation | None] = ContextVar("grid_gateway_operation", default=None)
 
 Watcher = Callable[[Operation], None]
-"""Told whenever an operation begins, comes on or ends."""
+"""Called whenever an operation begins, advances or ends."""
 
 
 class History:
@@ -96,9 +96,9 @@ class History:
             yield found
 
     def receive(self, operation: Operation, count: int) -> None:
-        """So many more bytes of an upload came from its client."""
-        operation.received += count
-        if self._clock.now() - operation.told_at >= TELL_S:
+        """Count bytes of an upload that came from its client."""
+        operation.progress.received += count
+        if self._clock.now() - operation.times.shown_at >= TELL_S:
             self._tell(operation)
 
     def observe(self, event: Event) -> None:
@@ -113,7 +113,7 @@ class History:
         operation.hear(event)
         if operation.map is not None:
             operation.map.hear(event)
-        if event.what != "progress" or event.at - operation.told_at >= TELL_S:
+        if event.what != "progress" or event.at - operation.times.shown_at >= TELL_S:
             self._tell(operation)
 
     # What those see who ask.
@@ -169,8 +169,7 @@ class History:
         operation = Operation(
             kind=kind,
             number=number,
-            started_at=self._clock.unix_time(),
-            began_at=now,
+            times=Times(started_at=self._clock.unix_time(), began_at=now),
             size=size,
             is_listed=listed,
             timeline=Timeline(now),
@@ -220,7 +219,7 @@ class History:
             self._end(found, error)
 
     def _tell(self, operation: Operation) -> None:
-        operation.told_at = self._clock.now()
+        operation.times.shown_at = self._clock.now()
         if operation.is_listed:
             for watcher in list(self._watchers):
                 try:
@@ -230,4 +229,4 @@ class History:
 
 
 def _age(operation: Operation) -> tuple[float, int]:
-    return operation.began_at, operation.number
+    return operation.times.began_at, operation.number

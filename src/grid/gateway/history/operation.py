@@ -118,35 +118,81 @@ SHORT: dict[Kind, str] = {
 KIND_OF: dict[str, Kind] = {short: kind for kind, short in SHORT.items()}
 
 
+@define(kw_only=True)
+class Times:
+    """When an operation began, ended, and was shown to watchers, by Clock.now(). started_at: its beginning in Unix time."""
+
+    started_at: float
+    began_at: float
+    ended_at: float | None = None
+    shown_at: float = 0.0
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; None while it is active."""
+        return None if self.ended_at is None else self.ended_at - self.began_at
+
+
+@define
+class Progress:
+    """How far an operation is. received: bytes of an upload that came from its client. count: bytes moved.
+
+    hashed: the part of an upload's first pass that is done. fraction: the part of the operation itself.
+    """
+
+    received: int = 0
+    count: int = 0
+    hashed: float = 0.0
+    fraction: float = 0.0
+    _of_plan: int = 0
+    _before_plan: int = 0
+
+    def add(self, event: Event, size: int | None) -> None:
+        """Take in an event about progress. size: bytes to move."""
+        part = min(1.0, event.count / event.total)
+        if event.detail == "hashing":
+            self.hashed = part
+        elif event.detail != "verifying":
+            self.hashed, self.fraction = 1.0, part
+            if event.detail != "shares":
+                self._move(event.count, size)
+
+    def _move(self, count: int, size: int | None) -> None:
+        """A plan has moved `count` bytes. The next plan of a read starts again at zero."""
+        if count < self._of_plan:
+            self._before_plan += self._of_plan
+        self._of_plan = count
+        self.count = self._before_plan + count
+        if size:
+            self.fraction = min(1.0, self.count / size)
+
+    def complete(self, size: int | None) -> None:
+        """Everything is done."""
+        self.hashed = self.fraction = 1.0
+        if size is not None:
+            self.count = size
+
+
 @define(kw_only=True, eq=False)
 class Operation:
-    """What is known of one. started_at: Unix time; began_at: Clock.now(). size: bytes to move, None if not known yet.
+    """One operation. size: bytes to move, None if not known yet. storage_index: in base32.
 
-    received: bytes of an upload that came from its client. label: by which the client knows the operation.
-    count: bytes moved, by this plan (portion) and those before it. hashed: the part of an upload's first pass that is done. storage_index: base32.
+    label: by which the client knows the operation. map: the search for shares that is part of it and under way.
     """
 
     kind: Kind
     number: int
-    started_at: float
-    began_at: float
+    times: Times
     timeline: Timeline
+    progress: Progress = field(factory=Progress)
     size: int | None = None
     is_listed: bool = True
     storage_index: str | None = None
     outcome: Outcome = "active"
     status: str = "Active"
-    ended_at: float | None = None
-    count: int = 0
-    hashed: float = 0.0
-    fraction: float = 0.0
     mode: str = ""
     phase: str = ""
-    told_at: float = 0.0
-    portion: int = 0
-    before: int = 0
     map: Operation | None = None
-    received: int = 0
     label: str = ""
 
     @property
@@ -174,22 +220,7 @@ class Operation:
         if event.what == "phase":
             self.phase = event.detail
         elif event.what == "progress" and event.total > 0:
-            part = min(1.0, event.count / event.total)
-            if event.detail == "hashing":
-                self.hashed = part
-            elif event.detail != "verifying":
-                self.hashed, self.fraction = 1.0, part
-                if event.detail != "shares":
-                    self._moved(event.count)
-
-    def _moved(self, count: int) -> None:
-        """A plan has moved so much; of a read in portions each begins at nothing."""
-        if count < self.portion:
-            self.before += self.portion
-        self.portion = count
-        self.count = self.before + count
-        if self.size:
-            self.fraction = min(1.0, self.count / self.size)
+            self.progress.add(event, self.size)
 
     def begins_map(self, event: Event) -> bool:
         """Whether a plan begins to look for the shares of a mutable file: its first request asks for the fronts of all."""
@@ -206,15 +237,14 @@ class Operation:
 
     def end(self, now: float, outcome: Outcome, status: str) -> None:
         """It is over."""
-        self.ended_at, self.outcome, self.status = now, outcome, status
+        self.times.ended_at, self.outcome, self.status = now, outcome, status
         if outcome == "done":
-            self.hashed = self.fraction = 1.0
-            if self.size is not None:
-                self.count = self.size
+            self.progress.complete(self.size)
 
     def to_json(self) -> dict[str, object]:
         """As 1.20 lists it, and for programs of ours some more."""
         size: object = "-NA-" if self.kind == "mapupdate" else self.size or 0
+        progress, seconds = self.progress, self.times.seconds
         found: dict[str, object] = {
             "type": self.kind,
             "storage-index-string": self.storage_index,
@@ -222,24 +252,24 @@ class Operation:
             "status": self.status,
             "id": self.path,
             "outcome": self.outcome,
-            "started": self.started_at,
-            "seconds": None if self.ended_at is None else round(self.ended_at - self.began_at, 6),
-            "bytes": self.count,
+            "started": self.times.started_at,
+            "seconds": None if seconds is None else round(seconds, 6),
+            "bytes": progress.count,
             "phase": self.phase,
-            "received": self.received,
+            "received": progress.received,
             "label": self.label,
         }
         match self.kind:
             case "upload":
                 found |= {
-                    "progress-hash": self.hashed,
-                    "progress-ciphertext": self.fraction,
-                    "progress-encode-push": self.fraction,
+                    "progress-hash": progress.hashed,
+                    "progress-ciphertext": progress.fraction,
+                    "progress-encode-push": progress.fraction,
                 }
             case "mapupdate":
                 found["mode"] = self.mode
             case _:
-                found["progress"] = self.fraction
+                found["progress"] = progress.fraction
         return found
 
     def to_whole_json(self) -> dict[str, object]:

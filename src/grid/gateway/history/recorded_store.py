@@ -15,8 +15,8 @@ from grid.directory.file_store import FileHealth, FileRepair, FileStore
 from grid.directory.moving import move
 from grid.directory.node import Directory, DirectoryStore
 from grid.directory.pack import Child
-from grid.directory.room import UnpackingRoom
 from grid.directory.store import Trail
+from grid.directory.unpacking import UnpackingBudget
 from grid.engine.grid import Grid
 from grid.gateway.history.history import History
 from grid.mutable.node import MutableFile
@@ -46,7 +46,7 @@ class RecordedStore:
         return self._store.runtime
 
     @property
-    def room(self) -> UnpackingRoom:
+    def room(self) -> UnpackingBudget:
         """For directories that are unpacked."""
         return self._store.room
 
@@ -84,9 +84,16 @@ class RecordedStore:
         """Move or rename a link; the child that it replaced, if that is known."""
         return await move(self, source, name, target, new_name, overwrite=overwrite)
 
-    async def put_immutable(self, source: Source, *, key: bytes | None = None) -> ChkCap | LitCap:
+    @property
+    def convergence(self) -> bytes | None:
+        """The secret that makes equal files equal capabilities; None if they are to differ."""
+        return self._store.convergence
+
+    async def put_immutable(
+        self, source: Source, *, key: bytes | None = None, segment_size: int | None = None
+    ) -> ChkCap | LitCap:
         """Store an immutable file."""
-        return await self._store.put_immutable(source, key=key)
+        return await self._store.put_immutable(source, key=key, segment_size=segment_size)
 
     async def put_mutable(
         self, source: Source | Buffer, *, format: FormatName | None = None, key: PrivateKey | None = None

@@ -17,7 +17,7 @@ from attrs import evolve, field, frozen
 from grid.caps import KnownCap
 from grid.errors import FormatError
 from grid.gateway.faults import Headers, HttpFault
-from grid.gateway.pages.assets import address as assets_address
+from grid.gateway.pages.links import assets_address
 from grid.gateway.pages.shell import render_error
 from grid.ports import Sink
 from grid.version import __version__
@@ -190,7 +190,7 @@ def protecting(answer: AnyAnswer, host: str) -> Headers:
 
 
 def fault_answer(fault: HttpFault) -> Answer:
-    """What a client is told of a fault."""
+    """The answer for a fault."""
     message = str(fault)
     if fault.known_as:
         message += ("\n" if fault.shape == "plain" else " ") + fault.known_as

@@ -14,8 +14,9 @@ from twisted.internet.defer import Deferred
 from grid.gateway.faults import BadRequest, PayloadTooLarge
 from grid.gateway.shared.spool import Spool
 from grid.limits import GATEWAY_BODY_PACE, GATEWAY_BODY_PERIOD_S
-from grid.ports import Clock, Timer
+from grid.ports import Buffer, Clock, Timer
 from grid.wire.connections.body_rate import BodyRate
+from grid.wire.http.format.messages import keep_piece
 
 MAX_WAITING = 2**20
 """Bytes that may have arrived and not been taken."""
@@ -38,7 +39,7 @@ class Body:
         pace: BodyRate,
     ) -> None:
         """pause, resume: stop and go on reading the socket. make_spool: where a body is kept that is read twice.
-        pace: told of when the client is waited for, and of what comes.
+        pace: notified when we wait for the client, and of what comes.
         """
         self.size = size
         self.content_type = content_type
@@ -46,7 +47,7 @@ class Body:
         self._resume = resume
         self._make_spool = make_spool
         self._rate = pace
-        self._pieces: deque[bytes] = deque()
+        self._pieces: deque[Buffer] = deque()
         self._waiting = 0
         self._is_paused = False
         self._has_ended = size == 0
@@ -78,7 +79,8 @@ class Body:
         self._rate.move(len(data))
         if self._discards:
             return
-        self._pieces.append(data)
+        if data:
+            keep_piece(self._pieces, data)
         self._waiting += len(data)
         if self._waiting > MAX_WAITING and not self._is_paused:
             self._is_paused = True
@@ -120,7 +122,7 @@ class Body:
         async for chunk in self.chunks():
             size += len(chunk)
             if size > limit:
-                raise PayloadTooLarge(f"the body has more than {limit} bytes, which is the most that is taken here")
+                raise PayloadTooLarge(f"the body has more than {limit} bytes, the most that is accepted here")
             pieces.append(chunk)
         return b"".join(pieces)
 
@@ -142,7 +144,7 @@ class Body:
             self._taker = Deferred()
             self._rate.wait()
             await self._taker
-        taken: list[bytes] = []
+        taken: list[Buffer] = []
         size = 0
         while self._pieces and (not taken or size + len(self._pieces[0]) <= MAX_CHUNK):
             taken.append(self._pieces.popleft())
@@ -150,7 +152,7 @@ class Body:
         self._waiting -= size
         if self._waiting <= MAX_WAITING // 2:
             self._go_on()
-        return taken[0] if len(taken) == 1 else b"".join(taken)
+        return bytes(taken[0]) if len(taken) == 1 else b"".join(taken)
 
     def _go_on(self) -> None:
         if self._is_paused:
@@ -165,8 +167,8 @@ class Body:
 
 
 def gone() -> BadRequest:
-    """What a handler that waits for a body is told when the client goes away."""
-    return BadRequest("the client went away before all of its request had come")
+    """Raised in a handler that waits for a body when the client goes away."""
+    return BadRequest("the client disconnected before its request was complete")
 
 
 class BodyPace:

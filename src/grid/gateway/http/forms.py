@@ -59,7 +59,7 @@ async def read_form(body: Body, arguments: Arguments, folder: SpoolFolder, cpu: 
         return Form()
     boundary = options.get("boundary")
     if not boundary:
-        raise BadRequest("the form does not say what stands between its fields")
+        raise BadRequest("the form's Content-Type has no boundary")
     reader = _Reader(arguments, folder, cpu)
     try:
         await reader.read(body, boundary)

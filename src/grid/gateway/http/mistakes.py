@@ -19,7 +19,7 @@ _OBJECTS = frozenset({"uri", "cap"})
 
 
 def refusal(exchange: Exchange | None, fault: HttpFault) -> Answer:
-    """What the sender of a request is told of a fault. exchange: None if there was no telling what the request is."""
+    """The answer to the sender of a request for a fault. exchange: None if the request could not be read."""
     if exchange is None or not exchange.wants_page or fault.shape == "json":
         return fault_answer(fault)
     html = render_mistake(

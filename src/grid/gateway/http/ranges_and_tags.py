@@ -8,8 +8,9 @@ import re
 
 from attrs import frozen
 
-from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap
+from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, SequenceCap, SliceCap
 from grid.codec.base32 import encode
+from grid.crypto.hashing import tagged_hash
 from grid.errors import GridError
 
 _SPEC = re.compile(r"([0-9]*)[ \t]*-[ \t]*([0-9]*)")
@@ -89,13 +90,21 @@ TAGGED_VIEWS = frozenset({"", "json", "uri", "readonly-uri"})
 """The values of `t` whose answers have a tag."""
 
 
+_TAG = b"grid_entity_tag_v1"
+
+
 def entity_tag(cap: KnownCap, view: str, *, by_path: bool) -> str | None:
     """The tag, without quotes as 1.20 sends it, of what `t=view` answers; None where it could change.
 
     by_path: the object was found in a directory, so that its JSON has metadata that may change.
     """
     body = cap.body if isinstance(cap, DirectoryCap) else cap
-    if view not in TAGGED_VIEWS or (by_path and view == "json") or not isinstance(body, ChkCap | ChkVerifyCap):
+    if view not in TAGGED_VIEWS or (by_path and view == "json"):
+        return None
+    if isinstance(body, SliceCap | SequenceCap):
+        # Others may have the same storage index.
+        return f"{encode(tagged_hash(_TAG, body.to_string().encode(), 16))}-{view}"
+    if not isinstance(body, ChkCap | ChkVerifyCap):
         return None
     kind = "DIR:" if isinstance(cap, DirectoryCap) else ""
     return f"{kind}{encode(body.storage_index)}-{view}"

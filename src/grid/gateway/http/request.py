@@ -11,6 +11,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Protocol
 
+from attrs import define
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.web import http
@@ -21,7 +22,7 @@ from grid.gateway.http.answers import COMMON, SANDBOX, Answer, AnyAnswer, Stream
 from grid.gateway.http.arguments import Arguments, parse_query
 from grid.gateway.http.body import Body, BodyPace, gone
 from grid.gateway.http.exchange import Exchange, Headers, split_path
-from grid.gateway.http.guards import check_host, check_origin, loggable
+from grid.gateway.http.guards import check_host, check_origin, loggable, split_target
 from grid.gateway.http.mistakes import refusal
 from grid.gateway.http.routing import Routes
 from grid.gateway.http.websocket import SwitchingAnswer
@@ -29,8 +30,9 @@ from grid.gateway.http.writer import Writer, piece_size
 from grid.gateway.shared.services import Services
 from grid.gateway.shared.spool import Spool
 from grid.limits import GATEWAY_BODY_PACE, GATEWAY_DISCARDED
+from grid.ports import Clock
 from grid.wire.connections.body_rate import BodyRate
-from grid.wire.connections.places import Standing
+from grid.wire.connections.connection_limit import Standing
 
 _log = Logger("grid.gateway")
 
@@ -47,6 +49,26 @@ class RequestOwner(Protocol):
         """The request is over."""
 
 
+@define
+class _Reply:
+    """The answer to a request on its way. is_over: all of it is written; some of the request's body may still come."""
+
+    answer: AnyAnswer | None = None
+    has_begun: bool = False
+    is_over: bool = False
+    writer: Writer | None = None
+
+
+@define
+class _Record:
+    """What is logged and counted of a request. shown: its path without secrets. called: what traffic counts it as."""
+
+    began_at: float = 0.0
+    shown: str = "/"
+    called: tuple[str, str] = ("other", "")
+    sent: int = 0
+
+
 class GatewayRequest(http.Request):
     """One request, handled from the end of its headers on."""
 
@@ -56,20 +78,19 @@ class GatewayRequest(http.Request):
     def __init__(self, channel: Any, *arguments: Any) -> None:
         super().__init__(channel, *arguments)
         self.factory = channel.factory
-        self.clock = self.factory.gateway.store.runtime.clock
         self.body: Body | None = None
         self._task: Deferred[None] | None = None
-        self._answer: AnyAnswer | None = None
-        self._has_begun = False
-        self._is_over = False
-        self._shown = "/"
-        self._called = ("other", "")
+        self._reply = _Reply()
+        self._record = _Record()
         self._host = ""
         self._is_gone = False
         self._exchange: Exchange | None = None
         self._rate: BodyPace | None = None
-        self._writer: Writer | None = None
-        self._sent = 0
+
+    @property
+    def clock(self) -> Clock:
+        """The gateway's clock."""
+        return self.factory.gateway.store.runtime.clock
 
     # What the channel says.
 
@@ -88,7 +109,7 @@ class GatewayRequest(http.Request):
             pace=BodyRate(self.clock, GATEWAY_BODY_PACE),
         )
         self.factory.requests.add(self)
-        self.started_at = self.clock.now()
+        self._record.began_at = self.clock.now()
         self._rate = BodyPace(self.clock, self.body, self._body_is_late)
         self._rate.watch()
         self.clock.call_later(0, self._start)
@@ -97,14 +118,14 @@ class GatewayRequest(http.Request):
         """More of the body."""
         if self.body is not None:
             self.body.arrive(data)
-            if self._is_over and self.body.received > GATEWAY_DISCARDED:
+            if self._reply.is_over and self.body.received > GATEWAY_DISCARDED:
                 self._hang_up()
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
         """The body is complete."""
         if self.body is not None:
             self.body.end()
-        if self._is_over:
+        if self._reply.is_over:
             self._finish()
 
     def connectionLost(self, reason: Any) -> None:
@@ -121,19 +142,33 @@ class GatewayRequest(http.Request):
         self.factory.forget(self)
 
     @property
+    def is_answered(self) -> bool:
+        """Whether all of the answer was written; some of the body may still come."""
+        return self._reply.is_over
+
+    def withdraw(self) -> None:
+        """The connection has refused this request in its own words: nothing of it goes on, and nothing is said twice."""
+        self._is_gone = True
+        self._relax()
+        if self.body is not None:
+            self.body.fail(BadRequest("the body is framed wrongly"))
+        if self._task is not None:
+            self._task.cancel()
+
+    @property
     def waited_s(self) -> float:
         """How long the client has been waited for: for its body, or for it to take the answer."""
         body_s = 0.0 if self.body is None else self.body.waited_s
-        return max(body_s, 0.0 if self._writer is None else self._writer.waited_s)
+        return max(body_s, 0.0 if self._reply.writer is None else self._reply.writer.waited_s)
 
     # What the answer does.
 
     def begin_answer(self) -> None:
         """Send the head, once."""
-        if self._has_begun or self._answer is None:
+        if self._reply.has_begun or self._reply.answer is None:
             return
-        self._has_begun = True
-        answer = self._answer
+        self._reply.has_begun = True
+        answer = self._reply.answer
         if isinstance(answer, SwitchingAnswer):
             self._switch(answer)
             return
@@ -162,7 +197,7 @@ class GatewayRequest(http.Request):
         self.channel.writeSequence([head.encode("latin-1")])
 
     def abort(self) -> None:
-        """End the connection now, so that whoever reads the answer sees that it is short."""
+        """End the connection now, so that the client sees that the answer is short."""
         if self.channel is not None:
             self.channel.transport.abortConnection()
 
@@ -187,7 +222,7 @@ class GatewayRequest(http.Request):
                 answer = self._of_error(error)
             except Exception:
                 _log.failure("a request failed")
-                fault = InternalError("an error inside the gateway; its log says more")
+                fault = InternalError("internal error; see the gateway's log")
                 answer = refusal(self._exchange, fault)
             await self._send(answer)
         finally:
@@ -202,9 +237,10 @@ class GatewayRequest(http.Request):
     def _make_exchange(self) -> Exchange:
         if len(self.factory.requests) > self.factory.gateway.settings.max_concurrent:
             raise ServiceUnavailable(
-                "too many requests are under way; try again later", headers=(("Retry-After", "5"),)
+                "too many requests are in progress; try again later", headers=(("Retry-After", "5"),)
             )
-        raw_path, _, raw_query = self.uri.partition(b"?")
+        target_host, target = split_target(self.uri)
+        raw_path, _, raw_query = target.partition(b"?")
         headers = Headers(
             {
                 name.decode("latin-1").lower(): values[0].decode("latin-1")
@@ -215,13 +251,13 @@ class GatewayRequest(http.Request):
         method = self.method.decode("latin-1")
         if len(self.requestHeaders.getRawHeaders(b"host") or ()) > 1:
             raise BadRequest("the request has more than one Host header")
-        host = check_host(headers, self.factory.gateway.settings.hosts, self._own_address)
+        host = check_host(headers, self.factory.gateway.settings.hosts, self._own_address, target=target_host)
         self._host = host
         check_origin(method, headers, host)
         self.channel.place.stand(Standing.ACTIVE)
         arguments = Arguments(parse_query(raw_query))
-        self._shown = loggable(segments, arguments.t)
-        self._called = self.factory.gateway.traffic.called(segments[0], arguments.t.lower())
+        self._record.shown = loggable(segments, arguments.t)
+        self._record.called = self.factory.gateway.traffic.called(segments[0], arguments.t.lower())
         assert self.body is not None
         return Exchange(
             method=method,
@@ -250,15 +286,15 @@ class GatewayRequest(http.Request):
     async def _send(self, answer: AnyAnswer) -> None:
         if self._is_gone:
             return  # Nobody is there to read it; that may even be what it says.
-        self._answer = answer
+        self._reply.answer = answer
         if isinstance(answer, StreamedAnswer) and self.method != b"HEAD":
             await self._stream(answer)
         else:
             self.begin_answer()
             if isinstance(answer, Answer) and answer.body and self.method != b"HEAD":
-                self._sent = len(answer.body)
+                self._record.sent = len(answer.body)
                 self.write(answer.body)
-        self._is_over = True
+        self._reply.is_over = True
         if self.channel is not None:
             # What is dropped of a body that nobody wants holds nothing against others.
             self.channel.place.stand(Standing.IDLE if self.code < 400 else Standing.STRANGER)
@@ -267,23 +303,24 @@ class GatewayRequest(http.Request):
         else:
             # Closing over what is still on its way would lose the answer for the client.
             self.body.discard()
+            self.write(b"")  # Or the head of an answer without a body would wait for the end of the request.
             if self._rate is not None:
                 self._rate.end(self._hang_up)
 
     async def _stream(self, answer: StreamedAnswer) -> None:
-        writer = self._writer = Writer(self, lambda: piece_size(len(self.factory.requests)))
+        writer = self._reply.writer = Writer(self, lambda: piece_size(len(self.factory.requests)))
         self.registerProducer(writer, True)
         try:
             if isinstance(answer, SwitchingAnswer):
                 self.begin_answer()
             await answer.write(writer)
             if answer.size is not None and writer.written != answer.size:
-                raise InternalError("the answer has not the size that it should")
+                raise InternalError("the answer does not have its announced size")
         except Exception as error:
             if writer.written == 0 and isinstance(error, GridError):
-                self._answer = self._of_error(error)
+                self._reply.answer = self._of_error(error)
                 self.begin_answer()
-                self.write(self._answer.body)
+                self.write(self._reply.answer.body)
                 return
             if not isinstance(error, CancelledError):
                 reason = str(error) if isinstance(error, GridError) else f"unexpected {type(error).__name__}"
@@ -291,7 +328,7 @@ class GatewayRequest(http.Request):
                 self.abort()
             raise
         finally:
-            self._sent = writer.written
+            self._record.sent = writer.written
             writer.stopProducing()
             if not self._is_gone:
                 self.unregisterProducer()
@@ -301,12 +338,12 @@ class GatewayRequest(http.Request):
         if self.finished or self._is_gone:
             return
         self._relax()
-        took_ms = 1000 * (self.clock.now() - self.started_at)
-        code, size = self.code, self._sent
+        took_ms = 1000 * (self.clock.now() - self._record.began_at)
+        code, size = self.code, self._record.sent
         _log.info(
             "{method} {path} {code} {size} {ms:.0f} ms",
             method=self._method,
-            path=self._shown,
+            path=self._record.shown,
             code=code,
             size=size,
             ms=took_ms,
@@ -318,8 +355,10 @@ class GatewayRequest(http.Request):
     def _count(self, code: int | None) -> None:
         """The request is over. code: None if the client did not get the whole answer."""
         received = 0 if self.body is None else self.body.received
-        seconds = self.clock.now() - self.started_at
-        self.factory.gateway.traffic.ended(self._method, self._called, code, seconds, received, self._sent)
+        seconds = self.clock.now() - self._record.began_at
+        self.factory.gateway.traffic.ended(
+            self._method, self._record.called, code, seconds, received, self._record.sent
+        )
 
     @property
     def _method(self) -> str:
@@ -332,8 +371,8 @@ class GatewayRequest(http.Request):
             self._finish()
 
     def _body_is_late(self) -> None:
-        if self.body is not None and not self._has_begun and self._task is not None:
-            self.body.fail(RequestTimeout("the body comes too slowly"))
+        if self.body is not None and not self._reply.has_begun and self._task is not None:
+            self.body.fail(RequestTimeout("the body arrives too slowly"))
         else:
             self.abort()
 

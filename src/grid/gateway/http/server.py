@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.web import http
 
+from grid.errors import FormatError
 from grid.gateway.http.answers import COMMON, SANDBOX
 from grid.gateway.http.request import GatewayRequest
 from grid.gateway.http.routing import Routes
@@ -31,7 +32,8 @@ from grid.limits import (
     MAX_GATEWAY_CONNECTIONS,
 )
 from grid.ports import Timer
-from grid.wire.connections.places import Place, Places
+from grid.wire.connections.connection_limit import Place, Places
+from grid.wire.http.format.messages import ChunkedDecoder
 
 _MOST_DIGITS = 19
 """Of a body's length: no file has as many bytes as a number with more of them."""
@@ -75,7 +77,7 @@ class FramedChannel(http.HTTPChannel):
         value = value.strip(b" \t")
         match name.lower():
             case b"content-length" if value.isdigit() and len(value) > _MOST_DIGITS:
-                self.refuse(413, "no body is as long as Content-Length says")
+                self.refuse(413, "Content-Length is not a possible size")
                 return False
             case b"transfer-encoding" if value.lower() != b"chunked":
                 self.refuse(501, "the only Transfer-Encoding known here is chunked")
@@ -83,7 +85,15 @@ class FramedChannel(http.HTTPChannel):
             case b"transfer-encoding" if self._version != b"HTTP/1.1":
                 self.refuse(400, "HTTP/1.0 has no Transfer-Encoding")
                 return False
-        return bool(super().headerReceived(line))
+        if not super().headerReceived(line):
+            return False
+        if name.lower() == b"transfer-encoding":
+            self._transferDecoder = _Chunks(self)
+        return True
+
+    def end_body(self, rest: bytes) -> None:
+        """All of a body in chunks has come; rest: what follows it."""
+        self._finishRequestBody(rest)
 
     def lineLengthExceeded(self, line: bytes) -> None:
         """A line of the head does not end."""
@@ -98,9 +108,16 @@ class FramedChannel(http.HTTPChannel):
             return
         self._is_refused = True
         self.persistent = False
-        if any(request.startedWriting for request in self.requests):
-            self.transport.abortConnection()  # In the midst of an answer nothing can be said.
+        begun = [request for request in self.requests if request.startedWriting]
+        if begun:
+            # The client may read an answer that is whole; in the midst of one nothing can be said.
+            if all(request.is_answered for request in begun):
+                self.setTimeout(_LINGER_S)
+            else:
+                self.transport.abortConnection()
             return
+        for request in self.requests:
+            request.withdraw()
         body = f"{text}\n".encode("ascii")
         fields = (
             *COMMON,
@@ -118,7 +135,27 @@ class FramedChannel(http.HTTPChannel):
         if self._receivedHeaderSize > self.totalHeadersSize or self._receivedHeaderCount > self.maxHeaders:
             self.refuse(431, "the headers are too long, or too many")
         else:
-            self.refuse(400, "this is no HTTP that could be understood here")
+            self.refuse(400, "this is not a valid HTTP request")
+
+
+class _Chunks:
+    """A body in chunks, by the rules of the storage server: Twisted's take a size of any number of digits."""
+
+    def __init__(self, channel: FramedChannel) -> None:
+        self._channel = channel
+        self._body = ChunkedDecoder()
+
+    def dataReceived(self, data: bytes) -> None:
+        """More from the client."""
+        try:
+            pieces, rest = self._body.decode(data)
+        except FormatError as error:
+            self._channel.refuse(400, str(error))
+            return
+        if pieces:
+            self._channel.requests[-1].handleContentChunk(b"".join(pieces))
+        if rest is not None:
+            self._channel.end_body(rest)
 
 
 _SEND_SIZE = 2**20

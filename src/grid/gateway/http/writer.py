@@ -18,7 +18,7 @@ LEAST_PIECE = 2**18
 
 
 def piece_size(answers: int) -> int:
-    """Bytes that each of so many answers copies for its socket at once.
+    """Bytes that each of that many answers copies for its socket at once.
 
     What a client takes slowly is then kept once, where it was read, and not in the socket's buffer too; but what a few
     take fast is not cut up.
@@ -29,7 +29,9 @@ def piece_size(answers: int) -> int:
 class Outlet(Protocol):
     """What an answer is written to."""
 
-    clock: Clock
+    @property
+    def clock(self) -> Clock:
+        """The gateway's clock."""
 
     def begin_answer(self) -> None:
         """Send the head, once."""

@@ -1,6 +1,6 @@
 """The node's log for programs: one JSON object for each event, without secrets. [spec webapi 9.6]
 
-Owns the bound on what waits for a reader that is slow: past it events are lost, and their number is told.
+Owns the bound on what waits for a slow reader: past it events are dropped, and their number is reported.
 """
 
 from __future__ import annotations

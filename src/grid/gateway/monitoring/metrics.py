@@ -50,12 +50,12 @@ class Metrics:
             ["request"],
             registry=self._registry,
         )
-        self._active = Gauge("grid_operations_active", "Operations under way.", kind, registry=self._registry)
+        self._active = Gauge("grid_operations_active", "Operations in progress.", kind, registry=self._registry)
         self._gauge("grid_servers_known", "Storage servers known.", lambda: len(gateway.client.servers()))
         self._gauge("grid_servers_connected", "Storage servers connected.", self._connected)
         self._gauge(
             "grid_happiness_margin",
-            "Servers connected beyond those that storing a file takes; negative: none can be stored.",
+            "Servers connected beyond those that storing a file needs; negative: nothing can be stored.",
             lambda: self._connected() - gateway.settings.happy,
         )
         self._gauge("grid_open_files", "Immutable files kept open between requests.", lambda: gateway.open_files.count)
@@ -64,7 +64,7 @@ class Metrics:
             self._active.labels(name)
         gateway.history.watch(self._watch)
         self._http = _Http(self._registry)
-        self._gauge("grid_http_requests_active", "Requests under way.", gateway.traffic.active)
+        self._gauge("grid_http_requests_active", "Requests in progress.", gateway.traffic.active)
         gateway.traffic.watch(self._http.count)
         self._registry.register(_OpenFileReads(gateway))
         self._storage = _Storage()
@@ -79,11 +79,12 @@ class Metrics:
         return generate_latest(self._registry)
 
     def _watch(self, operation: Operation) -> None:
-        if operation.is_active or operation.ended_at is None:
+        seconds = operation.times.seconds
+        if operation.is_active or seconds is None:
             return
         self._ended.labels(operation.kind, operation.outcome).inc()
-        self._bytes.labels(operation.kind).inc(operation.count)
-        self._seconds.labels(operation.kind).observe(operation.ended_at - operation.began_at)
+        self._bytes.labels(operation.kind).inc(operation.progress.count)
+        self._seconds.labels(operation.kind).observe(seconds)
         if operation.kind != "mapupdate":  # Its requests are those of the operation that it belongs to.
             for row in operation.timeline.rows:
                 if row.outcome == "answer" and row.ended_s is not None:
@@ -104,7 +105,7 @@ class _Http:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = Counter(
             "grid_http_requests",
-            "Requests that are over: by method, first part of the path, t= and class of status.",
+            "Finished requests: by method, first part of the path, t= and class of status.",
             ["method", "endpoint", "view", "status"],
             registry=registry,
         )
@@ -157,15 +158,13 @@ class _Storage(Collector):
         """What was there at the last scrape; nothing if there is no server."""
         if not self.stats:
             return
-        requests = CounterMetricFamily(
-            "grid_storage_requests", "What the storage server was asked for.", labels=["operation"]
-        )
+        requests = CounterMetricFamily("grid_storage_requests", "Calls of the storage server.", labels=["operation"])
         for name, count in sorted(self.counters.items()):
             if name != _BYTES_ADDED:
                 requests.add_metric([name.removeprefix("storage_server.")], count)
         yield requests
         added = self.counters.get(_BYTES_ADDED, 0)
-        yield CounterMetricFamily("grid_storage_added_bytes", "Bytes of immutable shares taken.", value=added)
+        yield CounterMetricFamily("grid_storage_added_bytes", "Bytes of immutable shares accepted.", value=added)
         for name, key, words in _STORAGE_GAUGES:
             value = self.stats.get(f"storage_server.{key}")
             if value is not None:
@@ -175,10 +174,10 @@ class _Storage(Collector):
 _BYTES_ADDED = "storage_server.bytes_added"
 
 _STORAGE_GAUGES = (
-    ("grid_storage_available_bytes", "disk_avail", "Bytes of the disk that shares may still take."),
+    ("grid_storage_available_bytes", "disk_avail", "Bytes of the disk that shares may still use."),
     ("grid_storage_disk_bytes", "disk_total", "Bytes of the whole disk."),
-    ("grid_storage_reserved_bytes", "reserved_space", "Bytes of the disk that are left alone."),
-    ("grid_storage_allocated_bytes", "allocated", "Bytes promised to uploads under way."),
-    ("grid_storage_accepting", "accepting_immutable_shares", "Whether new shares are taken."),
-    ("grid_storage_buckets", "total_bucket_count", "Files and directories of which shares are held."),
+    ("grid_storage_reserved_bytes", "reserved_space", "Bytes of the disk that are reserved."),
+    ("grid_storage_allocated_bytes", "allocated", "Bytes promised to uploads in progress."),
+    ("grid_storage_accepting", "accepting_immutable_shares", "Whether new shares are accepted."),
+    ("grid_storage_buckets", "total_bucket_count", "Files and directories with shares here."),
 )

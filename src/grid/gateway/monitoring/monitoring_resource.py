@@ -158,7 +158,7 @@ class _Monitoring:
             raise NotFound("there is no such page")
         logs = self._node.logs
         if logs.is_full:
-            raise ServiceUnavailable("too many follow the log already", headers=(("Retry-After", "30"),))
+            raise ServiceUnavailable("too many clients follow the log already", headers=(("Retry-After", "30"),))
         reader = LogReader()
         answer = accept(exchange, reader.next, reader.nudge, reader.end)
 

@@ -8,7 +8,7 @@ from grid.gateway.faults import BadRequest, NotFound
 from grid.gateway.http.answers import Answer, AnyAnswer, modern_json, page
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.routing import Handler, allow
-from grid.gateway.pages import assets
+from grid.gateway.pages.links import asset_contents, assets_version
 from grid.gateway.pages.servers import render_servers, render_welcome
 from grid.gateway.shared.node_view import ServerView
 from grid.gateway.shared.services import Services
@@ -81,20 +81,20 @@ def _former(exchange: Exchange, name: str) -> AnyAnswer:
 
 
 async def asset(exchange: Exchange) -> AnyAnswer:
-    """A style sheet, a script or a picture; for ever the same at the same address."""
+    """A style sheet, a script or an image; what is at one address never changes."""
     allow(exchange, "GET", "HEAD")
     if len(exchange.segments) != 3:
         raise NotFound("there is no such page", shape="page")
-    is_current = exchange.segments[1] == assets.version()
+    is_current = exchange.segments[1] == assets_version()
     return _asset(exchange, exchange.segments[-1], _FOREVER if is_current else "no-cache")
 
 
 def _asset(exchange: Exchange, name: str, caching: str) -> AnyAnswer:
-    found = assets.contents().get(name)
+    found = asset_contents().get(name)
     if found is None:
         raise NotFound("there is no such page", shape="page")
     kind, data = found
-    tag = f'"{assets.version()}"'
+    tag = f'"{assets_version()}"'
     headers = (
         ("Cache-Control", caching),
         ("ETag", tag),

@@ -59,7 +59,7 @@ class EventStreams:
     def answer(self) -> StreamedAnswer:
         """The stream for one more; ServiceUnavailable if there are too many."""
         if self.count >= MAX_LISTENERS or self._is_closed:
-            raise ServiceUnavailable("too many listen already", headers=(("Retry-After", "30"),))
+            raise ServiceUnavailable("too many clients listen already", headers=(("Retry-After", "30"),))
         headers = (("Cache-Control", "no-store"), ("X-Accel-Buffering", "no"))
         return StreamedAnswer(200, "text/event-stream; charset=utf-8", None, headers, self._tell)
 
@@ -79,7 +79,9 @@ class EventStreams:
             self._listeners.discard(listener)
 
     async def _write(self, sink: Sink, data: bytes) -> None:
-        await with_deadline(self._clock, sink.write(data), SLOW_S, lambda: PeerTimeoutError("a listener takes nothing"))
+        await with_deadline(
+            self._clock, sink.write(data), SLOW_S, lambda: PeerTimeoutError("nothing may be sent on this connection")
+        )
 
 
 class _Listener:
@@ -171,11 +173,11 @@ def find_operation(gateway: Services, name: str) -> Operation:
     """The operation of `/status/KIND-N`; BadRequest for what is no such name, NotFound if it is not kept."""
     short, dash, number = name.partition("-")
     if not dash or not (number.isascii() and number.isdigit() and len(number) <= MAX_NUMBER_DIGITS):
-        raise BadRequest("operations are called KIND-NUMBER", shape="page")
+        raise BadRequest("an operation is named KIND-NUMBER", shape="page")
     kind = KIND_OF.get(short)
     found = gateway.history.find(kind, int(number)) if kind is not None else None
     if found is None:
-        raise NotFound("there is no such operation, or it was too long ago", shape="page")
+        raise NotFound("there is no such operation, or it is too old", shape="page")
     return found
 
 
@@ -220,7 +222,7 @@ def event_json(operation: Operation) -> dict[str, object]:
         )
     ends = [row.ended_s for row in rows if row.ended_s is not None]
     lists["read"].append(
-        {"row": 0, "length": operation.size or 0, "bytes_returned": operation.count, "start_time": 0.0}
+        {"row": 0, "length": operation.size or 0, "bytes_returned": operation.progress.count, "start_time": 0.0}
     )
     return {
         **lists,

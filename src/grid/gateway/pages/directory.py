@@ -6,17 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
 
-from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
+from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownChild
 from grid.directory.pack import Child
 from grid.gateway.pages.entries import SORT_KEYS, SortKey, info_path, linked_at, sorted_entries
-from grid.gateway.pages.figures import size_text, time_text
+from grid.gateway.pages.file_cards import kind_of, share_links
 from grid.gateway.pages.forms import delete_form, link_form, mkdir_form, move_form, rename_form, upload_form
 from grid.gateway.pages.links import can_be_walked, file_path, object_path, with_arguments
-from grid.gateway.pages.markup import Markup, icon, join, tag
+from grid.gateway.pages.markup import Markup, icon, join, size_text, tag, time_text
 from grid.gateway.pages.mistakes import sentence, servers_hint
 from grid.gateway.pages.paging import PAGE_ROWS, Paged, caption_text, find_names, page_links
-from grid.gateway.pages.preview import kind_of
-from grid.gateway.pages.sharing import share_links
 from grid.gateway.pages.shell import card, crumbs, document, hidden, nothing_here, notice
 from grid.gateway.shared.node_view import ServerView
 
@@ -86,8 +84,8 @@ def check_form(path: str) -> Markup:
     """Buttons that check, verify and repair what is at the path."""
     choices: tuple[tuple[str, dict[str, str], str], ...] = (
         ("Check", {}, "Ask which servers hold shares"),
-        ("Verify", {"verify": "true"}, "Read every share and prove it whole"),
-        ("Repair", {"verify": "true", "repair": "true"}, "Verify, and make again what is lost"),
+        ("Verify", {"verify": "true"}, "Read and validate every share"),
+        ("Repair", {"verify": "true", "repair": "true"}, "Verify, and recreate what is missing"),
     )
     forms = []
     for label, fields, words in choices:
@@ -146,7 +144,7 @@ def _filter(view: DirectoryView) -> Markup:
 
 def _listing(view: DirectoryView) -> Markup:
     if not view.children:
-        hint = "Drop files here, or make a directory." if view.is_writable else "Nobody has put anything here yet."
+        hint = "Drop files here, or make a directory." if view.is_writable else "There is nothing here yet."
         return tag("div", nothing_here("This directory is empty", hint), id="listing")
     found = find_names(view.children, view.find)
     if not found:
@@ -221,7 +219,7 @@ def _row(view: DirectoryView, whole: str, child: Child) -> Markup:
         actions.append(_action("info", f"Details of {name}", with_arguments(object_path(target.to_string()), t="info")))
     else:
         cap = target.to_string()
-        size = target.size if isinstance(target, LitCap | ChkCap) else None
+        size = target.size if isinstance(target, ImmutableFileCap) else None
         about = _about_path(view, whole, target)
         link = tag("a", shown, href=about if kind_of(name) else file_path(cap, name))
         word = "file" if not target.is_mutable else "file, can be changed"

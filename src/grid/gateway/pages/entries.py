@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
-from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
+from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownChild
 from grid.directory.metadata import seconds_in
 from grid.directory.names import sort_by
 from grid.directory.pack import Child, Target
-from grid.gateway.pages.figures import size_text, time_text
 from grid.gateway.pages.links import object_path, with_arguments
+from grid.gateway.pages.markup import size_text, time_text
 
 SortKey = Literal["name", "size", "changed"]
 _Item = tuple[str, Child]
@@ -70,7 +70,7 @@ def describe(child: Child) -> str:
         kind = "something of an unknown type"
     elif isinstance(target, DirectoryCap):
         kind = "a directory"
-    elif isinstance(target, LitCap | ChkCap):
+    elif isinstance(target, ImmutableFileCap):
         kind = f"a file of {size_text(target.size)}"
     else:
         kind = "an editable file"
@@ -91,4 +91,4 @@ def info_path(cap: KnownCap, name: str) -> str:
 
 
 def _size(child: Child) -> float | None:
-    return child.target.size if isinstance(child.target, LitCap | ChkCap) else None
+    return child.target.size if isinstance(child.target, ImmutableFileCap) else None

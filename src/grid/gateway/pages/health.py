@@ -56,7 +56,7 @@ def _needed(needed: int) -> str:
 def _results(checked: Json, known: Sequence[ServerView]) -> Markup:
     results = _object(checked.get("results"))
     if "sharemap" not in results:
-        return notice("good", tag("p", "Healthy: there are no shares that could be lost."))
+        return notice("good", tag("p", "Healthy: the file has no shares that could be lost."))
     silent = _silent(results, known)
     needed, expected = _number(results, "count-shares-needed"), _number(results, "count-shares-expected")
     good = _number(results, "count-shares-good")
@@ -67,9 +67,7 @@ def _results(checked: Json, known: Sequence[ServerView]) -> Markup:
             f"Healthy: {_good_of(good, expected)} there; any {needed} of them {'is' if needed == 1 else 'are'} enough."
         )
     elif recoverable:
-        words = (
-            f"Not healthy, and readable: {_good_of(good, expected)} there; {_needed(needed)}. Repair makes the rest."
-        )
+        words = f"Not healthy, but readable: {_good_of(good, expected)} there; {_needed(needed)}. Repair recreates the rest."
     else:
         words = f"Cannot be read now: {_good_of(good, expected)} there, and {_needed(needed)}."
     return join(
@@ -115,7 +113,7 @@ def _silent_list(silent: Sequence[ServerView]) -> Markup | None:
         detail = f": {row.status}" if row.status and not row.is_connected else ""
         name = tag("bdi", row.nickname or row.server_id)
         entries.append(tag("li", tag("strong", name), f" – {state}{detail}"))
-    words = "No answer came from these servers; what they hold is not known and not counted."
+    words = "These servers did not answer. What they hold is unknown and not counted."
     return tag("div", tag("p", words), tag("ul", entries), class_="silent-servers")
 
 
@@ -171,7 +169,7 @@ def _server_row(
 def _silent_row(row: ServerView, labels: Sequence[str]) -> Markup:
     shown = row.nickname or row.server_id
     why = "no answer" if row.is_connected else "not connected"
-    return _share_row(shown, [_cell("silent", "?", f"share {label}: not known of {shown}, {why}") for label in labels])
+    return _share_row(shown, [_cell("silent", "?", f"share {label}: unknown on {shown}, {why}") for label in labels])
 
 
 def _lost_row(labels: Sequence[str], lost: Sequence[str]) -> Markup:

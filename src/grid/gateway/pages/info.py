@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from grid.caps import DirectoryCap, KnownCap, LitCap, MdmfReadCap, MdmfWriteCap, UnknownChild
+from grid.caps import DirectoryCap, KnownCap, LitCap, MdmfReadCap, MdmfWriteCap, SequenceCap, SliceCap, UnknownChild
 from grid.codec.base32 import encode
 from grid.directory.pack import Child
 from grid.gateway.pages.directory import check_form
 from grid.gateway.pages.entries import info_path
-from grid.gateway.pages.figures import size_text
+from grid.gateway.pages.file_cards import preview, share_links
 from grid.gateway.pages.links import file_path, object_path, with_arguments
-from grid.gateway.pages.markup import Markup, icon, tag
-from grid.gateway.pages.preview import preview
-from grid.gateway.pages.sharing import share_links
+from grid.gateway.pages.markup import Markup, icon, size_text, tag
 from grid.gateway.pages.shell import button, card, document, facts, hidden, notice
 
 
@@ -34,7 +32,7 @@ def render_info(child: Child, size: int | None, name: str = "", way: Markup | No
     """
     target = child.target
     if isinstance(target, UnknownChild):
-        words = "This capability is of a kind that is not known here. It may be from a newer version."
+        words = "This kind of capability is unknown here. It may come from a newer version."
         return document(name or "Unknown", tag("h1", name or "Unknown object"), notice("warn", tag("p", words)))
     title = name or ("Directory" if isinstance(target, DirectoryCap) else "File")
     cap = target.to_string()
@@ -62,6 +60,10 @@ def _facts(target: KnownCap, size: int | None) -> Markup:
     what = "Directory" if isinstance(target, DirectoryCap) else "File"
     if isinstance(body, LitCap):
         kind = "inside the capability itself (LIT)"
+    elif isinstance(body, SliceCap):
+        kind = f"read-only, in a pack of {size_text(body.pack.size)} (slice)"
+    elif isinstance(body, SequenceCap):
+        kind = "read-only, made of parts of other files (sequence)"
     elif not target.is_mutable:
         kind = "read-only (CHK)"
     else:
@@ -102,7 +104,7 @@ def _health(target: KnownCap, cap: str) -> Markup:
     body = target.body if isinstance(target, DirectoryCap) else target
     if isinstance(body, LitCap):
         return card(
-            "Health", tag("p", "All of it is in the capability: there are no shares that could be lost."), id="health"
+            "Health", tag("p", "The whole file is in its capability: it has no shares that could be lost."), id="health"
         )
     words = tag(
         "p",

@@ -1,8 +1,14 @@
-"""Where things are: paths of the gateway, quoted so that any name and any capability may be in them. Pure."""
+"""Paths of the gateway: of files and directories, with any name or capability quoted, and of the pages' assets.
+
+The address of the assets changes whenever one of them does, so browsers may cache them without asking again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 from urllib.parse import quote, urlencode
 
 _WALKED = frozenset({"", ".", ".."})
@@ -32,3 +38,41 @@ def file_path(cap: str, name: str, *, save: bool = False) -> str:
 def with_arguments(path: str, /, **arguments: str) -> str:
     """The path with these arguments."""
     return f"{path}?{urlencode(arguments)}" if arguments else path
+
+
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+}
+
+
+@cache
+def asset_contents() -> Mapping[str, tuple[str, bytes]]:
+    """Names to types and bytes."""
+    found = {}
+    for entry in files("grid.gateway").joinpath("assets").iterdir():
+        kind = _TYPES.get(f".{entry.name.rpartition('.')[2]}")
+        if kind is not None:
+            found[entry.name] = (kind, entry.read_bytes())
+    return found
+
+
+@cache
+def assets_version() -> str:
+    """What tells these contents from any others."""
+    digest = sha256()
+    for name, (_, data) in sorted(asset_contents().items()):
+        digest.update(f"{name} {len(data)}\n".encode() + data)
+    return digest.hexdigest()[:16]
+
+
+def assets_address() -> str:
+    """The path below which all of them are, and nothing else is."""
+    return f"/assets/{assets_version()}/"
+
+
+def asset_path(name: str) -> str:
+    """Where it is asked for."""
+    return f"{assets_address()}{name}"

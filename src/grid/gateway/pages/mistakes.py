@@ -85,7 +85,7 @@ _TITLES = {
 }
 
 _HINTS = {
-    403: "The capability at hand does not allow it; it may only read.",
+    403: "This capability is read-only.",
     404: "It may have been renamed, moved or deleted.",
-    500: "The log of the gateway says more.",
+    500: "See the log of the gateway.",
 }

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import frozen
 
 from grid.gateway.history.operation import Operation, Row
-from grid.gateway.pages.figures import duration_text, size_text, time_text
-from grid.gateway.pages.markup import Markup, join, tag
+from grid.gateway.pages.markup import Markup, duration_text, join, size_text, tag, time_text
 from grid.gateway.pages.shell import card, document, facts, nothing_here, notice
 from grid.plural import counted
 
@@ -32,7 +31,7 @@ def draw_timeline(rows: Sequence[Row], names: Mapping[str, str]) -> Markup:
     """The picture. rows: requests and moments, in the order in which they began. names: nicknames of servers."""
     shown = [row for row in rows if row.server_id][:_MAX_BARS]
     if not shown:
-        return nothing_here("No request was sent yet", "Requests to servers appear here.", "server")
+        return nothing_here("No requests yet", "Requests to servers appear here as they are sent.", "server")
     now = max(row.ended_s if row.ended_s is not None else row.began_s for row in rows)
     span = max(now * 1.02, 1e-3)
     bands, y = [], 26
@@ -131,14 +130,14 @@ def render_operations(active: Sequence[Operation], recent: Sequence[Operation], 
         _table("In progress", active, now) if active else nothing_here("Nothing is in progress", _WAITING, "media")
     )
     over: Markup = (
-        _table("Over", recent, now) if recent else tag("p", "Nothing was done since this gateway was started.")
+        _table("Over", recent, now) if recent else tag("p", "Nothing has happened since this gateway started.")
     )
     live = tag("div", tag("h2", "In progress"), running, tag("h2", "Recent"), over, id="operations", data_live=EVENTS)
     lead = tag("p", "Live uploads, downloads and changes.", class_="lead")
     return document("Operations", tag("h1", "Operations"), lead, live, here="/status")
 
 
-_WAITING = "As soon as something is stored or read, it is seen here."
+_WAITING = "Uploads, downloads and changes appear here."
 
 
 def _table(caption: str, operations: Sequence[Operation], now: float) -> Markup:
@@ -162,7 +161,7 @@ def _row(operation: Operation, now: float) -> Markup:
         tag("td", size_text(operation.size), class_="number", data_label="Size"),
         tag("td", tag("div", _progress(operation)), data_label="Progress"),
         tag("td", duration_text(_seconds(operation, now)), class_="number", data_label="Duration"),
-        tag("td", time_text(operation.started_at), class_="number", data_label="Started"),
+        tag("td", time_text(operation.times.started_at), class_="number", data_label="Started"),
     )
 
 
@@ -182,45 +181,47 @@ def _progress(operation: Operation) -> Markup:
 
 def _part(operation: Operation) -> float:
     """How much of it is done: of an upload's two halves, taking the file and storing it, each counts as one."""
-    if not operation.received or not operation.size:
-        return operation.fraction
+    if not operation.progress.received or not operation.size:
+        return operation.progress.fraction
     return (
-        1.0 if operation.outcome == "done" else (min(1.0, operation.received / operation.size) + operation.fraction) / 2
+        1.0
+        if operation.outcome == "done"
+        else (min(1.0, operation.progress.received / operation.size) + operation.progress.fraction) / 2
     )
 
 
 def _part_words(operation: Operation) -> str:
     """What an upload under way does at the moment."""
-    if not operation.is_active or not operation.received:
+    if not operation.is_active or not operation.progress.received:
         return ""
-    if not operation.count and operation.received != operation.size:
-        return f"Receiving: {size_text(operation.received)} of {size_text(operation.size)}"
-    return f"Storing: {size_text(operation.count)} of {size_text(operation.size)}"
+    if not operation.progress.count and operation.progress.received != operation.size:
+        return f"Receiving: {size_text(operation.progress.received)} of {size_text(operation.size)}"
+    return f"Storing: {size_text(operation.progress.count)} of {size_text(operation.size)}"
 
 
 def _seconds(operation: Operation, now: float | None = None) -> float | None:
     """How long it took, or has taken by now."""
-    ended_at = operation.ended_at if operation.ended_at is not None else now
-    return None if ended_at is None else max(0.0, ended_at - operation.began_at)
+    ended_at = operation.times.ended_at if operation.times.ended_at is not None else now
+    return None if ended_at is None else max(0.0, ended_at - operation.times.began_at)
 
 
 def render_operation(operation: Operation, names: Mapping[str, str]) -> str:
     """One operation with its timeline. names: nicknames of servers by their ids."""
     title = f"{_KINDS[operation.kind]} {operation.number}"
     seconds = _seconds(operation)
-    rate = f", {size_text(int(operation.count / seconds))}/s" if seconds and operation.count else ""
+    rate = f", {size_text(int(operation.progress.count / seconds))}/s" if seconds and operation.progress.count else ""
     pairs: list[tuple[str, object]] = [("State", _state(operation))]
     if operation.is_active:
         pairs.append(("Now", operation.phase or operation.status))
     pairs += [
-        ("Moved", f"{size_text(operation.count)} of {size_text(operation.size)}{rate}"),
-        ("Started", time_text(operation.started_at)),
+        ("Moved", f"{size_text(operation.progress.count)} of {size_text(operation.size)}{rate}"),
+        ("Started", time_text(operation.times.started_at)),
         ("Duration", duration_text(seconds)),
     ]
     if operation.storage_index:
         pairs.append(("Storage index", tag("code", operation.storage_index)))
     dropped = operation.timeline.dropped
-    more = notice("warn", tag("p", f"The first requests are shown; {dropped} more are not.")) if dropped else None
+    more = notice("warn", tag("p", f"The first requests are shown; {dropped} more are left out.")) if dropped else None
     live = tag(
         "div",
         card(None, _progress(operation) if operation.is_active else None, facts(*pairs)),

@@ -14,7 +14,7 @@ from grid.gateway.pages.markup import Markup, join, tag
 from grid.plural import counted
 
 PAGE_ROWS = 500
-"""Entries of one page: a browser shows so many at once, on a phone too."""
+"""Entries of one page: as many as a browser shows quickly, on a phone too."""
 
 MAX_FIND = 300
 """Characters of what is looked for in names; more is cut off."""
@@ -22,7 +22,7 @@ MAX_FIND = 300
 
 @frozen
 class Paged:
-    """One page of so many entries. number: from 1; one that is not there is the nearest that is."""
+    """One page of the entries. number: from 1; a page that does not exist is the nearest that does."""
 
     total: int
     asked: int

@@ -18,7 +18,7 @@ from grid.gateway.pages.shell import button, document, notice
 
 
 @frozen(kw_only=True)
-class Question:
+class Conflict:
     """An entry that is in the way. fields: of the request, which is sent to its `action` again. back: where to go on.
 
     name_field: the one of them that names the new entry. free_name: a name under which both can be kept.
@@ -57,34 +57,34 @@ def free_name(name: str, taken: Container[str]) -> str:
     return f"{stem} ({number}){dot}{ending}"
 
 
-def render_question(question: Question) -> str:
+def render_conflict(conflict: Conflict) -> str:
     """Replace, keep both, or leave things as they are."""
-    name = tag("bdi", question.name)
-    fields = {**question.fields, "ask": "true", "when_done": question.back}
-    both = {key: value for key, value in fields.items() if key != question.name_field}
+    name = tag("bdi", conflict.name)
+    fields = {**conflict.fields, "ask": "true", "when_done": conflict.back}
+    both = {key: value for key, value in fields.items() if key != conflict.name_field}
     replace = post_form(
-        question.action, button("Replace", "danger"), done=f"Replaced {question.name}", **fields, replace="true"
+        conflict.action, button("Replace", "danger"), done=f"Replaced {conflict.name}", **fields, replace="true"
     )
     keep = post_form(
-        question.action,
-        text_field("Name of the new one", question.name_field, "keep-as", question.free_name),
+        conflict.action,
+        text_field("Name of the new file", conflict.name_field, "keep-as", conflict.free_name),
         button("Keep both", "primary"),
-        done=f"Kept both, the new one as {question.free_name}",
+        done=f"Kept both, the new one as {conflict.free_name}",
         **both,
     )
     parts = [
         tag("h1", "Replace “", name, "”?"),
         notice(
-            "warn", tag("p", "“", name, f"” is there already: {describe(question.there)}. Nothing was changed yet.")
+            "warn", tag("p", "“", name, f"” is there already: {describe(conflict.there)}. Nothing was changed yet.")
         ),
         keep,
-        tag("p", "A directory is not replaced: delete or rename it first.")
-        if is_directory(question.there.target)
+        tag("p", "A directory cannot be replaced: delete or rename it first.")
+        if is_directory(conflict.there.target)
         else replace,
-        _mutable_hint(question.name, question.there),
-        tag("p", tag("a", "Skip: change nothing", href=question.back, class_="button quiet", data_close=True)),
+        _mutable_hint(conflict.name, conflict.there),
+        tag("p", tag("a", "Skip: change nothing", href=conflict.back, class_="button quiet", data_close=True)),
     ]
-    return document(f"Replace {question.name}?", *parts)
+    return document(f"Replace {conflict.name}?", *parts)
 
 
 def _mutable_hint(name: str, there: Child) -> Markup | None:
@@ -115,7 +115,7 @@ def render_gone(title: str, gone: Gone, back: str) -> str:
         tag("button", "Copy", type="button", data_copy=text, hidden=True, aria_label="Copy: its capability"),
         class_="copy",
     )
-    words = f"It was {describe(gone.child)}. Its capability still opens it, as long as servers keep its shares:"
+    words = f"It was {describe(gone.child)}. Its capability still opens it while servers keep its shares:"
     return document(
         title,
         tag("h1", title),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grid.gateway.pages.figures import duration_text, size_text, time_text
 from grid.gateway.pages.forms import download_form, open_form, store_form, unlinked_mkdir_form
-from grid.gateway.pages.markup import Markup, join, tag
+from grid.gateway.pages.markup import Markup, duration_text, join, size_text, tag, time_text
 from grid.gateway.pages.shell import card, document, nothing_here, notice
 from grid.gateway.shared.node_view import ServerView
 from grid.plural import counted
@@ -107,7 +106,7 @@ def render_welcome(
     state = tag("p", tag("a", connected_text(servers), href="/servers"), class_="lead")
     warning = None
     if connected < needed:
-        words = f"Storing takes {counted(needed, 'server')}. Files that are stored can be read if enough of their servers are here."
+        words = f"Storing a file needs {counted(needed, 'server')}. A stored file can be read while enough of its servers are connected."
         warning = notice("warn", tag("p", words))
     listed = [tag("li", line) for line in introducers]
     network = [tag("h3", "Introducers"), tag("ul", listed)] if listed else None
@@ -123,18 +122,18 @@ def render_welcome(
 
 
 def _open() -> Markup:
-    words = tag("p", "A file or a directory that you, or somebody who shares it with you, has stored.")
+    words = tag("p", "A file or directory that you or somebody else has stored.")
     return card("Open", words, open_form(), id="open")
 
 
 def _download() -> Markup:
     return card(
-        "Download", tag("p", "Saves a file to your disk, under a name you choose."), download_form(), id="download"
+        "Download", tag("p", "Saves a file to your disk under a name that you choose."), download_form(), id="download"
     )
 
 
 def _upload() -> Markup:
-    words = tag("p", "You get a capability for it. To keep many files together, make a directory first.")
+    words = tag("p", "You get a capability for it. To keep several files together, make a directory first.")
     return card("Store a file", words, store_form(), id="upload")
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grid.gateway.pages.assets import asset_path
-from grid.gateway.pages.links import object_path
+from grid.gateway.pages.links import asset_path, object_path
 from grid.gateway.pages.markup import Markup, all_icons, icon, join, tag
 
 _PLACES = (("/", "Home"), ("/servers", "Servers"), ("/status", "Operations"), ("/statistics", "Statistics"))
@@ -36,7 +35,10 @@ def document(title: str, *main: object, here: str = "", live: str | None = None,
             class_="top",
         ),
         tag("main", *main, id="main", tabindex="-1", data_live=live),
-        tag("footer", tag("p", "Whoever holds a capability holds what it leads to. Keep them as you keep keys.")),
+        tag(
+            "footer",
+            tag("p", "Anyone who has a capability can open what it leads to. Keep capabilities as safe as keys."),
+        ),
         tag("div", id="announce", class_="unseen", role="status", aria_live="polite"),
     )
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'

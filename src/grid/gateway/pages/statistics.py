@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from grid.gateway.pages.figures import duration_text, size_text
-from grid.gateway.pages.markup import Markup, tag
+from grid.gateway.pages.markup import Markup, duration_text, size_text, tag
 from grid.gateway.pages.shell import document, nothing_here
 
 _TILES = (
@@ -14,7 +13,7 @@ _TILES = (
     ("downloader.files_downloaded", "files read", False),
     ("downloader.bytes_downloaded", "read", True),
     ("mutable.files_published", "changes written", False),
-    ("mutable.files_retrieved", "changeable files read", False),
+    ("mutable.files_retrieved", "editable files read", False),
 )
 
 Numbers = Mapping[str, int | float | None]
@@ -39,9 +38,9 @@ def render_statistics(counters: Numbers, stats: Numbers) -> str:
     return document(
         "Statistics",
         tag("h1", "Statistics"),
-        tag("p", "What this gateway has done since it was started.", class_="lead"),
+        tag("p", "What this gateway has done since it started.", class_="lead"),
         tag("div", tiles, class_="tiles"),
-        _table("Counters", counters) if counters else nothing_here("Nothing was counted yet", "Store or read a file."),
+        _table("Counters", counters) if counters else nothing_here("Nothing counted yet", "Store or read a file."),
         _table("State", stats) if stats else None,
         links,
         here="/statistics",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from grid.gateway.pages.figures import duration_text, size_text
-from grid.gateway.pages.markup import Markup, tag
+from grid.gateway.pages.markup import Markup, duration_text, size_text, tag
 from grid.gateway.pages.shell import document, facts, nothing_here
 
 _PERCENTILES = ("mean", "50_0_percentile", "90_0_percentile", "99_0_percentile")
@@ -16,14 +15,14 @@ Numbers = Mapping[str, int | float | None]
 _PREFIX = "storage_server."
 
 _OPERATIONS = {
-    "get": "Which shares there are",
+    "get": "Find shares",
     "read": "Read a share",
-    "allocate": "Make room for shares",
+    "allocate": "Allocate shares",
     "write": "Write to a share",
     "close": "Finish a share",
-    "abort": "Give a share up",
-    "readv": "Read a changeable share",
-    "writev": "Change a changeable share",
+    "abort": "Abort a share",
+    "readv": "Read a mutable share",
+    "writev": "Change a mutable share",
     "add-lease": "Add or renew a lease",
 }
 
@@ -33,7 +32,7 @@ def render_no_storage() -> str:
     return document(
         "Storage server",
         tag("h1", "Storage server"),
-        nothing_here("No storage server runs in this node.", "It stores files on the servers of others.", "server"),
+        nothing_here("No storage server runs in this node.", "It only stores files on other servers.", "server"),
     )
 
 
@@ -61,14 +60,14 @@ def render_storage(
         tag("p", "What ", tag("bdi", nickname or "this node"), " stores for others.", class_="lead"),
         facts(
             ("Accepting new shares", accepting),
-            ("Files and directories of which shares are held", "Not computed yet" if buckets is None else buckets),
-            ("Promised to uploads under way", size_text(stat("allocated"))),
+            ("Files and directories with shares here", "Not computed yet" if buckets is None else buckets),
+            ("Promised to uploads in progress", size_text(stat("allocated"))),
         ),
         tag("h2", "Disk"),
         facts(
             ("Total disk space", size_text(stat("disk_total"))),
             ("Disk space used", size_text(stat("disk_used"))),
-            ("Free, some of it for the superuser alone", size_text(stat("disk_free_for_root"))),
+            ("Free, including space for the superuser", size_text(stat("disk_free_for_root"))),
             ("Free for this node", size_text(stat("disk_free_for_nonroot"))),
             ("Reserved space", size_text(stat("reserved_space"))),
             ("Available for shares", size_text(stat("disk_avail"))),
@@ -77,7 +76,7 @@ def render_storage(
         tag("p", expiry),
         facts(
             ("Counting shares", _progress(counting)),
-            ("Looking at leases", _progress(crawlers["lease-checker-progress"])),
+            ("Checking leases", _progress(crawlers["lease-checker-progress"])),
             ("Corrupt shares found", _corrupt(crawlers["lease-checker"])),
         ),
         tag("h2", "Requests"),
@@ -104,9 +103,7 @@ def _corrupt(state: Mapping[str, Any]) -> str:
 def _requests(counters: Numbers, stats: Numbers) -> Markup:
     names = [name for name in _OPERATIONS if counters.get(_PREFIX + name)]
     if not names:
-        return nothing_here(
-            "Nobody has asked for anything yet", "Requests are counted since the node's start.", "server"
-        )
+        return nothing_here("No requests yet", "Requests are counted from the start of the node.", "server")
     heads = ("Request", "Count", "Mean", "Half within", "90 % within", "99 % within")
     head = tag("thead", tag("tr", [tag("th", title, scope="col") for title in heads]))
     rows = [

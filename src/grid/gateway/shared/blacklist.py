@@ -43,9 +43,7 @@ class Blacklist:
             return
         self._seen = seen
         if len(data) > MAX_BLACKLIST:
-            _log.warn(
-                "access.blacklist has more than {most} bytes: what is behind them is not read", most=MAX_BLACKLIST
-            )
+            _log.warn("access.blacklist has more than {most} bytes: the rest is not read", most=MAX_BLACKLIST)
         self._reasons = parse_blacklist(data[:MAX_BLACKLIST])
 
 

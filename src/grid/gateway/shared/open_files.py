@@ -1,7 +1,7 @@
 """Immutable files that stay open between requests, so that a second range of one costs only its blocks.
 
-Owns the bound on how many, when what was learnt of a file is forgotten, and how far a read is ahead of its client. A player that seeks in a film asks for one
-range after another, and browsers ask for several at once.
+Owns the bound on how many, when what was learned of a file is forgotten, and how far a read runs ahead of its client. A
+player that seeks in a film asks for one range after another, and browsers ask for several at once.
 
 Cost: memory: KEPT_FILES times what one read has learnt of its file, which may be the first megabyte of its blocks.
 """
@@ -9,17 +9,66 @@ Cost: memory: KEPT_FILES times what one read has learnt of its file, which may b
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 from attrs import field, frozen
 
-from grid.caps import ChkCap
+from grid.caps import ChkCap, ExtentCap, KnownCap, SequenceCap, SliceCap
 from grid.engine.grid import Grid
 from grid.errors import GridError
-from grid.gateway.shared.read_ahead import SHARE, TOGETHER_SIZE, Portions
+from grid.extents.reader import ExtentReader
 from grid.immutable.get import ImmutableFile
 from grid.immutable.share.geometry import Geometry
 from grid.ports import Buffer, Clock, Observer, ServerId, Sink
 from grid.sinks import CountingSink
+
+MOMENT_S = 0.25
+"""Seconds in which the client is to take a portion."""
+
+BOLD_SIZE = 16 * 2**20
+"""Bytes of the first portion, while few others read."""
+
+LARGEST_SIZE = 64 * 2**20
+"""Bytes of a portion at most: what the next one costs at its beginning is nothing to it."""
+
+TOGETHER_SIZE = 64 * 2**20
+"""Bytes that all reads under way may be ahead of their clients together. What the system's sockets take in at once looks
+like a fast client, and two hundred of those at the same time must not each be given the largest portion."""
+
+SHARE = 4
+"""The part of the room left that one portion takes where others read besides: those who come later need some too."""
+
+FEW = 4
+"""Reads beside which a new one begins boldly."""
+
+
+class Portions:
+    """The portions of one read: as much as its client takes in a moment.
+
+    A read has up to 32 MiB in flight: right for one fast client, and far too much for two hundred slow ones. So a file
+    is read in portions, each begun when the client has taken the one before it. Only the client's own slowness makes
+    them small: a slow or distant grid gets long ones, because each begins with a round trip.
+    segment_size: the least that can be read of the file.
+    """
+
+    def __init__(self, segment_size: int, others: int) -> None:
+        """others: reads under way besides."""
+        self._segment_size = segment_size
+        self._size = float(BOLD_SIZE if others < FEW else segment_size)
+
+    def next_stop(self, position: int, stop: int, room: int = TOGETHER_SIZE) -> int:
+        """The end of the portion that begins at `position`: that of a segment, and not behind `stop`.
+
+        room: bytes that it may have, beyond its first segment.
+        """
+        size = min(int(self._size), room)
+        segments = max(1, size // self._segment_size)
+        return min(stop, (position // self._segment_size + segments) * self._segment_size)
+
+    def taken(self, size: int, waited_s: float) -> None:
+        """Note that the client took a portion of `size` bytes, and kept us waiting for waited_s."""
+        self._size = min(float(LARGEST_SIZE), size / max(waited_s, 1e-6) * MOMENT_S)
+
 
 KEPT_FILES = 16
 """Files kept open: more than are looked at at once."""
@@ -41,9 +90,11 @@ class _Open:
 class OpenFiles:
     """The immutable files that were read last."""
 
-    def __init__(self, grid: Grid) -> None:
-        """grid: its servers are looked at again for each read."""
+    def __init__(self, grid: Grid, permit: Callable[[KnownCap], None] = lambda cap: None) -> None:
+        """grid: its servers are looked at again for each read. permit: raises if a file must not be read."""
         self._grid = grid
+        self._permit = permit
+        self._extents = ExtentReader(self._read_chk)
         self._files: OrderedDict[ChkCap, _Open] = OrderedDict()
         self._reading = 0
         self.found_open = self.opened = 0
@@ -54,12 +105,14 @@ class OpenFiles:
         """How many are open."""
         return len(self._files)
 
-    async def read(self, cap: ChkCap, sink: Sink, start: int, length: int, observer: Observer) -> int:
+    async def read(self, cap: ChkCap | ExtentCap, sink: Sink, start: int, length: int, observer: Observer) -> int:
         """ImmutableFile.read, in portions of which each waits until the client has taken the one before it.
 
         The sink takes an empty write as the question whether it has room. A file that was open already and fails
         before it gave anything is tried once anew.
         """
+        if isinstance(cap, SliceCap | SequenceCap):
+            return await self._extents.read(cap, _PatientSink(sink), start, length)
         timed = TimedSink(sink, self._grid.runtime.clock)
         portions = Portions(Geometry.of_file(cap.size, cap.needed, cap.total).segment_size, self._reading)
         position, stop = start, min(cap.size, start + length)
@@ -79,6 +132,10 @@ class OpenFiles:
         finally:
             self._reading -= 1
         return position - start
+
+    async def _read_chk(self, cap: ChkCap, sink: Sink, offset: int, length: int) -> int:
+        self._permit(cap)
+        return await self._read_portion(cap, sink, offset, length, self._grid.observer)
 
     def _room(self) -> int:
         """Bytes that the next portion of one read may have."""
@@ -121,6 +178,18 @@ class OpenFiles:
     def _forget(self, cap: ChkCap, kept: _Open) -> None:
         if self._files.get(cap) is kept:
             del self._files[cap]
+
+
+class _PatientSink:
+    """Passes bytes on, and waits until the client has taken them."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    async def write(self, data: Buffer) -> None:
+        """Take the bytes."""
+        await self._sink.write(data)
+        await self._sink.write(b"")
 
 
 class TimedSink:

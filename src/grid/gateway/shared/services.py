@@ -97,7 +97,7 @@ class Services:
     def __attrs_post_init__(self) -> None:
         self.history = History(self._store.runtime.clock)
         self.store = RecordedStore(self._store.restricted_by(self.require_allowed), self.history)
-        self.open_files = OpenFiles(self.store.grid)
+        self.open_files = OpenFiles(self.store.grid, self.require_allowed)
 
     def require_allowed(self, cap: KnownCap) -> None:
         """Forbidden if the object is on the list of those that may not be shown."""

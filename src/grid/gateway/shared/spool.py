@@ -29,7 +29,7 @@ from grid.ports import Buffer, CpuPool
 from grid.runtime import Tasks
 
 BATCH_SIZE = 2**20
-"""Bytes that are written at once; a body of at most so many stays in memory. [spec webapi 1.1]"""
+"""Bytes that are written at once; a body that is no larger stays in memory. [spec webapi 1.1]"""
 
 RESERVED = 256 * 2**20
 """Bytes of the disk that no body takes: the node itself, and servers beside it, need some."""
@@ -87,7 +87,7 @@ class Spool:
         return self._size
 
     async def expect(self, size: int | None) -> None:
-        """So many bytes will come, as far as is known. NoSpaceError if there is no room for them."""
+        """Note how many bytes will come, if known. NoSpaceError if there is no room for them."""
         if size is not None and size > BATCH_SIZE:
             await self._cpu.run(_require_room, self._folder.path, size)
 
@@ -181,7 +181,7 @@ class _UnnamedFile:
             except OSError as error:
                 if error.errno in (ENOSPC, EDQUOT):
                     raise _full() from error
-                raise GridError(f"the upload cannot be kept meanwhile: {error.strerror}") from error
+                raise GridError(f"the upload cannot be spooled: {error.strerror}") from error
         if observe is not None:
             for piece in pieces:
                 observe(piece)
@@ -193,7 +193,7 @@ class _UnnamedFile:
             while len(data) < length:
                 more = os.pread(self._require(), length - len(data), offset + len(data))
                 if not more:
-                    raise GridError("the upload that was kept meanwhile is shorter than it was")
+                    raise GridError("the spooled upload is shorter than it was")
                 data += more
             return CtrCipher(self._key, offset).crypt(data)
 
@@ -235,14 +235,14 @@ class _UnnamedFile:
 
 
 def _require_room(directory: Path, size: int) -> None:
-    """NoSpaceError if so many bytes would leave less than RESERVED."""
+    """NoSpaceError if `size` bytes would leave less than RESERVED."""
     try:
         found = os.statvfs(directory)
     except OSError as error:
-        raise GridError(f"the upload cannot be kept meanwhile: {error.strerror}") from error
+        raise GridError(f"the upload cannot be spooled: {error.strerror}") from error
     if found.f_bavail * found.f_frsize - size < RESERVED:
         raise _full()
 
 
 def _full() -> NoSpaceError:
-    return NoSpaceError("the disk that uploads are kept on meanwhile has no room for this one")
+    return NoSpaceError("the disk has no room to spool this upload")

@@ -31,7 +31,7 @@ class Semaphore:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
-        """A turn, once there is one; whoever is cancelled while waiting takes none."""
+        """Return when it is our turn; a task that is canceled while it waits takes none."""
         await self._semaphore.acquire()
         try:
             yield

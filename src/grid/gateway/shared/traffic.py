@@ -20,7 +20,7 @@ VIEWS = frozenset(
         "cancel", "openmetrics",
     }
 )  # fmt: skip
-"""Values of `t` that are told apart."""
+"""Values of `t` that are counted separately."""
 
 OTHER = "other"
 

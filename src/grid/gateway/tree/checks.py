@@ -88,7 +88,7 @@ def repair_document(checked: Checked, storage_index: str, *, in_tree: bool) -> J
 
 def unknown_health(storage_index: str, checked: Checked) -> Json:
     """CHECK of an object whose check failed: nothing good is known of it."""
-    why = str(fault_of(checked.error)) if checked.error is not None else "it was not looked at"
+    why = str(fault_of(checked.error)) if checked.error is not None else "it was not checked"
     zeros = dict.fromkeys(HEALTH_COUNTS, 0)
     results: Mapping[str, object] = {
         "healthy": False,
@@ -111,7 +111,7 @@ class UnreadDirectories:
         """One that cannot be read; its error, if it is the root."""
         if not visited.path:
             raise error
-        self.reasons[visited.path] = str(told(error))
+        self.reasons[visited.path] = str(walk_fault(error))
 
     def explain(self, unit: Json) -> Json:
         """The unit, with the reason if it is of such a directory."""
@@ -120,8 +120,8 @@ class UnreadDirectories:
         return unit if reason is None else {**unit, "error": reason}
 
 
-def told(error: GridError) -> HttpFault:
-    """What is said of an error that ends a walk: mostly a directory that cannot be read."""
+def walk_fault(error: GridError) -> HttpFault:
+    """The message for an error that ends a walk: mostly a directory that cannot be read."""
     if isinstance(error, NotEnoughSharesError):
         return Gone(str(error), kind="UnrecoverableFileError")
     return fault_of(error)
@@ -162,7 +162,7 @@ async def _check(exchange: Exchange, cap: KnownCap, options: CheckOptions) -> di
         raise _why(cap, checked.error)
     if not cap.is_mutable and checked.health is not None and not checked.health.recoverable:
         good, needed = _shares(checked)
-        words = f"{good} good shares were found, and {needed} are needed: the file cannot be repaired"
+        words = f"{good} good shares were found but {needed} are needed: the file cannot be repaired"
         raise NotEnoughSharesError(words, found=good, needed=needed)
     return repair_document(checked, index, in_tree=False)
 

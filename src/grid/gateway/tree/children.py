@@ -76,7 +76,7 @@ def _expect(data: bytes, offset: int, sign: bytes) -> int:
     """The offset of what follows the sign."""
     offset = _skip_space(data, offset)
     if data[offset : offset + 1] != sign:
-        raise FormatError(f"the body is not JSON in UTF-8, or no object: {sign.decode()} is missing")
+        raise FormatError(f"the body is not JSON in UTF-8, or not an object: {sign.decode()} is missing")
     return _skip_space(data, offset + 1)
 
 
@@ -133,7 +133,7 @@ def settle_target(write: bytes | None, read: bytes | None, *, immutable: bool) -
     cap = parse_cap(write or read or b"", deep_immutable=immutable)
     if not isinstance(cap, UnknownCap):
         if cap.authority == "verify":
-            raise CapError("the capability only verifies; a directory takes one that reads")
+            raise CapError("this is a verify capability; a directory needs one that can read")
         return cap if write else read_only(cap)
     unknown = settle_unknown_child(write, read, deep_immutable=immutable)
     if unknown.error is not None:

@@ -90,7 +90,7 @@ async def _read_unlinked(exchange: Exchange, kind: str) -> NewDirectory:
         return NewDirectory(children=await read_children(exchange, immutable=immutable), immutable=immutable, key=key)
     format = exchange.arguments.format()
     if format == "chk":
-        raise BadRequest("format=CHK is not one of a directory that can be changed")
+        raise BadRequest("a mutable directory cannot have format=CHK")
     if exchange.method == "POST" and not exchange.is_form and await exchange.body.read_all(MAX_CHILDREN_BODY):
         raise BadRequest("t=mkdir takes no body; children come with t=mkdir-with-children")
     return NewDirectory(children={}, format=format, key=key)
@@ -113,7 +113,7 @@ async def make_at_path(exchange: Exchange, above: Directory, missing: tuple[str,
     new = await read_linked(exchange)
     require_writable(above)
     if exchange.arguments.t == "mkdir":
-        # Whoever makes the same one at the same time gets the same one.
+        # Two who make the same one at the same time get the same one.
         on_the_way = await above.make_directories(missing[:-1])
         return (await on_the_way.make_directories(missing[-1:], format=new.format)).cap
     cap = await new.store(exchange)
@@ -127,7 +127,7 @@ async def make_named(exchange: Exchange, directory: Directory | NewBranch, name:
     new = await read_linked(exchange)
     require_writable(directory)
     if not overwrite and isinstance(directory, Directory) and normalize_name(name) in await list_children(directory):
-        raise ExistingChildError(f"there is a {name!r} in the directory already", name=name)
+        raise ExistingChildError(f"there is already a {name!r} in the directory", name=name)
     cap = await new.store(exchange)
     await directory.edit([SetChild(name, cap, overwrite=overwrite)])
     return cap
@@ -136,4 +136,4 @@ async def make_named(exchange: Exchange, directory: Directory | NewBranch, name:
 def require_writable(directory: Directory | NewBranch) -> None:
     """NotWriteableError if the directory cannot be changed with the capability at hand."""
     if not directory.is_writable:
-        raise NotWriteableError("the directory cannot be changed with this capability, which only reads")
+        raise NotWriteableError("this capability is read-only: it cannot change the directory")

@@ -14,7 +14,7 @@ from grid.gateway.faults import BadRequest, MethodNotAllowed, NotFound
 from grid.gateway.http.answers import Answer, AnyAnswer, json_answer, redirect, text_answer
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.routing import Handler, allow
-from grid.gateway.tree.checks import CheckOptions, Json, output_of, told
+from grid.gateway.tree.checks import CheckOptions, Json, output_of, walk_fault
 from grid.gateway.tree.directory_views import operation_page
 from grid.gateway.tree.operations import Operations, TreeKind, TreeWork
 from grid.limits import MAX_HANDLE_LENGTH
@@ -104,7 +104,7 @@ def start_operation(operations: Operations, exchange: Exchange, root: DirectoryC
     arguments, gateway = exchange.arguments, exchange.gateway
     kind, handle = STARTS[arguments.t], arguments.text("ophandle")
     if not handle:
-        raise BadRequest("ophandle= is missing: any text that is nobody else's")
+        raise BadRequest("ophandle= is missing: choose any text that nobody else uses")
     if len(handle) > MAX_HANDLE_LENGTH:
         raise BadRequest("ophandle= is too long")
     output_of(arguments, "text")
@@ -118,7 +118,7 @@ def start_operation(operations: Operations, exchange: Exchange, root: DirectoryC
 async def operations(running: Operations, exchange: Exchange) -> AnyAnswer:
     """`/operations/H[/$SI]`."""
     if len(exchange.segments) == 1:
-        raise MethodNotAllowed("an operation's handle belongs behind this", headers=(("Allow", ""),))
+        raise MethodNotAllowed("the handle of an operation is missing after this path", headers=(("Allow", ""),))
     allow(exchange, "GET", "HEAD", "POST")
     _, handle, *rest = exchange.segments
     if not handle or len(rest) > 1:
@@ -133,7 +133,7 @@ async def operations(running: Operations, exchange: Exchange) -> AnyAnswer:
         return _one_object(exchange, work, rest[0])
     is_cancelling = exchange.method == "POST" and arguments.t == "cancel"
     if not is_cancelling and arguments.t not in ("", "status"):
-        raise BadRequest("operations are asked for t=status, and told t=cancel by POST")
+        raise BadRequest("GET an operation with t=status, and POST t=cancel to cancel it")
     output = output_of(arguments, "text")
     if is_cancelling:
         if not work.finished:
@@ -152,7 +152,7 @@ async def _state(exchange: Exchange, work: TreeWork, output: str) -> Answer:
     """The state; of an operation that failed with the failure's status, and as much as it had come to."""
     status, error = 200, None
     if work.failure is not None and not isinstance(work.failure, CancelledError):
-        fault = told(work.failure)
+        fault = walk_fault(work.failure)
         status, error = fault.status, str(fault)
     return await run_sized(exchange.gateway.store.runtime.cpu, work.records, _rendered, work, output, status, error)
 

@@ -77,7 +77,9 @@ class OperationTable(Generic[W]):
         self.release(handle)
         if sum(not entry.work.finished for entry in self._entries.values()) >= MAX_RUNNING_OPERATIONS:
             headers = (("Retry-After", "60"),)
-            raise TooManyRequests("as many operations run as may; cancel one, or wait for its end", headers=headers)
+            raise TooManyRequests(
+                "too many operations are running; cancel one, or wait until one ends", headers=headers
+            )
         if len(self._entries) >= MAX_OPERATIONS:
             self.forget_oldest()
 

@@ -91,7 +91,7 @@ def open_directory(gateway: Services, child: Child) -> Directory:
     if isinstance(target, UnknownChild) or not isinstance(target, DirectoryCap):
         raise Obstacle("a path leads through something that is not a directory")
     if target.authority == "verify":
-        raise BadRequest("this capability only verifies; nothing can be read with it", shape="page")
+        raise BadRequest("this is a verify capability; nothing can be read with it", shape="page")
     gateway.require_allowed(target)
     return gateway.store.directory(target)
 
@@ -105,7 +105,7 @@ async def list_children(directory: Directory, *, shape: Shape = "plain") -> Mapp
 
 
 def lost(directory: Directory, error: GridError, *, shape: Shape = "plain") -> HttpFault:
-    """What is said of a directory that cannot be read. A mutable one has no version that could be."""
+    """The message for a directory that cannot be read: of a mutable one, no version can be."""
     if isinstance(error, NotEnoughSharesError) and directory.is_mutable:
         return Gone(str(error), shape=shape, kind="UnrecoverableFileError")
     return fault_of(error, shape=shape)

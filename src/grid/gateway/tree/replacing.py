@@ -1,12 +1,13 @@
-"""What a person's form changes in a directory: nothing of other contents is replaced before they agree. [spec webapi 10]
+"""Changes that a person's form makes in a directory: nothing is replaced by other contents before they agree. [spec webapi 10]
 
-The forms of the pages say `ask=true`. Whoever does not gets what 1.20 does. Owns the order: what is asked about has changed
-nothing, and the contents of a file that was uploaded are kept as a capability in the question.
+The forms of the pages say `ask=true`; requests without it are answered as by 1.20. Owns the order: until the person agrees nothing
+changes, and the contents of a file that was uploaded are kept as a capability in that page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from attrs import field, frozen
 
@@ -19,7 +20,7 @@ from grid.gateway.http.answers import Answer, page, redirect
 from grid.gateway.http.exchange import Exchange, own_path
 from grid.gateway.pages.entries import target_text
 from grid.gateway.pages.links import object_path
-from grid.gateway.pages.replacing import Gone, Question, free_name, render_gone, render_question
+from grid.gateway.pages.replacing import Conflict, Gone, free_name, render_conflict, render_gone
 from grid.gateway.tree.path import list_children
 
 
@@ -55,9 +56,10 @@ def reply_to(exchange: Exchange, back: str | None) -> Reply:
 
 async def link(directory: Directory, name: str, target: Target, reply: Reply) -> Answer:
     """Link a target, which may be that of a file that was just stored."""
-    try:
+    replaced: Mapping[str, Child] | None = None
+    with suppress(ExistingChildError):
         replaced = await directory.edit([SetChild(name, target, overwrite=reply.overwrite)])
-    except ExistingChildError:
+    if replaced is None:
         children = await list_children(directory)
         there = children.get(name)
         if there is not None and there.target == target:
@@ -73,9 +75,12 @@ async def link(directory: Directory, name: str, target: Target, reply: Reply) ->
 async def move(exchange: Exchange, source: Trail, old: str, target: Trail, new: str, reply: Reply) -> Answer:
     """Rename or move an entry."""
     store = exchange.gateway.store
+    is_taken = False
     try:
         replaced = await store.move(source, old, target, new, overwrite=reply.overwrite)
     except ExistingChildError:
+        is_taken, replaced = True, None
+    if is_taken:
         children = await list_children(store.directory(target.end))
         arguments = exchange.arguments
         fields = {"t": arguments.t, "from_name": old, "to_name": new}
@@ -98,11 +103,11 @@ async def unlink(directory: Directory, name: str, reply: Reply) -> Answer:
 
 
 def _ask(children: Mapping[str, Child], name: str, fields: dict[str, str], name_field: str, reply: Reply) -> Answer:
-    """The question about an entry that is in the way; ExistingChildError if it is one that cannot be listed."""
+    """The page about an entry that is in the way; ExistingChildError if it is one that cannot be listed."""
     there = children.get(name)
     if there is None:
-        raise ExistingChildError(f"there is a {name!r} in the directory already", name=name)
-    question = Question(
+        raise ExistingChildError(f"there is already a {name!r} in the directory", name=name)
+    conflict = Conflict(
         name=name,
         there=there,
         action=reply.action,
@@ -111,7 +116,7 @@ def _ask(children: Mapping[str, Child], name: str, fields: dict[str, str], name_
         name_field=name_field,
         free_name=free_name(name, children),
     )
-    return page(render_question(question), 409)
+    return page(render_conflict(conflict), 409)
 
 
 def _path(directory: Directory) -> str:

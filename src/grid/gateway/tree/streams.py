@@ -19,7 +19,7 @@ from grid.errors import GridError
 from grid.gateway.history.recorded_store import RecordedStore
 from grid.gateway.http.answers import AnyAnswer, lines
 from grid.gateway.http.exchange import Exchange
-from grid.gateway.tree.checks import CheckOptions, UnreadDirectories, check_document, repair_document, told
+from grid.gateway.tree.checks import CheckOptions, UnreadDirectories, check_document, repair_document, walk_fault
 from grid.ports import Sink
 
 STREAMS = frozenset({"stream-manifest", "stream-deep-check"})
@@ -34,12 +34,15 @@ async def stream_tree(exchange: Exchange, root: DirectoryCap) -> AnyAnswer:
 
     async def write(sink: Sink) -> None:
         units = manifest_units(store, root) if options is None else check_units(store, root, options)
+        told = b""
         try:
             async with aclosing(units):
                 async for unit in units:
                     await sink.write(_line(unit))
         except GridError as error:
-            await sink.write(error_lines(error))
+            told = error_lines(error)
+        if told:
+            await sink.write(told)
 
     return lines(write)
 
@@ -100,9 +103,9 @@ def check_unit(checked: Checked, *, repair: bool) -> Json:
 
 def error_lines(error: GridError) -> bytes:
     """What ends a stream that cannot go on: `ERROR: type(message)`, and words."""
-    kind, colon, message = str(told(error)).partition(": ")
+    kind, colon, message = str(walk_fault(error)).partition(": ")
     if not colon or not kind.isidentifier():
-        kind, message = type(error).__name__, str(told(error))
+        kind, message = type(error).__name__, str(walk_fault(error))
     shown = " ".join(message.split())
     return f"ERROR: {kind}({shown})\nThe walk cannot go on.\n".encode()
 

@@ -6,11 +6,24 @@ anything made. Handlers of files are elsewhere, and find the last name of a path
 
 from __future__ import annotations
 
+from functools import partial
+
 from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.node import Directory
+from grid.errors import GridError
 from grid.gateway.faults import BadRequest, Conflict, NotFound, NotImplementedHere
 from grid.gateway.files.downloads import get_file
-from grid.gateway.files.file_changes import Place, delete_child, post_file, put_cap, put_file, when_done
+from grid.gateway.files.early_upload import EarlyUpload, may_store_early
+from grid.gateway.files.file_changes import (
+    Place,
+    delete_child,
+    new_file,
+    post_file,
+    put_cap,
+    put_file,
+    store_form_file,
+    when_done,
+)
 from grid.gateway.http.answers import AnyAnswer, cap_answer, plain_cap, redirect
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.tree.checks import check_object
@@ -35,10 +48,12 @@ async def tree_resource(operations: Operations, exchange: Exchange) -> AnyAnswer
             await exchange.form()
         _require_known_charset(exchange)
     _require_known_t(exchange)
-    try:
-        reached = await follow(exchange.gateway, path)
-    except Obstacle:
-        raise _obstacle(exchange) from None
+    if _is_new_file(exchange, path):
+        with EarlyUpload(exchange) as early:
+            await early.begin(partial(store_form_file, exchange, new_file(exchange)))
+            reached = await _follow(exchange, path)
+            return await put_file(exchange, _place_at(exchange, reached), early)
+    reached = await _follow(exchange, path)
     if reached.missing:
         return await _at_nothing(exchange, path, reached)
     match exchange.method:
@@ -54,6 +69,30 @@ async def tree_resource(operations: Operations, exchange: Exchange) -> AnyAnswer
     raise NotImplementedHere("the method is not known here")
 
 
+async def _follow(exchange: Exchange, path: TreePath) -> Reached:
+    try:
+        return await follow(exchange.gateway, path)
+    except Obstacle:
+        raise _obstacle(exchange) from None
+
+
+def _is_new_file(exchange: Exchange, path: TreePath) -> bool:
+    """Whether a file is stored while the path to it is followed. What is wrong with the request is found out as usual."""
+    if exchange.method != "PUT" or exchange.arguments.t or path.has_slash:
+        return False
+    try:
+        return new_file(exchange).format == "chk" and may_store_early(exchange, path.root, path.names)
+    except GridError:
+        return False
+
+
+def _place_at(exchange: Exchange, reached: Reached) -> Place:
+    """The end of the path, whether or not anything is there."""
+    if not reached.missing:
+        return _place(reached)
+    return _new_place(open_directory(exchange.gateway, reached.child), reached.missing)
+
+
 async def _get(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
     target = reached.child.target
     if isinstance(target, DirectoryCap) and target.authority != "verify":
@@ -67,7 +106,7 @@ async def _put(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswe
     t, target = exchange.arguments.t, reached.child.target
     if t == "mkdir":
         if not isinstance(target, DirectoryCap):
-            raise BadRequest("there is a file: PUT t=mkdir makes a directory, or finds one")
+            raise BadRequest("a file is there: PUT t=mkdir makes a directory, or finds one")
         exchange.gateway.require_allowed(target)
         return plain_cap(target)
     return await (put_cap if t == "uri" else put_file)(exchange, _place(reached))
@@ -99,7 +138,7 @@ async def _at_nothing(exchange: Exchange, path: TreePath, reached: Reached) -> A
         return plain_cap(await make_at_path(exchange, directory, missing))
     if method == "PUT":
         if path.has_slash:
-            raise BadRequest("the name behind the last slash is empty", shape="page")
+            raise BadRequest("the name after the last slash is empty", shape="page")
         return await (put_cap if t == "uri" else put_file)(exchange, _new_place(directory, missing))
     if method == "POST" and t in MAKERS:
         return await _make(exchange, directory, missing)
@@ -126,7 +165,7 @@ def _place(reached: Reached) -> Place:
 
 def _require_no_slash(path: TreePath, reached: Reached) -> None:
     if path.has_slash and not isinstance(reached.child.target, DirectoryCap):
-        raise BadRequest("there is a file, and behind its slash nothing", shape="page")
+        raise BadRequest("not a directory: remove the trailing slash", shape="page")
 
 
 def _require_known_t(exchange: Exchange) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attrs import define
 
 from grid import limits
-from grid.engine.lateness import Watch
+from grid.engine.lateness import PendingRead
 from grid.immutable.read.hash_rows import RowWant
 from grid.immutable.read.held_share import HeldShare, Peer
 from grid.immutable.read.segment_batch import Batch, BlockFetch
@@ -29,7 +29,7 @@ class BlockReads:
     """Outstanding requests, each with its watch and its parts in the order of their ranges."""
 
     def __init__(self) -> None:
-        self._reads: dict[ReadShares, tuple[Watch[Peer], list[Part]]] = {}
+        self._reads: dict[ReadShares, tuple[PendingRead[Peer], list[Part]]] = {}
 
     def __contains__(self, request: ReadShares) -> bool:
         return request in self._reads
@@ -49,7 +49,7 @@ class BlockReads:
             sizes[order] = (total + size, ranges + count)
         return [self._send_one(group, now) for groups in by_peer.values() for group in groups]
 
-    def end(self, request: ReadShares) -> tuple[Watch[Peer], list[Part]]:
+    def end(self, request: ReadShares) -> tuple[PendingRead[Peer], list[Part]]:
         """Forget a request; what it was."""
         return self._reads.pop(request)
 

@@ -4,18 +4,18 @@ Synchronous and pure; drive.py runs it. A server that keeps silent delays a chec
 others take, and is named in what the check finds.
 [spec placement 9.1; immutable 15]
 
-Cost: round trips: one per server (two with a lease); verifying adds what audit.py says, for AUDITS shares at once.
+Cost: round trips: one per server (two with a lease); verifying adds what audit.py says, for a few shares at once.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from math import inf
 
 from attrs import define, frozen
 
-from grid.engine.lateness import DOUBTFUL_S, HOPELESS_S, SLOWEST_RATE
+from grid.engine.audit_queue import AuditQueue
+from grid.engine.lateness import DOUBT_FACTOR, DOUBTFUL_S, HOPELESS_S, SLOWEST_RATE
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import AddLease, AdviseCorrupt, Compute, Request, ServerRequest
 from grid.engine.server_memory import SHORT_PATIENCE_S
@@ -23,18 +23,15 @@ from grid.errors import DamagedFileError, GridError, PeerTimeoutError
 from grid.immutable.share.audit import ShareAudit, Verdict
 from grid.immutable.share.requests import FindShares, ReadShares
 from grid.immutable.share.verify import FileVerifier
-from grid.ports import Event, ServerId, ShareNumber
+from grid.ports import ServerId, ShareNumber
 
 ANSWER_LIMIT_S = 15.0
 """How long a server may take to say what it holds, whatever the others take."""
 
 GRACE_FLOOR_S = 0.8
 GRACE_FACTOR = 6.0
-"""Once others have answered, a silent server is waited for so long, and so many times the slowest answer; for shares that
-are being verified, since the last of their servers' answers."""
-
-AUDITS = 6
-"""Shares verified at once."""
+"""Once others have answered, a silent server gets this long, or this many times the slowest answer; while shares are
+verified, counted from its own request."""
 
 
 @frozen(kw_only=True)
@@ -52,7 +49,7 @@ class Findings:
 
 
 @define(kw_only=True, eq=False)
-class _Question:
+class _Pending:
     """One outstanding request, and the share that it verifies, if any."""
 
     sent_at: float
@@ -78,18 +75,16 @@ class CheckPlan(PlanBase):
         self._verifier = verifier
         self._to_ask = list(server_ids)
         self._add_lease = add_lease
-        self._outstanding: dict[Request, _Question] = {}
+        self._outstanding: dict[Request, _Pending] = {}
         self._silent: set[ServerId] = set()
         self._slowest_s: dict[type[Request], float] = {}
         self._last_answer_at = 0.0
         self._claimed: dict[ServerId, frozenset[ShareNumber]] = {}
-        self._waiting: deque[ShareAudit] = deque()
-        self._active: set[ShareAudit] = set()
-        self._done: list[ShareAudit] = []
+        self._audits: AuditQueue[ShareAudit] = AuditQueue()
         self._errors: list[GridError] = []
 
     def _is_done(self) -> bool:
-        return not (self._to_ask or self._outstanding or self._waiting or self._active or self._outbox)
+        return not (self._to_ask or self._outstanding or self._audits or self._outbox)
 
     def result(self) -> Findings:
         """What was found; DamagedFileError if the file's proven parts contradict each other."""
@@ -97,7 +92,7 @@ class CheckPlan(PlanBase):
         return Findings(
             responding=frozenset(self._claimed),
             claimed=self._claimed,
-            audits={(a.server_id, a.number): (a.verdict or Verdict.UNREADABLE, a.reason) for a in self._done},
+            audits={(a.server_id, a.number): (a.verdict or Verdict.UNREADABLE, a.reason) for a in self._audits.done},
             silent=frozenset(self._silent),
             errors=self._errors,
         )
@@ -118,12 +113,7 @@ class CheckPlan(PlanBase):
                 requests.append(self._sent(AddLease(server_id=server_id), now))
             requests.append(self._sent(FindShares(server_id=server_id), now))
         self._to_ask = []
-        while self._waiting and len(self._active) < AUDITS:
-            audit = self._waiting.popleft()
-            self._active.add(audit)
-            requests.append(self._sent(audit.next_request(), now, audit))
-        for audit in [audit for audit in self._active if audit not in self._busy()]:
-            requests.append(self._sent(audit.next_request(), now, audit))
+        requests += [self._sent(audit.next_request(), now, audit) for audit in self._audits.to_step()]
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
@@ -155,26 +145,28 @@ class CheckPlan(PlanBase):
             audit.failed(error)
             self._judge(audit, now)
 
-    def _busy(self) -> set[ShareAudit]:
-        return {question.audit for question in self._outstanding.values() if question.audit is not None}
-
     def _take(self, request: Request, now: float) -> ShareAudit | None:
         """The share that an answered request verifies, if any; note how long the answer took."""
         question = self._outstanding.pop(request)
         if request.server_id is not None:
             kind, elapsed_s = type(request), now - question.sent_at
-            self._slowest_s[kind] = max(self._slowest_s.get(kind, 0.0), elapsed_s)
+            if not self._is_slow_read(request, question):
+                self._slowest_s[kind] = max(self._slowest_s.get(kind, 0.0), elapsed_s)
             self._last_answer_at = now
         return question.audit
+
+    def _is_slow_read(self, request: Request, question: _Pending) -> bool:
+        """Whether a server in doubt sends bytes of a share: how long it takes is no measure for others."""
+        return question.audit is not None and request.server_id in self._in_doubt
 
     def _sent(self, request: Request, now: float, audit: ShareAudit | None = None) -> Request:
         local = not isinstance(request, ServerRequest)
         reading = HOPELESS_S + request.size / SLOWEST_RATE
         patience = inf if local else ANSWER_LIMIT_S if audit is None else reading
-        self._outstanding[request] = _Question(sent_at=now, limit=now + patience, audit=audit)
+        self._outstanding[request] = _Pending(sent_at=now, limit=now + patience, audit=audit)
         return request
 
-    def _gives_up_at(self, request: Request, question: _Question) -> float:
+    def _gives_up_at(self, request: Request, question: _Pending) -> float:
         """When a question is given up: soon, once others of its kind were answered and nothing else is being waited for."""
         slowest_s = self._slowest_s.get(type(request))
         if slowest_s is None or request.server_id is None:
@@ -185,6 +177,8 @@ class CheckPlan(PlanBase):
             and self._only_doubtful_left()
         ):
             return min(question.limit, max(question.sent_at + DOUBTFUL_S, self._last_answer_at + SHORT_PATIENCE_S))
+        if self._is_slow_read(request, question):
+            return min(question.limit, question.sent_at + max(DOUBTFUL_S, DOUBT_FACTOR * slowest_s))
         since = question.sent_at if question.audit is not None else max(question.sent_at, self._last_answer_at)
         return min(question.limit, since + max(GRACE_FLOOR_S, GRACE_FACTOR * slowest_s))
 
@@ -205,33 +199,16 @@ class CheckPlan(PlanBase):
         """Ask a silent server for nothing more: what it holds stays unread."""
         self._silent.add(server_id)
         error = PeerTimeoutError(f"server {server_id} did not answer in time")
-        for audit in [audit for audit in self._waiting if audit.server_id == server_id]:
-            self._waiting.remove(audit)
+        for audit in self._audits.take_waiting(lambda audit: audit.server_id == server_id):
             audit.failed(error)
             self._judge(audit, now)
 
     def _found(self, server_id: ServerId, numbers: frozenset[ShareNumber]) -> None:
         self._claimed[server_id] = numbers
         if self._verifier is not None:
-            self._waiting.extend(ShareAudit(server_id, number, self._verifier) for number in sorted(numbers))
-
-    def _tell_bytes(self, now: float) -> None:
-        """How many bytes of blocks are verified, of all the shares known so far."""
-        geometry = None if self._verifier is None else self._verifier.geometry
-        if geometry is None:
-            return
-        count = sum(audit.bytes_done() for audit in (*self._done, *self._active))
-        shares = len(self._done) + len(self._waiting) + len(self._active)
-        self._events.append(Event(at=now, what="verified", count=count, total=shares * geometry.data_size))
+            self._audits.add(ShareAudit(server_id, number, self._verifier) for number in sorted(numbers))
 
     def _judge(self, audit: ShareAudit, now: float) -> None:
-        if audit.verdict is None:
-            self._tell_bytes(now)
-            return
-        self._active.discard(audit)
-        self._done.append(audit)
-        total = len(self._done) + len(self._waiting) + len(self._active)
-        self._events.append(Event(at=now, what="progress", detail="verifying", count=len(self._done), total=total))
-        self._tell_bytes(now)
+        self._events.extend(self._audits.stepped(audit, now))
         if audit.verdict is Verdict.CORRUPT:
             self._reject(audit.server_id, audit.number, audit.reason, now)

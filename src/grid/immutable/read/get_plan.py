@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from grid.engine.batches import BatchQueue, BatchState, TextRange
-from grid.engine.flow_window import FlowWindow
 from grid.engine.hedging import HedgeBudget
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Deliver, OpenRun, Request
@@ -23,7 +22,7 @@ from grid.errors import GridError, IntegrityError, PeerError
 from grid.immutable.read.block_reads import BlockReads, Part
 from grid.immutable.read.hash_rows import RowFetcher, RowWant
 from grid.immutable.read.held_share import HeldShare, Peer, ShareState
-from grid.immutable.read.segment_batch import Batch, BatchCutter, BlockFetch, choose_shares
+from grid.immutable.read.segment_batch import Batch, BatchFeed, BlockFetch, choose_shares
 from grid.immutable.read.share_finder import ShareFinder
 from grid.immutable.share.requests import FindShares, ReadShares
 from grid.immutable.share.segment_run import OpenedRun, SegmentRun
@@ -53,14 +52,11 @@ class GetPlan(PlanBase):
         self._k = k
         self._key = key
         self._range = TextRange(offset=offset, end=offset + length)
-        self._cutter: BatchCutter | None = None
         self._batches: BatchQueue[Batch] = BatchQueue()
+        self._feed = BatchFeed(self._range, k, self._batches)
         self._reads = BlockReads()
         self._hedge = HedgeBudget(length)
-        self._window = FlowWindow(k)
         self._read_from: set[HeldShare] = set()
-        self._deficit = 0
-        self._stale = False
 
     def _is_done(self) -> bool:
         return self._range.delivered == self._range.size
@@ -91,7 +87,7 @@ class GetPlan(PlanBase):
                 self._fail_read(hopeless, timed_out(hopeless))
         requests: list[Request] = [*self._finder.examine(now)]
         if self._verifier.geometry is not None:
-            self._cut(now)
+            self._feed.fill(self._verifier.geometry, now)
             requests += self._fetch_all(now)
             for batch in self._batches.fetching():
                 requests += self._open(batch, now)
@@ -119,36 +115,26 @@ class GetPlan(PlanBase):
     def _wanted(self) -> int:
         """Distinct share numbers to know: one to spare where more than one answer of each is needed, and what batches lack."""
         least = self._k if self._finder.is_enough else self._k + 1
-        return max(least, self._finder.known_count + self._deficit if self._deficit else 0)
+        deficit = self._deficit()
+        return max(least, self._finder.known_count + deficit if deficit else 0)
 
-    def _cut(self, now: float) -> None:
-        geometry = self._verifier.geometry
-        assert geometry is not None
-        if self._cutter is None:
-            first, stop = geometry.segment_range(self._range.offset, self._range.size)
-            self._cutter = BatchCutter(geometry, first, stop)
-        in_flight = self._batches.text_bytes
-        while self._cutter.may_cut(self._batches.head):
-            if self._batches and in_flight >= self._window.window_bytes:
-                break
-            batch = self._cutter.cut()
-            batch.asked = self._window.asked(now)
-            in_flight += batch.text_bytes
-            self._batches.append(batch)
+    def _deficit(self) -> int:
+        """How many more shares have to be found."""
+        return max((batch.deficit for batch in self._batches.fetching()), default=0)
 
     def _fetch_all(self, now: float) -> list[ReadShares]:
         """Ask for all that the batches lack; again where a share proved false meanwhile."""
         requests: list[ReadShares] = []
         if self._reads.any_late():
             self._batches.unsettle()
-        self._stale = True
-        while self._stale:
-            self._stale, self._deficit = False, 0
+        while True:
+            dropped_count = self._finder.dropped_count
             self._forget_dropped()
             for batch in self._batches.fetching():
                 if not batch.settled:
                     requests += self._fetch(batch, now)
-        return requests
+            if self._finder.dropped_count == dropped_count:
+                return requests
 
     def _fetch(self, batch: Batch, now: float) -> list[ReadShares]:
         """Ask for the blocks and rows that a batch still lacks."""
@@ -156,10 +142,11 @@ class GetPlan(PlanBase):
         geometry = self._verifier.geometry
         assert geometry is not None
         at_hand = self._take_at_hand(batch)
-        secured = self._secured(batch)
+        secured = self._decide_hedges(batch)
         coming = self._finder.blocks_coming(geometry.block_offset(batch.first), batch.share_bytes)
         lacking = self._k - len(secured) - coming
         batch.settled = lacking <= 0 and not coming and not at_hand
+        batch.deficit = 0
         if lacking > 0:
             chosen = choose_shares(
                 self._finder.usable(),
@@ -171,7 +158,7 @@ class GetPlan(PlanBase):
                 busy=[*batch.fetches, *(share for share, _ in batch.blocks.values())],
                 familiar=self._read_from,
             )
-            self._deficit = max(self._deficit, lacking - len(chosen))
+            batch.deficit = lacking - len(chosen)
             for share in chosen:
                 parts += self._plan_blocks(batch, share)
         parts += self._plan_rows(batch)
@@ -195,7 +182,7 @@ class GetPlan(PlanBase):
                     batch.blocks[number] = (share, raw)
         return True
 
-    def _secured(self, batch: Batch) -> set[ShareNumber]:
+    def _decide_hedges(self, batch: Batch) -> set[ShareNumber]:
         """Share numbers whose blocks have come or may be waited for; what is too late is to be doubled."""
         head = batch is self._batches.head
         for number in batch.blocks.keys() - batch.doubled:
@@ -239,7 +226,7 @@ class GetPlan(PlanBase):
             leaves={number: self._verifier.block_rows(number).leaves(batch.first, batch.count) for number in ready},
             crypttext_leaves=self._verifier.crypttext_rows.leaves(batch.first, batch.count),
         )
-        self._window.came(batch.asked, batch.text_bytes, now)
+        self._feed.came(batch, now)
         return [self._batches.opening(batch, OpenRun(run=run, size=batch.text_bytes))]
 
     def _deliver(self) -> list[Deliver]:
@@ -290,7 +277,7 @@ class GetPlan(PlanBase):
     def _learn(self, peer: Peer) -> None:
         if peer.latency.rate_known:
             self._hedge.learn()
-            self._finder.spread_rate()
+            self._finder.peers.spread_rate()
 
     def _take_blocks(self, part: Part, request: ReadShares, raw: Buffer) -> None:
         fetch, batch = part.purpose, part.batch
@@ -348,7 +335,6 @@ class GetPlan(PlanBase):
     def _drop(self, share: HeldShare, error: GridError) -> None:
         self._finder.drop(share, error)
         self._batches.unsettle()
-        self._stale = True
 
     def _forget_dropped(self) -> None:
         """Wait no more for dropped shares; blocks that have come stay where nothing else of the share is needed."""
@@ -369,5 +355,5 @@ class GetPlan(PlanBase):
         stuck = self._verifier.geometry is None or any(
             not batch.fetches and len(batch.blocks) < self._k for batch in self._batches.fetching()
         )
-        if stuck and (self._deficit or self._verifier.geometry is None):
+        if stuck and (self._deficit() or self._verifier.geometry is None):
             self._stop(self._finder.verdict())

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from attrs import define
 
-from grid.engine.lateness import Watch
+from grid.engine.lateness import PendingRead
 from grid.errors import FormatError, GridError, IntegrityError
 from grid.immutable.read.held_share import HeldShare, Peer, ShareState
 from grid.immutable.share.verify import FileVerifier, LeafRows
@@ -25,7 +25,7 @@ class RowWant:
     number: ShareNumber | None
     chunk: int
     ranges: list[Range]
-    watch: Watch[Peer] | None = None
+    watch: PendingRead[Peer] | None = None
 
 
 class RowFetcher:
@@ -39,7 +39,7 @@ class RowFetcher:
         """Whether the chunk of this tree is proven."""
         return self._rows(number).has(chunk)
 
-    def late_watch(self, number: ShareNumber, chunk: int) -> Watch[Peer] | None:
+    def late_watch(self, number: ShareNumber, chunk: int) -> PendingRead[Peer] | None:
         """The watch of a row that should have come; None if it has, or may still be on time."""
         pending = self._pending.get((number, chunk), ())
         if not pending or self.proven(number, chunk) or self._awaited(number, chunk, None):

@@ -100,7 +100,7 @@ def _prove_ueb(share: HeldShare, layout: ShareLayout, verifier: FileVerifier) ->
     try:
         verifier.accept_ueb(data)
     except FormatError as error:
-        # Proven bytes that make no sense: every share says so, and no other share can mend it.
+        # Proven bytes that make no sense: they are the same in every share, so no other share helps.
         raise DamagedFileError(str(error)) from error
 
 

@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from attrs import define, field
 
-from grid.engine.batches import PART_BYTES, SegmentBatch, full_read_bytes, split_range
+from grid.engine.batches import PART_BYTES, BatchQueue, SegmentBatch, TextRange, full_read_bytes, split_range
 from grid.engine.choosing import Offer, choose
-from grid.engine.flow_window import NEVER, Mark
-from grid.engine.lateness import Watch
+from grid.engine.flow_window import NEVER, FlowWindow, Mark
+from grid.engine.lateness import PendingRead
 from grid.immutable.read.held_share import HeldShare, Peer
 from grid.immutable.share.geometry import Geometry
 from grid.immutable.share.requests import ReadShares
@@ -27,7 +27,7 @@ class BlockFetch:
 
     share: HeldShare
     ranges: list[Range]
-    watches: dict[ReadShares, Watch[Peer]] = field(factory=dict)
+    watches: dict[ReadShares, PendingRead[Peer]] = field(factory=dict)
     parts: dict[int, Buffer] = field(factory=dict)
     doubled: bool = False
 
@@ -45,12 +45,14 @@ class Batch(SegmentBatch):
     """A batch whose segments are all in one chunk of the hash trees.
 
     blocks: share number to (where it came from, its bytes). doubled: numbers of blocks whose hashes are too late.
+    deficit: shares that it lacks and that no known server has, when that was looked at last.
     """
 
     blocks: dict[ShareNumber, tuple[HeldShare, Buffer]] = field(factory=dict, repr=False)
     fetches: dict[HeldShare, BlockFetch] = field(factory=dict, repr=False)
     doubled: set[ShareNumber] = field(factory=set)
     asked: Mark = NEVER
+    deficit: int = 0
 
     @property
     def chunk(self) -> int:
@@ -97,6 +99,34 @@ class BatchCutter:
         self._next += count
         share_bytes, text_bytes = run_sizes(self._geometry, first, count)
         return Batch(first=first, count=count, share_bytes=share_bytes, text_bytes=text_bytes)
+
+
+class BatchFeed:
+    """Cuts a read into batches, and puts into the queue as many of them as its flow window permits."""
+
+    def __init__(self, wanted: TextRange, k: int, queue: BatchQueue[Batch]) -> None:
+        self._wanted = wanted
+        self._queue = queue
+        self._window = FlowWindow(k)
+        self._cutter: BatchCutter | None = None
+
+    def fill(self, geometry: Geometry, now: float) -> None:
+        """Add the batches that may be asked for now."""
+        if self._cutter is None:
+            first, stop = geometry.segment_range(self._wanted.offset, self._wanted.size)
+            self._cutter = BatchCutter(geometry, first, stop)
+        in_flight = self._queue.text_bytes
+        while self._cutter.may_cut(self._queue.head):
+            if self._queue and in_flight >= self._window.window_bytes:
+                break
+            batch = self._cutter.cut()
+            batch.asked = self._window.asked(now)
+            in_flight += batch.text_bytes
+            self._queue.append(batch)
+
+    def came(self, batch: Batch, now: float) -> None:
+        """All blocks of a batch have come: the window follows the rate."""
+        self._window.came(batch.asked, batch.text_bytes, now)
 
 
 def choose_shares(

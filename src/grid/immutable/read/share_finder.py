@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from grid import limits
-from grid.engine.lateness import Answers, Watch
+from grid.engine.lateness import PendingRead
 from grid.engine.requests import AdviseCorrupt
 from grid.engine.server_memory import ServerMemory
 from grid.errors import (
@@ -30,9 +30,10 @@ from grid.errors import (
     UnknownVersionError,
 )
 from grid.immutable.read.held_share import HeldShare, Peer, ShareState, missing_ranges, prove_share
-from grid.immutable.read.speculation import SPECULATED_SEGMENTS, WHOLE_SHARE_SIZE, speculate, speculate_blocks
+from grid.immutable.read.peer_queue import PeerQueue
+from grid.immutable.read.speculation import speculate
 from grid.immutable.share.layout import Guess
-from grid.immutable.share.requests import READ_KINDS, FindShares, ReadShares
+from grid.immutable.share.requests import FindShares, ReadShares
 from grid.immutable.share.verify import FileVerifier
 from grid.plural import counted
 from grid.ports import Buffer, Range, ServerId, ShareNumber
@@ -59,44 +60,30 @@ class ShareFinder:
         segment_count: int = 0,
         memory: ServerMemory | None = None,
     ) -> None:
-        """memory: what is known of the servers; those in doubt are asked last. segment_count: how many segments the first read needs, from first_segment on; their blocks may come along.
-
-        is_enough: whether the first answers of k servers may bring all that this read needs.
-        """
-        self._memory = memory or ServerMemory()
-        self.peers = self._peers(server_ids)
+        """memory: what is known of the servers; those in doubt are asked last. segment_count: how many segments the first read needs, from first_segment on."""
+        self.peers = PeerQueue(server_ids, memory or ServerMemory())
         self.shares: list[HeldShare] = []
         self.errors: list[GridError] = []
         self.answered_count = 0
-        self._k = guess.geometry.k
-        self._n = guess.geometry.n
+        self._geometry = guess.geometry
         self._verifier = verifier
-        self._guess = guess
-        self._speculation = speculate(guess, first_segment)
-        self._blocks = speculate_blocks(guess, first_segment, segment_count, len(self.peers))
-        whole = guess.share_size <= WHOLE_SHARE_SIZE
-        self.is_enough = whole or bool(self._blocks and 0 < segment_count <= SPECULATED_SEGMENTS)
-        self._first_wave = self._k
+        self._speculation = speculate(guess, first_segment, segment_count, len(self.peers))
+        self._asked_count = 0
         self._bearing: set[FindShares] = set()
-        self._unasked = list(self.peers)
-        self._second_chances: list[Peer] = []
-        self._finding: dict[FindShares, Watch[Peer]] = {}
-        self._examining: dict[ReadShares, tuple[Watch[Peer], HeldShare, Sequence[Range]]] = {}
+        self._finding: dict[FindShares, PendingRead[Peer]] = {}
+        self._examining: dict[ReadShares, tuple[PendingRead[Peer], HeldShare, Sequence[Range]]] = {}
         self._outbox: list[AdviseCorrupt] = []
         self._withdrawn: list[FindShares | ReadShares] = []
 
-    def _peers(self, server_ids: Sequence[ServerId]) -> list[Peer]:
-        memory, answers = self._memory, Answers()
-        return [
-            Peer(
-                server_id=server_id,
-                order=order,
-                latency=memory.latency(server_id),
-                answers=answers,
-                is_doubtful=memory.is_doubtful_for_any(server_id, READ_KINDS),
-            )
-            for order, server_id in enumerate(memory.trusted_first(server_ids, READ_KINDS))
-        ]
+    @property
+    def is_enough(self) -> bool:
+        """Whether the first answers of k servers may bring all that the first read needs."""
+        return self._speculation.is_enough
+
+    @property
+    def dropped_count(self) -> int:
+        """Shares and servers dropped so far."""
+        return len(self.errors)
 
     def usable(self) -> dict[ShareNumber, list[HeldShare]]:
         """Shares ready to be read, by number."""
@@ -114,12 +101,8 @@ class ShareFinder:
         return len(known)
 
     def may_hold(self, block_offset: int, size: int) -> bool:
-        """Whether the first answers may have brought these bytes of a share's blocks along."""
-        if not self._blocks:
-            return self._guess.share_size <= WHOLE_SHARE_SIZE
-        start, length = self._blocks[0]
-        offset = self._guess.layout.data_offset + block_offset
-        return start <= offset and offset + size <= start + length
+        """Whether the first answers may have brought these bytes of a share's blocks."""
+        return self._speculation.covers(block_offset, size)
 
     def blocks_coming(self, block_offset: int, size: int) -> int:
         """How many answers that are to bring these bytes of a share's blocks may still be waited for."""
@@ -130,7 +113,7 @@ class ShareFinder:
     @property
     def exhausted(self) -> bool:
         """Whether no further share can come to light."""
-        return not (self._unasked or self._finding or self._examining or self._second_chances)
+        return self.peers.is_empty and not (self._finding or self._examining)
 
     def examine(self, now: float) -> list[ReadShares]:
         """Prove what can be proven of the shares found; what to fetch so that the rest can be."""
@@ -159,7 +142,7 @@ class ShareFinder:
         return requests
 
     def search(self, now: float, wanted: int) -> list[FindShares]:
-        """Whom to ask next, so that `wanted` distinct share numbers become known."""
+        """The servers to ask next so that `wanted` distinct share numbers become known."""
         requests: list[FindShares] = []
         distinct = self.known_count
         hoped = sum(1 for watch in self._finding.values() if not watch.late)
@@ -168,14 +151,13 @@ class ShareFinder:
             peer = self._next_peer()
             if peer is None:
                 break
-            # Whoever is asked later is asked because another is late: it shall answer soon, not much.
-            blocks = self._blocks if self._first_wave > 0 else []
-            self._first_wave -= 1
-            ranges = [*self._speculation, *blocks]
-            size = 4096 + sum(length for _, length in self._speculation) // 4 + sum(length for _, length in blocks)
+            # A server after the first k is asked because another is late: a short answer comes sooner.
+            with_blocks = self._asked_count < self._geometry.k and bool(self._speculation.blocks)
+            self._asked_count += 1
+            ranges = [*self._speculation.ranges, *(self._speculation.blocks if with_blocks else [])]
             request = FindShares(server_id=peer.server_id, ranges=ranges)
-            self._finding[request] = peer.sent(size, now)
-            if blocks:
+            self._finding[request] = peer.sent(self._speculation.answer_size(with_blocks=with_blocks), now)
+            if with_blocks:
                 self._bearing.add(request)
             hoped += 1
             requests.append(request)
@@ -186,25 +168,16 @@ class ShareFinder:
         watches = [*self._finding.values(), *(watch for watch, _, _ in self._examining.values())]
         return min((watch.wake_at for watch in watches), default=None)
 
-    def resume(self) -> None:
-        """Begin another read with what other operations have learned of the servers since the last one."""
-        for peer in self.peers:
-            peer.is_doubtful = self._memory.is_doubtful_for_any(peer.server_id, READ_KINDS)
-        self._unasked.sort(key=lambda peer: peer.is_doubtful)
-
     def settle(self) -> None:
         """Forget what is outstanding: the read that asked has ended, and the next one asks again where it must."""
         in_time = [watch.load for watch in self._finding.values() if not watch.late]
         late = [watch.load for watch in self._finding.values() if watch.late]
-        self._unasked = in_time + self._unasked + late
         self._finding.clear()
         self._bearing.clear()
         for _, share, wants in self._examining.values():
             share.asked.difference_update(wants)
         self._examining.clear()
-        for peer in self.peers:
-            peer.outstanding_bytes = 0
-        self._second_chances = [peer for peer in self.peers if peer.error is not None]
+        self.peers.settle(in_time, late)
 
     def take_reports(self) -> list[AdviseCorrupt]:
         """Corruption reports not yet sent."""
@@ -216,7 +189,7 @@ class ShareFinder:
         if self.answered_count == 0:
             return NoServersError(
                 f"none of {counted(len(self.peers), 'server')} could be reached"
-                if self.peers
+                if len(self.peers)
                 else "there is no server to ask"
             )
         found = self.known_count
@@ -228,8 +201,8 @@ class ShareFinder:
             what = f"only {counted(found, 'usable share was', 'usable shares were')} found"
         else:
             what = f"file not found: none of {counted(len(self.peers), 'server')} has a share of it"
-        hint = ", ".join([counted(self._k, "is needed", "are needed"), *notes])
-        return NotEnoughSharesError(f"{what} ({hint})", found=found, needed=self._k, causes=self.errors)
+        hint = ", ".join([counted(self._geometry.k, "is needed", "are needed"), *notes])
+        return NotEnoughSharesError(f"{what} ({hint})", found=found, needed=self._geometry.k, causes=self.errors)
 
     def withdrawn(self) -> list[FindShares | ReadShares]:
         """Questions given up since the last call."""
@@ -297,26 +270,16 @@ class ShareFinder:
             if share.peer is peer and share.state is not ShareState.DROPPED:
                 share.state = ShareState.DROPPED
                 share.at_hand = []
-        if peer.error is None:
-            self._second_chances.append(peer)
+        self.peers.failed(peer)
         peer.error = error
 
-    def spread_rate(self) -> None:
-        """Take servers that have sent no blocks yet to be as fast as the others are on average."""
-        known = [peer.latency.byte_s for peer in self.peers if peer.latency.rate_known]
-        for peer in self.peers:
-            if known and not peer.latency.rate_known:
-                peer.latency.byte_s = sum(known) / len(known)
-
     def _next_peer(self) -> Peer | None:
-        if self._unasked:
-            return self._unasked.pop(0)
-        if self._second_chances and not any(not watch.late for watch in self._finding.values()):
-            peer = self._second_chances.pop(0)
+        peer = self.peers.next_unasked()
+        if peer is None and all(watch.late for watch in self._finding.values()):
+            peer = self.peers.next_second_chance()
             for share in [share for share in self.shares if share.peer is peer]:
                 self.shares.remove(share)
-            return peer
-        return None
+        return peer
 
     def _check_watches(self, now: float) -> None:
         for request, watch in list(self._finding.items()):
@@ -326,7 +289,7 @@ class ShareFinder:
             if watch.check(now):
                 self._give_up(examination, watch)
 
-    def _give_up(self, request: FindShares | ReadShares, watch: Watch[Peer]) -> None:
+    def _give_up(self, request: FindShares | ReadShares, watch: PendingRead[Peer]) -> None:
         self._withdrawn.append(request)
         self.fail(request, PeerTimeoutError(f"server {watch.load.server_id} did not answer in time"))
 
@@ -335,9 +298,9 @@ class ShareFinder:
         watch.answered(now)
         self.answered_count += 1
         if watch.load.latency.rate_known:
-            self.spread_rate()
+            self.peers.spread_rate()
         for number in sorted(answer):
-            if not 0 <= number < self._n:
+            if not 0 <= number < self._geometry.n:
                 continue
             share = HeldShare(peer=watch.load, number=number)
             share.take(request.ranges, answer[number])
@@ -348,7 +311,7 @@ class ShareFinder:
     def _missing(self, share: HeldShare, *, with_ueb: bool) -> list[Range]:
         """What to ask for; nothing if the share can be proven, or has to wait, or is dropped."""
         if share.layout is None:
-            return self._speculation
+            return self._speculation.ranges
         try:
             wants = missing_ranges(share, self._verifier, with_ueb=with_ueb)
         except FormatError as error:

@@ -1,9 +1,11 @@
-"""The ranges worth asking of every share before anything is known of it: part of the first question of a read. Pure.
+"""The ranges that the first question to a server requests of every share, before anything is known of it. Pure.
 
-It owns the guess alone; what comes of it is proven like any other bytes. [spec immutable 14]
+It owns the guess alone; the bytes are proven like any others. [spec immutable 14]
 """
 
 from __future__ import annotations
+
+from attrs import frozen
 
 from grid.immutable.share.layout import MAX_HEADER_SIZE, Guess
 from grid.immutable.share.segment_run import run_sizes
@@ -23,8 +25,44 @@ TAIL_SLACK = 2048
 """Bytes asked for beyond the guessed end: an older writer's extension block may be longer."""
 
 
-def speculate(guess: Guess, first_segment: int) -> list[Range]:
-    """The ranges of a share worth fetching before anything is known of it: all of it, or its head and tail."""
+@frozen(kw_only=True)
+class Speculation:
+    """What the first question requests of each share: ranges, and from the first servers blocks (one range, or none)."""
+
+    guess: Guess
+    ranges: list[Range]
+    blocks: list[Range]
+    is_enough: bool
+    """Whether the first answers of k servers may bring all that the read needs."""
+
+    def covers(self, block_offset: int, size: int) -> bool:
+        """Whether the first answers may have brought these bytes of a share's blocks."""
+        if not self.blocks:
+            return self.guess.share_size <= WHOLE_SHARE_SIZE
+        start, length = self.blocks[0]
+        offset = self.guess.layout.data_offset + block_offset
+        return start <= offset and offset + size <= start + length
+
+    def answer_size(self, *, with_blocks: bool) -> int:
+        """Bytes to expect of an answer; most servers have a share or none."""
+        size = 4096 + sum(length for _, length in self.ranges) // 4
+        return size + sum(length for _, length in self.blocks) if with_blocks else size
+
+
+def speculate(guess: Guess, first_segment: int, segment_count: int, server_count: int) -> Speculation:
+    """The first question of a read of segment_count segments from first_segment on."""
+    blocks = speculate_blocks(guess, first_segment, segment_count, server_count)
+    few = bool(blocks and 0 < segment_count <= SPECULATED_SEGMENTS)
+    return Speculation(
+        guess=guess,
+        ranges=speculate_ranges(guess, first_segment),
+        blocks=blocks,
+        is_enough=few or guess.share_size <= WHOLE_SHARE_SIZE,
+    )
+
+
+def speculate_ranges(guess: Guess, first_segment: int) -> list[Range]:
+    """The ranges of a share that are worth fetching at once: all of it, or its head and tail."""
     if guess.share_size <= WHOLE_SHARE_SIZE:
         return [(0, guess.share_size + TAIL_SLACK)]
     layout = guess.layout
@@ -38,7 +76,7 @@ def speculate(guess: Guess, first_segment: int) -> list[Range]:
 
 
 def speculate_blocks(guess: Guess, first_segment: int, segment_count: int, server_count: int) -> list[Range]:
-    """The blocks worth fetching along with them, if every server has its part of the shares: one range or none."""
+    """The blocks that are worth fetching with them if the shares are spread over all servers: one range or none."""
     geometry = guess.geometry
     if segment_count < 1 or server_count < 1 or guess.share_size <= WHOLE_SHARE_SIZE:
         return []

@@ -1,6 +1,6 @@
 """Verifying every byte of one share on one server: the part of a check that reads.
 
-Synchronous: it says what to read or compute next and is told the answers. It trusts nothing but the cap, and
+Synchronous: it names what to read or compute next, and takes the answers. It trusts nothing but the capability, and
 keeps no block longer than it takes to hash it. [spec immutable 15]
 
 Cost: round trips: three, and one per AUDIT_BYTES of blocks. Memory: AUDIT_BYTES, and the share's two hash trees.
@@ -167,6 +167,12 @@ class ShareAudit:
         """The server failed."""
         self._end(Verdict.UNREADABLE, str(error))
 
+    @property
+    def size(self) -> int:
+        """Bytes of blocks; 0 until the file's segment size is proven."""
+        return 0 if self._verifier.geometry is None else self._verifier.geometry.data_size
+
+    @property
     def bytes_done(self) -> int:
         """Bytes of blocks that need no more reading: all of them once there is a verdict."""
         geometry = self._verifier.geometry

@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from attrs import field, frozen
 
 from grid.caps import ChkCap
+from grid.codec.buffers import unwiped
 from grid.codec.erasure import erasure
 from grid.codec.merkle import build_tree, prove_leaf, tree_root
 from grid.codec.netstring import pack_netstring
-from grid.codec.room import unwiped
 from grid.crypto.aes import CtrCipher
+from grid.crypto.hash_rows import RowCut
 from grid.crypto.hashing import BLOCK_TAG, LeafHasher, RunningHasher, TaggedHasher, hash_rows
-from grid.crypto.rows import RowCut
 from grid.errors import FormatError, IntegrityError
 from grid.immutable.share.geometry import HASH_SIZE, Geometry
 from grid.immutable.share.layout import (

@@ -123,7 +123,7 @@ def parse_header(data: Buffer) -> ShareLayout:
     header = _HEADERS.get(version)
     if header is None and not 2 < version < 256:
         # Zeros, or noise: no format to come will have such a number.
-        raise FormatError(f"the share begins with {data[:4].hex()}, which is no version")
+        raise FormatError(f"the share begins with {data[:4].hex()}, which is not a known version")
     if header is None:
         raise UnknownVersionError(f"the share is of version {version}; 1 and 2 are known")
     if len(data) < header.size:

@@ -47,16 +47,13 @@ class StoreShares(ServerRequest):
 
 @define(kw_only=True, eq=False)
 class WriteShares(ServerRequest):
-    """Answer: None, when the server has taken all of it."""
+    """Answer: None, when the server has taken all of it.
+
+    closing: shares of which these are the last bytes; they are durable by then, with all that was sent of them before.
+    """
 
     writes: Sequence[ShareWrite] = field(repr=False)
-
-
-@define(kw_only=True, eq=False)
-class CloseShares(ServerRequest):
-    """Answer: None, when these shares are durable."""
-
-    closing: frozenset[ShareNumber]
+    closing: frozenset[ShareNumber] = frozenset()
 
 
 @define(kw_only=True, eq=False)
@@ -101,7 +98,5 @@ ASKING_KINDS = (FindShares.__name__, AddLease.__name__)
 READ_KINDS = (FindShares.__name__, ReadShares.__name__)
 """What a server must answer to be read from, by the names that the memory of servers keeps."""
 
-UPLOAD_KINDS = tuple(
-    kind.__name__ for kind in (AskVersion, FindShares, Allocate, StoreShares, WriteShares, CloseShares)
-)
+UPLOAD_KINDS = tuple(kind.__name__ for kind in (AskVersion, FindShares, Allocate, StoreShares, WriteShares))
 """What a server must answer to take new shares, by the names that the memory of servers keeps."""

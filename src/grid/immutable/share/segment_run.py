@@ -16,11 +16,11 @@ from itertools import chain
 
 from attrs import field, frozen
 
+from grid.codec.buffers import unwiped
 from grid.codec.erasure import primary_blocks
-from grid.codec.room import unwiped
 from grid.crypto.aes import CtrCipher
+from grid.crypto.hash_rows import RowCut
 from grid.crypto.hashing import BLOCK_TAG, HASH_SIZE, LeafHasher, hash_rows
-from grid.crypto.rows import RowCut
 from grid.errors import DamagedFileError
 from grid.immutable.share.geometry import Geometry
 from grid.ports import Buffer, ShareNumber

@@ -2,8 +2,8 @@
 
 Synchronous and pure; drive.py runs it. Servers that refuse count as read-only in the next round, rounds go on
 while something can improve, and a silent server is left behind once the others have answered. When fewer than N of
-the first 2N servers can be used, those behind them are asked too: announcements of servers that are dead or full, be
-they ever so many, make no put fail for which there is room. [spec placement 3, 4, 6]
+the first 2N servers can be used, those behind them are asked too: no number of dead or full servers makes a put fail
+for which there is room. [spec placement 3, 4, 6]
 
 Cost: round trips: version and share list together, then one per round of allocation, nearly always one.
 Network: two small messages to each of 2N candidates, one to each server that is given shares.
@@ -22,7 +22,7 @@ from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Request, ServerRequest
 from grid.errors import GridError, NoServersError, NotHappyError
 from grid.immutable.share.requests import Allocate, AskVersion, FindShares
-from grid.immutable.write.unhappiness import describe_unhappiness
+from grid.immutable.write.sharemap import happiness_message, make_sharemap
 from grid.placement.assign import assign
 from grid.placement.happiness import happiness
 from grid.plural import counted
@@ -60,6 +60,11 @@ class _Candidate:
     @property
     def known(self) -> bool:
         return self.version is not None and self.existing is not None
+
+    @property
+    def held(self) -> frozenset[ShareNumber]:
+        """The shares that it has, and those that it has room for."""
+        return (self.existing or frozenset()) | self.allocated
 
 
 @frozen(kw_only=True)
@@ -238,7 +243,7 @@ class SelectPlan(PlanBase):
         return self._draw(2 * (self._wanted.n - usable), now)
 
     def _draw(self, count: int, now: float) -> list[Request]:
-        """Make candidates of so many further servers, and ask them."""
+        """Make candidates of `count` further servers, and ask them."""
         drawn: list[_Candidate] = []
         while self._further.reserve and len(drawn) < count:
             server_id = self._further.reserve.popleft()
@@ -331,8 +336,7 @@ class SelectPlan(PlanBase):
         sharemap = self._sharemap()
         reached = self._happiness()
         if reached < self._wanted.happy or len(sharemap) < self._wanted.k:
-            servers = {server_id for holders in sharemap.values() for server_id in holders}
-            message = describe_unhappiness(len(servers), reached, self._wanted.k, self._wanted.happy, len(sharemap))
+            message = happiness_message(sharemap, self._wanted.k, self._wanted.happy)
             reason = f" ({self._causes[-1]})" if self._causes else ""
             self._fail(NotHappyError(message + reason, causes=self._causes, reached=reached, happy=self._wanted.happy))
 
@@ -341,11 +345,7 @@ class SelectPlan(PlanBase):
         self._phase = _Phase.DONE
 
     def _sharemap(self) -> dict[ShareNumber, set[ServerId]]:
-        sharemap: dict[ShareNumber, set[ServerId]] = {}
-        for candidate in self._counted():
-            for share in (candidate.existing or frozenset()) | candidate.allocated:
-                sharemap.setdefault(share, set()).add(candidate.server_id)
-        return sharemap
+        return make_sharemap((candidate.server_id, candidate.held) for candidate in self._counted())
 
     def _counted(self) -> list[_Candidate]:
         return [candidate for candidate in self._candidates.values() if candidate.standing is not _Standing.BAD]
@@ -360,10 +360,7 @@ class SelectPlan(PlanBase):
         if self._phase is _Phase.ASKING:
             usable = sum(1 for c in others if c.known and c.standing is _Standing.WRITABLE)
             return usable >= max(1, self._wanted.happy)
-        sharemap: dict[ShareNumber, set[ServerId]] = {}
-        for candidate in others:
-            for share in (candidate.existing or frozenset()) | candidate.allocated:
-                sharemap.setdefault(share, set()).add(candidate.server_id)
+        sharemap = make_sharemap((candidate.server_id, candidate.held) for candidate in others)
         return happiness(sharemap) >= self._wanted.happy and len(sharemap) >= self._wanted.k
 
     def _leave_silent_behind(self, now: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import inf
 
 from grid.engine.lateness import WriteLateness
-from grid.immutable.share.requests import CloseShares, WriteShares
+from grid.immutable.share.requests import WriteShares
 
 STALL_FLOOR_S = 0.9
 STALL_FACTOR = 6.0
@@ -26,23 +26,23 @@ class StallWatch:
     """The writes that no server has answered yet."""
 
     def __init__(self) -> None:
-        self._sent_at: dict[WriteShares | CloseShares, float] = {}
+        self._sent_at: dict[WriteShares, float] = {}
         self._lateness = WriteLateness(
             floor_s=STALL_FLOOR_S, factor=STALL_FACTOR, unanswered_s=UNANSWERED_S, unanswered_rate=inf
         )
         self._checked_at = float("-inf")
 
-    def sent(self, request: WriteShares | CloseShares, now: float) -> None:
-        """A write or close is on its way."""
+    def sent(self, request: WriteShares, now: float) -> None:
+        """A write is on its way."""
         self._sent_at[request] = now
 
-    def ended(self, request: WriteShares | CloseShares, now: float | None) -> None:
+    def ended(self, request: WriteShares, now: float | None) -> None:
         """It was answered at `now`, or (None) failed."""
         sent_at = self._sent_at.pop(request, None)
         if sent_at is not None and now is not None:
             self._lateness.learn(request.size, now - sent_at)
 
-    def stalled(self, now: float, *, blocked: bool) -> list[WriteShares | CloseShares]:
+    def stalled(self, now: float, *, blocked: bool) -> list[WriteShares]:
         """Writes not worth waiting for; blocked: nothing but servers is being waited for.
 
         While any write that is not stalled is outstanding, only hopeless ones are named.
@@ -53,7 +53,7 @@ class StallWatch:
             stalled = [request for request in stalled if self.hopeless(request, now)]
         return stalled
 
-    def hopeless(self, request: WriteShares | CloseShares, now: float) -> bool:
+    def hopeless(self, request: WriteShares, now: float) -> bool:
         """Whether it is given up even if the put then fails."""
         return now >= self._hopeless_at(request)
 
@@ -62,10 +62,10 @@ class StallWatch:
         times = [self._stalls_at(request) for request in self._sent_at]
         return max(min(times), self._checked_at + RECHECK_S) if times else None
 
-    def _stalls_at(self, request: WriteShares | CloseShares) -> float:
+    def _stalls_at(self, request: WriteShares) -> float:
         kind = type(request).__name__
         late_at = self._lateness.late_at(request.server_id, kind, request.size, self._sent_at[request])
         return min(late_at, self._hopeless_at(request))
 
-    def _hopeless_at(self, request: WriteShares | CloseShares) -> float:
+    def _hopeless_at(self, request: WriteShares) -> float:
         return self._lateness.hopeless_at(request.size, self._sent_at[request])

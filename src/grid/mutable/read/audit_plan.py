@@ -3,18 +3,19 @@
 Synchronous and pure; drive.py runs it. A share is good if its header, offsets, keys, signature, chain, tree and blocks are
 exactly those of the version; a share that cannot be read is neither good nor corrupt.
 
-Cost: round trips: two a share and one per READ_BYTES of it, AUDITS shares at once. Memory: AUDITS * READ_BYTES.
+Cost: round trips: two a share and one per READ_BYTES of it, AUDITS (engine/audit_queue.py) shares at once. Memory: AUDITS * READ_BYTES.
 CPU: one hash pass over all shares, on the pool.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from grid.engine.lateness import ServerLoad, ServerLoads, Watch
+from grid.engine.audit_queue import AuditQueue
+from grid.engine.lateness import PendingRead, ServerLoad, ServerLoads
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Compute, Request
 from grid.errors import GridError
@@ -23,10 +24,6 @@ from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.requests import ReadBlocks, ReadFields, ReadSlot
 from grid.mutable.share.versions import Place, Sighting, VersionMap
-from grid.ports import Event
-
-AUDITS = 6
-"""Shares verified at once."""
 
 
 @frozen(kw_only=True)
@@ -44,20 +41,13 @@ class AuditPlan(PlanBase):
     def __init__(self, found: VersionMap, prefix: Prefix, keys: FileKeys, loads: ServerLoads) -> None:
         super().__init__()
         self._loads = loads
-        self._waiting = deque(
-            ShareAudit(sighting, prefix, found.public_key, keys) for sighting in found.shares_of(prefix)
-        )
-        self._total = len(self._waiting)
-        self._bytes = sum(audit.size for audit in self._waiting)
-        self._bytes_done = 0
-        self._told: dict[ShareAudit, int] = {}
-        self._active: dict[ShareAudit, Request | None] = {}
-        self._watches: dict[ReadSlot, tuple[Watch[ServerLoad], ShareAudit]] = {}
+        self._audits: AuditQueue[ShareAudit] = AuditQueue()
+        self._audits.add(ShareAudit(sighting, prefix, found.public_key, keys) for sighting in found.shares_of(prefix))
+        self._watches: dict[ReadSlot, tuple[PendingRead[ServerLoad], ShareAudit]] = {}
         self._jobs: dict[Compute, ShareAudit] = {}
-        self._done: list[ShareAudit] = []
 
     def _is_done(self) -> bool:
-        return not (self._waiting or self._active or self._outbox)
+        return not (self._audits or self._outbox)
 
     def result(self) -> AuditReport:
         """The verdicts. Shares that agree with the version, but not with each other, are judged by their majority."""
@@ -65,9 +55,9 @@ class AuditPlan(PlanBase):
         for audit in self._odd_ones():
             audit.verdict, audit.reason = Verdict.CORRUPT, "the private key differs from that of the other shares"
         return AuditReport(
-            good=[audit.sighting for audit in self._done if audit.verdict is Verdict.GOOD],
-            corrupt={a.sighting.place: a.reason for a in self._done if a.verdict is Verdict.CORRUPT},
-            unread=frozenset(a.sighting.place for a in self._done if a.verdict is Verdict.UNREAD),
+            good=[audit.sighting for audit in self._audits.done if audit.verdict is Verdict.GOOD],
+            corrupt={a.sighting.place: a.reason for a in self._audits.done if a.verdict is Verdict.CORRUPT},
+            unread=frozenset(a.sighting.place for a in self._audits.done if a.verdict is Verdict.UNREAD),
         )
 
     def wake_at(self) -> float | None:
@@ -81,11 +71,7 @@ class AuditPlan(PlanBase):
                 self._withdrawn.append(request)
                 self.fail(request, timed_out(request), now)
         requests = self._take_outbox()
-        while self._waiting and len(self._active) < AUDITS:
-            self._active[self._waiting.popleft()] = None
-        for audit, busy in list(self._active.items()):
-            if busy is None:
-                requests.append(self._step(audit, now))
+        requests += [self._step(audit, now) for audit in self._audits.to_step()]
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
@@ -116,7 +102,6 @@ class AuditPlan(PlanBase):
         if job is not None:
             compute = Compute(job=job)
             self._jobs[compute] = audit
-            self._active[audit] = compute
             return compute
         ranges = audit.next_ranges()
         size = sum(length for _, length in ranges)
@@ -130,32 +115,16 @@ class AuditPlan(PlanBase):
             share_numbers=(sighting.number,),
         )
         self._watches[read] = self._loads.ask(sighting.server_id, size, now, kind), audit
-        self._active[audit] = read
         return read
 
-    def _tell_bytes(self, audit: ShareAudit, now: float) -> None:
-        """How many bytes of shares are verified, now that one has come further."""
-        self._bytes_done += audit.bytes_done() - self._told.get(audit, 0)
-        self._told[audit] = audit.bytes_done()
-        self._events.append(Event(at=now, what="verified", count=self._bytes_done, total=self._bytes))
-
     def _judge(self, audit: ShareAudit, now: float) -> None:
-        self._active[audit] = None
-        if audit.verdict is None:
-            self._tell_bytes(audit, now)
-            return
-        del self._active[audit]
-        self._done.append(audit)
-        self._events.append(
-            Event(at=now, what="progress", detail="verifying", count=len(self._done), total=self._total)
-        )
-        self._tell_bytes(audit, now)
+        self._events.extend(self._audits.stepped(audit, now))
         if audit.verdict is Verdict.CORRUPT:
             self._reject(*audit.sighting.place, audit.reason, now)
 
     def _odd_ones(self) -> list[ShareAudit]:
-        """Good shares whose private key has other bytes than most: who cannot decrypt it cannot tell otherwise."""
-        good = [audit for audit in self._done if audit.verdict is Verdict.GOOD]
+        """Good shares whose private key has other bytes than most: without the write key nothing else shows it."""
+        good = [audit for audit in self._audits.done if audit.verdict is Verdict.GOOD]
         counts = Counter(audit.private_key for audit in good)
         usual = max(counts, key=lambda data: counts[data], default=b"")
         return [audit for audit in good if audit.private_key != usual]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from attrs import define, field
 
+from grid.engine.batches import SegmentBatch
 from grid.mutable.share.geometry import HASH_SIZE, Geometry
 from grid.mutable.share.hash_rows import hash_ranges
 from grid.mutable.share.prefix import checkstring_size
@@ -15,8 +15,13 @@ from grid.mutable.share.segment_run import ShareRun
 from grid.mutable.share.versions import Place, Sighting
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
-if TYPE_CHECKING:
-    from grid.mutable.read.segment_batch import Batch
+
+@define(kw_only=True, eq=False)
+class ChunkBatch(SegmentBatch):
+    """A batch whose segments are all in one chunk of leaves: chunk_leaves of them, from chunk_first on."""
+
+    chunk_first: int
+    chunk_leaves: int
 
 
 @define(kw_only=True, eq=False)
@@ -62,25 +67,25 @@ class HeldShare:
         """Whether a share that starts so is still of the version."""
         return hmac.compare_digest(bytes(front), self.checkstring)
 
-    def run_range(self, batch: Batch) -> Range:
+    def run_range(self, batch: ChunkBatch) -> Range:
         """Where the batch's blocks lie."""
         return self.sighting.table.data[0] + self.geometry.run_offset(batch.first), batch.share_bytes
 
-    def note_proving(self, batch: Batch) -> None:
+    def note_proving(self, batch: ChunkBatch) -> None:
         """Note that the batch's chunk is being proven, if it is not proven yet."""
         if batch.chunk_first not in self.proven:
             self.proving.add(batch.chunk_first)
 
-    def note_proven(self, batch: Batch, leaves: bytes) -> None:
+    def note_proven(self, batch: ChunkBatch, leaves: bytes) -> None:
         """Keep the proven leaves of the batch's chunk, and what they were proven with no longer."""
         self.proven[batch.chunk_first] = leaves
         self.nodes.pop(batch.chunk_first, None)
 
-    def is_overdue(self, batch: Batch) -> bool:
+    def is_overdue(self, batch: ChunkBatch) -> bool:
         """Whether the batch's blocks cannot be proven because hashes are late."""
         return batch.chunk_first in self.overdue and not self.hashes_at_hand(batch)
 
-    def run_at_hand(self, batch: Batch) -> Buffer | None:
+    def run_at_hand(self, batch: ChunkBatch) -> Buffer | None:
         """The batch's blocks, if they came with the map and so did what proves them."""
         run = self.sighting.at_hand(self.run_range(batch))
         if run is None:
@@ -93,13 +98,13 @@ class HeldShare:
             self._keep_hashes(batch, ranges, [piece for piece in pieces if piece is not None])
         return run
 
-    def hashes_at_hand(self, batch: Batch) -> bool:
+    def hashes_at_hand(self, batch: ChunkBatch) -> bool:
         """Whether the batch's blocks can be proven with what has come."""
         if batch.chunk_first in self.proven:
             return True
         return self.chain is not None and (self.geometry.leaf_count == 1 or batch.chunk_first in self.nodes)
 
-    def ranges(self, batch: Batch, part: Range) -> list[Range]:
+    def ranges(self, batch: ChunkBatch, part: Range) -> list[Range]:
         """What to ask for: the checkstring, that part of the batch's blocks, and what else is needed to prove them."""
         wanted = [(0, checkstring_size(self.geometry.version)), part]
         if batch.chunk_first in self.proven or batch.chunk_first in self.asked:
@@ -108,14 +113,14 @@ class HeldShare:
             wanted.append(self.sighting.table.chain)
         return [*wanted, *self._hash_ranges(batch)]
 
-    def note_asked(self, batch: Batch) -> int | None:
+    def note_asked(self, batch: ChunkBatch) -> int | None:
         """Note that the hashes of the batch's chunk are on their way; that chunk, None if they are no part of it."""
         if batch.chunk_first in self.proven or batch.chunk_first in self.asked:
             return None
         self.asked.add(batch.chunk_first)
         return batch.chunk_first
 
-    def take_hashes(self, batch: Batch, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
+    def take_hashes(self, batch: ChunkBatch, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
         """Keep the hashes in an answer to `ranges`."""
         self.asked.discard(batch.chunk_first)
         rest = list(zip(ranges[2:], pieces[2:], strict=True))
@@ -123,17 +128,17 @@ class HeldShare:
             self.chain = rest.pop(0)[1]
         self._keep_hashes(batch, [wanted for wanted, _ in rest], [piece for _, piece in rest])
 
-    def share_run(self, batch: Batch, run: Buffer) -> ShareRun:
+    def share_run(self, batch: ChunkBatch, run: Buffer) -> ShareRun:
         """The share's part of a window over the batch."""
         leaves = self.proven.get(batch.chunk_first)
         if leaves is not None:
             return ShareRun(blocks=run, leaves=leaves)
         return ShareRun(blocks=run, nodes=self.nodes.get(batch.chunk_first, {}), chain=self.chain or b"")
 
-    def _hash_ranges(self, batch: Batch) -> Sequence[Range]:
+    def _hash_ranges(self, batch: ChunkBatch) -> Sequence[Range]:
         return hash_ranges(self.geometry, self.sighting.table, batch.chunk_first, batch.chunk_leaves)
 
-    def _keep_hashes(self, batch: Batch, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
+    def _keep_hashes(self, batch: ChunkBatch, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
         """Cut the answer into nodes; which of them are right shows when they are proven."""
         start = self.sighting.table.block_tree[0]
         nodes: dict[int, bytes] = {}

@@ -1,8 +1,8 @@
-"""What a client remembers of the mutable files it has met, and what it asks for before it is told that it may.
+"""The layouts of the mutable files that a client has met, and what it requests on the guess that they still hold.
 
-A file's sizes seldom change between two uses. Who knows them asks, in the same message as which versions there are, for
-the bytes that will be wanted if they are still the same. Such bytes are proven like any others, and belong to the
-version whose front came with them; where the memory is wrong they are of no use, and nothing else is lost.
+A file's sizes seldom change between two uses. A client that knows them requests the bytes it will need in the same message
+that asks which versions exist. These bytes are proven like any others, and belong to the version whose front came with
+them. If the layout has changed they are useless, and nothing else is lost.
 See docs/decisions/0094-questions-asked-early.md.
 
 Cost: round trips: one less where the memory is right. Network: up to MOST_MESSAGE_BYTES for nothing where it
@@ -48,7 +48,7 @@ MOST_RANGES = 24
 
 
 @frozen(kw_only=True)
-class Foresight:
+class Speculation:
     """What the first question asks of each share: `front` bytes from its start, and the ranges given.
 
     everywhere: of every share. of_holders: of the shares that those servers hold. Both ascend. Without arguments: what is
@@ -79,7 +79,7 @@ class KnownFile:
     holders: Mapping[ServerId, int] = field(repr=False)
     crowd: int
 
-    def foresee(self, everywhere: Sequence[Range], of_holders: Sequence[Range]) -> Foresight:
+    def speculate(self, everywhere: Sequence[Range], of_holders: Sequence[Range]) -> Speculation:
         """Those ranges of every share, and those of k shares; only the front if they are many bytes."""
         front = min(FIRST_READ, max(USUAL_FRONT, self.table.data[0]))
         ranges = [merge_ranges([wanted for wanted in some if sum(wanted) > front]) for some in (everywhere, of_holders)]
@@ -89,20 +89,20 @@ class KnownFile:
         of_holder = max(self.holders.values(), default=1) * data
         too_much = data > MOST_SHARE_BYTES or max(of_anyone, of_holder) > MOST_MESSAGE_BYTES
         if too_much or len(both) > MOST_RANGES:
-            return Foresight(front=front)
-        return Foresight(front=front, everywhere=ranges[0], of_holders=both, holders=frozenset(self.holders))
+            return Speculation(front=front)
+        return Speculation(front=front, everywhere=ranges[0], of_holders=both, holders=frozenset(self.holders))
 
-    def foresee_nothing(self) -> Foresight:
+    def speculate_nothing(self) -> Speculation:
         """What is wanted by who wants to know of the file only which versions there are."""
-        return self.foresee([], [])
+        return self.speculate([], [])
 
-    def foresee_read(self, offset: int, length: int | None, *, and_key: bool = False) -> Foresight:
+    def speculate_read(self, offset: int, length: int | None, *, and_key: bool = False) -> Speculation:
         """What a read of those bytes (None: all that follow) wants. and_key: the private key as well."""
         end = self.geometry.size if length is None else min(self.geometry.size, offset + length)
         wanted = [self.table.private_key] if and_key else []
         if offset < end and self.is_short(*self.geometry.segment_range(offset, end - offset)):
             wanted += ranges_of_read(self.geometry, self.table, offset, end - offset)
-        return self.foresee([], wanted)
+        return self.speculate([], wanted)
 
     def is_short(self, first: int, stop: int) -> bool:
         """Whether those segments can be so few bytes of a share, hashes and all, that it is worth to look closer."""
@@ -110,7 +110,7 @@ class KnownFile:
         return share_bytes + HASH_SIZE * (stop - first) <= MOST_SHARE_BYTES and stop - first <= CHUNK_LEAVES
 
 
-Foresee = Callable[[KnownFile], Foresight]
+Speculate = Callable[[KnownFile], Speculation]
 """What to ask for early of a file, if it is as it is remembered."""
 
 

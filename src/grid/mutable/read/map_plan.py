@@ -6,7 +6,7 @@ share is of; the number that a server shows it under is believed when its hash c
 
 Cost: round trips: one; another where keys or signatures lie beyond the first FIRST_READ bytes, or where several shares of
 a large file lie on one server and their numbers matter. Network: FIRST_READ bytes of each share, which is all of a small
-file; or what is foreseen.
+file; or what the layout cache suggests.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import AddLease, Request
 from grid.errors import FormatError, GridError, IntegrityError
 from grid.limits import MAX_MUTABLE_SHARES
-from grid.mutable.read.candidate import Candidate
-from grid.mutable.read.layout_cache import Foresight
+from grid.mutable.read.layout_cache import Speculation
 from grid.mutable.read.map_wait import Stake, Waiting
+from grid.mutable.share.audit import NumberProof, proof_ranges, prove_number
 from grid.mutable.share.geometry import Encoding
 from grid.mutable.share.hash_rows import merge_ranges
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.layout import parse_header
-from grid.mutable.share.number_proof import NumberProof, proof_ranges, prove_number
 from grid.mutable.share.offset_table import ShareTable
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.requests import ReadFields, ReadFronts, ReadSlot
-from grid.mutable.share.versions import BadShare, Place, Sighting, VersionMap, front_of
+from grid.mutable.share.versions import BadShare, CandidateShare, Place, Sighting, VersionMap, front_of
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 
@@ -57,7 +56,7 @@ class _Wants:
     mode: MapMode
     add_lease: bool
     floor: int
-    foresight: Foresight
+    speculation: Speculation
 
 
 @define(kw_only=True, eq=False)
@@ -96,19 +95,19 @@ class MapPlan(PlanBase):
         *,
         add_lease: bool = False,
         private_key: PrivateKey | None = None,
-        foresight: Foresight | None = None,
+        speculation: Speculation | None = None,
         floor: int = 0,
     ) -> None:
-        """add_lease: every server asked is told to add or renew a lease. private_key: the file's, if known.
+        """add_lease: have every server that is asked add or renew a lease. private_key: the file's, if known.
 
-        foresight: what to ask for in the first question; the sightings will have it as their pieces. floor: the sequence
+        speculation: what to ask for in the first question; the sightings will have it as their pieces. floor: the sequence
         number of a version that is known: everybody is asked, and waited for, before an older one is taken for the newest.
         """
         super().__init__()
         self._servers = list(servers)
         self._keys = keys
         self._encoding = encoding
-        self._wants = _Wants(mode=mode, add_lease=add_lease, floor=floor, foresight=foresight or Foresight())
+        self._wants = _Wants(mode=mode, add_lease=add_lease, floor=floor, speculation=speculation or Speculation())
         # Who may write will: a map made for reading is then good for that as well.
         everybody = mode is not MapMode.READ or keys.write_key is not None
         fan_out = len(servers) if everybody else encoding.n + encoding.k
@@ -123,6 +122,16 @@ class MapPlan(PlanBase):
 
     def _is_done(self) -> bool:
         return self._done
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether who only reads needs no more: the silent cannot hide a version, and none of them was asked for blocks."""
+        return (
+            self._wants.mode is MapMode.READ
+            and bool(self._waiting)
+            and not self._waiting.for_early_bytes
+            and self._stake() is Stake.NOTHING
+        )
 
     def result(self) -> VersionMap:
         """What was found, however little."""
@@ -188,7 +197,7 @@ class MapPlan(PlanBase):
     def _ask(self, now: float) -> list[Request]:
         requests: list[Request] = []
         for server_id in self._to_ask:
-            ranges = self._wants.foresight.ranges(server_id, early=not self._waiting.is_doubtful(server_id))
+            ranges = self._wants.speculation.ranges(server_id, early=not self._waiting.is_doubtful(server_id))
             size = sum(length for _, length in ranges)
             read = ReadFronts(server_id=server_id, shares=frozenset(), ranges=ranges, size=size)
             self._waiting.ask(read, (), now)
@@ -212,14 +221,14 @@ class MapPlan(PlanBase):
             return
         besides = dict(zip(read.ranges[1:], pieces[1:], strict=False))
         sighting = Sighting(server_id=server_id, number=number, prefix=prefix, table=table, head=head, pieces=besides)
-        candidate = Candidate(sighting=sighting)
+        candidate = CandidateShare(sighting=sighting)
         missing = [wanted for wanted in self._needed(candidate) if candidate.get(wanted) is None]
         if missing and len(head) == read.ranges[0][1]:
             self._fetch([candidate], missing, now)
         else:
             self._judge(candidate, now)
 
-    def _needed(self, candidate: Candidate) -> list[Range]:
+    def _needed(self, candidate: CandidateShare) -> list[Range]:
         needed: list[Range] = []
         if self._proofs.public_key is None:
             needed.append(candidate.sighting.table.public_key)
@@ -227,7 +236,7 @@ class MapPlan(PlanBase):
             needed.append(candidate.sighting.table.signature)
         return needed
 
-    def _fetch(self, candidates: Sequence[Candidate], ranges: Sequence[Range], now: float) -> None:
+    def _fetch(self, candidates: Sequence[CandidateShare], ranges: Sequence[Range], now: float) -> None:
         server_id = candidates[0].sighting.server_id
         merged = merge_ranges(ranges)
         size = sum(length for _, length in merged) * len(candidates)
@@ -236,7 +245,7 @@ class MapPlan(PlanBase):
         self._waiting.ask(read, candidates, now)
         self._outbox.append(read)
 
-    def _judge(self, candidate: Candidate, now: float) -> None:
+    def _judge(self, candidate: CandidateShare, now: float) -> None:
         """Prove the share's prefix, or reject the share."""
         sighting = candidate.sighting
         table, prefix = sighting.table, sighting.prefix
@@ -277,7 +286,7 @@ class MapPlan(PlanBase):
         if self._wants.mode in {MapMode.READ, MapMode.WRITE} and self._settled():
             return
         shown = Counter((share.server_id, share.prefix) for share in self._sightings)
-        wanted: dict[tuple[ServerId, ShareTable], list[Candidate]] = {}
+        wanted: dict[tuple[ServerId, ShareTable], list[CandidateShare]] = {}
         for share in self._sightings:
             several = shown[share.server_id, share.prefix] > 1
             if (
@@ -287,7 +296,7 @@ class MapPlan(PlanBase):
                 and share.place not in self._proofs.numbers_sought
             ):
                 self._proofs.numbers_sought.add(share.place)
-                wanted.setdefault((share.server_id, share.table), []).append(Candidate(sighting=share))
+                wanted.setdefault((share.server_id, share.table), []).append(CandidateShare(sighting=share))
         for (_, table), candidates in wanted.items():
             self._fetch(candidates, proof_ranges(table), now)
 
@@ -300,7 +309,7 @@ class MapPlan(PlanBase):
     def _wants_key(self) -> bool:
         return self._proofs.private_key is None and self._keys.write_key is not None
 
-    def _try_key(self, candidate: Candidate) -> None:
+    def _try_key(self, candidate: CandidateShare) -> None:
         """Take the private key from a share, if it is at hand; one that has a wrong one serves readers still."""
         encrypted = candidate.get(candidate.sighting.table.private_key) if self._wants_key else None
         if encrypted is None:
@@ -318,7 +327,7 @@ class MapPlan(PlanBase):
         for sighting in self._sightings:
             if sighting.place not in self._proofs.key_tried:
                 self._proofs.key_tried.add(sighting.place)
-                self._fetch([Candidate(sighting=sighting)], [sighting.table.private_key], now)
+                self._fetch([CandidateShare(sighting=sighting)], [sighting.table.private_key], now)
                 break
 
     def _settled(self) -> bool:

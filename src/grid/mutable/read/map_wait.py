@@ -10,11 +10,11 @@ from enum import Enum
 
 from attrs import define, field
 
-from grid.engine.lateness import ServerLoad, ServerLoads, Watch
+from grid.engine.lateness import PendingRead, ServerLoad, ServerLoads
 from grid.engine.server_memory import SHORT_PATIENCE_S
-from grid.mutable.read.candidate import Candidate
 from grid.mutable.read.layout_cache import FIRST_READ
 from grid.mutable.share.requests import ReadFronts, ReadSlot
+from grid.mutable.share.versions import CandidateShare
 from grid.ports import ServerId
 
 ANSWER_LIMIT_S = 15.0
@@ -36,7 +36,7 @@ UNREACHED_S = 1.6
 UNREACHED_AGAIN_S = 0.1
 """From when on, and how often, it is looked whether a silent server has been reached at all; the transports tell after 1.5 s."""
 
-FORESEEN_RATE = 64e3
+EARLY_RATE = 64e3
 """Bytes a second at which what is asked for early may come: as much longer is waited."""
 
 
@@ -44,19 +44,19 @@ class Stake(Enum):
     """What the silent may still change."""
 
     EVERYTHING = "no version can be read yet, or one is known that is newer than all that are seen"
-    NEWNESS = "so many keep silent that a newer version may hide with them"
-    HEALTH = "what they hold is to be told"
+    NEWNESS = "enough servers keep silent to hide a newer version"
+    HEALTH = "the result names what they hold"
     NOTHING = "they cannot hide a version"
 
 
 @define(kw_only=True, eq=False)
-class Question:
+class PendingQuestion:
     """One message to a server. candidates: the shares of which more is asked for; none in the first question."""
 
     server_id: ServerId
-    watch: Watch[ServerLoad]
-    foreseen_s: float = 0.0
-    candidates: Sequence[Candidate] = ()
+    watch: PendingRead[ServerLoad]
+    early_s: float = 0.0
+    candidates: Sequence[CandidateShare] = ()
 
 
 @define(kw_only=True, eq=False)
@@ -64,7 +64,7 @@ class Waiting:
     """The questions that are not answered yet."""
 
     _loads: ServerLoads
-    _questions: dict[ReadSlot, Question] = field(factory=dict)
+    _questions: dict[ReadSlot, PendingQuestion] = field(factory=dict)
     _slowest_s: float = 0.0
     _last_answer_at: float = 0.0
     _looked_at: float = float("-inf")
@@ -77,16 +77,21 @@ class Waiting:
         """Who has not answered."""
         return {question.server_id for question in self._questions.values()}
 
-    def ask(self, request: ReadSlot, candidates: Sequence[Candidate], now: float) -> None:
+    @property
+    def for_early_bytes(self) -> bool:
+        """Whether one of them was asked for more than fronts, which a read would have to ask another for."""
+        return any(question.early_s for question in self._questions.values())
+
+    def ask(self, request: ReadSlot, candidates: Sequence[CandidateShare], now: float) -> None:
         """Note a question."""
         server_id = request.server_id
         watch = self._loads.ask(server_id, request.size, now, type(request))
         is_front = isinstance(request, ReadFronts)
         early_bytes = max(0, request.size - FIRST_READ) if is_front and not watch.is_doubtful else 0
-        self._questions[request] = Question(
+        self._questions[request] = PendingQuestion(
             server_id=server_id,
             watch=watch,
-            foreseen_s=early_bytes / FORESEEN_RATE,
+            early_s=early_bytes / EARLY_RATE,
             candidates=candidates,
         )
         if is_front:
@@ -96,7 +101,7 @@ class Waiting:
         """Whether the server kept silent lately when it was asked what it holds."""
         return self._loads.is_doubtful(server_id, ReadFronts)
 
-    def answered(self, request: ReadSlot, now: float) -> Question:
+    def answered(self, request: ReadSlot, now: float) -> PendingQuestion:
         """The question that has been answered."""
         question = self._questions.pop(request)
         self._slowest_s = max(self._slowest_s, now - question.watch.sent_at)
@@ -122,19 +127,19 @@ class Waiting:
         self._looked_at = now
         return [request for request, question in self._questions.items() if now >= self._limit(question, stake)]
 
-    def _limit(self, question: Question, stake: Stake) -> float:
+    def _limit(self, question: PendingQuestion, stake: Stake) -> float:
         """When the question is waited for no longer."""
         sent_at, doubtful = question.watch.sent_at, question.watch.is_doubtful
         latency = question.watch.load.latency
         known_s = latency.latency_s if latency.latency_known else 0.0
         # All are asked side by side.
-        foreseen_s = max(other.foreseen_s for other in self._questions.values())
-        grace_s = max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s) + foreseen_s
+        early_s = max(other.early_s for other in self._questions.values())
+        grace_s = max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s) + early_s
         honest_s = min(ANSWER_LIMIT_S, max(HONEST_SLOW_S, HONEST_FACTOR * known_s, grace_s))
         newness_s = UNREACHED_S if self._loads.memory.is_unreached(question.server_id) else honest_s
         match stake:
             case Stake.EVERYTHING:
-                return sent_at + (honest_s if doubtful else ANSWER_LIMIT_S + foreseen_s)
+                return sent_at + (honest_s if doubtful else ANSWER_LIMIT_S + early_s)
             case Stake.HEALTH:
                 return sent_at + (DOUBTFUL_CHECK_S if doubtful else newness_s)
             case Stake.NEWNESS:

@@ -1,7 +1,7 @@
 """The newest version of each file that this client has written, or whose signature it has seen.
 
-Who serves an old version cannot take this memory back: before an older one is believed again, everybody is asked and waited
-for, and the user is told. See docs/decisions/0150-newness-of-mutable-files.md.
+A server that offers an old version cannot undo this memory: before an older version is accepted, every server is asked and
+waited for, and the user gets a warning. See docs/decisions/0150-newness-of-mutable-files.md.
 
 Pure: time enters as `now`. Cost: memory: a hundred bytes for each of MOST_FILES files.
 """

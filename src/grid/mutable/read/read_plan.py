@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from grid.engine.batches import PART_BYTES, BatchQueue, BatchState, TextRange, split_range
 from grid.engine.choosing import Offer, choose
 from grid.engine.hedging import HedgeBudget
-from grid.engine.lateness import ServerLoad, ServerLoads, Watch
+from grid.engine.lateness import PendingRead, ServerLoad, ServerLoads
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Deliver, OpenRun, Request
 from grid.errors import ConflictError, GridError, NotEnoughSharesError
@@ -40,6 +40,30 @@ class ReadResult:
 
     size: int
     bad: Mapping[Place, str]
+
+
+@define
+class ReadFailures:
+    """Why shares of one read are of no use.
+
+    bad: shares that proved bad, and why. moved: some share has another version by now. causes: errors of servers.
+    """
+
+    bad: dict[Place, str] = field(factory=dict)
+    moved: bool = False
+    causes: list[GridError] = field(factory=list)
+
+    def is_suspect(self, server_id: ServerId) -> bool:
+        """Whether a share of this server proved bad."""
+        return any(place[0] == server_id for place in self.bad)
+
+    def verdict(self, usable: int, k: int) -> GridError:
+        """The error of a read that finds `usable` distinct shares where it needs k."""
+        if self.moved:
+            return ConflictError("the file was changed while it was read; read it again")
+        bad = f"; {len(self.bad)} are bad" if self.bad else ""
+        text = f"{usable} usable shares were found of the {k} that the file needs{bad}"
+        return NotEnoughSharesError(text, found=usable, needed=k, causes=self.causes)
 
 
 class ReadPlan(PlanBase):
@@ -66,12 +90,9 @@ class ReadPlan(PlanBase):
         self._held = [HeldShare(sighting=sighting, geometry=self._geometry) for sighting in sightings]
         self._cutter = BatchCutter(self._geometry, offset, length)
         self._batches: BatchQueue[Batch] = BatchQueue()
-        self._fetches: dict[ReadSlot, tuple[Batch, list[Fetch], Watch[ServerLoad]]] = {}
+        self._fetches: dict[ReadSlot, tuple[Batch, list[Fetch], PendingRead[ServerLoad]]] = {}
         self._hedge = HedgeBudget(length)
-        self._suspects: set[ServerId] = set()
-        self._moved = False
-        self._bad: dict[Place, str] = {}
-        self._causes: list[GridError] = []
+        self._failures = ReadFailures()
 
     def _is_done(self) -> bool:
         return self._cutter.at_end and not self._batches
@@ -79,17 +100,17 @@ class ReadPlan(PlanBase):
     def result(self) -> ReadResult:
         """What was read; NotEnoughSharesError, or ConflictError if the file has changed meanwhile."""
         self._raise_error()
-        return ReadResult(size=self._range.delivered, bad=self._bad)
+        return ReadResult(size=self._range.delivered, bad=self._failures.bad)
 
     @property
     def refuted(self) -> Mapping[Place, str]:
         """Shares that proved false, and why."""
-        return self._bad
+        return self._failures.bad
 
     @property
     def lost(self) -> frozenset[Place]:
         """Shares that could not be had: their servers failed, or they have moved on."""
-        return frozenset(share.place for share in self._held if not share.usable) - self._bad.keys()
+        return frozenset(share.place for share in self._held if not share.usable) - self._failures.bad.keys()
 
     def wake_at(self) -> float | None:
         """When the next outstanding answer is late or hopeless."""
@@ -213,7 +234,7 @@ class ReadPlan(PlanBase):
                 self._loads.of(share.server_id),
                 order,
                 is_doubtful=self._loads.is_doubtful(share.server_id, ReadBlocks),
-                is_false=share.server_id in self._suspects,
+                is_false=self._failures.is_suspect(share.server_id),
                 is_at_hand=share.run_at_hand(batch) is not None,
             )
             for order, share in enumerate(sorted(self._held, key=lambda share: share.number))
@@ -235,7 +256,7 @@ class ReadPlan(PlanBase):
                 self._leave(share)
             elif not share.is_current(pieces[0]):
                 self._leave(share)
-                self._moved = True
+                self._failures.moved = True
             else:
                 if fetch.hashes is not None:
                     share.take_hashes(batch, request.ranges, pieces)
@@ -259,7 +280,7 @@ class ReadPlan(PlanBase):
 
     def _lose(self, request: ReadSlot, error: GridError) -> None:
         """A server failed: nothing else that it was asked for is waited for."""
-        self._causes.append(error)
+        self._failures.causes.append(error)
         self._loads.of(request.server_id).is_slow = True
         for share in self._held:
             if share.server_id == request.server_id:
@@ -314,10 +335,9 @@ class ReadPlan(PlanBase):
         for batch in self._batches:
             if batch.state is BatchState.FETCHING:
                 self._forget_run(batch, share)
-        if share.place in self._bad:
+        if share.place in self._failures.bad:
             return
-        self._bad[share.place] = reason
-        self._suspects.add(share.server_id)
+        self._failures.bad[share.place] = reason
         self._reject(share.server_id, share.number, reason, now)
 
     def _deliver(self) -> list[Request]:
@@ -336,20 +356,6 @@ class ReadPlan(PlanBase):
             if batch.state is not BatchState.FETCHING or batch.settled:
                 continue
             numbers = {fetch.share.number for fetch in batch.fetches} | set(batch.runs)
-            if len(numbers) >= k or self._error is not None:
-                continue
-            self._error = self._verdict()
-
-    def _verdict(self) -> GridError:
-        """Why the version cannot be read."""
-        if self._moved:
-            return ConflictError("the file was changed while it was read; read it again")
-        k = self._geometry.k
-        usable = len({share.number for share in self._held if share.usable})
-        return NotEnoughSharesError(
-            f"{usable} usable shares were found of the {k} that the file needs"
-            + (f"; {len(self._bad)} are bad" if self._bad else ""),
-            found=usable,
-            needed=k,
-            causes=self._causes,
-        )
+            if len(numbers) < k:
+                usable = len({share.number for share in self._held if share.usable})
+                self._stop(self._failures.verdict(usable, k))

@@ -1,7 +1,7 @@
 """What reads have shown of shares that a map took for good: that they are false, or cannot be had.
 
-A map believes a signed front; blocks are proven when they are read. What a read proves false leaves the maps that follow, so
-that the best version is chosen again. After REFUTED_S it is looked at anew: a repair may have mended it.
+A map believes a signed front; blocks are proven when they are read. A share that a read proves false is left out of the maps that follow, so
+that the best version is chosen again. After REFUTED_S it is read again: a repair may have replaced it.
 
 Pure: time enters as `now`. Cost: memory: a few hundred bytes for each share that was false.
 """

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from grid.engine.batches import SegmentBatch, full_read_bytes
-from grid.mutable.read.held_share import HeldShare
+from grid.engine.batches import full_read_bytes
+from grid.mutable.read.held_share import ChunkBatch, HeldShare
 from grid.mutable.share.geometry import Geometry
 from grid.mutable.share.hash_rows import chunk_leaves, hash_ranges
 from grid.mutable.share.offset_table import ShareTable
@@ -40,11 +40,9 @@ class Fetch:
 
 
 @define(kw_only=True, eq=False)
-class Batch(SegmentBatch):
-    """A batch whose segments are all in one chunk of leaves. runs: share number to (where it came from, its bytes)."""
+class Batch(ChunkBatch):
+    """A batch of a read. runs: share number to (where it came from, its bytes)."""
 
-    chunk_first: int
-    chunk_leaves: int
     runs: dict[ShareNumber, tuple[HeldShare, Buffer]] = field(factory=dict, repr=False)
     fetches: list[Fetch] = field(factory=list, repr=False)
 

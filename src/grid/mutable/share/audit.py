@@ -1,4 +1,4 @@
-"""The verification of one share, byte by byte: part of the audit plan, with its kernels. [spec mutable 18]
+"""The verification of one share, byte by byte, and the proof of its number. [spec mutable 14, 18]
 
 Pure; the jobs are safe on pool threads and touch nothing but what they are given.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
+
+from attrs import define, field
 
 from grid.codec.merkle import build_tree, prove_leaf, sibling_chain
 from grid.crypto.hashing import BLOCK_TAG, LeafHasher
@@ -37,6 +39,15 @@ class Verdict(Enum):
     UNREAD = "unread"
 
 
+@define
+class _Hashes:
+    """The hashes of one share: its chain and tree as they are stored, and the leaves that its blocks give."""
+
+    chain: bytes = b""
+    tree: list[bytes] = field(factory=list)
+    leaves: list[bytes] = field(factory=list)
+
+
 class ShareAudit:
     """Reads a share's fields, then its blocks, then its hash tree, and compares.
 
@@ -48,24 +59,20 @@ class ShareAudit:
         self.verdict: Verdict | None = None
         self.reason = ""
         self.private_key = b""
-        self._chain = b""
         self._prefix = prefix
-        self._geometry = prefix.geometry
         self._public_key = public_key
         self._keys = keys
         self._job: Callable[[], object] | None = None
         self._steps = self._plan_steps(sighting.table)
-        self.size = self._bytes_left()
-        self._leaves: list[bytes] = []
-        self._tree: list[bytes] = []
+        self.size = sum(length for _, ranges, _ in self._steps for _, length in ranges)
+        self._read_bytes = 0
+        self._hashes = _Hashes()
         self._parts: list[Buffer] = []
 
+    @property
     def bytes_done(self) -> int:
         """Bytes of the share that need no more reading: all of them once there is a verdict."""
-        return self.size if self.verdict is not None else self.size - self._bytes_left()
-
-    def _bytes_left(self) -> int:
-        return sum(length for _, ranges, _ in self._steps for _, length in ranges)
+        return self.size if self.verdict is not None else self._read_bytes
 
     def next_job(self) -> Callable[[], object] | None:
         """What the processor is to do next; its result goes to take_computed."""
@@ -84,6 +91,7 @@ class ShareAudit:
     def take_read(self, pieces: Sequence[Buffer] | None) -> None:
         """The pieces read, None if the share is gone."""
         kind, ranges, run = self._steps.pop(0)
+        self._read_bytes += sum(length for _, length in ranges)
         if pieces is None or len(pieces) != len(ranges):
             self.verdict = Verdict.UNREAD
             return
@@ -96,23 +104,23 @@ class ShareAudit:
         elif kind == "blocks":
             data = b"".join([*self._parts, pieces[0]]) if self._parts else pieces[0]
             self._parts.clear()
-            self._job = partial(hash_blocks, self._geometry, *run, data)
+            self._job = partial(hash_blocks, self._prefix.geometry, *run, data)
         else:
-            self._tree.append(bytes(pieces[0]))
+            self._hashes.tree.append(bytes(pieces[0]))
             if not self._steps:
                 self._job = self._final_job()
 
     def take_computed(self, result: object) -> None:
         """A row of leaves, or what is wrong (nothing: an empty text)."""
         if isinstance(result, bytes):
-            self._leaves.append(result)
+            self._hashes.leaves.append(result)
         elif result:
             self._condemn(str(result))
         else:
             self.verdict = Verdict.GOOD
 
     def _plan_steps(self, table: ShareTable) -> list[tuple[str, list[Range], tuple[int, int]]]:
-        geometry = self._geometry
+        geometry = self._prefix.geometry
         header = len(pack_header(self._prefix, table))
         fields = [(0, header), table.public_key, table.signature, table.chain, table.private_key]
         steps: list[tuple[str, list[Range], tuple[int, int]]] = [("fields", fields, (0, 0))]
@@ -130,8 +138,8 @@ class ShareAudit:
         if header[: len(self._prefix.checkstring)] != self._prefix.checkstring:
             self.verdict = Verdict.UNREAD  # Another version by now.
             return
-        self._chain, self.private_key = chain, private_key
-        expected = plan_table(self._geometry, len(public_key), len(private_key))
+        self._hashes.chain, self.private_key = chain, private_key
+        expected = plan_table(self._prefix.geometry, len(public_key), len(private_key))
         if header != pack_header(self._prefix, expected):
             self._condemn("the offsets are not those of the version")
             return
@@ -150,9 +158,9 @@ class ShareAudit:
             judge_hashes,
             self._prefix,
             self.sighting.number,
-            self._chain,
-            b"".join(self._leaves),
-            b"".join(self._tree),
+            self._hashes.chain,
+            b"".join(self._hashes.leaves),
+            b"".join(self._hashes.tree),
         )
 
     def _condemn(self, reason: str) -> None:
@@ -178,3 +186,41 @@ def judge_hashes(prefix: Prefix, share_number: int, chain: bytes, leaves: bytes,
     if made != tree:
         return "the block hash tree is not that of the blocks"
     return ""
+
+
+class NumberProof(Enum):
+    """Whether a share is the one whose number its server shows it under: its place in the share tree.
+
+    Every share of a version has the same signed front, so a server that holds one of them can show it under any number. Its
+    hash chain fits one number only, and that of its neighbor in the tree; its block, where all of it is at hand, only its own.
+    UNKNOWN: what would prove the number has not come, or, of an empty version, does not exist.
+    """
+
+    PROVEN = "proven"
+    FALSE = "false"
+    UNKNOWN = "unknown"
+
+
+def proof_ranges(table: ShareTable) -> list[Range]:
+    """What proves the number of a share: its hash chain, and the root of its block hash tree."""
+    return [table.chain, (table.block_tree[0], HASH_SIZE)]
+
+
+def prove_number(share: Sighting) -> NumberProof:
+    """What the bytes at hand say of the share's number."""
+    geometry = share.prefix.geometry
+    if not geometry.size:
+        return NumberProof.UNKNOWN
+    chain, root = (share.at_hand(wanted) for wanted in proof_ranges(share.table))
+    if geometry.leaf_count == 1:
+        # The root is the hash of the only block: where that is here, what is stored of it adds nothing.
+        block_bytes, _ = geometry.run_sizes(0, 1)
+        block = share.at_hand((share.table.data[0], block_bytes))
+        root = root if block is None else hash_blocks(geometry, 0, 1, block)
+    if chain is None or root is None:
+        return NumberProof.UNKNOWN
+    try:
+        prove_leaf(share.prefix.root_hash, share.prefix.n, share.number, bytes(root), parse_chain(chain))
+    except (FormatError, IntegrityError):
+        return NumberProof.FALSE
+    return NumberProof.PROVEN

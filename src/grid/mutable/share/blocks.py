@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
 
+from grid.codec.buffers import unwiped_string
 from grid.codec.erasure import erasure
 from grid.codec.merkle import build_tree, sibling_chain, tree_root
-from grid.codec.room import unwiped_string
 from grid.crypto.aes import CtrCipher
 from grid.crypto.hashing import BLOCK_TAG, LeafHasher
 from grid.errors import FormatError, GridError

@@ -61,7 +61,7 @@ class Geometry:
     def __attrs_post_init__(self) -> None:
         """Refuse what cannot be."""
         if not 1 <= self.k <= self.n <= MAX_MUTABLE_SHARES:
-            raise FormatError(f"{self.k}-of-{self.n} is no encoding of a mutable file")
+            raise FormatError(f"{self.k}-of-{self.n} is not an encoding of a mutable file")
         if not 0 <= self.size <= MAX_FILE_SIZE:
             raise FormatError(f"no mutable file has {self.size} bytes")
         if not 0 <= self.segment_size <= MAX_SEGMENT_SIZE or self.segment_size % self.k:
@@ -77,9 +77,9 @@ class Geometry:
 
     @classmethod
     def of_file(cls, version: int, size: int, k: int, n: int) -> Geometry:
-        """What a writer makes of so many bytes; FormatError."""
+        """The geometry that a writer gives a file of `size` bytes; FormatError."""
         if not 1 <= k <= n <= MAX_MUTABLE_SHARES:
-            raise FormatError(f"{k}-of-{n} is no encoding: mutable files take 1 <= needed <= total <= 255")
+            raise FormatError(f"{k}-of-{n} is not an encoding: mutable files take 1 <= needed <= total <= 255")
         segment_size = round_up(size if version == SDMF_VERSION else MDMF_SEGMENT_SIZE, k)
         return cls(version=version, size=size, k=k, n=n, segment_size=segment_size)
 

@@ -1,6 +1,7 @@
-"""Rows of a share's block hash tree: which nodes prove a run of segments, and their proof. [spec mutable 8, 14]
+"""Rows of a share's block hash tree: which nodes prove a run of segments, and which nodes a changed run replaces.
 
-Pure. Leaves are fetched and proven in aligned chunks, up to the root hash that the signed prefix has.
+Pure. Leaves are fetched and proven in aligned chunks, up to the root hash that the signed prefix has. Nodes are numbered as
+in codec.merkle: the root is 0, leaf i of P padded ones is node P - 1 + i. [spec mutable 8, 14]
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from grid.codec.merkle import padded_leaf_count, prove_leaf, prove_row, row_path
+from grid.crypto.hashing import tagged_pair_hash
 from grid.errors import IntegrityError
 from grid.mutable.share.geometry import HASH_SIZE, Geometry
 from grid.mutable.share.offset_table import ShareTable
 from grid.ports import Buffer, Range
+
+_NODE_TAG = b"Merkle tree internal node"
 
 CHUNK_LEAVES = 1024
 """Leaves proven at once in a long read: 32 KiB a share for 128 MiB of the file."""
@@ -22,7 +26,7 @@ GAP_BYTES = 1024
 
 
 def chunk_leaves(segment_count: int) -> int:
-    """Leaves in a chunk of a read of so many segments."""
+    """Leaves in a chunk of a read of segment_count segments."""
     return min(CHUNK_LEAVES, padded_leaf_count(segment_count))
 
 
@@ -49,7 +53,7 @@ def hash_ranges(geometry: Geometry, table: ShareTable, first_leaf: int, leaves: 
 
 
 def merge_ranges(ranges: Sequence[Range], gap: int = GAP_BYTES) -> list[Range]:
-    """Ranges that hold the given ones, ascending, with gaps of at most so many bytes read along."""
+    """Ranges that cover the given ones, ascending; gaps of at most GAP_BYTES are included."""
     merged: list[Range] = []
     for offset, size in sorted(ranges):
         if merged and offset <= sum(merged[-1]) + gap:
@@ -79,3 +83,36 @@ def prove_chunk(
         raise IntegrityError("the root of the block hash tree is missing")
     prove_row(root, geometry.leaf_count, first_leaf, row, nodes)
     prove_leaf(root_hash, geometry.n, share_number, root, chain)
+
+
+def nodes_beside(padded: int, first: int, stop: int) -> list[int]:
+    """The numbers of the nodes that are needed, besides leaves first .. stop, to compute the root."""
+    beside = []
+    width, low, high = padded, first, stop - 1
+    while width > 1 and low <= high:
+        if low % 2:
+            beside.append(width - 1 + low - 1)
+        if not high % 2:
+            beside.append(width - 1 + high + 1)
+        width, low, high = width // 2, low // 2, high // 2
+    return beside
+
+
+def climb(padded: int, first: int, leaves: Sequence[bytes], beside: Mapping[int, bytes]) -> dict[int, bytes]:
+    """Every node that depends on these leaves, by its number, the leaves and the root among them.
+
+    beside: at least the nodes of nodes_beside; KeyError if one is missing.
+    """
+    made: dict[int, bytes] = {}
+    width, low, row = padded, first, list(leaves)
+    while True:
+        made.update((width - 1 + low + index, value) for index, value in enumerate(row))
+        if width == 1:
+            return made
+        if low % 2:
+            low -= 1
+            row.insert(0, beside[width - 1 + low])
+        if len(row) % 2:
+            row.append(beside[width - 1 + low + len(row)])
+        row = [tagged_pair_hash(_NODE_TAG, row[index], row[index + 1]) for index in range(0, len(row), 2)]
+        width, low = width // 2, low // 2

@@ -17,7 +17,7 @@ from grid.plural import counted
 from grid.ports import ServerId
 
 UNKNOWN_ENCODING = (3, 10)
-"""k and N that are told of a file of which nothing is found."""
+"""k and N in the result for a file of which nothing is found."""
 
 
 @frozen(kw_only=True)

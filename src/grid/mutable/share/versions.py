@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 from grid.codec import base32
 from grid.crypto.rsa import PrivateKey, PublicKey
+from grid.errors import FormatError
 from grid.mutable.share.offset_table import ShareTable
 from grid.mutable.share.prefix import LONGEST_PREFIX, Prefix
 from grid.placement.happiness import happiness
@@ -215,3 +216,26 @@ def distinct_hosts(sightings: Sequence[Sighting]) -> Mapping[ShareNumber, set[Se
     for sighting in sightings:
         hosts.setdefault(sighting.number, set()).add(sighting.server_id)
     return hosts
+
+
+@define(kw_only=True, eq=False)
+class CandidateShare:
+    """A share with a header, whose keys and signature are still to be checked.
+
+    sighting: what it is if they are right. pieces: bytes that came later than its head.
+    """
+
+    sighting: Sighting
+    pieces: dict[Range, Buffer] = field(factory=dict, repr=False)
+
+    def get(self, wanted: Range) -> Buffer | None:
+        """Those bytes, if they have come."""
+        piece = self.sighting.at_hand(wanted)
+        return piece if piece is not None else cut_out(b"", self.pieces, wanted)
+
+    def require(self, wanted: Range) -> bytes:
+        """Those bytes; FormatError if they have not come."""
+        data = self.get(wanted)
+        if data is None:
+            raise FormatError("the share is cut short")
+        return bytes(data)

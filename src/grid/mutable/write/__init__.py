@@ -1,1 +1,1 @@
-"""Writing a mutable file: where a new version goes, test-and-set, and rival writers. Plans only."""
+"""Writing a mutable file: where a new version goes, test-and-set, and other writers. Plans only."""

@@ -15,13 +15,12 @@ from contextlib import suppress
 from attrs import define, field, frozen
 
 from grid.codec.merkle import padded_leaf_count, prove_leaf
-from grid.engine.lateness import ServerLoad, ServerLoads, Watch
+from grid.engine.lateness import PendingRead, ServerLoad, ServerLoads
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import AdviseCorrupt, Request
 from grid.errors import FormatError, GridError, IntegrityError
 from grid.mutable.share.geometry import HASH_SIZE, Geometry
-from grid.mutable.share.hash_rows import merge_ranges
-from grid.mutable.share.leaf_runs import climb, nodes_beside
+from grid.mutable.share.hash_rows import climb, merge_ranges, nodes_beside
 from grid.mutable.share.offset_table import ShareTable, parse_chain
 from grid.mutable.share.prefix import Prefix, checkstring_size
 from grid.mutable.share.requests import ReadFields, ReadSlot
@@ -96,7 +95,7 @@ class RowPlan(PlanBase):
         self._copies: dict[ShareNumber, list[_Copy]] = {}
         for sighting in sightings:
             self._copies.setdefault(sighting.number, []).append(_Copy(sighting=sighting))
-        self._asked: dict[ReadSlot, tuple[Watch[ServerLoad], list[Sighting]]] = {}
+        self._asked: dict[ReadSlot, tuple[PendingRead[ServerLoad], list[Sighting]]] = {}
         self._rows: dict[ShareNumber, ShareRows] = {}
         self._looked = False
 

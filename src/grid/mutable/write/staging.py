@@ -28,7 +28,7 @@ class Stage:
     old: Goal
 
     def happy(self, wanted: int) -> int:
-        """How many servers with a share of their own the first wave is to reach, if so many are wanted in the end."""
+        """How many servers with a share of their own the first stage must reach if `happy` are wanted in the end."""
         return min(wanted, happiness(hosts_of(self.goal)))
 
 
@@ -93,7 +93,7 @@ def _places(
     places: list[Place] = []
     rest: list[ShareNumber] = [ShareNumber(number) for number in range(n) if number not in primary]
     for index, (number, _) in enumerate(held):
-        # Shifted by the largest server's count, no number comes to the server that holds it, unless that holds most.
+        # Shifted by the largest server's count, no number goes to the server that holds it, unless that holds most.
         server_id = held[(index + shift) % len(held)][1]
         if server_id in load and (server_id, number) not in needed:
             load[server_id] += 1

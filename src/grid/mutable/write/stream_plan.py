@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from functools import partial
 
 from attrs import define, field, frozen
 
@@ -20,12 +21,14 @@ from grid.engine.lateness import WriteLateness
 from grid.engine.plan import PlanBase
 from grid.engine.requests import ReadSource, Request
 from grid.engine.server_memory import ServerMemory
+from grid.engine.write_batches import WriteBatch, WriteBatches
 from grid.errors import ConflictError, FormatError, GridError, PeerTimeoutError
 from grid.mutable.share.blocks import EncodedRun, SourceRun, VersionHashes, split_salted
 from grid.mutable.share.geometry import HASH_SIZE, SALT_SIZE, Geometry
 from grid.mutable.share.requests import EncodeRun, WriteSlot
+from grid.mutable.share.versions import Place
 from grid.mutable.write.goal import ABSENT, Goal, Tests, hosts_of
-from grid.mutable.write.unhappy import AS_IT_WAS, too_few
+from grid.mutable.write.placed_shares import AS_IT_WAS, are_enough, too_few
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
 
@@ -36,7 +39,7 @@ LIVE_BYTES = 2 * WRITE_BYTES
 """Bytes of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
 
 FIRST_PART = 6
-"""The first batch is so many times smaller than the others: it claims the places while the next one is encoded."""
+"""The first batch is this many times smaller than the others: it claims the places while the next one is encoded."""
 
 IN_FLIGHT = 2
 """Messages on their way to a server that has shown that the place is ours: while it waits for its disk, the next one comes."""
@@ -120,21 +123,38 @@ class Streamed:
 
 
 @define(kw_only=True, eq=False)
-class _Batch:
-    first: int
-    count: int
-    share_bytes: int
-    waiting_for: set[ServerId] = field(factory=set)
-    encoded: EncodedRun | None = None
-    queued: bool = False
-
-
-@define(kw_only=True, eq=False)
 class _Server:
     shares: dict[ShareNumber, Tests]
     claimed: bool = False
-    queue: deque[_Batch] = field(factory=deque)
-    writing: dict[WriteSlot, tuple[_Batch, float]] = field(factory=dict)
+    queue: deque[WriteBatch[EncodedRun]] = field(factory=deque)
+    writing: dict[WriteSlot, tuple[WriteBatch[EncodedRun], float]] = field(factory=dict)
+
+
+class _Servers(dict[ServerId, _Server]):
+    """The servers that have not failed, and whether they are enough."""
+
+    def __init__(self, goal: Goal, needed: int, happy: int) -> None:
+        super().__init__()
+        for (server_id, number), tests in goal.items():
+            self.setdefault(server_id, _Server(shares={})).shares[number] = tests
+        self._needed = needed
+        self._happy = happy
+        self._dispensable: dict[ServerId, bool] = {}
+
+    def lose(self, server_id: ServerId) -> _Server:
+        """Do without a server from now on."""
+        self._dispensable.clear()
+        return self.pop(server_id)
+
+    def places(self, without: ServerId | None = None) -> list[Place]:
+        """The places of all shares, leaving one server out."""
+        return [(sid, number) for sid, server in self.items() if sid != without for number in server.shares]
+
+    def is_dispensable(self, server_id: ServerId) -> bool:
+        """Whether the other servers are enough; worked out once for as long as they are the same."""
+        if server_id not in self._dispensable:
+            self._dispensable[server_id] = are_enough(self.places(without=server_id), self._needed, self._happy)
+        return self._dispensable[server_id]
 
 
 class StreamPlan(PlanBase):
@@ -148,26 +168,18 @@ class StreamPlan(PlanBase):
         self._job = job
         self._lateness = WriteLateness(memory=memory, floor_s=STREAM_FLOOR_S)
         self._denied: Goal = {}
-        self._geometry = job.geometry
-        self._hashes = VersionHashes(job.geometry)
-        self._servers: dict[ServerId, _Server] = {}
-        for (server_id, number), tests in goal.items():
-            self._servers.setdefault(server_id, _Server(shares={})).shares[number] = tests
+        self._geometry = geometry = job.geometry
+        self._hashes = VersionHashes(geometry)
+        self._servers = _Servers(goal, job.needed, job.happy)
         self._wanted = frozenset(number for _, number in goal)
-        stripe = job.geometry.n * job.geometry.stride
-        self._first_count = max(1, WRITE_BYTES // FIRST_PART // stripe)
-        self._count = max(1, WRITE_BYTES // stripe)
-        self._next = 0
-        self._reading: _Batch | None = None
-        self._read: tuple[_Batch, Buffer] | None = None
-        self._encoding: dict[EncodeRun, _Batch] = {}
-        self._batches: deque[_Batch] = deque()
-        self._dispensable: dict[ServerId, bool] = {}
+        stripe = geometry.n * geometry.stride
+        cut = partial(_cut, job, max(1, WRITE_BYTES // FIRST_PART // stripe), max(1, WRITE_BYTES // stripe))
+        self._batches: WriteBatches[EncodedRun] = WriteBatches(geometry.segment_count, LIVE_BYTES, cut)
         self._failures: dict[ServerId, GridError] = {}
 
     def _is_done(self) -> bool:
-        waiting = [batch for batch in self._batches if batch.encoded is None or not self._is_last(batch)]
-        return self._next >= self._geometry.segment_count and not waiting
+        waiting = (batch for batch in self._batches if batch.encoded is None or not self._batches.is_last(batch))
+        return self._batches.all_read and not any(waiting)
 
     def result(self) -> Streamed:
         """What is to be signed now; ConflictError if somebody else wrote, NotHappyError if too few servers are left."""
@@ -177,7 +189,7 @@ class StreamPlan(PlanBase):
             for server_id, server in self._servers.items()
             for number, tests in server.shares.items()
         }
-        last = self._batches[-1] if self._batches else None
+        last = self._batches.last
         return Streamed(
             hashes=self._hashes,
             goal=goal,
@@ -197,7 +209,7 @@ class StreamPlan(PlanBase):
             return []
         self._leave_stalled_behind(now)
         self._retire(now)
-        requests = [*self._encode(), *self._read_on()]
+        requests = [*self._take_outbox(), *self._batches.read_on()]
         for server_id, server in self._servers.items():
             requests += self._send(server_id, server, now)
         return [] if self._error is not None else requests
@@ -206,14 +218,12 @@ class StreamPlan(PlanBase):
         """Bytes of the source, encoded runs, and the consent of servers."""
         match request:
             case ReadSource():
-                assert self._reading is not None and isinstance(answer, bytes | bytearray | memoryview)
-                self._read, self._reading = (self._reading, answer), None
+                assert isinstance(answer, bytes | bytearray | memoryview)
+                self._encode(self._batches.read(), answer)
             case EncodeRun():
                 assert isinstance(answer, EncodedRun)
-                batch = self._encoding.pop(request)
-                batch.encoded = answer
+                self._batches.encoded(request, answer).absorbed = True
                 self._hashes.absorb(answer)
-                batch.waiting_for = set(self._servers)
             case WriteSlot():
                 assert isinstance(answer, SlotAnswer)
                 self._written(request, answer, now)
@@ -227,11 +237,8 @@ class StreamPlan(PlanBase):
         else:
             self._stop(error)
 
-    def _encode(self) -> list[Request]:
-        """Have encoded what was read."""
-        if self._read is None:
-            return []
-        (batch, text), self._read = self._read, None
+    def _encode(self, batch: WriteBatch[EncodedRun], text: Buffer) -> None:
+        """Have the batch encoded whose text has come."""
         job, salts = self._job, self._job.salts
         try:
             if salts is None:
@@ -241,7 +248,7 @@ class StreamPlan(PlanBase):
                 kept = [salts[SALT_SIZE * s : SALT_SIZE * (s + 1)] for s in range(batch.first, stop)]
         except GridError as error:
             self._stop(error)
-            return []
+            return
         run = SourceRun(
             geometry=self._geometry,
             first_segment=batch.first,
@@ -251,46 +258,18 @@ class StreamPlan(PlanBase):
             read_key=job.read_key if salts is not None else None,
             wanted=self._wanted,
         )
-        request = EncodeRun(run=run, size=len(text))
-        self._encoding[request] = batch
-        return [request]
-
-    def _read_on(self) -> list[Request]:
-        geometry = self._geometry
-        if self._reading is not None or self._read is not None or self._next >= geometry.segment_count:
-            return []
-        first = self._next
-        count = min(self._count if first else self._first_count, geometry.segment_count - first)
-        share_bytes, text_bytes = geometry.run_sizes(first, count)
-        live = sum(batch.share_bytes for batch in self._batches)
-        if live and live + share_bytes * geometry.n > LIVE_BYTES:
-            return []
-        self._next += count
-        self._reading = _Batch(first=first, count=count, share_bytes=share_bytes * geometry.n)
-        self._batches.append(self._reading)
-        offset = first * geometry.segment_size
-        if self._job.salts is None:
-            offset, text_bytes = offset + first * SALT_SIZE, text_bytes + count * SALT_SIZE
-        return [ReadSource(offset=offset, length=text_bytes, size=text_bytes)]
+        self._outbox.append(self._batches.encoding(batch, EncodeRun(run=run, size=len(text))))
 
     def _retire(self, now: float) -> None:
         """Queue what is encoded, in order, and forget what everybody has."""
-        for batch in self._batches:
-            if batch.encoded is None or self._is_last(batch):
-                break
-            if not batch.queued:
-                batch.queued = True
-                for server in self._servers.values():
-                    server.queue.append(batch)
-        while self._batches and self._batches[0].queued and not self._batches[0].waiting_for:
-            batch = self._batches.popleft()
+        for batch in self._batches.to_send(self._servers):
+            for server in self._servers.values():
+                server.queue.append(batch)
+        for batch in self._batches.retire():
             done = min(self._geometry.size, (batch.first + batch.count) * self._geometry.segment_size)
             self._events.append(Event(at=now, what="progress", count=done, total=self._geometry.size))
 
-    def _is_last(self, batch: _Batch) -> bool:
-        return batch.first + batch.count >= self._geometry.segment_count
-
-    def _offset_of(self, batch: _Batch) -> int:
+    def _offset_of(self, batch: WriteBatch[EncodedRun]) -> int:
         return self._job.data_offset + self._geometry.run_offset(batch.first)
 
     def _send(self, server_id: ServerId, server: _Server, now: float) -> list[Request]:
@@ -335,39 +314,24 @@ class StreamPlan(PlanBase):
         batch.waiting_for.discard(request.server_id)
 
     def _lose(self, server_id: ServerId, error: GridError) -> None:
-        server = self._servers.pop(server_id)
-        self._dispensable.clear()
+        server = self._servers.lose(server_id)
         self._failures[server_id] = error
-        self._withdrawn += server.writing
-        for batch in self._batches:
-            batch.waiting_for.discard(server_id)
-        places = self._places()
-        if not self._is_enough(places):
-            reached = happiness(hosts_of(places))
-            conflicts = [cause for cause in self._failures.values() if isinstance(cause, ConflictError)]
-            counts = reached, self._job.happy, len(hosts_of(places)), self._job.needed
-            self._error = next(iter(conflicts), None) or too_few(
+        self._withdrawn.extend(server.writing)
+        self._batches.lose(server_id)
+        places, job = self._servers.places(), self._job
+        if not are_enough(places, job.needed, job.happy):
+            hosts = hosts_of(places)
+            conflict = next((cause for cause in self._failures.values() if isinstance(cause, ConflictError)), None)
+            counts = happiness(hosts), job.happy, len(hosts), job.needed
+            # A conflict is tried again, so it counts for more than what went wrong before.
+            self._error = conflict or too_few(
                 *counts, verb="took the new version", failures=self._failures, state=AS_IT_WAS
             )
-
-    def _places(self) -> list[tuple[ServerId, ShareNumber]]:
-        return [(server_id, number) for server_id, server in self._servers.items() for number in server.shares]
-
-    def _is_enough(self, places: Sequence[tuple[ServerId, ShareNumber]]) -> bool:
-        hosts: Mapping[ShareNumber, set[ServerId]] = hosts_of(places)
-        return len(hosts) >= self._job.needed and happiness(hosts) >= self._job.happy
-
-    def _is_dispensable(self, server_id: ServerId) -> bool:
-        """Whether the other servers are enough; worked out once for as long as they are the same."""
-        if server_id not in self._dispensable:
-            others = [place for place in self._places() if place[0] != server_id]
-            self._dispensable[server_id] = self._is_enough(others)
-        return self._dispensable[server_id]
 
     def _limit(self, request: WriteSlot, at: float) -> float:
         """When a write is given up: early if others have shown to be quicker, and are enough."""
         hopeless_at = self._lateness.hopeless_at(request.size, at)
-        if not self._lateness.heard or not self._is_dispensable(request.server_id):
+        if not self._lateness.heard or not self._servers.is_dispensable(request.server_id):
             return hopeless_at
         return min(hopeless_at, self._lateness.late_at(request.server_id, WriteSlot.__name__, request.size, at))
 
@@ -375,6 +339,21 @@ class StreamPlan(PlanBase):
         for server_id, server in list(self._servers.items()):
             if any(now >= self._limit(request, at) for request, (_, at) in server.writing.items()):
                 self._lose(server_id, PeerTimeoutError(f"server {server_id} did not answer in time"))
+
+
+def _cut(job: StreamJob, first_count: int, most: int, first: int) -> WriteBatch[EncodedRun]:
+    """The batch that begins with segment `first`. The source has salts as well, unless the job does."""
+    geometry = job.geometry
+    count = min(most if first else first_count, geometry.segment_count - first)
+    share_bytes, text_bytes = geometry.run_sizes(first, count)
+    offset, salt_size = first * geometry.segment_size, SALT_SIZE if job.salts is None else 0
+    return WriteBatch(
+        first=first,
+        count=count,
+        source_offset=offset + first * salt_size,
+        source_bytes=text_bytes + count * salt_size,
+        share_bytes=share_bytes * geometry.n,
+    )
 
 
 def make_token(raw: bytes) -> bytes:

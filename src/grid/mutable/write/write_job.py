@@ -1,4 +1,4 @@
-"""What a publish asks of the write plan, and what comes of it. Values only; pure."""
+"""What a publish asks of the write plan, and what it gets back. Values only; pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grid.engine.lateness import WRITE_FLOOR_S
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import Place
 from grid.mutable.write.goal import Guards
-from grid.mutable.write.rivals import Identity
+from grid.mutable.write.other_writers import Identity
 from grid.ports import Buffer, ServerId, ShareNumber, TestWrite
 
 REPAIR_FLOOR_S = 1.0
@@ -18,36 +18,66 @@ REPAIR_FLOOR_S = 1.0
 
 
 @frozen(kw_only=True)
-class WriteJob:
-    """What to write. payload: (offset, bytes) of one share; new_length: what the slot is cut to, None leaves it.
+class ShareContents:
+    """What is written to each share.
 
-    base: the order of the version written over, None for a new file. settle: whether to write over what has changed,
-    where that is safe; else such a place is given up. spares: servers for shares whose own fail, in the file's order.
-    hidden: numbers that may lie on servers that were not heard. held: places that have the version already.
-    rivals: unfinished versions newer than the base, and their shares. late_floor_s: see WriteLateness.
-    bars: what keeps another writer from ending what it has begun at a place, sent where that is lost to this one. suspects: lost
-    places whose servers are to prove what they hold.
-    spared: what shares start with that are not to be written over; avoid: where they lie. removes: places of the goal whose
-    shares are to go. guards: what the map shows of each server's shares; a server where it no longer holds takes none.
+    payload: (offset, bytes) of one share. share_bytes: how many there are about. new_length: the length that the share is cut
+    to, None leaves it.
     """
 
-    prefix: Prefix
     payload: Callable[[ShareNumber], Sequence[tuple[int, Buffer]]] = field(repr=False)
     share_bytes: int
     new_length: int | None
+
+
+NOTHING = ShareContents(payload=lambda _: (), share_bytes=0, new_length=None)
+
+
+@frozen(kw_only=True)
+class LostPlaces:
+    """Places that another writer has claimed, or whose servers say so.
+
+    bars: writes that keep another writer from finishing what it has begun at a place, and change nothing else. suspects: places
+    whose servers have to prove what they hold.
+    """
+
+    bars: Mapping[Place, TestWrite] = field(factory=dict, repr=False)
+    suspects: frozenset[Place] = frozenset()
+
+
+@frozen(kw_only=True)
+class SparedShares:
+    """Shares of the old version that are not to be written over. front: what they start with. places: where they lie."""
+
+    front: bytes = b""
+    places: frozenset[Place] = frozenset()
+
+
+@frozen(kw_only=True)
+class WriteJob:
+    """One write of one version.
+
+    base: the order of the version written over, None for a new file. settle: whether to write over what has changed,
+    where that is safe; else such a place is given up. spares: servers for shares whose own fail, in the file's order.
+    hidden: numbers that may lie on servers that did not answer. held: places that have the version already.
+    unfinished: versions newer than the base that cannot be read, and their shares. late_floor_s: see WriteLateness.
+    removes: places of the goal whose shares are to be removed. guards: what the map shows of each server's shares; a server
+    where that has changed takes none.
+    """
+
+    prefix: Prefix
+    contents: ShareContents
     base: Identity | None
     happy: int
     settle: bool
     spares: Sequence[ServerId] = ()
     hidden: int = 0
     held: frozenset[Place] = frozenset()
-    rivals: Mapping[Identity, frozenset[ShareNumber]] = field(factory=dict)
+    unfinished: Mapping[Identity, frozenset[ShareNumber]] = field(factory=dict)
     late_floor_s: float = WRITE_FLOOR_S
-    spared: bytes = b""
-    avoid: frozenset[Place] = frozenset()
+    spared: SparedShares = SparedShares()
     removes: frozenset[Place] = frozenset()
-    bars: Mapping[Place, TestWrite] = field(factory=dict, repr=False)
-    suspects: frozenset[Place] = frozenset()
+    lost: LostPlaces = field(factory=LostPlaces)
     guards: Mapping[ServerId, Guards] = field(factory=dict, repr=False)
 
 

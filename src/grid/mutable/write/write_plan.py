@@ -14,9 +14,9 @@ Memory: the shares, which are the caller's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from grid.engine.lateness import RIVAL_PATIENCE_S, WriteLateness
+from grid.engine.lateness import OTHER_WRITER_PATIENCE_S, WriteLateness
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Request
 from grid.engine.server_memory import ServerMemory
@@ -25,13 +25,12 @@ from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import parse_identity
 from grid.mutable.share.requests import ReadSlot, WriteSlot
 from grid.mutable.share.versions import Place
-from grid.mutable.write.claims import Claims, Proof
-from grid.mutable.write.goal import ABSENT, Goal, Tests, assign_homeless, hosts_of, spread, tests_of_front
-from grid.mutable.write.rivals import Rivals
-from grid.mutable.write.unhappy import too_few
+from grid.mutable.write.goal import ABSENT, Goal, Tests, tests_of_front
+from grid.mutable.write.other_writers import OtherWriters
+from grid.mutable.write.placed_shares import PlacedShares, too_few
+from grid.mutable.write.proof_requests import ProofRequests, ServerProof
 from grid.mutable.write.write_job import WriteJob, Written
 from grid.mutable.write.write_queue import Sent, WriteQueue
-from grid.placement.happiness import happiness
 from grid.ports import Event, ServerId, ShareNumber, SlotAnswer
 
 MAX_DENIALS = 3
@@ -46,22 +45,17 @@ class WritePlan(PlanBase):
     def __init__(self, job: WriteJob, goal: Goal, keys: FileKeys, memory: ServerMemory) -> None:
         super().__init__()
         self._job = job
-        self._goal = dict(goal)
-        self._due = dict(goal)
+        self._shares = PlacedShares(job, goal)
         self._queue = WriteQueue(job)
-        self._queue.add_bars({place: bar for place, bar in job.bars.items() if place not in goal})
-        self._placed: set[Place] = set()
-        self._removed: set[Place] = set()
-        self._tried: set[Place] = {*goal, *job.bars, *job.suspects, *job.avoid}
+        self._queue.add_bars({place: bar for place, bar in job.lost.bars.items() if place not in goal})
         self._shown: set[Place] = set()
-        self._claims = Claims(keys)
-        for server_id, number in sorted(job.suspects):
-            self._claims.demand(server_id, [number])
-        self._rivals = Rivals(prefix=job.prefix, base=job.base, known=job.rivals)
+        self._proof_requests = ProofRequests(keys)
+        for server_id, number in sorted(job.lost.suspects):
+            self._proof_requests.demand(server_id, [number])
+        self._others = OtherWriters(prefix=job.prefix, base=job.base, known=job.unfinished)
         self._denials: Counter[ServerId] = Counter()
         self._broken: dict[ServerId, GridError] = {}
         self._lateness = WriteLateness(memory=memory, floor_s=job.late_floor_s)
-        self._yielded: set[Place] = set()
         self._begun = False
         self._done = False
 
@@ -71,25 +65,29 @@ class WritePlan(PlanBase):
     def result(self) -> Written:
         """Where the version is; ConflictError if somebody else wrote, NotHappyError if too few servers have it."""
         self._raise_error()
-        lost = self._goal.keys() - self._placed - self._removed
-        return Written(places=frozenset(self._placed), removed=frozenset(self._removed), lost=frozenset(lost))
+        return self._shares.written()
 
     def wake_at(self) -> float | None:
         """When an unanswered request is to be looked at."""
         limits = [self._hopeless_at(request, sent) for request, sent in self._queue.sent.items()]
         limits += [self._late_at(request, sent) for request, sent in self._queue.sent.items() if not sent.late]
-        limits += self._rival_limits()
-        claims = (self._claims.limit(server_id, self._lateness.slowest_s) for server_id in self._claims.servers)
+        limits += self._other_writer_limits()
+        claims = (
+            self._proof_requests.limit(server_id, self._lateness.slowest_s)
+            for server_id in self._proof_requests.servers
+        )
         return min([*limits, *(limit for limit in claims if limit is not None)], default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
         """What to write and what to ask now."""
         self._look_at_the_clock(now)
-        if self._rivals.seen and not self._may_go_on():
+        if self._others.seen and not self._may_go_on():
             self._queue.clear()
         if not self._done and not self._is_busy():
             self._next_round()
-        requests = [] if self._done else [*self._claims.requests(now), *self._queue.send(self._broken.keys(), now)]
+        requests = (
+            [] if self._done else [*self._proof_requests.requests(now), *self._queue.send(self._broken.keys(), now)]
+        )
         requests += self._take_outbox()
         return requests
 
@@ -98,7 +96,7 @@ class WritePlan(PlanBase):
         match request:
             case ReadSlot():
                 assert isinstance(answer, Mapping)
-                proof = self._claims.answer(request, answer)
+                proof = self._proof_requests.answer(request, answer)
                 if proof is not None:
                     self._weigh(proof, now)
             case WriteSlot():
@@ -120,25 +118,30 @@ class WritePlan(PlanBase):
 
     def _is_busy(self) -> bool:
         """Whether there are answers to wait for before it is decided what is next."""
-        return self._queue.is_busy or self._claims.pending
+        return self._queue.is_busy or self._proof_requests.pending
 
     def _next_round(self) -> None:
         """Send what is due; conclude once nothing is, unless late servers are needed."""
         if self._begun:
-            self._find_homes()
-        if self._begun and not self._due and self._queue.sent and not self._is_decided():
+            late = [
+                (request.server_id, ShareNumber(number))
+                for request in self._queue.late()
+                for number in request.share_numbers
+            ]
+            self._shares.find_homes(self._broken.keys(), {request.server_id for request in self._queue.sent}, late)
+        if self._begun and not self._shares.due and self._queue.sent and not self._is_decided():
             return
-        if not self._begun or (self._due and not self._is_lost()):
-            due, self._due, self._begun = self._due, {}, True
+        if not self._begun or (self._shares.due and not self._is_lost()):
+            due, self._shares.due, self._begun = self._shares.due, {}, True
             self._queue.add(due)
         if not self._queue.is_waiting:
             self._conclude()
 
     def _is_decided(self) -> bool:
         """Whether late answers can change nothing that matters, or have had time enough."""
-        return self._is_lost() or (self._is_safe() and not self._rival_limits())
+        return self._is_lost() or (self._shares.are_enough() and not self._other_writer_limits())
 
-    def _rival_limits(self) -> list[float]:
+    def _other_writer_limits(self) -> list[float]:
         """Until when late servers are waited for that may together hold k shares of a version that nobody has shown yet."""
         late = [
             request for request in self._queue.late() if not self._lateness.is_doubtful(request.server_id, WRITE_KIND)
@@ -147,11 +150,11 @@ class WritePlan(PlanBase):
         if self._job.base is None or not self._job.settle or len(numbers) + self._job.hidden < self._job.prefix.k:
             return []
         waiting = (self._queue.sent[request] for request in late)
-        return [sent.at + RIVAL_PATIENCE_S for sent in waiting if not sent.overdue]
+        return [sent.at + OTHER_WRITER_PATIENCE_S for sent in waiting if not sent.overdue]
 
     def _is_lost(self) -> bool:
         """Whether this version must give way."""
-        return self._rivals.seen and not self._may_go_on()
+        return self._others.seen and not self._may_go_on()
 
     def _written(self, request: WriteSlot, sent: Sent, answer: SlotAnswer, now: float) -> None:
         """Take note of a server's consent, or of what it says is in the way."""
@@ -159,15 +162,13 @@ class WritePlan(PlanBase):
             self._barred(request, answer, now)
             return
         if answer.passed:
-            done = {(request.server_id, number) for number in sent.tests}
-            self._removed |= done & self._job.removes
-            self._placed |= done - self._job.removes
+            self._shares.taken({(request.server_id, number) for number in sent.tests})
         else:
             self._denials[request.server_id] += 1
         self._compare(request.server_id, sent, answer, now)
         self._queue.learn(request.server_id, sent, answer)
         if answer.passed:
-            count = len({number for _, number in self._placed})
+            count = len({number for _, number in self._shares.placed})
             total = self._job.prefix.n
             self._events.append(Event(at=now, what="progress", detail="shares", count=count, total=total))
         elif self._denials[request.server_id] > MAX_DENIALS:
@@ -185,22 +186,22 @@ class WritePlan(PlanBase):
             if answer.passed:
                 continue
             if front.startswith(self._job.prefix.checkstring):
-                self._placed.add((server_id, number))  # An answer was lost; the write was not.
+                self._shares.placed.add((server_id, number))  # An answer was lost; the write was not.
                 changed = True
             elif not front and (server_id, number) in self._job.removes:
-                self._removed.add((server_id, number))
+                self._shares.removed.add((server_id, number))
                 changed = True
             elif _differs(front, tests):
                 changed = True
                 self._in_the_way(server_id, number, front, now)
             else:
-                self._due[server_id, number] = tests
+                self._shares.due[server_id, number] = tests
         if not answer.passed and not changed:
             self._distrust(server_id, min(sent.tests), "the server refuses a write whose tests hold", now)
             return
         for number, front in fronts.items():
             place = (server_id, number)
-            known = place in self._safe_places() or place in self._goal or number >= self._job.prefix.n
+            known = place in self._shares.safe or place in self._shares.goal or number >= self._job.prefix.n
             # What has no version at all is left to the next map: nothing hangs on it.
             if (
                 (number in guarded or not known)
@@ -212,10 +213,10 @@ class WritePlan(PlanBase):
     def _barred(self, request: WriteSlot, answer: SlotAnswer, now: float) -> None:
         """Another writer can end there no more; or it has ended already, or the server lies."""
         fronts = {number: bytes(pieces[0]) for number, pieces in answer.data.items() if pieces and pieces[0]}
-        newer = [number for number, front in fronts.items() if self._rivals.is_newer(parse_identity(front))]
+        newer = [number for number, front in fronts.items() if self._others.is_newer(parse_identity(front))]
         if not answer.passed and newer:
             self._shown |= {(request.server_id, number) for number in newer}
-            self._claims.demand(request.server_id, newer)
+            self._proof_requests.demand(request.server_id, newer)
         elif not answer.passed:
             self._distrust(
                 request.server_id, request.share_numbers[0], "the server refuses a write whose tests hold", now
@@ -224,33 +225,31 @@ class WritePlan(PlanBase):
     def _in_the_way(self, server_id: ServerId, number: ShareNumber, front: bytes, now: float) -> None:
         """A place has this front. An older version is written over; a newer one, or none, is to be proven."""
         place = (server_id, number)
-        if front and self._rivals.is_newer(parse_identity(front)):
+        if front and self._others.is_newer(parse_identity(front)):
             self._shown.add(place)
-            self._claims.demand(server_id, [number])
-        elif self._job.spared and front.startswith(self._job.spared):
+            self._proof_requests.demand(server_id, [number])
+        elif self._job.spared.front and front.startswith(self._job.spared.front):
             return
         elif self._job.settle:
-            self._due[place] = tests_of_front(front) if front else ABSENT
-            self._goal.setdefault(place, self._due[place])
-        elif place in self._goal:
-            self._yielded.add(place)
-            if not front or self._rivals.is_older(parse_identity(front)):
+            self._shares.require(place, tests_of_front(front) if front else ABSENT)
+        elif place in self._shares.goal:
+            self._shares.yielded.add(place)
+            if not front or self._others.is_older(parse_identity(front)):
                 self._reject(server_id, number, "the share is not what the server has shown before", now)
-            if place in self._job.bars:
-                self._queue.add_bars({place: self._job.bars[place]})
+            if place in self._job.lost.bars:
+                self._queue.add_bars({place: self._job.lost.bars[place]})
 
-    def _weigh(self, proof: Proof, now: float) -> None:
+    def _weigh(self, proof: ServerProof, now: float) -> None:
         """Take proven versions for what they are; who cannot prove what it has shown has failed."""
         server_id = proof.server_id
         unproven = dict(proof.unproven)
         for number, (order, front) in proof.fronts.items():
-            if not self._rivals.is_newer(order):
+            if not self._others.is_newer(order):
                 if (server_id, number) in self._shown:
                     unproven[number] = "the share is another one than the server has shown"
             elif self._job.settle and server_id not in self._broken:
-                self._due[server_id, number] = tests_of_front(front)
-                self._goal.setdefault((server_id, number), self._due[server_id, number])
-        self._rivals.note(server_id, proof.versions)
+                self._shares.require((server_id, number), tests_of_front(front))
+        self._others.note(server_id, proof.versions)
         if unproven:
             self._cannot_prove(server_id, unproven, None, now)
 
@@ -258,7 +257,7 @@ class WritePlan(PlanBase):
         self, server_id: ServerId, unproven: Mapping[ShareNumber, str], error: GridError | None, now: float
     ) -> None:
         """A server has shown something in the way, and has not proven it."""
-        self._withdrawn += self._claims.drop(server_id)
+        self._withdrawn += self._proof_requests.drop(server_id)
         for number, reason in sorted(unproven.items())[:1]:
             self._distrust(server_id, number, reason, now)
         if error is not None:
@@ -275,77 +274,44 @@ class WritePlan(PlanBase):
     def _give_up(self, server_id: ServerId, error: GridError) -> None:
         """What the server has said of this write counts for nothing."""
         self._broken.setdefault(server_id, error)
-        self._placed = {place for place in self._placed if place[0] != server_id}
-
-    def _find_homes(self) -> None:
-        """Have the numbers of servers that failed, or keep silent though they are needed, written elsewhere."""
-        for place in [place for place in self._due if place[0] in self._broken]:
-            del self._due[place]
-        late = {request.server_id for request in self._queue.sent}
-        taken = [*self._safe_places(), *self._due]
-        if self._is_safe() and self._job.base is not None:
-            # Other writers count what they meet: a version must not lie where they do not look, unless it needs to.
-            late_places = ((request.server_id, request.share_numbers) for request in self._queue.late())
-            taken += [(server_id, ShareNumber(number)) for server_id, numbers in late_places for number in numbers]
-        have = {number for _, number in taken}
-        homeless = [ShareNumber(number) for number in range(self._job.prefix.n) if number not in have]
-        usable = [server_id for server_id in self._job.spares if server_id not in self._broken.keys() | late]
-        places = assign_homeless(homeless, taken, usable, avoid=self._tried)
-        if not self._is_safe():
-            avoid = {*self._tried, *places}
-            places += spread([*taken, *places], self._job.prefix.n, self._job.happy, usable, avoid)
-        for place in places:
-            self._tried.add(place)
-            self._goal[place] = self._due[place] = ABSENT
+        self._shares.forget(server_id)
 
     def _may_go_on(self) -> bool:
-        """Whether no other writer can have been told that its version is safe, and ours is the one to prevail."""
-        places = self._goal.keys() | self._job.bars.keys() | self._job.suspects
+        """Whether no other writer can count its version as safe, and ours is the one to prevail."""
+        places = self._shares.goal.keys() | self._job.lost.bars.keys() | self._job.lost.suspects
         away = {number for server_id, number in places if server_id in self._broken}
         away |= {ShareNumber(number) for request in self._queue.late() for number in request.share_numbers}
-        return self._rivals.may_go_on(len(hosts_of(self._safe_places())), away, self._job.hidden)
+        return self._others.may_go_on(self._shares.numbers, away, self._job.hidden)
 
     def _conclude(self) -> None:
         self._done = True
         self._withdrawn += self._queue.sent
         if self._is_lost():
-            self._error = ConflictError(
-                "somebody else changed the file at the same time; read it again and retry",
-                shown={str(server): version for server, version in self._rivals.shown.items()},
-                ours=self._job.prefix.order,
+            self._stop(
+                ConflictError(
+                    "somebody else changed the file at the same time; read it again and retry",
+                    shown={str(server): version for server, version in self._others.shown.items()},
+                    ours=self._job.prefix.order,
+                )
             )
-        elif not self._is_safe():
-            self._error = self._unhappy()
+        elif not self._shares.are_enough():
+            self._stop(self._explain())
 
-    def _unhappy(self) -> GridError:
+    def _explain(self) -> GridError:
         """Why too few servers have the version."""
-        reached = happiness(hosts_of(self._safe_places()))
         causes = list(self._broken.values())
-        if causes and all(isinstance(error, BadWriteEnablerError) for error in causes) and not self._placed:
+        if causes and all(isinstance(error, BadWriteEnablerError) for error in causes) and not self._shares.placed:
             return causes[0]
-        if self._would_do(self._safe_places() | self._yielded):
+        if self._shares.are_enough(self._shares.yielded):
             return ConflictError("the file keeps changing; read it again and retry")
-        numbers = len(hosts_of(self._safe_places()))
-        job = self._job
+        job, shares = self._job, self._shares
         verb = "took shares" if job.base is None else "took the new version"
-        return too_few(reached, job.happy, numbers, job.prefix.k, verb=verb, failures=self._broken)
-
-    def _is_safe(self) -> bool:
-        return self._would_do(self._safe_places())
-
-    def _would_do(self, places: Collection[Place]) -> bool:
-        """Whether shares in these places make the version safe."""
-        hosts = hosts_of(places)
-        return len(hosts) >= self._job.prefix.k and happiness(hosts) >= self._job.happy
-
-    def _safe_places(self) -> set[Place]:
-        """Where the version is."""
-        return self._placed | self._job.held
+        return too_few(shares.happiness, job.happy, shares.numbers, job.prefix.k, verb=verb, failures=self._broken)
 
     def _late_at(self, request: WriteSlot, sent: Sent) -> float:
         late_at = self._lateness.late_at(request.server_id, WRITE_KIND, request.size, sent.at)
         # Another writer is at work: what the silent ones have decides who gives way.
-        return late_at + (late_at - sent.at) * 4 if self._rivals.seen else late_at
+        return late_at + (late_at - sent.at) * 4 if self._others.seen else late_at
 
     def _hopeless_at(self, request: WriteSlot, sent: Sent) -> float:
         return self._lateness.hopeless_at(request.size, sent.at)
@@ -354,12 +320,12 @@ class WritePlan(PlanBase):
         """Note who is late, and give up who is hopeless."""
         for request, sent in list(self._queue.sent.items()):
             sent.late = sent.late or now >= self._late_at(request, sent)
-            sent.overdue = sent.overdue or now >= sent.at + RIVAL_PATIENCE_S
+            sent.overdue = sent.overdue or now >= sent.at + OTHER_WRITER_PATIENCE_S
             if now >= self._hopeless_at(request, sent):
                 self._withdrawn.append(request)
                 self.fail(request, timed_out(request), now)
-        for server_id in self._claims.servers:
-            limit = self._claims.limit(server_id, self._lateness.slowest_s)
+        for server_id in self._proof_requests.servers:
+            limit = self._proof_requests.limit(server_id, self._lateness.slowest_s)
             if limit is not None and now >= limit:
                 error = PeerTimeoutError(f"server {server_id} did not prove in time what it has shown")
                 self._cannot_prove(server_id, {}, error, now)

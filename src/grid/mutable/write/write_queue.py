@@ -31,7 +31,7 @@ READ_BACK = [(0, LONGEST_PREFIX)]
 class Sent:
     """A message on its way. tests: of each share in it. guards: of the others.
 
-    late: others need not wait for it. overdue: nothing is feared of it any more. is_bar: it stores nothing, see WriteJob.
+    late: others need not wait for it. overdue: nothing is feared of it any more. is_bar: it stores nothing, see LostPlaces.
     """
 
     at: float
@@ -71,8 +71,10 @@ class WriteQueue:
         by_server: dict[ServerId, dict[ShareNumber, Tests]] = {}
         for (server_id, number), tests in due.items():
             by_server.setdefault(server_id, {})[number] = tests
-        per_message = max(1, MESSAGE_BYTES // max(1, self._job.share_bytes))
+        per_message = max(1, MESSAGE_BYTES // max(1, self._job.contents.share_bytes))
         for server_id, shares in by_server.items():
+            if server_id in self._guards:  # A claim has changed what the map shows of these places.
+                self._guards[server_id] = {**self._guards[server_id], **shares}
             numbers = list(shares)
             for start in range(0, len(numbers), per_message):
                 part = {number: shares[number] for number in numbers[start : start + per_message]}
@@ -129,7 +131,8 @@ class WriteQueue:
     def _write(self, server_id: ServerId, number: ShareNumber, tests: Tests) -> TestWrite:
         if (server_id, number) in self._job.removes:
             return TestWrite(tests=tests, writes=[], new_length=0)
-        return TestWrite(tests=tests, writes=self._job.payload(number), new_length=self._job.new_length)
+        contents = self._job.contents
+        return TestWrite(tests=tests, writes=contents.payload(number), new_length=contents.new_length)
 
     def _message(self, server_id: ServerId, writes: Mapping[ShareNumber, TestWrite], guards: Guards) -> WriteSlot:
         return WriteSlot(

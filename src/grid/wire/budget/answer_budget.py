@@ -44,7 +44,7 @@ MOST_UNREAD = 1000
 
 @define(eq=False)
 class _Waiter:
-    """A reservation that waits for so many bytes, since then."""
+    """A reservation that waits for `size` bytes, and since when."""
 
     reservation: Reservation
     size: int
@@ -58,7 +58,7 @@ def _nobody() -> bool:
 
 
 class AnswerBudget:
-    """So many bytes of answers at once."""
+    """The memory that answers may hold at once."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class AnswerBudget:
         """small: up to this many bytes an answer is small. kept: bytes of the total that only small ones may take.
         readers: bytes of large ones that addresses do not take that leave answers unread.
         is_awaited: whether somebody waits for the memory of requests, some of which are held until they are answered.
-        on_return: told how many bytes are held no longer.
+        on_return: called with the number of bytes given back.
         """
         self._clock = clock
         self._room = AnswerRoom(total, small=small, kept=kept, readers=readers)
@@ -124,9 +124,9 @@ class AnswerBudget:
         self._advance()
 
     async def wait(self, reservation: Reservation, size: int) -> None:
-        """Return when so many bytes were taken for the reservation, which holds none.
+        """Return when `size` bytes were taken for the reservation, which holds none.
 
-        DataTooLargeError if there are never so many, PeerRefusedError if too many wait already, or it takes too long.
+        DataTooLargeError if there is never that much room, PeerRefusedError if too many wait already, or it takes too long.
         """
         most = self._room.most(size)
         if size > most:
@@ -147,12 +147,12 @@ class AnswerBudget:
             raise
 
     def _withdraw(self, waiter: _Waiter) -> None:
-        """Whoever waited was told to give up."""
+        """The waiting task was canceled."""
         if waiter in waiter.queue:
             waiter.queue.remove(waiter.reservation.peer, waiter)
             self._advance()
         else:
-            self.give_back(waiter.size, 0)  # Its turn had come, and whoever was told before it ended its task.
+            self.give_back(waiter.size, 0)  # Its turn had come, and the one before it ended its task.
 
     def press(self) -> None:
         """Somebody waits for the memory of requests."""
@@ -196,7 +196,7 @@ class AnswerBudget:
 
     def _drop_gone(self) -> None:
         for queue in self._queues:
-            # One at a time: whoever hears of it may give back room, and others have their turn at once.
+            # One at a time: one that resumes may give back room at once, and then others have their turn.
             while (waiter := next((each for each in queue if each.reservation.is_gone), None)) is not None:
                 queue.remove(waiter.reservation.peer, waiter)
                 waiter.turn.errback(_gone())

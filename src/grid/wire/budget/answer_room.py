@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class AnswerRoom:
-    """So many bytes, some of which only small answers may hold."""
+    """A number of bytes, some of which only small answers may hold."""
 
     def __init__(self, total: int, *, small: int, kept: int, readers: int = 0) -> None:
         """small: up to this many bytes an answer is small. kept: bytes of the total for small ones alone.

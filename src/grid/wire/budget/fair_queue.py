@@ -1,4 +1,4 @@
-"""Who is next among many who wait: the peer that was served longest ago, and of one peer whoever asked first. Pure.
+"""Who is next among many who wait: the peer that was served longest ago, and its oldest request. Pure.
 
 It decides order alone; what is waited for, and for how long, is its owner's. Peers are compared by what they are known
 by, usually a network address: a peer that asks for a hundred things delays others by one of them, not by a hundred.

@@ -24,7 +24,7 @@ from grid.ports import (
     TestWrite,
 )
 from grid.wire.budget.reservation import Reservation
-from grid.wire.packed.finds import finder_of
+from grid.wire.packed.find_messages import finder_of
 
 Shares = Mapping[ShareNumber, Sequence[Buffer]]
 

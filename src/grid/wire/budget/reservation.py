@@ -45,7 +45,7 @@ class Budget(Protocol):
         """Let an answer that holds so much hold only that size; on the event loop."""
 
     async def wait(self, reservation: Reservation, size: int) -> None:
-        """Return when so many bytes were taken for the reservation, which holds none. DataTooLargeError, PeerRefusedError."""
+        """Return when `size` bytes were taken for the reservation, which holds none. DataTooLargeError, PeerRefusedError."""
 
     def is_sending(self, reservation: Reservation) -> None:
         """Its client has to take it now."""
@@ -86,7 +86,7 @@ class Reservation:
         return self._size
 
     def take(self, size: int) -> bool:
-        """Take so many bytes for the answer if they are free; on any thread."""
+        """Take `size` bytes for the answer if they are free; on any thread."""
         with self._lock:
             missing = size - self._unused
             if self._is_over:
@@ -113,7 +113,7 @@ class Reservation:
             await self.acquire(size)
 
     async def acquire(self, size: int) -> None:
-        """Wait for so many bytes, while none are held. DataTooLargeError, PeerRefusedError."""
+        """Wait for `size` bytes, while none are held. DataTooLargeError, PeerRefusedError."""
         await self._budget.wait(self, size)
         with self._lock:
             self._size = self._unused = size

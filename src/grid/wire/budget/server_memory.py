@@ -16,7 +16,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from grid.errors import PeerGoneError, PeerRefusedError
 from grid.limits import (
     MAX_CALLS,
-    MESSAGE_PRESSED_PACE,
+    MESSAGE_PRESSED_RATE,
     MESSAGE_PRESSED_S,
     OVERSIZE_ANSWERS_BYTES,
     REQUEST_WAIT_S,
@@ -61,7 +61,7 @@ class PressedRate:
     def is_too_slow(self, claim: int, received: int, now: float) -> bool:
         """Whether far less has come than must come in a second, or of all that it claims in a minute."""
         before, since = self._mark
-        due = (now - since) * max(MESSAGE_PRESSED_PACE, claim / MESSAGE_PRESSED_S)
+        due = (now - since) * max(MESSAGE_PRESSED_RATE, claim / MESSAGE_PRESSED_S)
         if due < 1.5 * min(_JUDGED_SIZE, claim):
             return False
         self._mark = received, now
@@ -119,7 +119,7 @@ class ServerMemory:
         return MadeWay(self.clock, room, self._return_memory or _ignore)
 
     def returned(self, size: int) -> None:
-        """So many bytes are held no longer; they are free in a moment."""
+        """Give `size` bytes back; they are free in a moment."""
         self._returned_size += size
         if self._returned_size >= RETURN_SIZE and self._return_memory is not None and self._returning is None:
             self._returning = self.clock.call_later(RETURN_S, self._return_freed)
@@ -155,7 +155,7 @@ def _never() -> bool:
 
 @define(eq=False)
 class _Waiter:
-    """Who waits for so many bytes, since then."""
+    """One that waits for `size` bytes, and since when."""
 
     size: int
     peer: Hashable
@@ -168,14 +168,14 @@ class ByteBudget:
     """Bytes to be held at once, handed out to peers in turn, and to each in the order of asking."""
 
     def __init__(self, total: int, on_return: Callable[[int], object] = bool, now: Callable[[], float] = float) -> None:
-        """on_return: told how many bytes are held no longer. now: monotonic seconds."""
+        """on_return: called with the number of bytes given back. now: monotonic seconds."""
         self._total = total
         self._on_return = on_return
         self._now = now
         self._free = total
         self._waiters: FairQueue[_Waiter] = FairQueue()
         self.on_wait: Callable[[], None] = _ignore
-        """Called when somebody begins to wait; whoever hears of it calls `review` now and then, as long as anybody waits."""
+        """Called when somebody begins to wait; the owner then calls `review` now and then, as long as anybody waits."""
 
     @property
     def is_awaited(self) -> bool:
@@ -187,8 +187,13 @@ class ByteBudget:
         """Bytes there are."""
         return self._total
 
+    @property
+    def free(self) -> int:
+        """Bytes that nobody holds; below 0 by what is overdrawn."""
+        return self._free
+
     def try_acquire(self, size: int, peer: Hashable = None) -> bool:
-        """Take so many bytes if they are free, and nobody waits for them."""
+        """Take `size` bytes if they are free, and nobody waits for them."""
         if self._waiters or size > self._free:
             return False
         self._free -= size
@@ -196,7 +201,7 @@ class ByteBudget:
         return True
 
     def overdraw(self, size: int) -> None:
-        """Take so many bytes whether they are free or not."""
+        """Take `size` bytes whether they are free or not."""
         self._free -= size
 
     async def acquire(self, size: int, is_gone: Callable[[], bool] = _never, peer: Hashable = None) -> int:
@@ -242,7 +247,7 @@ class ByteBudget:
             self._waiters.remove(waiter.peer, waiter)
             self._advance()
         else:
-            self.release(waiter.size)  # Its turn had come, and whoever was told before it ended its task.
+            self.release(waiter.size)  # Its turn had come, and the one before it ended its task.
 
     def _advance(self) -> None:
         while (waiter := self._waiters.first()) is not None and waiter.size <= self._free:

@@ -15,7 +15,7 @@ QUIET_S = 1.5
 TICKS = 3
 
 OnQuiet = Callable[[float], None]
-"""Told of a quiet attempt: when the server gave its last sign, or the attempt began."""
+"""Called for a quiet attempt, with the time of the server's last sign or of the attempt's beginning."""
 
 
 def ignore_quiet(since: float) -> None:

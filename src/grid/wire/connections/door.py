@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 from twisted.internet.protocol import Factory, Protocol
 
-from grid.wire.connections.places import Place, Places
+from grid.wire.connections.connection_limit import Place, Places
 
 BACKLOG = 1024
-"""Connections that the system accepts ahead of us. Past the 50 that are usual it drops new ones, whoever they are of, and their
+"""Connections that the system accepts ahead of us. Past the usual 50 it drops new ones, friend or foe, and their
 clients try again after a second."""
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ def deepen_backlog(port: T) -> T:
 
 
 class Door(Factory):
-    """A factory whose protocols hold places. Whoever gets one says in `hold` how it ends, and leaves it when it has."""
+    """A factory whose protocols hold places. A protocol calls `hold` to say how it can be ended, and `leave` when it has."""
 
     noisy = False
 

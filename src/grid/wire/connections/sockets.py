@@ -1,4 +1,4 @@
-"""What the kernel says of a connection's socket, and what is asked of it: bytes acknowledged, and bytes to be woken for."""
+"""Sockets: bytes that the peer has acknowledged, when arrivals wake us (SO_RCVLOWAT), and how much TLS handles at once."""
 
 from __future__ import annotations
 
@@ -37,3 +37,25 @@ def set_wake_mark(transport: Any, mark: int) -> None:
             handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, mark)
         except OSError:
             pass  # Then it is woken more often.
+
+
+LARGEST_STROKE = 2**18
+"""One call into OpenSSL for a quarter megabyte costs little beside the cipher."""
+
+_BY_CROWD = ((16, LARGEST_STROKE), (64, 2**16))
+_SMALLEST_STROKE = 2**14
+
+
+def stroke_size(crowd: int) -> int:
+    """How many bytes each of that many connections encrypts, or takes from its socket, at once.
+
+    OpenSSL keeps for each connection the largest buffer that it ever needed, in each direction, until the connection
+    ends. With large strokes on all of them, clients that never read would make a server hold half a megabyte each,
+    outside of every budget.
+    """
+    return next((size for most, size in _BY_CROWD if crowd <= most), _SMALLEST_STROKE)
+
+
+def largest_stroke() -> int:
+    """Bytes at once where connections are few: a client's."""
+    return LARGEST_STROKE

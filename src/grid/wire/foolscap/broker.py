@@ -22,10 +22,10 @@ from zope.interface import implementer
 
 from grid.limits import MAX_CALLS_EACH, MAX_MESSAGE_OBJECTS, MAX_UNSENT, MAX_WIRE_MESSAGE, MESSAGE_OBJECT_BYTES
 from grid.wire.budget.reservation import Reservation
-from grid.wire.connections.places import Place, Standing
+from grid.wire.connections.connection_limit import Place, Standing
 from grid.wire.connections.sockets import acknowledged_size, set_wake_mark
 from grid.wire.foolscap.call_load import CallLoad
-from grid.wire.foolscap.outgoing import HeldAnswer, serving
+from grid.wire.foolscap.outgoing import HeldAnswer, HeldRoom, serving
 from grid.wire.foolscap.receive_buffer import ReceiveBuffer
 
 log = Logger()
@@ -40,6 +40,15 @@ _RECORD_ROOM = 2**15
 """More bytes than one TLS record has."""
 _WAKE_SIZE = 2**19
 """Bytes of a long string that are received at once, as far as the kernel's buffers hold them."""
+
+
+class _Message:
+    """The message that is being received: its bytes, and the containers in it."""
+
+    __slots__ = ("objects", "size")
+
+    def __init__(self) -> None:
+        self.size = self.objects = 0
 
 
 class _RootUnslicer(PBRootUnslicer):
@@ -82,8 +91,7 @@ class BoundedBroker(Broker):
         """Start with no message."""
         super().initReceive()
         self.buffer = ReceiveBuffer()
-        self._message_size = 0
-        self._message_objects = 0
+        self._message = _Message()
         self._received_size = 0
         self._awaited_size = 0
         self._wake_mark = 1
@@ -97,8 +105,7 @@ class BoundedBroker(Broker):
         self._unsent_size = 0
         self._is_clogged = False
         self._is_full = False
-        self._held: deque[tuple[float, Reservation]] = deque()
-        self._drains: list[tuple[Deferred[None], Reservation]] = []
+        self._held = HeldRoom()
         self.layer: Any = None
 
     def connectionMade(self) -> None:
@@ -118,9 +125,7 @@ class BoundedBroker(Broker):
         self._is_clogged = False
         self._unsent_size = 0
         self._release_sent()
-        drains, self._drains = self._drains, []
-        for drain, _ in drains:
-            eventually(drain.callback, None)
+        self._held.drained()
         if self._is_full:
             self._is_full = False
             self._resume()
@@ -133,20 +138,15 @@ class BoundedBroker(Broker):
     def _release_sent(self, position: float = math.inf) -> None:
         """Release what is held of answers that end there, or before."""
         if not self.rootSlicer.sendQueue:
-            while self._held and self._held[0][0] <= position:
-                self._held.popleft()[1].release()
+            self._held.release_up_to(position)
 
     async def sent(self, room: Reservation) -> None:
         """Return when what was written, held by the reservation, is sent; never if the connection is lost."""
-        drain: Deferred[None] = Deferred()
         if self.disconnected:
             room.release()
+            await Deferred[None]()
         elif self._is_clogged:
-            room.sending()
-            self._drains.append((drain, room))
-        else:
-            return
-        await drain
+            await self._held.until_drained(room)
 
     def settle(self) -> None:
         """Release what was held because of an answer that took its time."""
@@ -164,8 +164,7 @@ class BoundedBroker(Broker):
         if self.disconnected or not (self._is_clogged or self.rootSlicer.sendQueue):
             room.release()
             return
-        room.sending()
-        self._held.append((math.inf if self.layer is None else self.layer.written_size, room))
+        self._held.hold(room, math.inf if self.layer is None else self.layer.written_size)
 
     @property
     def is_gone(self) -> bool:
@@ -275,10 +274,7 @@ class BoundedBroker(Broker):
         super().finish(why)
         self._load.close()
         self._unfed.clear()
-        for _, room in (*self._held, *self._drains):
-            room.release()
-        self._held.clear()
-        self._drains.clear()
+        self._held.release_all()
 
     def _let_go(self) -> None:
         # A transport with a producer would wait for it before it closes.
@@ -307,16 +303,16 @@ class BoundedBroker(Broker):
 
     def message_ended(self) -> None:
         """A whole message has been received, or refused."""
-        self._message_size = self._message_objects = 0
+        self._message.size = self._message.objects = 0
         self._load.message_ended()
         if self._place is not None and self._place.standing is not Standing.STRANGER:
             self._place.stand(self._place.standing)
 
     def handleOpen(self, openCount: int, objectCount: int, indexToken: Any) -> None:  # noqa: N803 - Foolscap's names
         """A container begins; BananaError if its message has too many."""
-        self._message_objects += 1
-        if self._message_objects > MAX_MESSAGE_OBJECTS:
-            raise BananaError("a message of more parts than any that is accepted here")
+        self._message.objects += 1
+        if self._message.objects > MAX_MESSAGE_OBJECTS:
+            raise BananaError("a message of more parts than the limit")
         super().handleOpen(openCount, objectCount, indexToken)
 
     def handleData(self, chunk: bytes) -> None:
@@ -346,9 +342,9 @@ class BoundedBroker(Broker):
             self._is_feeding = False
 
     def _parse(self, chunk: bytes) -> None:
-        self._message_size += len(chunk)
-        if self._message_size > MAX_WIRE_MESSAGE:
-            raise BananaError("a message longer than any that is accepted here")
+        self._message.size += len(chunk)
+        if self._message.size > MAX_WIRE_MESSAGE:
+            raise BananaError("a message longer than the limit")
         if len(self.buffer) + len(chunk) < self._awaited_size:
             self.buffer.append(chunk)
         else:
@@ -356,18 +352,18 @@ class BoundedBroker(Broker):
             self._awaited_size = self._size_of_string_at_head()
         if (
             self.buffer or self.inOpen or len(self.receiveStack) > 1
-        ):  # Not _message_size: what keeps a connection alive counts there too.
+        ):  # Not the message's size: what keeps a connection alive counts there too.
             self._load.message_began(self._received_size)
         missing = max(0, self._awaited_size - len(self.buffer))
         self._wait_for(missing - sum(map(len, self._unfed)))
         self._load.message_holds(
-            self._message_size + missing + MESSAGE_OBJECT_BYTES * self._message_objects, self._received_size
+            self._message.size + missing + MESSAGE_OBJECT_BYTES * self._message.objects, self._received_size
         )
 
     def _wait_for(self, missing: int) -> None:
         """Be woken when much of a long string has come, rather than for each of its packets.
 
-        missing: bytes of it that are yet to come; so many more at least will come, encrypted or not, but for those
+        missing: bytes of it that are yet to come; at least as many more will come, encrypted or not, except those
         of one record which may be here and not decrypted.
         """
         mark = min(_WAKE_SIZE, missing - _RECORD_ROOM)

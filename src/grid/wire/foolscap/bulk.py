@@ -26,7 +26,7 @@ from twisted.protocols.policies import ProtocolWrapper
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
-from grid.wire.connections.stroke_size import LARGEST_STROKE, largest_stroke
+from grid.wire.connections.sockets import LARGEST_STROKE, largest_stroke
 
 STROKE_SIZE = LARGEST_STROKE
 """Bytes encrypted or read at once, at most."""

@@ -15,8 +15,9 @@ from twisted.internet.defer import Deferred, succeed
 from grid.errors import PeerGoneError
 from grid.limits import (
     MAX_CALLS_EACH,
-    MESSAGE_PACE,
+    MESSAGE_RATE,
     MESSAGE_REVIEW_S,
+    OVERSIZE_ANSWERS_BYTES,
     SMALL_REQUEST,
 )
 from grid.ports import Timer
@@ -24,6 +25,9 @@ from grid.wire.budget.server_memory import MadeWay, PressedRate, ServerMemory
 
 _CLAIM_STEP = 2**16
 """Claims are rounded up to this, so that a message of several short strings seldom needs a second one."""
+
+_WAY_STEP = 2**22
+"""What is kept from answers for a message that outgrows all room grows in these steps."""
 
 _CALLS = "calls"
 _ROOM = "room"
@@ -38,16 +42,36 @@ class _Claim:
 
     def __init__(self) -> None:
         self.size = 0
-        self.way: MadeWay | None = None
+        self.expands = False
+        """Whether it has got more than it claimed at first: one at a time does, until its call has ended."""
+        self._way_size = 0
+        self._ways: list[MadeWay] = []
+
+    async def make_way(self, memory: ServerMemory, excess: int) -> None:
+        """Have others do without, before so much more is held than all requests share. PeerRefusedError."""
+        size = self._missing_way(excess)
+        if size > 0:
+            self._ways.append(await memory.make_way(size))
+            self._way_size += size
+
+    def may_overdraw(self, excess: int) -> bool:
+        """Whether it may at once hold so much more than all requests share."""
+        return self.expands and self._missing_way(excess) <= 0
+
+    def _missing_way(self, excess: int) -> int:
+        return min(OVERSIZE_ANSWERS_BYTES, -(-excess // _WAY_STEP) * _WAY_STEP) - self._way_size
 
     def release(self, memory: ServerMemory | None) -> None:
         """Give it back, once."""
         size, self.size = self.size, 0
-        way, self.way = self.way, None
+        ways, self._ways, self._way_size = self._ways, [], 0
+        expands, self.expands = self.expands, False
         if memory is not None and size:
             memory.requests.release(size)
-        if way is not None:
+        for way in ways:
             way.release()
+        if memory is not None and expands:
+            memory.expansions.release(1)
 
 
 class CallLoad:
@@ -60,7 +84,7 @@ class CallLoad:
         drop: Callable[[], None],
         peer: Callable[[], Hashable] = _nowhere,
     ) -> None:
-        """memory: what is shared with others; None: nothing is. listen: told whether to take more from the socket.
+        """memory: what is shared with others; None: nothing is. listen: called with whether to take more from the socket.
         drop: ends the connection. peer: where it comes from.
         """
         self._memory = memory
@@ -70,7 +94,6 @@ class CallLoad:
         self._reasons: set[str] = set()
         self._claims: dict[Any, _Claim] = {}
         self._message = _Claim()
-        self._expands = False
         self._received = 0
         self._timer: Timer | None = None
         self._rate = PressedRate(0, 0.0)
@@ -106,13 +129,13 @@ class CallLoad:
             self._set(_CALLS, False)
 
     def message_began(self, received: int) -> None:
-        """A message has begun and not ended, however short; so many bytes have come of all messages."""
+        """A message has begun and not ended, however short. arrived: bytes of all messages so far."""
         self._received = received
         if self._timer is None and self._memory is not None and not self._is_over:
             self._watch(received)
 
     def message_holds(self, size: int, received: int) -> None:
-        """The message in progress takes at least that many bytes; so many have come of all messages."""
+        """The message in progress takes at least `size` bytes. arrived: bytes of all messages so far."""
         self._received = received
         memory = self._memory
         if memory is None or size <= max(SMALL_REQUEST, self._message.size) or _ROOM in self._reasons:
@@ -120,7 +143,7 @@ class CallLoad:
         missing = -(-size // _CLAIM_STEP) * _CLAIM_STEP - self._message.size
         if memory.requests.try_acquire(missing, self._peer()):
             self._claimed(missing)
-        elif self._expands:
+        elif self._message.may_overdraw(missing - memory.requests.free):
             memory.requests.overdraw(missing)
             self._claimed(missing)
         else:
@@ -135,9 +158,6 @@ class CallLoad:
             self._timer.cancel()
             self._timer = None
         self._forget_coming()
-        if self._expands and self._memory is not None:
-            self._expands = False
-            self._memory.expansions.release(1)
 
     def hurry(self, now: float) -> None:
         """Others wait for room: end the connection if its message does not come on."""
@@ -167,17 +187,18 @@ class CallLoad:
             self._set(_CALLS, self._has_too_many())
 
     async def _wait_for_room(self, memory: ServerMemory, missing: int) -> None:
-        size = 0
+        size, claim = 0, self._message
         try:
-            if not self._message.size:
+            if not claim.size:
                 size = await memory.requests.acquire(missing, peer=self._peer())
+                excess = missing - size
             else:
                 # Those who hold room and wait for more could wait for each other: one at a time gets it at once.
-                await memory.expansions.acquire(1)
-                self._expands = True
-            excess = self._message.size + missing - memory.requests.total
-            if excess > 0 and self._message.way is None:
-                self._message.way = await memory.make_way(excess)
+                if not claim.expands:
+                    await memory.expansions.acquire(1)
+                    claim.expands = True
+                excess = missing - memory.requests.free
+            await claim.make_way(memory, excess)
             if self._is_over:
                 raise PeerGoneError("the client closed the connection")
         except BaseException:
@@ -206,7 +227,7 @@ class CallLoad:
 
         def look() -> None:
             self._timer = None
-            if self.is_listening and self._received - received < MESSAGE_PACE * MESSAGE_REVIEW_S:
+            if self.is_listening and self._received - received < MESSAGE_RATE * MESSAGE_REVIEW_S:
                 self._drop()
             else:
                 self._watch(self._received)

@@ -15,9 +15,9 @@ from twisted.internet.protocol import Protocol
 from zope.interface import implementer
 
 from grid.wire.connections.connect_watch import ConnectWatch
+from grid.wire.connections.connection_limit import Place, Places
 from grid.wire.connections.door import Door, deepen_backlog
-from grid.wire.connections.places import Place, Places
-from grid.wire.connections.stroke_size import largest_stroke, stroke_size
+from grid.wire.connections.sockets import largest_stroke, stroke_size
 from grid.wire.foolscap.bulk import BulkNegotiation
 
 HEADER_SIZE = 4096
@@ -77,7 +77,7 @@ class PlacedNegotiation(BulkNegotiation):
         try:
             super().switchToBanana(params)
         finally:
-            # Foolscap makes the broker in there, and has it told of the loss of the connection in our place.
+            # Foolscap makes the broker in there, and notifies it of the loss of the connection instead of us.
             broker: Any = self.connectionLost.__self__
             if broker is not self and self.place is not None:
                 broker.hold_place(self.place)

@@ -5,6 +5,7 @@ On the wire a string in parts is the same as any other.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
@@ -48,6 +49,44 @@ class HeldAnswer:
 
     value: Any
     room: Reservation
+
+
+class HeldRoom:
+    """The reservations of answers that are written and not sent yet, in the order in which they were written."""
+
+    def __init__(self) -> None:
+        self._whole: deque[tuple[float, Reservation]] = deque()
+        self._parts: list[tuple[Deferred[None], Reservation]] = []
+
+    def hold(self, room: Reservation, position: float) -> None:
+        """Hold it until the transport has sent that many bytes."""
+        room.sending()
+        self._whole.append((position, room))
+
+    def release_up_to(self, position: float) -> None:
+        """The transport has sent that many bytes."""
+        while self._whole and self._whole[0][0] <= position:
+            self._whole.popleft()[1].release()
+
+    async def until_drained(self, room: Reservation) -> None:
+        """Return when the transport has sent everything; never if the connection is lost before."""
+        room.sending()
+        drain: Deferred[None] = Deferred()
+        self._parts.append((drain, room))
+        await drain
+
+    def drained(self) -> None:
+        """The transport has sent everything: those who wait for that go on in later turns of the event loop."""
+        parts, self._parts = self._parts, []
+        for drain, _ in parts:
+            eventually(drain.callback, None)
+
+    def release_all(self) -> None:
+        """The connection is lost."""
+        for _, room in (*self._whole, *self._parts):
+            room.release()
+        self._whole.clear()
+        self._parts.clear()
 
 
 def held_answer(answers: AnswerBudget, work: Callable[[Reservation], Awaitable[Any]]) -> Deferred[Any]:

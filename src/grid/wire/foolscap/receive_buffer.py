@@ -28,7 +28,7 @@ class ReceiveBuffer:
         return self._size
 
     def collect(self, head_size: int, string_size: int) -> None:
-        """Behind so many bytes follows a string of that length, of which little has come: collect it by itself."""
+        """After `skip` bytes a string of that length follows, of which little has come: collect it by itself."""
         if self._string is None and self._size < head_size + string_size:
             head, begun = self.popleft(head_size), self.popleft(self._size)
             self.append(head)
@@ -167,7 +167,7 @@ class _Collected:
         return data[: len(data) - size]
 
     def first(self, count: int) -> bytes:
-        """So many bytes, taken."""
+        """Take `size` bytes."""
         with self._bytes.getbuffer() as view:
             taken = bytes(view[self._start : self._start + count])
         self._start += count

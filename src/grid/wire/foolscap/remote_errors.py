@@ -100,7 +100,7 @@ def to_remote(failure: Failure) -> Failure:
             return Failure(theirs(str(error)))
     if isinstance(error, GridError | Violation):
         return failure
-    log.failure("a remote call failed on a defect", failure=failure)
+    log.failure("a remote call failed because of a bug", failure=failure)
     return Failure(_DEFECT("the server failed; its log says more"))
 
 

@@ -26,14 +26,14 @@ from grid.limits import (
     WRITE_CALL_BYTES,
 )
 from grid.wire.foolscap.outgoing import BytesConstraint
-from grid.wire.packed.finds import MAX_FIND_ANSWER, MAX_FIND_MESSAGE
+from grid.wire.packed.find_messages import MAX_FIND_ANSWER, MAX_FIND_MESSAGE
 from grid.wire.packed.share_ranges import MAX_ANSWER_SIZE, MAX_REQUEST_SIZE
 from grid.wire.packed.slots import MAX_SLOT_ANSWER, MAX_SLOT_WANTS
-from grid.wire.packed.stores import MAX_STORE_ANSWER, MAX_STORE_MESSAGE
+from grid.wire.packed.store_messages import MAX_STORE_ANSWER, MAX_STORE_MESSAGE
 
 
 def byte_string(maximum: int | None, minimum: int = 0) -> Any:
-    """The constraint for a byte string of so many bytes."""
+    """The constraint for a byte string of that size."""
     return BytesConstraint(maxLength=maximum, minLength=minimum)
 
 

@@ -114,13 +114,13 @@ def pack_version(version: ServerVersion) -> dict[bytes, object]:
 def parse_version(version: object) -> ServerVersion:
     """What a version dictionary says, missing keys read as a server that can nothing; FormatError if it is none."""
     if not isinstance(version, dict):
-        raise FormatError("a version that is no dictionary")
+        raise FormatError("a version that is not a dictionary")
     storage = version.get(STORAGE_KEY)
     if not isinstance(storage, dict):
         raise FormatError("a version without the storage protocol's key")
     application = version.get(APPLICATION_KEY, b"")
     if not isinstance(application, bytes):
-        raise FormatError("a version whose application is no byte string")
+        raise FormatError("a version whose application is not a byte string")
     batched = version.get(BATCH_KEY)
     offers = batched if isinstance(batched, dict) else {}
     room = _size(storage, b"maximum-immutable-share-size", 0)
@@ -146,5 +146,5 @@ def parse_version(version: object) -> ServerVersion:
 def _size(sizes: Mapping[object, object], key: bytes, default: int) -> int:
     value = sizes.get(key, default)
     if not isinstance(value, int) or not 0 <= value <= 2**64:
-        raise FormatError(f"a version whose {key.decode()} is no size")
+        raise FormatError(f"a version whose {key.decode()} is not a size")
     return int(value)

@@ -22,7 +22,7 @@ from grid.ports import (
     StorageIndex,
     StoreAnswer,
 )
-from grid.wire.packed.finds import MAX_FIND_RANGES, Found
+from grid.wire.packed.find_messages import MAX_FIND_RANGES, Found
 from grid.wire.queues.message_queue import MessageQueue
 
 SendStores = Callable[[Sequence[NewShares]], Awaitable[Sequence[StoreAnswer]]]
@@ -58,10 +58,9 @@ async def store_by_steps(server: Allocator, new: NewShares) -> StoreAnswer:
         await upload.abort()
         return StoreAnswer(already=allocation.already, stored=False)
     try:
-        await upload.write([ShareWrite(number, 0, pieces) for number, pieces in new.shares.items()])
-        await upload.close(numbers)
+        await upload.finish([ShareWrite(number, 0, pieces) for number, pieces in new.shares.items()])
     except BaseException:
-        # Not awaited: whoever gave this up does not want to wait, and a server that failed may not answer.
+        # Not awaited: the caller gave up and does not want to wait, and a server that failed may not answer.
         ensureDeferred(upload.abort()).addErrback(lambda _: None)
         raise
     return StoreAnswer(already=frozenset(), stored=True)

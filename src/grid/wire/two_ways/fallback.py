@@ -245,8 +245,8 @@ class FallbackServer:
         try:
             await self._server(way).connect()
         except PeerError:
-            return await self._reach()
-        return way
+            way = -1
+        return way if way >= 0 else await self._reach()
 
     async def _watch(self, way: int, make: Callable[[], Awaitable[T]], size: int = 0) -> T:
         """The answer; a failure that may be the way's is held against it. size: bytes that the call moves."""

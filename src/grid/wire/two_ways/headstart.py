@@ -31,7 +31,7 @@ class Arrival:
 
 
 async def race(first: Connect, second: Connect, clock: Clock, head_start_s: float = HEAD_START_S) -> Arrival:
-    """Who connects. Whoever has not when the other one does is canceled; who fails while the other one tries, tries again."""
+    """Connects over both. When one has connected, the other is canceled; one that fails while the other still tries, tries again."""
     running = _Race((first, second), clock)
     timer = _head_start(clock, head_start_s, running.start_second)
     try:
@@ -69,19 +69,18 @@ class _Race:
         while True:
             try:
                 await self._connects[index]()
+                self._end(index)
+                return
             except GridError as error:
                 self.errors[index] = error
                 self._down.add(index)
-                if len(self._down) == len(self._connects):
-                    self._end(None)
-                    return
-                # In a later turn: the second may connect at once, which ends the race and with it this attempt.
-                self._clock.call_later(0, self.start_second)
-                await self._clock.sleep(AGAIN_S)
-                self._down.discard(index)
-            else:
-                self._end(index)
+            if len(self._down) == len(self._connects):
+                self._end(None)
                 return
+            # In a later turn: the second may connect at once, which ends the race and with it this attempt.
+            self._clock.call_later(0, self.start_second)
+            await self._clock.sleep(AGAIN_S)
+            self._down.discard(index)
 
     def _end(self, winner: int | None) -> None:
         if not self._outcome.called:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from grid.ports import ShareNumber, ShareWrite, Upload
 
 Watch = Callable[[Callable[[], Awaitable[None]], int], Awaitable[None]]
-"""Makes a call that moves so many bytes, and judges its way by what becomes of it."""
+"""Makes a call that moves that many bytes, and judges its way by the outcome."""
 
 
 class WatchedUpload:
@@ -25,6 +25,10 @@ class WatchedUpload:
     async def write(self, writes: Sequence[ShareWrite]) -> None:
         """Store all of the writes."""
         await self._watch(lambda: self._inner.write(writes), sum(write.size for write in writes))
+
+    async def finish(self, writes: Sequence[ShareWrite]) -> None:
+        """Store the writes, and finish their shares."""
+        await self._watch(lambda: self._inner.finish(writes), sum(write.size for write in writes))
 
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
         """Return when these shares are finished."""

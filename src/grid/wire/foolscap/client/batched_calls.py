@@ -18,13 +18,13 @@ from grid.ports import (
     StorageIndex,
     StoreAnswer,
 )
-from grid.wire.foolscap.client.calls import call, check_pieces, check_share_numbers, misbehaved
+from grid.wire.foolscap.client.calls import all_answers, call, check_pieces, check_share_numbers, misbehaved, send
 from grid.wire.foolscap.client.link import Session
 from grid.wire.foolscap.schema import RIShareUpload, RIStorageServer
 from grid.wire.packed import share_ranges
-from grid.wire.packed.finds import Found, pack_finds, parse_find_answers
+from grid.wire.packed.find_messages import Found, pack_finds, parse_find_answers
 from grid.wire.packed.slots import is_read_bounded, pack_slot_wants, parse_slot_answer
-from grid.wire.packed.stores import pack_stores, parse_store_answers
+from grid.wire.packed.store_messages import pack_stores, parse_store_answers
 
 
 async def find_shares(
@@ -41,7 +41,7 @@ async def find_shares(
 
 
 async def find_each(session: Session, where: str, finds: Sequence[Find]) -> Sequence[Found | None]:
-    """What there is of each of the files: one message."""
+    """The shares that exist of each file: one message."""
     answer = await call(session.reference, RIStorageServer, where, "grid_find_each", pack_finds(finds))
     try:
         return parse_find_answers(answer, finds)
@@ -148,6 +148,19 @@ class BatchedUpload:
     async def write(self, writes: Sequence[ShareWrite]) -> None:
         """Store all of the writes: one message."""
         await call(self._reference, RIShareUpload, self._where, "write", *share_ranges.pack_writes(writes))
+
+    async def finish(self, writes: Sequence[ShareWrite]) -> None:
+        """Store the writes and finish their shares: two messages, none waiting for the other's answer.
+
+        The server closes nothing before it has stored all that came before.
+        """
+        numbers = {write.share_number for write in writes}
+        sent = [
+            send(self._reference, RIShareUpload, "write", *share_ranges.pack_writes(writes)),
+            send(self._reference, RIShareUpload, "close", numbers),
+        ]
+        await all_answers(sent, self._where)
+        self._open -= numbers
 
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
         """Finish these shares: one message."""

@@ -65,7 +65,7 @@ def check_pieces(pieces: Sequence[Any], ranges: Sequence[Range], where: str) -> 
 
 def misbehaved(error: FormatError, where: str) -> PeerError:
     """The error for an answer that cannot be read."""
-    return PeerError(f"{where} answered nonsense: {error}")
+    return PeerError(f"{where} sent an invalid answer: {error}")
 
 
 def checked_shares(

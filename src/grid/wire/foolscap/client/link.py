@@ -51,7 +51,7 @@ class Link:
     ) -> None:
         """Greet is part of connecting; where: the server in messages; deadline_s: for one attempt as a whole.
 
-        on_quiet: told when nothing comes of an attempt.
+        on_quiet: called when an attempt gets no sign from the server.
         """
         self._tub = tub
         self._clock = clock
@@ -77,7 +77,7 @@ class Link:
         """The session, if connected."""
         session = self._keeper.current
         if session is not None and not session.reference.isConnected():
-            # Requests fail a turn before Foolscap tells of the loss; whoever asks again then gets a new connection.
+            # Requests fail a turn before Foolscap reports the loss; a retry then gets a new connection.
             self._lost(session)
         return self._keeper.current
 

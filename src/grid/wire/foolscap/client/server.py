@@ -40,7 +40,7 @@ from grid.wire.foolscap.client.link import Link, Session
 from grid.wire.foolscap.schema import RIStorageServer
 from grid.wire.foolscap.values import parse_version
 from grid.wire.locators import Furl
-from grid.wire.packed.finds import Found
+from grid.wire.packed.find_messages import Found
 from grid.wire.packed.slots import pack_slot_write
 from grid.wire.remote_server import SessionServer, server_name
 
@@ -57,7 +57,7 @@ class FoolscapServer(SessionServer[Session]):
         deadline_s: float = CONNECT_DEADLINE_S,
         on_quiet: OnQuiet = ignore_quiet,
     ) -> None:
-        """on_quiet: told when nothing comes of connecting."""
+        """on_quiet: called when an attempt to connect gets no sign from the server."""
         self._where = server_name(identity)
         self._link = Link(tub, furl, clock, self._ask_version, self._where, deadline_s, on_quiet)
         super().__init__(identity, self._link, clock)

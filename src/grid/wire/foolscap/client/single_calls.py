@@ -8,6 +8,7 @@ from typing import Any
 from grid.errors import PeerError, PeerGoneError
 from grid.limits import CACHED_READER_SETS
 from grid.ports import Allocation, Buffer, Range, ShareNumber, ShareWrite, StorageIndex
+from grid.under_way import WritesUnderWay
 from grid.wire.foolscap.client.calls import all_answers, call, check_pieces, check_share_numbers, send
 from grid.wire.foolscap.client.link import Session
 from grid.wire.foolscap.schema import RIBucketReader, RIBucketWriter, RIStorageServer, byte_string
@@ -81,6 +82,7 @@ class SingleUpload:
         self._where = where
         self._open = set(writers)
         self._canary = canary
+        self._writes = WritesUnderWay()
 
     @property
     def share_numbers(self) -> frozenset[ShareNumber]:
@@ -94,7 +96,15 @@ class SingleUpload:
             send(self._writers[write.share_number], RIBucketWriter, "write", write.offset, as_bytes(write.pieces))
             for write in writes
         ]
-        await all_answers(sent, self._where)
+        with self._writes.counted({write.share_number for write in writes}):
+            await all_answers(sent, self._where)
+
+    async def finish(self, writes: Sequence[ShareWrite]) -> None:
+        """Store the writes, and close their shares once all writes are stored: a 1.20 server would close a share that lacks some."""
+        numbers = {write.share_number for write in writes}
+        await self.write(writes)
+        await self._writes.stored(numbers)
+        await self.close(numbers)
 
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
         """Finish these shares: one message each, sent at once."""

@@ -43,9 +43,9 @@ from grid.wire.foolscap.values import (
     within_limits,
 )
 from grid.wire.packed import share_ranges
-from grid.wire.packed.finds import pack_find_answers, parse_finds
+from grid.wire.packed.find_messages import pack_find_answers, parse_finds
 from grid.wire.packed.slots import fits_answer, is_read_bounded, pack_slot_answer, parse_slot_wants, parse_slot_write
-from grid.wire.packed.stores import pack_store_answers, parse_stores
+from grid.wire.packed.store_messages import pack_store_answers, parse_stores
 
 
 @implementer(RIStorageServer)  # type: ignore[misc]
@@ -192,7 +192,7 @@ class RemoteStorageServer(Referenceable):
         return outgoing_bytes(share_ranges.pack_pieces(within_limits(found)))
 
     def remote_grid_find_each(self, finds: bytes) -> Deferred[Any]:
-        """As grid_find_shares for several files, packed. [grid.wire.packed.finds]"""
+        """As grid_find_shares for several files, packed. [grid.wire.packed.find_messages]"""
         return held_answer(self.answers, lambda room: self._find_each(room, finds))
 
     async def _find_each(self, room: Reservation, finds: bytes) -> bytes | JoinedBytes:
@@ -231,7 +231,7 @@ class RemoteStorageServer(Referenceable):
         )
 
     def remote_grid_store_shares(self, stores: bytes) -> Deferred[bytes]:
-        """Whole shares of several files, packed. [grid.wire.packed.stores]"""
+        """Whole shares of several files, packed. [grid.wire.packed.store_messages]"""
         return answer(self._store_shares(stores))
 
     async def _store_shares(self, stores: bytes) -> bytes:

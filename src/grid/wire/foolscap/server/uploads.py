@@ -16,6 +16,7 @@ from zope.interface import implementer
 
 from grid.errors import FormatError
 from grid.ports import ShareNumber, ShareWrite, Upload
+from grid.under_way import WritesUnderWay
 from grid.wire.foolscap.remote_errors import answer
 from grid.wire.foolscap.schema import RIBucketWriter, RIShareUpload
 from grid.wire.foolscap.values import natural, share_number
@@ -112,20 +113,27 @@ class RemoteUpload(Referenceable):
 
     def __init__(self, session: UploadSession) -> None:
         self._session = session
+        self._writes = WritesUnderWay()
 
     def remote_write(self, records: bytes, data: bytes) -> Deferred[None]:
         """Store all the bytes, of as many shares as the records name."""
         return answer(self._write(records, data))
 
     async def _write(self, records: bytes, data: bytes) -> None:
-        await self._session.write(share_ranges.parse_writes(records, data))
+        with self._writes.counted(self._session.share_numbers):
+            writes = share_ranges.parse_writes(records, data)
+        with self._writes.counted({write.share_number for write in writes}):
+            await self._session.write(writes)
 
     def remote_close(self, sharenums: set[int]) -> Deferred[None]:
         """These shares are complete."""
         return answer(self._close(sharenums))
 
     async def _close(self, sharenums: set[int]) -> None:
-        await self._session.close([share_number(number) for number in sharenums])
+        numbers = [share_number(number) for number in sharenums]
+        # A client does not wait for the answers to its writes before it closes their shares.
+        await self._writes.stored(numbers)
+        await self._session.close(numbers)
 
     def remote_abort(self, sharenums: set[int]) -> Deferred[None]:
         """These shares are given up."""

@@ -14,10 +14,10 @@ from grid.wire.http.format.authority import UPLOAD
 from grid.wire.http.format.frames import AnswerParser, pack_write
 from grid.wire.http.format.messages import ResponseHead
 from grid.wire.http.format.routes import FIND_PATH, STORE_PATH, pack_path
-from grid.wire.packed import finds as finding
+from grid.wire.packed import find_messages
 from grid.wire.packed.share_ranges import pack_ranges, pack_wants
 from grid.wire.packed.slots import pack_slot_wants
-from grid.wire.packed.stores import MAX_STORE_ANSWER, pack_stores, parse_store_answers
+from grid.wire.packed.store_messages import MAX_STORE_ANSWER, pack_stores, parse_store_answers
 
 _WRITE_ERRORS = {409: ConflictingWriteError, 413: DataTooLargeError, 416: DataTooLargeError}
 
@@ -30,12 +30,14 @@ async def find_shares(requester: Requester, access: Access, index: StorageIndex,
     return await _ask(requester, access, path, pack_ranges(ranges), AnswerParser(None, ranges))
 
 
-async def find_each(requester: Requester, access: Access, finds: Sequence[Find]) -> Sequence[finding.Found | None]:
-    """What there is of each of the files: one request."""
-    request = HttpRequest(method=b"POST", path=FIND_PATH, body=(finding.pack_finds(finds),))
-    reply = await requester.require(access, request, finding.MAX_FIND_ANSWER)
+async def find_each(
+    requester: Requester, access: Access, finds: Sequence[Find]
+) -> Sequence[find_messages.Found | None]:
+    """The shares that exist of each file: one request."""
+    request = HttpRequest(method=b"POST", path=FIND_PATH, body=(find_messages.pack_finds(finds),))
+    reply = await requester.require(access, request, find_messages.MAX_FIND_ANSWER)
     try:
-        return finding.parse_find_answers(reply.body, finds)
+        return find_messages.parse_find_answers(reply.body, finds)
     except FormatError as error:
         raise requester.misbehaved(error) from error
 

@@ -188,7 +188,7 @@ class ClientConnection(TwistedProtocol):
             for piece in pieces:
                 pending.receiver.feed(piece)
         except FormatError as error:
-            raise PeerError(f"{self._where} answered nonsense: {error}") from error
+            raise PeerError(f"{self._where} sent an invalid answer: {error}") from error
         return rest
 
     def _begin(self, pending: _Pending, text: bytes) -> None:
@@ -200,7 +200,7 @@ class ClientConnection(TwistedProtocol):
             pending.receiver = pending.choose(head)
             pending.decoder = response_body(head)
         except FormatError as error:
-            raise PeerError(f"{self._where} answered nonsense: {error}") from error
+            raise PeerError(f"{self._where} sent an invalid answer: {error}") from error
 
     def _answered(self, pending: _Pending, rest: bytes) -> None:
         assert pending.head is not None

@@ -1,4 +1,4 @@
-"""All HTTP connections of one process, kept for the next request; at most so many to each server.
+"""All HTTP connections of one process, kept for the next request; a bounded number to each server.
 
 A connection is trusted for one reason only: the hash of the server's key is the one that its NURL names.
 Cost: a new connection takes the TCP and TLS handshakes; an idle one nothing but its timer.
@@ -69,7 +69,7 @@ class Pool:
     ) -> tuple[ClientConnection, bool]:
         """A connection for one request, and whether it was used before; PeerUnreachableError, PeerTimeoutError.
 
-        Fresh: the request must not be sent where it might have to be sent again. on_quiet: told when nothing comes of
+        Fresh: the request must not be sent where it might have to be sent again. on_quiet: called when nothing comes of
         connecting.
         """
         place = self._places.setdefault(address, _Place())
@@ -157,7 +157,7 @@ class Pool:
             raise
         finally:
             watch.end()
-            opening.outcome.addErrback(lambda _: None)  # Whoever waited has heard of it; nobody else needs to.
+            opening.outcome.addErrback(lambda _: None)  # Those who waited know of it; nobody else needs to.
         return connection
 
     def _endpoint(self, address: Address) -> Any:

@@ -85,7 +85,7 @@ class Reply:
 
 
 class Requester:
-    """Asks one server; where: how messages call it. on_quiet: told when nothing comes of connecting to it."""
+    """Asks one server; where: how messages call it. on_quiet: called when an attempt to connect gets no sign from it."""
 
     def __init__(self, pool: Pool, where: str, on_quiet: OnQuiet = ignore_quiet) -> None:
         self.pool = pool
@@ -138,7 +138,7 @@ class Requester:
 
     def misbehaved(self, error: FormatError | str) -> PeerError:
         """The error for an answer that cannot be what it has to be."""
-        return PeerError(f"{self.where} answered nonsense: {error}")
+        return PeerError(f"{self.where} sent an invalid answer: {error}")
 
 
 def printable(body: Buffer) -> str:

@@ -42,7 +42,7 @@ from grid.wire.http.format.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER
 from grid.wire.http.format.bodies import pack_allocation_request, pack_reason, pack_slot_request
 from grid.wire.http.format.routes import pack_path
 from grid.wire.locators import Nurl
-from grid.wire.packed.finds import Found
+from grid.wire.packed.find_messages import Found
 from grid.wire.remote_server import SessionServer, server_name
 from grid.wire.status import brief
 
@@ -67,7 +67,7 @@ class HttpServer(SessionServer[Session]):
     ) -> None:
         """plain: host and port to read shares from in the clear, which the user must have asked for.
 
-        on_quiet: told when nothing comes of connecting.
+        on_quiet: called when an attempt to connect gets no sign from the server.
         """
         self._runtime = runtime
         self._requester = Requester(pool, server_name(identity), on_quiet)

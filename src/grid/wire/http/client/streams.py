@@ -118,7 +118,7 @@ class ShareStream:
         except FormatError as error:
             raise self._requester.misbehaved(error) from error
         if start != self._start:
-            raise self._requester.misbehaved("another range than was asked for")
+            raise self._requester.misbehaved("not the range that was asked for")
         return self
 
     def _serve(self) -> None:

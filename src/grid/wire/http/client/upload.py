@@ -2,7 +2,8 @@
 
 A share closes itself on the server with its last byte. So that nothing is finished before `close`, the last
 TAIL_SIZE bytes of each share are kept here until then: closing sends them, together with zeros for what was
-never written. A small share thus takes one request in all, and an upload given up leaves nothing behind.
+never written. A small share thus takes one request in all, the last writes of a large one take the tail with them,
+and an upload given up leaves nothing behind.
 It does not end with a connection. Memory: TAIL_SIZE bytes for each share.
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from grid.errors import ConflictingWriteError, DataTooLargeError, PeerError, PeerGoneError
 from grid.limits import WRITE_CALL_BYTES
 from grid.ports import Buffer, ShareNumber, ShareWrite, StorageIndex
+from grid.under_way import WritesUnderWay
 from grid.wire.http.client import batched_requests, single_requests
 from grid.wire.http.client.link import Session
 from grid.wire.http.client.requester import Requester, all_of
@@ -60,6 +62,8 @@ class HttpUpload:
         self._size = size
         self._share_numbers = share_numbers
         self._open = {number: _OpenShare(size) for number in share_numbers}
+        self._complete: set[ShareNumber] = set()
+        self._writes = WritesUnderWay()
 
     @property
     def share_numbers(self) -> frozenset[ShareNumber]:
@@ -68,15 +72,18 @@ class HttpUpload:
 
     async def write(self, writes: Sequence[ShareWrite]) -> None:
         """Store all of the writes, but for the shares' tails: one request, or with 1.20 one per run of bytes."""
+        with self._writes.counted({write.share_number for write in writes}):
+            await self._send(self._fronts(writes))
+
+    def _fronts(self, writes: Sequence[ShareWrite]) -> list[ShareWrite]:
+        """What of the writes is to be sent before the shares are closed; the rest is kept here."""
         self._require_open(write.share_number for write in writes)
         if any(write.offset + write.size > self._size for write in writes):
             raise DataTooLargeError(f"a write past the end of a share of {self._size} bytes")
-        now = [front for write in writes if (front := self._split(write)) is not None]
-        await self._send(now)
-        for write in now:
-            share = self._open.get(write.share_number)
-            if share is not None:
-                share.sent.add(write.offset, write.offset + write.size)
+        fronts = [front for write in writes if (front := self._split(write)) is not None]
+        for front in fronts:
+            self._open[front.share_number].sent.add(front.offset, front.offset + front.size)
+        return fronts
 
     def _split(self, write: ShareWrite) -> ShareWrite | None:
         """The part of the write that goes out now, if any; the tail's part is kept."""
@@ -93,10 +100,12 @@ class HttpUpload:
             offset += len(view)
         return ShareWrite(write.share_number, write.offset, front) if front else None
 
-    async def _send(self, writes: Sequence[ShareWrite]) -> frozenset[ShareNumber]:
-        """Which shares are complete with those writes."""
-        if not writes:
-            return frozenset()
+    async def _send(self, writes: Sequence[ShareWrite]) -> None:
+        """Send the writes, and note which shares are complete with them."""
+        if writes:
+            self._complete |= await self._send_all(writes)
+
+    async def _send_all(self, writes: Sequence[ShareWrite]) -> frozenset[ShareNumber]:
         session = self._session
         if session.version.batched_writes:
             return await batched_requests.write_shares(
@@ -116,18 +125,32 @@ class HttpUpload:
         outcomes = await all_of(write_runs(number) for number in numbers)
         return frozenset(number for number, complete in zip(numbers, outcomes, strict=True) if complete)
 
+    async def finish(self, writes: Sequence[ShareWrite]) -> None:
+        """Store the writes and finish their shares: one request."""
+        numbers = frozenset(write.share_number for write in writes)
+        self._writes.require_whole(numbers)
+        await self._close(numbers, self._fronts(writes))
+
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
         """Send the tails, and return when these shares are finished; PeerError if the server does not say so."""
         numbers = frozenset(share_numbers)
         self._require_open(numbers)
+        await self._close(numbers, [])
+
+    async def _close(self, numbers: frozenset[ShareNumber], fronts: Sequence[ShareWrite]) -> None:
         for number in sorted(numbers):
             for begin, end in self._open[number].sent.missing():
                 await self._fill(number, begin, end)
-        tails = [ShareWrite(number, share.tail_start, [share.tail]) for number, share in self._named(numbers)]
-        complete: set[ShareNumber] = set()
-        for batch in _batches(tails):
-            complete |= await self._send(batch)
-        unfinished = sorted(numbers - complete)
+        last = [
+            *fronts,
+            *(ShareWrite(number, share.tail_start, [share.tail]) for number, share in self._named(numbers)),
+        ]
+        last.sort(key=lambda write: write.share_number)  # A share's tail follows the bytes before it.
+        for batch in _batches(last):
+            await self._send(batch)
+        # Whichever request brings a share's last byte learns that the share is complete, perhaps an earlier one.
+        await self._writes.stored(numbers)
+        unfinished = sorted(numbers - self._complete)
         if unfinished:
             raise PeerError(f"{self._requester.where} does not say that shares {unfinished} are complete")
         for number in numbers:

@@ -40,7 +40,7 @@ def plain_authorization(swissnum: str) -> bytes:
 
 
 class Gatekeeper:
-    """Knows one Authorization header's value; before it is told, it lets nobody in."""
+    """Knows one Authorization header's value; until that is set, nobody gets in."""
 
     def __init__(self) -> None:
         self._expected: bytes | None = None

@@ -28,21 +28,21 @@ def closed_map(value: Any, keys: Collection[Any]) -> dict[Any, Any]:
 def uint(value: Any) -> int:
     """The value as an unsigned integer."""
     if type(value) is not int or not 0 <= value < _UINT_LIMIT:
-        raise FormatError("a CBOR value that is no unsigned integer")
+        raise FormatError("a CBOR value that is not an unsigned integer")
     return value
 
 
 def byte_string(value: Any) -> memoryview:
     """The value as a byte string."""
     if not isinstance(value, memoryview):
-        raise FormatError("a CBOR value that is no byte string")
+        raise FormatError("a CBOR value that is not a byte string")
     return value
 
 
 def array(value: Any, limit: int | None = None) -> list[Any]:
     """The value as an array of at most that many items."""
     if not isinstance(value, list) or (limit is not None and len(value) > limit):
-        raise FormatError("a CBOR value that is no array, or too long a one")
+        raise FormatError("a CBOR value that is not an array, or is too long")
     return value
 
 
@@ -87,7 +87,7 @@ def parse_reason(body: Buffer) -> str:
     """C: the reason of a corruption report."""
     reason = closed_map(parse_cbor(body), ("reason",))["reason"]
     if not isinstance(reason, str) or not 1 <= len(reason.encode()) <= MAX_ADVISORY_LENGTH:
-        raise FormatError("a corruption report whose reason is no text, empty or too long")
+        raise FormatError("a corruption report whose reason is not text, is empty, or is too long")
     return reason
 
 
@@ -116,7 +116,7 @@ def parse_slot_request(body: Buffer) -> tuple[dict[ShareNumber, TestWrite], list
     fields = closed_map(parse_cbor(body), ("test-write-vectors", "read-vector"))
     vectors = fields["test-write-vectors"]
     if not isinstance(vectors, dict) or len(vectors) > MAX_SHARES:
-        raise FormatError("test-write vectors that are no map, or too large a one")
+        raise FormatError("test-write vectors that are not a map, or are too large")
     writes = {share_number(number): _parse_test_write(vector) for number, vector in vectors.items()}
     return writes, [_parse_range(item) for item in array(fields["read-vector"], MAX_READS)]
 

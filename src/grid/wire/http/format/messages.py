@@ -7,7 +7,7 @@ bounded by limits.py. Bodies pass through as the buffers they came in.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableSequence
 from typing import Protocol
 
 from attrs import field, frozen
@@ -26,7 +26,7 @@ _TARGET = re.compile(rb"[\x21-\x7e]+")
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\r\n]*)?")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
-_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?")
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?")
 
 REASONS = {
     200: b"OK",
@@ -115,7 +115,7 @@ def _parse_head(data: bytes) -> tuple[bytes, dict[bytes, list[bytes]]]:
     for line in lines:
         name, separator, value = line.partition(b":")
         if not separator or _TOKEN.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
-            raise FormatError("an HTTP header line that is none")
+            raise FormatError("a malformed HTTP header line")
         headers.setdefault(name.lower(), []).append(value.strip(b" \t"))
     return first, headers
 
@@ -244,6 +244,18 @@ class ChunkedDecoder:
             raise FormatError("a chunked body with an overlong line or trailer")
 
 
+_SMALL_PIECE = 4096
+"""Bytes up to which pieces of a body are joined: each piece costs up to 250 bytes beside its own."""
+
+
+def keep_piece(pieces: MutableSequence[Buffer], piece: Buffer) -> None:
+    """Add a piece to those that wait, joined to the last one while both are small."""
+    if pieces and len(pieces[-1]) + len(piece) <= _SMALL_PIECE:
+        pieces[-1] = b"".join((pieces[-1], piece))
+    else:
+        pieces.append(piece)
+
+
 class EndlessDecoder:
     """A response's body that lasts until the connection closes."""
 
@@ -272,12 +284,12 @@ def _framed(headers: Headers) -> BodyDecoder | None:
     lengths = headers.get(b"content-length")
     if coding is not None:
         if lengths is not None or len(coding) != 1 or coding[0].lower() != b"chunked":
-            raise FormatError("an HTTP body whose end is told in two ways, or in an unknown one")
+            raise FormatError("an HTTP body whose end is given in two ways, or in an unknown one")
         return ChunkedDecoder()
     if lengths is None:
         return None
     if len(lengths) != 1 or _LENGTH.fullmatch(lengths[0]) is None:
-        raise FormatError("an HTTP body whose length is no number")
+        raise FormatError("an HTTP body whose length is not a number")
     return LengthDecoder(int(lengths[0]))
 
 

@@ -10,8 +10,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
 from grid.ports import Buffer
-from grid.wire.connections.stroke_size import largest_stroke
+from grid.wire.connections.sockets import largest_stroke
 from grid.wire.http.format.tls import send_pieces
 
 
@@ -25,6 +28,7 @@ class Outbox:
         self._unsent: deque[Buffer] = deque()
         self._has_room = True
         self._is_sending = False
+        self._drain: Deferred[None] | None = None
         self.given_size = 0
 
     @property
@@ -50,6 +54,18 @@ class Outbox:
         """The socket has room."""
         self._has_room = True
         self._send()
+
+    async def until_empty(self) -> None:
+        """Return when `release` is called; at once if nothing waits."""
+        if not self.is_empty:
+            self._drain = Deferred()
+            await self._drain
+
+    def release(self, error: Exception | None = None) -> None:
+        """Wake who waits, with the error if there is one."""
+        drain, self._drain = self._drain, None
+        if drain is not None:
+            drain.callback(None if error is None else Failure(error))
 
     def clear(self) -> None:
         """Nothing will be sent any more."""

@@ -22,8 +22,7 @@ from twisted.python.failure import Failure
 
 from grid.errors import ConfigError, FormatError
 from grid.ports import Buffer
-from grid.wire.connections.sockets import set_wake_mark
-from grid.wire.connections.stroke_size import largest_stroke
+from grid.wire.connections.sockets import largest_stroke, set_wake_mark
 
 _READ_SIZE = 128 * 1024
 """Decrypted and handed on at once: past the size of a processor's cache the copies cost more than the cipher."""
@@ -127,7 +126,6 @@ class TlsLayer(Protocol):
         self._stroke_size = stroke_size
         self._is_open = False
         self._waiting: list[Buffer] = []
-        self._closing = False
         self._lost = False
         self._expected = 0
         self._wake_mark = 1
@@ -177,7 +175,7 @@ class TlsLayer(Protocol):
         for data in waiting:
             self.write(data)
         self._on_open()
-        if self._closing:
+        if self.disconnecting:
             self._shut()
 
     def _deliver(self) -> None:
@@ -235,7 +233,7 @@ class TlsLayer(Protocol):
 
     def write(self, data: Buffer) -> None:
         """Encrypt and send."""
-        if self._lost or self._closing:
+        if self._lost or self.disconnecting:
             return
         if not self._is_open:
             self._waiting.append(bytes(data))
@@ -245,7 +243,7 @@ class TlsLayer(Protocol):
 
     def writeSequence(self, pieces: Sequence[Buffer]) -> None:
         """Encrypt and send the pieces; small ones are joined, since each record has a cost of its own."""
-        if self._lost or self._closing:
+        if self._lost or self.disconnecting:
             return
         if not self._is_open:
             self._waiting.append(b"".join(pieces))
@@ -275,16 +273,16 @@ class TlsLayer(Protocol):
         return True
 
     def expect(self, size: int) -> None:
-        """So many are sure to come, so that the socket need not tell of fewer; 0: any number may."""
+        """Note how many bytes are sure to come: the socket need not wake us for fewer. 0: any number may come."""
         self._expected = size
         if not size:
             self._set_wake_mark()
 
     def loseConnection(self) -> None:
         """Close once all is sent."""
-        if self._closing:
+        if self.disconnecting:
             return
-        self._closing = self.disconnecting = True
+        self.disconnecting = True
         if self._is_open:
             self._shut()
         elif not self._waiting:
@@ -292,7 +290,7 @@ class TlsLayer(Protocol):
 
     def abortConnection(self) -> None:
         """Close now."""
-        self._closing = self.disconnecting = True
+        self.disconnecting = True
         if self.transport is not None:
             self.transport.abortConnection()
 

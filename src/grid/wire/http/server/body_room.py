@@ -1,7 +1,7 @@
 """The memory that long bodies take while they come and until they are done with. Pure of sockets; waits are Deferreds.
 
 Room is taken as bytes come, not as a head promises them: who sends nothing keeps nobody waiting. A body that finds no room
-waits, but the oldest of those that have begun always goes on, so that one at least comes to its end. While any waits, those
+waits, but the oldest of those that have begun always goes on, so that at least one finishes. While any waits, those
 that do not come on lose their connections. [docs/decisions/0135-places-of-connections.md]
 """
 
@@ -39,10 +39,10 @@ class Sender(Protocol):
 
 
 class BodyRoom:
-    """So many bytes for the bodies of one server."""
+    """The memory that the bodies of requests to one server may hold."""
 
     def __init__(self, total: int, clock: Clock, on_return: Callable[[int], object] = bool) -> None:
-        """on_return: told how many bytes are held no longer."""
+        """on_return: called with the number of bytes given back."""
         self._total = total
         self._on_return = on_return
         self._clock = clock
@@ -125,7 +125,7 @@ class BodyRoom:
 
     def _look(self) -> None:
         self._timer = None
-        # One at a time: whoever hears of it gives back what it holds, and others have their turn at once.
+        # One at a time: one that resumes gives back what it holds, and others have their turn at once.
         while (claim := next((each for each in self._waiters if each.sender.is_broken), None)) is not None:
             self._waiters.remove(claim)
             claim.wake(PeerGoneError("the client closed the connection"))

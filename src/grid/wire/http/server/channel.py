@@ -21,27 +21,22 @@ from zope.interface import implementer
 
 from grid.errors import FormatError, PeerGoneError
 from grid.limits import (
-    HTTP_BODY_PACE,
     HTTP_HEAD_DEADLINE_S,
     HTTP_IDLE_DEADLINE_S,
     HTTP_STALL_DEADLINE_S,
     MAX_HTTP_DISCARD,
     MAX_HTTP_HEAD,
 )
-from grid.ports import Buffer, Clock, Timer
-from grid.wire.connections.body_rate import BodyRate
-from grid.wire.connections.places import Place, Standing
-from grid.wire.connections.sockets import acknowledged_size
-from grid.wire.connections.stroke_size import stroke_size
+from grid.ports import Buffer, Clock
+from grid.wire.connections.connection_limit import Place, Standing
+from grid.wire.connections.sockets import acknowledged_size, stroke_size
 from grid.wire.http.format.messages import HEAD_END, pack_head, pack_status_line, parse_request_head, request_body
 from grid.wire.http.format.outbox import Outbox
 from grid.wire.http.format.tls import expect
+from grid.wire.http.server.client_time import ClientTime
 from grid.wire.http.server.exchange import Exchange
 
 log = Logger()
-
-TICK_S = 15.0
-"""How often, at least, a connection looks whether its deadline has passed."""
 
 
 class _State(Enum):
@@ -74,23 +69,17 @@ class ServerChannel(Protocol):
 
     def __init__(self, handler: Handler, clock: Clock, place: Place, on_lost: Callable[[ServerChannel], None]) -> None:
         self._handler = handler
-        self._clock = clock
         self._place = place
         self._on_lost = on_lost
-        self._is_known = False
         self._state = _State.IDLE
         self._received = b""
         self._exchange: Exchange | None = None
         self._discarded = 0
         self._closing = False
         self._reading = True
-        self._drain: Deferred[None] | None = None
         self._unsent_answer: Exchange | None = None
         self._taking_heads = False
-        self._deadline = 0.0
-        self._timer: Timer | None = None
-        self._body_rate = BodyRate(clock, HTTP_BODY_PACE)
-        self._answer_rate = BodyRate(clock, 1)
+        self._time = ClientTime(clock, self._may_go_on)
         place.hold(self.abort, self._waited_s)
 
     # What the transport calls.
@@ -101,7 +90,7 @@ class ServerChannel(Protocol):
         # Or the end of an answer waits until its middle is acknowledged, which may take a receiver 40 ms.
         self.transport.setTcpNoDelay(True)
         self.transport.registerProducer(self, True)
-        self._set_deadline(HTTP_HEAD_DEADLINE_S)
+        self._time.allow(HTTP_HEAD_DEADLINE_S)
 
     def dataReceived(self, data: bytes) -> None:
         """Take what has come."""
@@ -110,11 +99,10 @@ class ServerChannel(Protocol):
             self._take_heads()
         elif (exchange := self._exchange) is not None and not exchange.body_ended:
             if self._state is _State.SERVING:  # A body that nobody wants gets no more time by trickling.
-                self._body_rate.move(len(data))
-                self._set_deadline(HTTP_STALL_DEADLINE_S - self._body_rate.waited_s)
+                self._time.body_came(len(data))
             self._take_body(data)
             if not exchange.awaits_body:
-                self._body_rate.rest()
+                self._time.body.rest()
             expect(self.transport, exchange.awaited)
         elif self._state is not _State.CLOSED:
             self._received += data
@@ -124,26 +112,25 @@ class ServerChannel(Protocol):
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """End everything that waits for the client."""
         self._state = _State.CLOSED
-        if self._timer is not None:
-            self._timer.cancel()
+        self._time.stop()
         self._received = b""
         self._outbox.clear()
         if self._exchange is not None:
             self._exchange.break_off(PeerGoneError("the client closed the connection"))
-        self._release_drain(PeerGoneError("the client closed the connection"))
+        self._outbox.release(PeerGoneError("the client closed the connection"))
         self._place.leave()
         self._on_lost(self)
 
     def pauseProducing(self) -> None:
         """The socket is full."""
         self._outbox.pause()
-        self._answer_rate.wait()
-        self._set_deadline(HTTP_STALL_DEADLINE_S)
+        self._time.answer.wait()
+        self._time.allow(HTTP_STALL_DEADLINE_S)
 
     def resumeProducing(self) -> None:
         """The socket has room."""
-        self._set_deadline(HTTP_STALL_DEADLINE_S)
-        self._answer_rate.begin()
+        self._time.allow(HTTP_STALL_DEADLINE_S)
+        self._time.answer.begin()
         self._outbox.resume()
         if self._outbox.is_empty:
             self._all_sent()
@@ -187,14 +174,11 @@ class ServerChannel(Protocol):
         """Return when the socket has room; PeerGoneError."""
         if self._state is _State.CLOSED:
             raise PeerGoneError("the client closed the connection")
-        if not self._outbox.is_empty:
-            self._drain = Deferred()
-            await self._drain
+        await self._outbox.until_empty()
 
     def want_body(self) -> None:
         """The handler waits for the body."""
-        self._body_rate.wait()
-        self._set_deadline(HTTP_STALL_DEADLINE_S - self._body_rate.waited_s)
+        self._time.await_body()
         self._set_reading(True)
 
     def hold_back(self) -> None:
@@ -202,12 +186,11 @@ class ServerChannel(Protocol):
         self._set_reading(False)
 
     def admit(self) -> None:
-        """The request may be made: whoever made it is no stranger."""
-        self._is_known = True
+        """The request is authorized: its client is no stranger."""
         self._place.stand(Standing.ACTIVE)
 
     def send_continue(self) -> None:
-        """Tell a client that waits for it to send its body."""
+        """Ask a client that waits for permission to send its body."""
         self.send([pack_status_line(100).replace(b"Unknown", b"Continue") + HEAD_END])
 
     def closes_after(self, exchange: Exchange) -> bool:
@@ -237,7 +220,7 @@ class ServerChannel(Protocol):
         """Serve the request whose head has come; False if its end has not."""
         if self._state is _State.IDLE:
             self._move(_State.HEAD)
-            self._set_deadline(HTTP_HEAD_DEADLINE_S)
+            self._time.allow(HTTP_HEAD_DEADLINE_S)
         end = self._received.find(HEAD_END)
         if end < 0:
             if len(self._received) > MAX_HTTP_HEAD:
@@ -257,10 +240,11 @@ class ServerChannel(Protocol):
     def _serve(self, exchange: Exchange, rest: bytes) -> None:
         self._move(_State.SERVING)
         self._exchange = exchange
-        self._body_rate.begin()
-        self._body_rate.move(len(rest))
-        self._set_deadline(HTTP_STALL_DEADLINE_S)
+        self._time.begin_body(len(rest))
         self._take_body(rest)
+        if exchange.is_broken:
+            self._refuse(400)
+            return
         task = Deferred.fromCoroutine(self._handler(exchange))
         task.addErrback(self._handler_failed, exchange)
         task.addCallback(lambda _: self._served(exchange))
@@ -289,14 +273,14 @@ class ServerChannel(Protocol):
     def _handler_failed(self, failure: Failure, exchange: Exchange) -> None:
         self._closing = True
         if failure.check(PeerGoneError) is None and self._state is not _State.CLOSED:
-            log.failure("a request failed on a defect", failure=failure)
+            log.failure("a request failed because of a bug", failure=failure)
         if exchange.answered:
             self.abort()
         else:
             exchange.send(500)
 
     def _all_sent(self) -> None:
-        self._release_drain(None)
+        self._outbox.release()
         served, self._unsent_answer = self._unsent_answer, None
         if served is not None:
             self._served(served)
@@ -311,14 +295,14 @@ class ServerChannel(Protocol):
             self._unsent_answer = exchange
             return
         self._move(_State.DISCARDING)
-        self._place.stand(Standing.IDLE if self._is_known else Standing.STRANGER)
+        self._place.stand(min(self._place.standing, Standing.IDLE))
         self._discarded = 0
         if exchange.is_broken:
             self._close()
         elif exchange.body_ended:
             self._next()
         else:
-            self._set_deadline(HTTP_HEAD_DEADLINE_S)
+            self._time.allow(HTTP_HEAD_DEADLINE_S)
             self._set_reading(True)
             self._discard(exchange)
 
@@ -333,7 +317,7 @@ class ServerChannel(Protocol):
             self._close()
             return
         self._move(_State.IDLE)
-        self._set_deadline(HTTP_IDLE_DEADLINE_S)
+        self._time.allow(HTTP_IDLE_DEADLINE_S)
         self._set_reading(True)
         self._take_heads()
 
@@ -345,7 +329,7 @@ class ServerChannel(Protocol):
     def _close(self) -> None:
         if self._state is not _State.CLOSED:
             self._move(_State.CLOSED)
-            self._set_deadline(HTTP_HEAD_DEADLINE_S)
+            self._time.allow(HTTP_HEAD_DEADLINE_S)
             if self._outbox.is_empty:
                 self._hang_up()
 
@@ -363,36 +347,22 @@ class ServerChannel(Protocol):
     def _set_reading(self, reading: bool) -> None:
         if reading != self._reading and self._state is not _State.CLOSED:
             self._reading = reading
-            if reading:
-                self.transport.resumeProducing()
-            else:
-                self.transport.pauseProducing()
+            (self.transport.resumeProducing if reading else self.transport.pauseProducing)()
 
-    def _release_drain(self, error: Exception | None) -> None:
-        drain, self._drain = self._drain, None
-        if drain is not None:
-            drain.callback(None if error is None else Failure(error))
-
-    def _set_deadline(self, seconds: float) -> None:
-        self._deadline = self._clock.now() + seconds
-        if self._timer is None:
-            self._timer = self._clock.call_later(min(seconds, TICK_S), self._look_at_time)
-
-    def _look_at_time(self) -> None:
-        self._timer = None
-        wait_s = self._deadline - self._clock.now()
-        if wait_s > 0 or self._awaits_storage():
+    def _may_go_on(self, left_s: float) -> bool:
+        """Whether the connection stays open. left_s: until its deadline."""
+        if left_s > 0 or self._awaits_storage():
             expect(self.transport, 0)  # So that what trickles in is seen before the deadline is.
-            self._timer = self._clock.call_later(min(max(wait_s, 1.0), TICK_S), self._look_at_time)
-        else:
-            self.abort()
+            return True
+        self.abort()
+        return False
 
     def _waited_s(self) -> float:
         """How long the request under way has waited for its client: for its body, or for it to read the answer."""
         if self._state is _State.SERVING and not self._outbox.is_empty:
-            return self._answer_rate.waited_s
+            return self._time.answer.waited_s
         exchange = self._exchange
-        return self._body_rate.waited_s if exchange is not None and exchange.awaits_body else 0.0
+        return self._time.body.waited_s if exchange is not None and exchange.awaits_body else 0.0
 
     def _awaits_storage(self) -> bool:
         """Whether it is the storage that takes its time, not the client."""

@@ -18,6 +18,7 @@ from grid.wire.http.format.messages import (
     LAST_CHUNK,
     BodyDecoder,
     RequestHead,
+    keep_piece,
     pack_chunk_head,
     pack_head,
     pack_status_line,
@@ -52,7 +53,7 @@ class Connection(Outgoing, Protocol):
         """The request may be made by who made it."""
 
     def send_continue(self) -> None:
-        """Tell a client that waits for it to send its body."""
+        """Ask a client that waits for permission to send its body."""
 
     def closes_after(self, exchange: Exchange) -> bool:
         """Whether this answer is the connection's last."""
@@ -126,8 +127,9 @@ class Exchange:
     def feed(self, data: bytes) -> bytes | None:
         """Take bytes from the connection; what follows the body once it has ended. FormatError."""
         pieces, rest = self._body.decode(data)
-        self._unread += pieces
-        self._unread_size += sum(map(len, pieces))
+        for piece in pieces:
+            keep_piece(self._unread, piece)
+            self._unread_size += len(piece)
         if rest is not None:
             self._body_ended = True
         self._wake()

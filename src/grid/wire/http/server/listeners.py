@@ -18,9 +18,9 @@ from zope.interface import implementer
 from grid.limits import MAX_HTTP_CONNECTIONS, SNIFF_DEADLINE_S
 from grid.ports import Clock, StorageServer, Timer
 from grid.wire.budget.server_memory import ServerMemory
+from grid.wire.connections.connection_limit import Place, Places
 from grid.wire.connections.door import Door, deepen_backlog
-from grid.wire.connections.places import Place, Places
-from grid.wire.connections.stroke_size import stroke_size
+from grid.wire.connections.sockets import stroke_size
 from grid.wire.foolscap.negotiation import with_place
 from grid.wire.http.format.authority import Gatekeeper, authorization, plain_authorization
 from grid.wire.http.format.routes import EXTENSIONS, READS, Endpoint

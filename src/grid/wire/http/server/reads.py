@@ -2,7 +2,7 @@
 
 Cost: a range of at most a piece takes one read from the store and one write to the socket. Longer ones are read
 piece by piece, the next only when the socket has taken the last, so that a slow reader costs one piece. A long
-range that ends beyond its share costs a few probes more, since its length must be told first.
+range that ends beyond its share costs a few probes more, since its length must be sent first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from grid.wire.http.format.refusals import RefusedError
 from grid.wire.http.format.routes import Endpoint
 from grid.wire.http.server.pieces import SMALLEST_PIECE, Part, partition
 from grid.wire.http.server.service import BYTES_HEADERS, CBOR_HEADERS, Answerer, Bounds, Request
-from grid.wire.packed.finds import MAX_FIND_MESSAGE, pack_find_answers, parse_finds
+from grid.wire.packed.find_messages import MAX_FIND_MESSAGE, pack_find_answers, parse_finds
 from grid.wire.packed.share_ranges import parse_ranges, parse_wants
 from grid.wire.packed.slots import MAX_SLOT_WANTS, parse_slot_wants
 

@@ -34,7 +34,7 @@ from grid.wire.http.format.routes import Endpoint
 from grid.wire.http.server.exchange import Exchange
 from grid.wire.http.server.incoming import Incoming, IncomingShares
 from grid.wire.http.server.service import BYTES_HEADERS, CBOR_HEADERS, Answerer, Bounds, Request
-from grid.wire.packed.stores import MAX_STORE_MESSAGE, pack_store_answers, parse_stores
+from grid.wire.packed.store_messages import MAX_STORE_MESSAGE, pack_store_answers, parse_stores
 
 
 class UploadAnswers:

@@ -1,0 +1,223 @@
+"""`grid transfer`: move files between this machine, object stores, SFTP servers, web servers and the grid."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.arguments.completion import complete_place
+from grid.cli.commands.cp import conclude
+from grid.cli.terminal.failures import describe
+from grid.cli.terminal.invocation import examples, invocation, progress_options
+from grid.plural import counted
+
+if TYPE_CHECKING:
+    from grid.cli.terminal.progress import TransferDisplay
+    from grid.transfer.ends import TargetEnd
+    from grid.transfer.engine import Outcome
+    from grid.transfer.grid_end import GridSession
+    from grid.transfer.opening import Request
+    from grid.transfer.rates import Schedule
+
+
+class _Size(click.ParamType[int]):
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Bytes; UsageError."""
+        from grid.node.quantities import parse_size
+
+        if isinstance(value, int):
+            return value
+        try:
+            size = parse_size(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if size < 2**20:
+            self.fail("expected at least 1MiB", param, ctx)
+        return size
+
+
+@click.command(
+    epilog=examples(
+        "grid transfer s3://instrument/run-7 work:runs/7",
+        "grid transfer work:runs/7 sftp://me@host/data/run-7",
+        "grid transfer --bwlimit '08:00,2M 19:00,off' ~/data work:data",
+    )
+)
+@click.argument("arguments", metavar="SOURCE... TARGET", nargs=-1, required=True, shell_complete=complete_place)
+@click.option("--mode", type=click.Choice(["auto", "stream", "chunked", "chunked-stream"]), default="auto",
+              show_default=True, help="Read a large file in one stream, or in ranges side by side.")  # fmt: skip
+@click.option("--chunk-size", metavar="SIZE", type=_Size(), default="20MiB", show_default=True,
+              help="Bytes of a range.")  # fmt: skip
+@click.option("--transfers", metavar="N", type=click.IntRange(1, 256), default=8, show_default=True,
+              help="How many files to move at once.")  # fmt: skip
+@click.option("--streams", metavar="N", type=click.IntRange(1, 64), default=4, show_default=True,
+              help="How many ranges of one file to read at once.")  # fmt: skip
+@click.option("--max-memory", metavar="SIZE", type=_Size(), default="256MiB", show_default=True,
+              help="How many bytes of files on their way to hold.")  # fmt: skip
+@click.option("--bwlimit", metavar="RATE", help="Bytes a second, as in 10M, or by time: '08:00,512k 19:00,off'.")
+@click.option("--retries", metavar="N", type=click.IntRange(0, 100), default=4, show_default=True,
+              help="How often to try a file again.")  # fmt: skip
+@click.option("--exclude", metavar="GLOB", multiple=True, help="Leave out files whose name or path matches.")
+@click.option("--include", metavar="GLOB", multiple=True, help="Take only these, or these in spite of --exclude.")
+@click.option("--checksum", "comparison", flag_value="checksum", help="Compare contents where times differ.")
+@click.option("--size-only", "comparison", flag_value="size", help="Compare sizes only.")
+@click.option("--update", "comparison", flag_value="update", help="Keep files of the target that are newer.")
+@click.option("--verify", is_flag=True, help="Read every file back and compare it.")
+@click.option("--delete", is_flag=True, help="Remove files of the target that no source has.")
+@click.option("--dry-run", is_flag=True, help="Say what would be sent and removed, and change nothing.")
+@click.option("--convergent", is_flag=True, help="Onto the grid: store equal files once; reads each file twice.")
+@progress_options
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
+)
+@click.pass_context
+def transfer(
+    ctx: click.Context, /, *, arguments: tuple[str, ...], as_json: bool, convergent: bool, **options: object
+) -> int:
+    """Copy everything below each SOURCE into TARGET, and only what is new.
+
+    An end is a path of this machine, ALIAS:PATH, a capability, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX,
+    az://CONTAINER/PREFIX or sftp://USER@HOST/PATH; http:// and https:// name a single file as a source.
+
+    Run the same command again to go on after an interruption. Files that are done are not sent again; files that
+    changed are. A file that fails stops no other, and makes the exit status 1.
+    """
+    from grid.cli.terminal.progress import TransferDisplay
+
+    if len(arguments) < 2:
+        raise click.UsageError("give at least one source and a target")
+    request = _request(arguments, options)
+    with TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
+        outcome = asyncio.run(_run(ctx, request, display, unique=not convergent))
+        for name, error in outcome.failures:
+            text = describe(error)
+            display.fail(text if name in text else f"{name}: {text}")
+    if as_json:
+        click.echo(json.dumps(_to_json(outcome)))
+    elif not invocation(ctx).is_quiet:
+        for what, name in outcome.planned:
+            click.echo(f"would {what} {name}")
+        click.echo(_summary(outcome))
+    return conclude(display, as_json=as_json)
+
+
+def _request(arguments: tuple[str, ...], options: dict[str, object]) -> Request:
+    from grid.transfer.choices import Selection
+    from grid.transfer.engine import Plan
+    from grid.transfer.opening import Request
+
+    schedule = _schedule(options.pop("bwlimit"))
+    options["comparison"] = options["comparison"] or "time"
+    options["selection"] = Selection(exclude=options.pop("exclude"), include=options.pop("include"))  # type: ignore[arg-type]
+    return Request(
+        sources=arguments[:-1],
+        target=arguments[-1],
+        plan=Plan(**options),  # type: ignore[arg-type]
+        schedule=schedule,
+    )
+
+
+def _schedule(text: object) -> Schedule | None:
+    from grid.transfer.rates import parse_schedule
+
+    try:
+        return None if text is None else parse_schedule(str(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--bwlimit") from None
+
+
+async def _run(ctx: click.Context, request: Request, display: TransferDisplay, *, unique: bool) -> Outcome:
+    from grid.transfer.engine import Observer
+    from grid.transfer.opening import transfer as run_transfer
+
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    opener = _Opener(ctx, unique=unique)
+    tally = display.tally
+
+    def found(size: int) -> None:
+        tally.total_files += 1
+        tally.total_bytes += size
+
+    def sent(count: int) -> None:
+        tally.advance(count)
+        display.update()
+
+    def ended(size: int) -> None:
+        tally.finish(size, size)
+        display.update()
+
+    try:
+        return await run_transfer(
+            request, opener.open, Observer(found=found, sent=sent, ended=ended, warn=display.warn)
+        )
+    finally:
+        await opener.close()
+
+
+class _Opener:
+    """Opens ends of this machine and of the grid. A client of the grid is started when the first end needs one."""
+
+    def __init__(self, ctx: click.Context, *, unique: bool) -> None:
+        self._ctx, self._unique = ctx, unique
+        self._session: GridSession | None = None
+
+    def open(self, text: str, *, is_target: bool) -> TargetEnd:
+        """The end of a path."""
+        from grid.caps import has_cap_prefix
+        from grid.transfer.local_end import LocalEnd
+
+        before, colon, _ = text.partition(":")
+        if not has_cap_prefix(text) and (not colon or "/" in before):
+            return LocalEnd(text, is_target=is_target)
+        from grid.cli.arguments.aliases import read_aliases
+        from grid.cli.arguments.remote import parse_remote
+        from grid.cli.connection import open_client_directory
+        from grid.library.reactor_thread import running_reactor
+        from grid.transfer.grid_end import GridEnd, GridSession
+
+        if invocation(self._ctx).gateway is not None:
+            raise click.UsageError("`grid transfer` takes a client directory, without --gateway")
+        directory = open_client_directory(self._ctx)
+        remote = parse_remote(text, read_aliases(directory))
+        if self._session is None:
+            self._session = GridSession(directory, running_reactor(), unique=self._unique)
+        return GridEnd(self._session, remote.root, remote.names, remote.shown)
+
+    async def close(self) -> None:
+        """End the connections of the client."""
+        if self._session is not None:
+            await self._session.close()
+
+
+def _summary(outcome: Outcome) -> str:
+    parts = [f"{counted(outcome.copied, 'file')} copied"]
+    for count, word in ((outcome.linked, "linked"), (outcome.unchanged, "unchanged"), (outcome.removed, "removed")):
+        if count:
+            parts.append(f"{count} {word}")
+    if outcome.left_out:
+        parts.append(f"{len(outcome.left_out)} left out")
+    return ", ".join(parts)
+
+
+def _to_json(outcome: Outcome) -> dict[str, object]:
+    from grid.node.redaction import one_line
+
+    return {
+        "event": "transfer",
+        "files_copied": outcome.copied,
+        "files_linked": outcome.linked,
+        "files_unchanged": outcome.unchanged,
+        "files_removed": outcome.removed,
+        "bytes": outcome.sent_bytes,
+        "planned": [{"do": what, "name": name} for what, name in outcome.planned],
+        "left_out": [{"name": each.name, "why": each.why} for each in outcome.left_out],
+        "failures": [{"name": name, "why": one_line(describe(error))} for name, error in outcome.failures],
+    }

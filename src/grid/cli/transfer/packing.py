@@ -1,0 +1,143 @@
+"""Puts the small files of a local tree into packs before the tree is copied. [spec extents 1]
+
+It owns which files go into a pack. What it leaves out, or cannot read, is uploaded by itself as ever.
+
+Cost: memory: two packs, one that is filled and one that is stored; a capability for each file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from attrs import field, frozen
+from twisted.internet.defer import Deferred
+
+from grid.caps import ChkCap, LitCap, SliceCap
+from grid.cli.terminal.progress import Tally
+from grid.cli.transfer.database import LocalDatabase
+from grid.cli.transfer.tree import FileFacts, Leaf, LocalOrigin
+from grid.directory.store import Store
+from grid.errors import GridError, NotHappyError, PeerError
+from grid.extents.pack_writer import SEGMENT_SIZE, PackContents, Place, is_packed
+from grid.mutable.sources import MemorySource
+
+FILES_AT_ONCE = 64
+"""Files that are read in one call on the pool."""
+
+RETRY_AFTER_S = 1.0
+
+Packed = SliceCap | GridError
+"""What became of a file: its capability, or why its pack could not be stored."""
+
+
+@frozen(kw_only=True)
+class _Added:
+    path: str
+    facts: FileFacts
+    read_at_ns: int
+    place: Place = field(repr=False)
+
+
+class Packer:
+    """Packs files of this machine. packed: what became of each, by its path, until somebody takes it."""
+
+    def __init__(self, store: Store, database: LocalDatabase, tally: Tally, *, follow_links: bool) -> None:
+        self._store = store
+        self._database = database
+        self._tally = tally
+        self._flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW)
+        self.packed: dict[str, Packed] = {}
+
+    async def pack(self, leaves: Iterable[Leaf]) -> None:
+        """Read, encrypt and store all that may be packed; a pack that cannot be stored is an error of each of its files."""
+        cpu, clock = self._store.runtime.cpu, self._store.runtime.clock
+        contents, added = self._new(), list[_Added]()
+        storing: Deferred[None] | None = None
+        try:
+            for paths in _groups(leaves):
+                read_at_ns = int(clock.unix_time() * 1e9)
+                added += await cpu.run(self._read, contents, paths, read_at_ns)
+                if contents.is_full:
+                    if storing is not None:
+                        await storing
+                    storing = Deferred.fromCoroutine(self._put(contents, added))
+                    contents, added = self._new(), []
+            if storing is not None:
+                await storing
+            if added:
+                await self._put(contents, added)
+        except BaseException:
+            if storing is not None:
+                storing.addErrback(lambda _: None)
+                storing.cancel()
+            raise
+
+    def _new(self) -> PackContents:
+        return PackContents(self._store.convergence, self._store.runtime.entropy.random_bytes)
+
+    def _read(self, contents: PackContents, paths: list[str], read_at_ns: int) -> list[_Added]:
+        """Add the files that can be read, and did not change meanwhile."""
+        added = []
+        for path in paths:
+            try:
+                read = _read_file(path, self._flags)
+            except OSError:
+                continue  # It is uploaded by itself, which says what is wrong with it.
+            if read is not None:
+                data, facts = read
+                added.append(_Added(path=path, facts=facts, read_at_ns=read_at_ns, place=contents.add(data)))
+        return added
+
+    async def _put(self, contents: PackContents, added: list[_Added]) -> None:
+        try:
+            pack = await self._put_twice(MemorySource(contents.data))
+            caps = [each.place.slice_of(pack) for each in added]
+        except GridError as error:
+            self.packed.update((each.path, error) for each in added)
+            return
+        self._tally.moved_bytes += contents.size
+        now = self._store.runtime.clock.unix_time()
+        for each, cap in zip(added, caps, strict=True):
+            self.packed[each.path] = cap
+            self._database.record_file(each.path, each.facts, cap.to_string(), read_at_ns=each.read_at_ns, now=now)
+
+    async def _put_twice(self, source: MemorySource) -> ChkCap | LitCap:
+        """One more attempt where servers failed: another may have come."""
+        with suppress(PeerError, NotHappyError):
+            return await self._store.put_immutable(source, segment_size=SEGMENT_SIZE)
+        await self._store.runtime.clock.sleep(RETRY_AFTER_S)
+        return await self._store.put_immutable(source, segment_size=SEGMENT_SIZE)
+
+
+def _groups(leaves: Iterable[Leaf]) -> Iterator[list[str]]:
+    """The paths of files that may be packed, some at a time."""
+    group: list[str] = []
+    for leaf in leaves:
+        if isinstance(leaf.origin, LocalOrigin) and is_packed(leaf.origin.facts.size):
+            group.append(leaf.origin.path)
+            if len(group) == FILES_AT_ONCE:
+                yield group
+                group = []
+    if group:
+        yield group
+
+
+def _read_file(path: str, flags: int) -> tuple[bytes, FileFacts] | None:
+    """What a file holds and what it is; None if it is none to pack, or changed meanwhile. OSError."""
+    descriptor = os.open(path, flags)
+    try:
+        status = os.fstat(descriptor)
+        facts = FileFacts.of(status)
+        if not stat.S_ISREG(status.st_mode) or not is_packed(facts.size):
+            return None
+        data = b""
+        while len(data) <= facts.size and (piece := os.read(descriptor, facts.size + 1 - len(data))):
+            data += piece
+        if len(data) != facts.size or not facts.is_same_content(FileFacts.of(os.fstat(descriptor))):
+            return None
+        return data, facts
+    finally:
+        os.close(descriptor)

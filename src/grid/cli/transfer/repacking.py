@@ -1,0 +1,334 @@
+"""Turns the files of a tree on the grid into another form, and links them in place of the old ones. [spec extents 1]
+
+New files are stored first, then the immutable directories that are to hold them, and links are changed last, each only if
+it leads to the old file still. So every link leads to a file that can be read at every moment, wherever this is killed;
+run again, it goes on with what is left.
+
+Cost: reads the directories twice, and each chosen file once; one publish of each mutable directory for each pack that it
+has files in, and one for immutable directories below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from contextlib import aclosing
+from itertools import islice
+from typing import Any, Protocol
+
+from attrs import define, evolve, field, frozen
+
+from grid.caps import ChkCap, DirectoryCap, ImmutableFileCap, KnownCap, SliceCap
+from grid.cli.transfer.bounded import run_pieces
+from grid.directory.edits import SetChild
+from grid.directory.pack import Child
+from grid.directory.stats import Stats
+from grid.directory.store import Store
+from grid.directory.walk import Path, walk
+from grid.errors import GridError
+from grid.extents.pack_reader import BoundedSink
+from grid.extents.pack_writer import SEGMENT_SIZE, PackContents, Place, is_packed
+from grid.mutable.sources import MemorySource
+
+JOBS = 8
+"""Files that are read or stored at once."""
+
+Choose = Callable[[KnownCap], bool]
+"""Which files are turned into another form."""
+
+Failed = Callable[[str, GridError], None]
+"""Called with a path, and why something there stays as it was."""
+
+
+@define(eq=False)
+class _Place:
+    """A directory: the names of its chosen files, and of immutable directories in it."""
+
+    path: Path
+    cap: DirectoryCap
+    files: dict[str, ImmutableFileCap] = field(factory=dict)
+    below: dict[str, DirectoryCap] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class Found:
+    """What a tree has. order: its directories as they were walked. stats: of the whole tree."""
+
+    order: list[_Place]
+    stats: Stats
+
+    def chosen(self) -> dict[ImmutableFileCap, str]:
+        """Each distinct chosen file, and a path to it."""
+        found: dict[ImmutableFileCap, str] = {}
+        for place in self.order:
+            for name, cap in place.files.items():
+                found.setdefault(cap, "/".join((*place.path, name)))
+        return found
+
+
+@define
+class Rewritten:
+    """What was done. root: the capability of the tree now."""
+
+    root: DirectoryCap
+    files: int = 0
+    packs: int = 0
+    stored_bytes: int = 0
+    directories: int = 0
+
+    def to_json(self) -> dict[str, object]:
+        """As an object for JSON, without the capability."""
+        return {
+            "files": self.files,
+            "packs": self.packs,
+            "bytes": self.stored_bytes,
+            "directories": self.directories,
+        }
+
+
+class Converter(Protocol):
+    """Makes new files of old ones."""
+
+    def convert(
+        self, files: Mapping[ImmutableFileCap, str]
+    ) -> AsyncGenerator[dict[ImmutableFileCap, ImmutableFileCap], None]:
+        """Old files to new ones, which are stored durably, some at a time."""
+
+
+MakeConverter = Callable[[Store, Rewritten, Failed], Converter]
+"""Makes a converter that counts what it stores."""
+
+
+async def find(store: Store, root: DirectoryCap, choose: Choose) -> Found:
+    """The tree below a directory. choose: judges each file that never changes.
+
+    GridError if a directory cannot be read.
+    """
+    order: list[_Place] = []
+    stats = Stats()
+    async with aclosing(walk(store, root)) as visits:
+        async for visited in visits:
+            stats.add(visited)
+            if not isinstance(visited.target, DirectoryCap):
+                continue
+            place = _Place(visited.path, visited.target)
+            for name, child in (visited.children or {}).items():
+                target = child.target
+                if isinstance(target, DirectoryCap):
+                    if not target.is_mutable:
+                        place.below[name] = target
+                elif isinstance(target, ImmutableFileCap) and choose(target):
+                    place.files[name] = target
+            order.append(place)
+    return Found(order=order, stats=stats)
+
+
+class Rewriter:
+    """Rewrites one tree. failed: called for what stays as it was."""
+
+    def __init__(self, store: Store, found: Found, failed: Failed) -> None:
+        self._store = store
+        self._found = found
+        self._failed = failed
+        self._new: dict[ImmutableFileCap, ImmutableFileCap] = {}
+        self._moved: dict[DirectoryCap, DirectoryCap] = {}
+        self._is_linked: set[int] = set()
+        self.done = Rewritten(found.order[0].cap)
+
+    async def run(self, converter: Converter) -> Rewritten:
+        """Store the new files, and link them; GridError if new files cannot be stored."""
+        async with aclosing(converter.convert(self._found.chosen())) as converted:
+            async for some in converted:
+                self._new.update(some)
+                self.done.files += len(some)
+                await self._link_what_is_complete()
+        await self._rebuild()
+        for place in self._found.order:
+            if place.cap.is_mutable:
+                await self._link(place, {**self._changed_files(place), **self._changed_below(place)})
+        self.done.root = self._moved.get(self.done.root, self.done.root)
+        return self.done
+
+    async def _link_what_is_complete(self) -> None:
+        """Link the new files of mutable directories of which all have one."""
+        for place in self._found.order:
+            if place.cap.is_mutable and id(place) not in self._is_linked and place.files:
+                changed = self._changed_files(place)
+                if len(changed) == len(place.files):
+                    self._is_linked.add(id(place))
+                    await self._link(place, changed)
+
+    def _changed_files(self, place: _Place) -> dict[str, KnownCap]:
+        if id(place) in self._is_linked and place.cap.is_mutable:
+            return {}
+        return {name: self._new[cap] for name, cap in place.files.items() if cap in self._new}
+
+    def _changed_below(self, place: _Place) -> dict[str, KnownCap]:
+        return {name: self._moved[cap] for name, cap in place.below.items() if cap in self._moved}
+
+    async def _link(self, place: _Place, changed: Mapping[str, KnownCap]) -> None:
+        if not changed:
+            return
+        old: dict[str, KnownCap] = {**place.files, **place.below}
+        try:
+            await self._store.directory(place.cap).edit(
+                [SetChild(name, cap, only=old[name]) for name, cap in changed.items()]
+            )
+        except GridError as error:
+            self._failed("/".join(place.path), error)
+        else:
+            self.done.directories += 1
+
+    async def _rebuild(self) -> None:
+        """Store the immutable directories anew that have something new in them, each after those that it holds."""
+        places = {place.cap: place for place in self._found.order if not place.cap.is_mutable}
+        for place in _deepest_first(places):
+            changed = {**self._changed_files(place), **self._changed_below(place)}
+            if not changed:
+                continue
+            try:
+                children = await self._store.directory(place.cap).list()
+                new = {
+                    name: Child(target=changed.get(name, child.target), metadata=child.metadata)
+                    for name, child in children.items()
+                }
+                self._moved[place.cap] = await self._store.create_immutable_directory(new)
+            except GridError as error:
+                self._failed("/".join(place.path), error)
+            else:
+                self.done.directories += 1
+
+
+def _deepest_first(places: Mapping[DirectoryCap, _Place]) -> Iterator[_Place]:
+    """Each directory after those that it holds; immutable directories have no circles."""
+    done: set[DirectoryCap] = set()
+    for start in places.values():
+        waiting = [(start, False)]
+        while waiting:
+            place, is_ready = waiting.pop()
+            if place.cap in done:
+                continue
+            if is_ready:
+                done.add(place.cap)
+                yield place
+                continue
+            waiting.append((place, True))
+            waiting += [(places[cap], False) for cap in place.below.values() if cap in places and cap not in done]
+
+
+class ToPacks:
+    """Writes files into new packs. done: counts them, and their bytes."""
+
+    def __init__(self, store: Store, done: Rewritten, failed: Failed) -> None:
+        self._store = store
+        self._done = done
+        self._failed = failed
+
+    async def convert(
+        self, files: Mapping[ImmutableFileCap, str]
+    ) -> AsyncGenerator[dict[ImmutableFileCap, ImmutableFileCap], None]:
+        """As `Converter.convert`."""
+        contents, places = self._begin()
+        caps = iter(sorted(files, key=_by_pack))
+        while group := list(islice(caps, 4 * JOBS)):
+            for cap, data in (await read_files(self._store, group, files, self._failed)).items():
+                places[cap] = await self._store.runtime.cpu.run(contents.add, data)
+            if contents.is_full:
+                yield await self._put(contents, places)
+                contents, places = self._begin()
+        if places:
+            yield await self._put(contents, places)
+
+    def _begin(self) -> tuple[PackContents, dict[ImmutableFileCap, Place]]:
+        return PackContents(self._store.convergence, self._store.runtime.entropy.random_bytes), {}
+
+    async def _put(
+        self, contents: PackContents, places: Mapping[ImmutableFileCap, Place]
+    ) -> dict[ImmutableFileCap, ImmutableFileCap]:
+        pack = await self._store.put_immutable(MemorySource(contents.data), segment_size=SEGMENT_SIZE)
+        self._done.packs += 1
+        self._done.stored_bytes += contents.size
+        return {cap: place.slice_of(pack) for cap, place in places.items()}
+
+
+class ToFiles:
+    """Stores each file by itself. done: counts their bytes."""
+
+    def __init__(self, store: Store, done: Rewritten, failed: Failed) -> None:
+        self._store = store
+        self._done = done
+        self._failed = failed
+
+    async def convert(
+        self, files: Mapping[ImmutableFileCap, str]
+    ) -> AsyncGenerator[dict[ImmutableFileCap, ImmutableFileCap], None]:
+        """As `Converter.convert`."""
+        caps = iter(sorted(files, key=_by_pack))
+        while group := list(islice(caps, 4 * JOBS)):
+            contents = iter((await read_files(self._store, group, files, self._failed)).items())
+            stored: dict[ImmutableFileCap, ImmutableFileCap] = {}
+
+            async def put(cap: ImmutableFileCap, data: bytes, into: dict[ImmutableFileCap, ImmutableFileCap]) -> None:
+                into[cap] = await self._store.put_immutable(MemorySource(data))
+                self._done.stored_bytes += len(data)
+
+            def next_put(
+                contents: Iterator[tuple[ImmutableFileCap, bytes]] = contents,
+                stored: dict[ImmutableFileCap, ImmutableFileCap] = stored,
+            ) -> Coroutine[Any, Any, None] | None:
+                found = next(contents, None)
+                return None if found is None else put(*found, stored)
+
+            await run_pieces(next_put, JOBS)
+            yield stored
+
+
+async def read_files(
+    store: Store, caps: list[ImmutableFileCap], paths: Mapping[ImmutableFileCap, str], failed: Failed
+) -> dict[ImmutableFileCap, bytes]:
+    """The contents of those that can be read, in their order."""
+    read: dict[ImmutableFileCap, bytes] = {}
+    waiting = iter(caps)
+
+    async def read_one(cap: ImmutableFileCap) -> None:
+        sink = BoundedSink(cap.size)
+        try:
+            await store.read(cap, sink)
+        except GridError as error:
+            failed(paths[cap], error)
+        else:
+            read[cap] = bytes(sink.data)
+
+    def next_piece() -> Coroutine[Any, Any, None] | None:
+        cap = next(waiting, None)
+        return None if cap is None else read_one(cap)
+
+    await run_pieces(next_piece, JOBS)
+    return {cap: read[cap] for cap in caps if cap in read}
+
+
+def is_small_file(cap: KnownCap) -> bool:
+    """Whether `grid pack` packs it."""
+    return isinstance(cap, ChkCap) and is_packed(cap.size)
+
+
+def is_slice(cap: KnownCap) -> bool:
+    """Whether `grid unpack` unpacks it."""
+    return isinstance(cap, SliceCap)
+
+
+def sparse_only(found: Found, threshold: float) -> Found:
+    """What is left to rewrite if only slices of packs count of which less than the threshold is in use, 0 to 1."""
+
+    def is_sparse(cap: ImmutableFileCap) -> bool:
+        return isinstance(cap, SliceCap) and found.stats.packs.live_share(cap.pack) < threshold
+
+    for place in found.order:
+        place.files = {name: cap for name, cap in place.files.items() if is_sparse(cap)}
+    return evolve(found)
+
+
+def _by_pack(cap: ImmutableFileCap) -> tuple[bytes, int]:
+    """Files of one pack side by side, in its order: their pack is read once."""
+    if isinstance(cap, SliceCap):
+        return bytes(cap.storage_index), cap.offset
+    return b"", 0

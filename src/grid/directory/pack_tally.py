@@ -1,0 +1,57 @@
+"""How much of each pack is in use: what the slices of a tree cover. Pure. [spec extents 5]
+
+Cost: memory: two numbers for each slice.
+"""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from grid.caps import ChkCap, SliceCap, StorageIndex
+
+
+@define
+class _Pack:
+    size: int
+    live: set[tuple[int, int]] = field(factory=set)
+
+
+class PackTally:
+    """How much of each pack is in use, as far as its slices were seen. Each slice counts once."""
+
+    def __init__(self) -> None:
+        self._packs: dict[StorageIndex, _Pack] = {}
+
+    def add(self, cap: SliceCap) -> None:
+        """Count a slice."""
+        pack = self._packs.setdefault(cap.storage_index, _Pack(cap.pack.size))
+        pack.live.add((cap.offset, cap.length))
+
+    @property
+    def count(self) -> int:
+        """Packs."""
+        return len(self._packs)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all packs."""
+        return sum(pack.size for pack in self._packs.values())
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes that a slice lies in."""
+        return sum(map(_live_bytes, self._packs.values()))
+
+    def live_share(self, cap: ChkCap) -> float:
+        """How much of a pack is in use, from 0 to 1."""
+        pack = self._packs.get(cap.storage_index)
+        return 0.0 if pack is None else _live_bytes(pack) / pack.size
+
+
+def _live_bytes(pack: _Pack) -> int:
+    covered = position = 0
+    for offset, length in sorted(pack.live):
+        end = min(offset + length, pack.size)
+        covered += max(0, end - max(offset, position))
+        position = max(position, end)
+    return covered

@@ -1,0 +1,113 @@
+"""Announcements in files: those that a client remembers, and the servers that `private/servers.yaml` names.
+
+Remembered announcements are one for each service and key, bounded in number. Their file serves while the introducer
+cannot be reached. [spec wire 9, 10]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from grid.discovery.announcement import Announcement, parse_fields, replaces, storage_furl
+from grid.discovery.yaml_files import pack_yaml, parse_yaml, read_limited
+from grid.errors import ConfigError, FormatError
+from grid.limits import MAX_ANNOUNCEMENTS
+from grid.ports import ServerId
+
+
+class KeptAnnouncements:
+    """What has been accepted so far; nothing is ever dropped."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, ServerId], Announcement] = {}
+
+    def __iter__(self) -> Iterator[Announcement]:
+        return iter(self._kept.values())
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def of_service(self, service_name: str) -> list[Announcement]:
+        """Those of one service."""
+        return [announcement for announcement in self if announcement.service_name == service_name]
+
+    def offer(self, new: Announcement) -> bool:
+        """Whether it was accepted: it is the first of its service and key (and there is room), or replaces another."""
+        place = (new.service_name, new.server_id)
+        kept = self._kept.get(place)
+        if kept is None and len(self._kept) >= MAX_ANNOUNCEMENTS:
+            return False
+        if not replaces(new, kept):
+            return False
+        self._kept[place] = new
+        return True
+
+
+def pack_cache(announcements: Iterable[Announcement]) -> bytes:
+    """The cache file's content."""
+    return pack_yaml(
+        [{"ann": dict(announcement.fields), "key_s": str(announcement.server_id)} for announcement in announcements]
+    )
+
+
+def parse_cache(data: bytes) -> list[Announcement]:
+    """The announcements in a cache file; entries that cannot be used are left out, FormatError if it is no list."""
+    content = parse_yaml(data)
+    if content is None:
+        return []
+    if not isinstance(content, list):
+        raise FormatError("a cache of announcements is a list")
+    found = []
+    for entry in content[:MAX_ANNOUNCEMENTS]:
+        if isinstance(entry, dict) and isinstance(entry.get("key_s"), str):
+            try:
+                found.append(parse_fields(ServerId(entry["key_s"]), entry.get("ann")))
+            except FormatError:
+                continue
+    return found
+
+
+def read_cache(path: Path) -> list[Announcement]:
+    """The announcements in that file; none if there is none, or it cannot be read: it is only a cache."""
+    try:
+        data = read_limited(path)
+        return [] if data is None else parse_cache(data)
+    except (FormatError, OSError):
+        return []
+
+
+def parse_static_servers(data: bytes) -> list[Announcement]:
+    """The servers in the text of a servers file; FormatError naming the first entry that cannot be used."""
+    content = parse_yaml(data)
+    if content is None:
+        return []
+    section = content.get("storage") if isinstance(content, dict) else content
+    entries = {} if section is None else section
+    if not isinstance(entries, dict):
+        raise FormatError("a servers file has one section, `storage`, of servers by their id")
+    if len(entries) > MAX_ANNOUNCEMENTS:
+        raise FormatError(f"a servers file with more than {MAX_ANNOUNCEMENTS} servers")
+    return [_parse_entry(str(name), entry) for name, entry in entries.items()]
+
+
+def _parse_entry(name: str, entry: object) -> Announcement:
+    if not isinstance(entry, dict) or "ann" not in entry:
+        raise FormatError(f"server {name[:100]!r} has no `ann` section")
+    if not name.isprintable():
+        raise FormatError(f"server id {name[:100]!r} has characters that cannot be printed")
+    try:
+        announcement = parse_fields(ServerId(name), entry["ann"])
+        storage_furl(announcement)
+    except FormatError as error:
+        raise FormatError(f"server {name[:100]!r}: {error}") from error
+    return announcement
+
+
+def read_static_servers(path: Path) -> list[Announcement]:
+    """The servers in that file, none if there is none; ConfigError naming the file if it cannot be used."""
+    try:
+        data = read_limited(path)
+        return [] if data is None else parse_static_servers(data)
+    except FormatError as error:
+        raise ConfigError(f"{path}: {error}") from error

@@ -1,0 +1,88 @@
+"""Cards on the page of a file or directory: a preview, and the capabilities to share. Pure.
+
+A preview never runs as a page of the gateway: images, audio and video are embedded by type, a script inserts text as
+text, and nothing else is shown.
+"""
+
+from __future__ import annotations
+
+from grid.caps import DirectoryCap, KnownCap, LitCap
+from grid.gateway.content_type import content_type
+from grid.gateway.pages.links import object_path
+from grid.gateway.pages.markup import Markup, icon, tag
+from grid.gateway.pages.shell import card
+
+_TEXTS = frozenset({"application/json", "application/xml", "application/x-sh", "application/toml", "application/yaml"})
+
+
+def kind_of(name: str) -> str:
+    """How a file of that name can be shown: image, video, audio, pdf, text, or "" for not at all."""
+    described = content_type(name)
+    if described.encoding is not None:
+        return ""
+    kind = described.type
+    family = kind.partition("/")[0]
+    if family in ("image", "video", "audio"):
+        return family
+    if kind == "application/pdf":
+        return "pdf"
+    return "text" if family == "text" or kind in _TEXTS else ""
+
+
+def preview(name: str, address: str) -> Markup | None:
+    """The part of a page that shows a file. address: where its contents are."""
+    match kind_of(name):
+        case "image":
+            shown = tag("img", src=address, alt=name or "the image", loading="lazy")
+        case "video":
+            shown = tag("video", src=address, controls=True, preload="metadata", aria_label=name or "the film")
+        case "audio":
+            shown = tag("audio", src=address, controls=True, preload="metadata", aria_label=name or "the recording")
+        case "pdf" | "text" as kind:
+            wait = tag("p", "With scripts it is shown here; without, ", tag("a", "open it", href=address), ".")
+            shown = tag("div", wait, data_preview=kind, data_address=address, data_name=name)
+        case _:
+            return None
+    return card("Preview", tag("div", shown, class_="frame"), id="preview")
+
+
+def share_links(cap: KnownCap) -> Markup:
+    """Every capability that the held one contains."""
+    thing = "directory" if isinstance(cap, DirectoryCap) else "file"
+    all_below = ", with everything in it" if thing == "directory" else ""
+    rows = []
+    if cap.authority == "write":
+        words = (
+            f"Anyone with this capability can read and change the {thing}{all_below}. Give it to people you work with."
+        )
+        rows.append(_row("edit", "Read and write", words, cap.to_string(), opens=True))
+    if cap.authority != "verify":
+        words = f"Anyone with this capability can read the {thing}{all_below}, but not change it."
+        if not cap.is_mutable:
+            words = f"Anyone with this capability can read the {thing}{all_below}. It never changes."
+        rows.append(_row("key", "Read only", words, cap.read_cap().to_string(), opens=True))
+    verify = None if isinstance(cap, LitCap) else cap.verify_cap()
+    if verify is not None:
+        words = "Anyone with this capability can check and repair the shares, but read nothing."
+        rows.append(_row("shield", "Verify", words, verify.to_string(), opens=False))
+    note = tag("p", "There are no accounts: the capability is the permission. Once shared, it cannot be taken back.")
+    return card("Share", note, rows, id="share", class_="sharing")
+
+
+def _row(picture: str, title: str, words: str, text: str, *, opens: bool) -> Markup:
+    label = f"{title} capability"
+    return tag(
+        "div",
+        tag("h3", icon(picture), title),
+        tag("p", words),
+        tag(
+            "div",
+            tag("input", class_="cap", type="text", readonly=True, value=text, aria_label=label, spellcheck="false"),
+            tag("button", "Copy", type="button", data_copy=text, hidden=True, aria_label=f"Copy: {label}"),
+            tag("a", "Open", class_="button quiet", href=object_path(text), aria_label=f"Open: {label}")
+            if opens
+            else None,
+            class_="copy",
+        ),
+        class_="share-row",
+    )

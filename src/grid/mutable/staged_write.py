@@ -1,0 +1,79 @@
+"""Writing over a version in two stages: the new one beside it first, then in its place. staging.py says why, and where.
+
+It owns the order of the stages. At every instant one of the two versions has k shares. A failure after the first stage leaves
+old shares behind, which the next write or repair removes.
+
+Cost: round trips: one more. Network: no more than otherwise, as the old shares are only taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import evolve
+
+from grid.mutable.session import Session
+from grid.mutable.share.versions import VersionMap
+from grid.mutable.write.staging import Stage, needs_stage, plan_stage
+from grid.mutable.write.write_job import NOTHING, SparedShares, WriteJob
+
+
+def stage_of(session: Session, found: VersionMap) -> Stage | None:
+    """Where a new version goes first, if writing over what is there could leave no whole version."""
+    best = found.best
+    if best is None or not needs_stage(found, best):
+        return None
+    usable = [server_id for server_id in session.permitted if server_id not in found.failed]
+    return plan_stage(found, best, usable, min(session.grid.encoding.happy, best.n))
+
+
+async def write_staged(
+    session: Session, found: VersionMap, job: WriteJob, stage: Stage, update: Callable[..., VersionMap]
+) -> VersionMap:
+    """Place the version beside the old one; when it is safe there, put it where that was, or take the old shares away."""
+    best = found.best
+    assert best is not None
+    first = evolve(
+        job,
+        happy=stage.happy(job.happy),
+        spared=SparedShares(front=best.checkstring, places=frozenset(stage.old)),
+        held=frozenset(),
+    )
+    beside = await session.write(first, stage.goal)
+    found = update(found, written=beside)
+    numbers = {number for _, number in beside.places}
+    old = {place: tests for place, tests in stage.old.items() if place[0] not in found.failed}
+    last = evolve(
+        job,
+        held=beside.places,
+        spares=(),
+        spared=SparedShares(front=job.spared.front, places=frozenset(old)),
+        guards={},
+        removes=frozenset(place for place in old if place[1] in numbers),
+    )
+    return update(found, written=await session.write(last, old), held=beside.places)
+
+
+async def remove_old(session: Session, before: VersionMap, staged: VersionMap, stage: Stage) -> VersionMap:
+    """Take the old shares away once a version that was streamed beside them is safe."""
+    best = staged.best
+    if before.best is None or best is None:
+        return staged
+    shares = staged.shares_of(best)
+    old = {place: tests for place, tests in stage.old.items() if place[0] not in staged.failed}
+    job = WriteJob(
+        prefix=best,
+        contents=NOTHING,
+        base=before.best.order,
+        happy=0,
+        settle=False,
+        held=frozenset(share.place for share in shares),
+        removes=frozenset(old),
+    )
+    written = await session.write(job, old)
+    gone = {server_id for server_id, _ in written.lost}
+    return evolve(
+        staged,
+        sightings=[share for share in staged.sightings if share.prefix == best or share.place not in old],
+        failed=staged.failed | gone,
+    )

@@ -1,0 +1,136 @@
+"""Where the shares of one version have arrived, whether they are enough, and the words for when they are not. Pure.
+
+Part of the plans that write. It keeps count and finds places for what has none; the plans decide when a write has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from grid.errors import GridError, NotHappyError, PeerGoneError, PeerTimeoutError
+from grid.mutable.share.versions import Place
+from grid.mutable.write.goal import ABSENT, Goal, Tests, assign_homeless, hosts_of, spread
+from grid.mutable.write.write_job import WriteJob, Written
+from grid.placement.happiness import happiness
+from grid.plural import counted
+from grid.ports import ServerId, ServerIdentity, ShareNumber
+
+AS_IT_WAS = "nothing was changed"
+"""The state of a file when a write has failed before anything of it was lost."""
+MAX_NAMED = 10
+"""Servers that a message names; of further ones it has the number."""
+_MAX_NAME = 40
+
+
+class PlacedShares:
+    """The places of one write.
+
+    goal: all that were chosen so far. due: those to write next. yielded: those left to another writer.
+    """
+
+    def __init__(self, job: WriteJob, goal: Goal) -> None:
+        self._job = job
+        self._tried: set[Place] = {*goal, *job.lost.bars, *job.lost.suspects, *job.spared.places}
+        self.goal = dict(goal)
+        self.due = dict(goal)
+        self.placed: set[Place] = set()
+        self.removed: set[Place] = set()
+        self.yielded: set[Place] = set()
+
+    @property
+    def safe(self) -> set[Place]:
+        """Where the version is."""
+        return self.placed | self._job.held
+
+    @property
+    def numbers(self) -> int:
+        """Distinct shares of the version that are somewhere."""
+        return len(hosts_of(self.safe))
+
+    @property
+    def happiness(self) -> int:
+        """Servers that each hold a share of their own."""
+        return happiness(hosts_of(self.safe))
+
+    def are_enough(self, more: Collection[Place] = ()) -> bool:
+        """Whether the version is safe, or would be with these places as well."""
+        return are_enough(self.safe.union(more), self._job.prefix.k, self._job.happy)
+
+    def taken(self, done: Collection[Place]) -> None:
+        """A server has written to these places, or removed the shares there."""
+        self.removed |= self._job.removes.intersection(done)
+        self.placed |= set(done) - self._job.removes
+
+    def require(self, place: Place, tests: Tests) -> None:
+        """Have a place written where these tests hold."""
+        self.due[place] = tests
+        self.goal.setdefault(place, tests)
+
+    def forget(self, server_id: ServerId) -> None:
+        """Count nothing that this server says it has taken."""
+        self.placed = {place for place in self.placed if place[0] != server_id}
+
+    def find_homes(self, broken: Collection[ServerId], silent: Collection[ServerId], late: Collection[Place]) -> None:
+        """Have the shares of servers that failed written elsewhere, and of late ones if they are needed.
+
+        broken: servers that failed. silent: servers that have not answered everything yet. late: places whose servers are late.
+        """
+        for place in [place for place in self.due if place[0] in broken]:
+            del self.due[place]
+        taken = [*self.safe, *self.due]
+        is_safe = self.are_enough()
+        if is_safe and self._job.base is not None:
+            # Other writers count what they meet: a version must not lie where they do not look, unless it needs to.
+            taken += late
+        have = {number for _, number in taken}
+        homeless = [ShareNumber(number) for number in range(self._job.prefix.n) if number not in have]
+        usable = [server_id for server_id in self._job.spares if server_id not in broken and server_id not in silent]
+        places = assign_homeless(homeless, taken, usable, avoid=self._tried)
+        if not is_safe:
+            avoid = {*self._tried, *places}
+            places += spread([*taken, *places], self._job.prefix.n, self._job.happy, usable, avoid)
+        for place in places:
+            self._tried.add(place)
+            self.goal[place] = self.due[place] = ABSENT
+
+    def written(self) -> Written:
+        """The result of the write."""
+        lost = self.goal.keys() - self.placed - self.removed
+        return Written(places=frozenset(self.placed), removed=frozenset(self.removed), lost=frozenset(lost))
+
+
+def are_enough(places: Iterable[Place], k: int, happy: int) -> bool:
+    """Whether shares in these places make a version safe."""
+    hosts = hosts_of(places)
+    return len(hosts) >= k and happiness(hosts) >= happy
+
+
+def too_few(
+    reached: int, happy: int, shares: int, k: int, *, verb: str, failures: Mapping[ServerId, GridError], state: str = ""
+) -> NotHappyError:
+    """The error of a write. verb: what too few servers did. failures: why the others did not. state: of the file."""
+    if reached < happy:
+        text = f"only {counted(reached, 'server')} {verb}, and {happy} are needed"
+    else:
+        text = f"only {counted(shares, 'share')} could be stored, and {k} are needed to read the file"
+    unreachable = [
+        server_id for server_id, why in failures.items() if isinstance(why, PeerGoneError | PeerTimeoutError)
+    ]
+    return NotHappyError(
+        f"{text}; {state}" if state else text, causes=list(failures.values()), unreachable=sorted(unreachable)
+    )
+
+
+def name_missing(
+    error: NotHappyError, servers: Iterable[ServerIdentity], failed: Collection[ServerId]
+) -> NotHappyError:
+    """The same error with the names of all that could not be reached; failed: those found so before the write."""
+    known = {server.server_id: server.nickname for server in servers}
+    missing = [server_id for server_id in known if server_id in failed or server_id in error.unreachable]
+    if not missing:
+        return error
+    names = [(known[server_id] or server_id.removeprefix("v0-")[:8])[:_MAX_NAME] for server_id in missing]
+    shown = ", ".join(names[:MAX_NAMED])
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    text = f"{error}; {len(missing)} of {counted(len(known), 'server')} cannot be reached ({shown}{more})"
+    return NotHappyError(text, causes=error.causes, unreachable=missing)

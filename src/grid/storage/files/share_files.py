@@ -1,0 +1,226 @@
+"""Finished share files of one storage index: opening, reading, and what their leases would change. Blocking.
+
+A file in a share's directory that is no share of the wanted kind is skipped and logged; it spoils nothing but itself.
+`AnswerSize` counts what one answer will hold, share by share, and takes the room for each share before it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from attrs import frozen
+from twisted.logger import Logger
+
+from grid.errors import FormatError, NoRoomError, NoSpaceError, PeerError
+from grid.limits import ANSWER_RANGE_BYTES, MAX_LEASES
+from grid.ports import LeaseSecrets, Range, Room, ShareKind, ShareNumber
+from grid.storage.files import containers, slots
+from grid.storage.files.containers import Container
+from grid.storage.files.disk import Disk, Handle
+from grid.storage.files.leases import (
+    SHARE_LEASE_SIZE,
+    SHARE_LEASE_TIME_OFFSET,
+    SLOT_LEASE_SIZE,
+    SLOT_LEASE_TIME_OFFSET,
+    Lease,
+    find_lease,
+    new_lease,
+    pack_share_lease,
+    pack_slot_lease,
+    pack_time,
+)
+from grid.storage.files.paths import parse_share_name, share_directory, share_path
+from grid.storage.files.slots import Slot
+from grid.storage.files.undo import Change
+
+log = Logger()
+
+
+@frozen(kw_only=True)
+class ShareFile:
+    """An open share file of known form, for as long as its context lasts."""
+
+    share_number: ShareNumber
+    disk: Disk
+    handle: Handle
+    file_size: int
+    form: Container | Slot
+
+    @property
+    def kind(self) -> ShareKind:
+        """What the file's first bytes say it is."""
+        return "immutable" if isinstance(self.form, Container) else "mutable"
+
+    def read(self, ranges: Iterable[Range]) -> list[bytes]:
+        """The ranges of the share's data, cut short at its end."""
+        clips = (self.form.clip(offset, length) for offset, length in ranges)
+        return [self.disk.read(self.handle, offset, length) if length else b"" for offset, length in clips]
+
+    def clipped_size(self, ranges: Iterable[Range]) -> int:
+        """Bytes that `read` would return."""
+        clip = self.form.clip
+        return sum([clip(offset, length)[1] for offset, length in ranges])
+
+    def leases(self) -> list[Lease | None]:
+        """Every lease slot in order, None where one is empty."""
+        form, read = self.form, self.disk.read
+        if isinstance(form, Container):
+            records = read(self.handle, form.leases_offset, SHARE_LEASE_SIZE * form.lease_count)
+            return list(containers.parse_leases(records))
+        front = read(self.handle, 0, slots.DATA_OFFSET)
+        back = read(self.handle, form.leases_offset, self.file_size - form.leases_offset)
+        return slots.parse_slot_leases(front, back)
+
+
+def share_numbers(disk: Disk, name: str) -> list[ShareNumber]:
+    """Every share number there is a file for, ascending, whatever is in the file."""
+    try:
+        entries = disk.list_directory(share_directory(name))
+    except FileNotFoundError:
+        return []
+    numbers = (parse_share_name(entry) for entry, is_directory in entries if not is_directory)
+    return sorted(number for number in numbers if number is not None)
+
+
+@contextmanager
+def opened(disk: Disk, name: str, number: ShareNumber, *, writable: bool = False) -> Iterator[ShareFile]:
+    """The share file, open. FormatError or UnknownVersionError if it is none; OSError, FileNotFoundError among them."""
+    handle = disk.open_file(share_path(name, number), writable=writable)
+    try:
+        size = disk.size(handle)
+        head = disk.read(handle, 0, slots.FIXED_SIZE)
+        form = slots.parse_slot(head, size) if slots.is_slot(head) else containers.parse_header(head, size)
+        yield ShareFile(share_number=number, disk=disk, handle=handle, file_size=size, form=form)
+    finally:
+        disk.close_file(handle)
+
+
+@contextmanager
+def skipping(name: str, number: ShareNumber, unread: list[OSError] | None = None) -> Iterator[None]:
+    """Note and forget an error of this one share, so that the others are served. unread: gets an OSError, too."""
+    try:
+        yield
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        if unread is not None:
+            unread.append(error)
+        log.warn("share {path} cannot be read: {reason}", path=share_path(name, number), reason=error.strerror)
+    except FormatError as error:
+        log.warn("share {path} is skipped: {reason}", path=share_path(name, number), reason=str(error))
+
+
+def unreadable(error: OSError) -> PeerError:
+    """The error for shares that are here and that the disk cannot read."""
+    return PeerError(f"the disk failed: {error.strerror}")
+
+
+def plan_lease(
+    share: ShareFile, secrets: LeaseSecrets, *, owner: int, now: float, node_id: bytes, available: int | None
+) -> Change | None:
+    """What adds or renews the lease; None if it runs as long already. NoSpaceError. [spec storage-server 6]
+
+    available: bytes the server may still use, None if unlimited.
+    """
+    held = share.leases()
+    lease = new_lease(secrets, version=share.form.version, owner=owner, now=now, node_id=node_id)
+    index = find_lease(held, lease)
+    if index is not None:
+        return _plan_renewal(share, index, held[index], lease)
+    if isinstance(share.form, Container):
+        _require_room(len(held), SHARE_LEASE_SIZE, available)
+        return _plan_share_lease(share, share.form, lease)
+    index, slot_count = free_slot(held)
+    if slot_count > len(held):
+        _require_room(len(held), SLOT_LEASE_SIZE, available)
+    writes = [(share.form.lease_offset(index), pack_slot_lease(lease))]
+    if slot_count > max(len(held), slots.FRONT_LEASES):
+        writes.append((share.form.leases_offset, slots.pack_lease_count(slot_count)))
+    return Change(
+        share_number=share.share_number, writes=writes, saves=[(offset, len(data)) for offset, data in writes]
+    )
+
+
+def free_slot(held: Sequence[Lease | None]) -> tuple[int, int]:
+    """(the first empty lease slot, how many slots there are once it is used)."""
+    index = next((index for index, lease in enumerate(held) if lease is None), len(held))
+    return index, max(len(held), index + 1)
+
+
+def plan_removal(share: ShareFile, remove: frozenset[int]) -> Change | None:
+    """What removes the leases of these indices; None if none is left, and the file should go."""
+    held = share.leases()
+    kept = [None if index in remove else lease for index, lease in enumerate(held)]
+    survivors = [lease for lease in kept if lease is not None]
+    if not survivors:
+        return None
+    number, form = share.share_number, share.form
+    if isinstance(form, Container):
+        records = b"".join(map(pack_share_lease, survivors))
+        count_at = containers.LEASE_COUNT_OFFSET
+        return Change(
+            share_number=number,
+            writes=[(count_at, containers.pack_lease_count(len(survivors))), (form.leases_offset, records)],
+            saves=[(count_at, 4), (form.leases_offset, SHARE_LEASE_SIZE * len(held))],
+            size=form.leases_offset + len(records),
+        )
+    places = [form.lease_offset(index) for index in sorted(remove)]
+    return Change(
+        share_number=number,
+        writes=[(place, pack_slot_lease(None)) for place in places],
+        saves=[(place, SLOT_LEASE_SIZE) for place in places],
+    )
+
+
+def _require_room(lease_count: int, more: int, available: int | None) -> None:
+    if lease_count >= MAX_LEASES:
+        raise NoSpaceError(f"a share has {lease_count} leases already")
+    if available is not None and available < more:
+        raise NoSpaceError("there is no room for another lease")
+
+
+def _plan_renewal(share: ShareFile, index: int, held: Lease | None, lease: Lease) -> Change | None:
+    if held is None or held.expires >= lease.expires:
+        return None
+    within = SHARE_LEASE_TIME_OFFSET if isinstance(share.form, Container) else SLOT_LEASE_TIME_OFFSET
+    place = share.form.lease_offset(index) + within
+    return Change(share_number=share.share_number, writes=[(place, pack_time(lease.expires))], saves=[(place, 4)])
+
+
+def _plan_share_lease(share: ShareFile, form: Container, lease: Lease) -> Change:
+    # Until the new count stands there, the record would be read as share data: this must not stay half done.
+    place, count_at = form.lease_offset(form.lease_count), containers.LEASE_COUNT_OFFSET
+    count = containers.pack_lease_count(form.lease_count + 1)
+    return Change(
+        share_number=share.share_number,
+        writes=[(place, pack_share_lease(lease)), (count_at, count)],
+        saves=[(count_at, len(count))],
+    )
+
+
+class AnswerSize:
+    """The size of one answer.
+
+    An answer that does not fit is measured to its end all the same, without reading more, so that the caller knows how
+    much room to wait for. It owns no memory: the room belongs to the caller, who gives it back.
+    """
+
+    def __init__(self, room: Room | None) -> None:
+        """room: None admits any size."""
+        self._room = room
+        self._is_refused = False
+        self._size = 0
+
+    def admits(self, size: int, range_count: int) -> bool:
+        """Whether a share's ranges, of that many bytes together, may be read now."""
+        cost = size + ANSWER_RANGE_BYTES * (range_count + 1)
+        self._size += cost
+        if not self._is_refused and self._room is not None:
+            self._is_refused = not self._room.take(cost)
+        return not self._is_refused
+
+    def require(self) -> None:
+        """NoRoomError if something was not admitted."""
+        if self._is_refused:
+            raise NoRoomError(self._size)
