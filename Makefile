@@ -1,13 +1,15 @@
 # Each target sets up all that it needs: Python 3.11 or newer with its venv module is all that must be there.
 # PYTHON=/path/to/python3 chooses one.
 
-.PHONY: help install demo test lint types tests interop browser docs perf-smoke packaging py312 py313 format clean
+.PHONY: help install demo test lint types tests interop browser docs perf-smoke packaging py312 py313 peers peers-test format clean
 
 help:
 	@echo "make install Grid and its command, grid, in .venv"
 	@echo "make demo    ten nodes, a file put, seven nodes stopped, the file back again"
 	@echo "make test    everything: lint, types, docs, perf-smoke, packaging, interop, browser, tests, py312, py313 (one at a time: make lint, ...)"
 	@echo "make docs    the documentation as a site, in .tox/docs/site"
+	@echo "make peers   the programs that Grid is measured beside, in the user's cache (GRID_PEERS); PEERS=minio builds that one too"
+	@echo "make peers-test each of them driven as campaigns drive it; a missing one is named and skipped"
 	@echo "make format  lay the sources out"
 	@echo "make clean   remove all that these have set up"
 
@@ -21,18 +23,32 @@ demo: .venv/installed
 	sh scripts/retry.sh .venv/bin/python -m pip install --quiet .
 	touch $@
 
-STAGES = lint,interop,tests,types,docs,perf-smoke,packaging,browser,py312,py313
+SETUP = environment,tahoe-peer,programs
+STAGES = interop,tests,lint,packaging,docs,browser,types,perf-smoke,py312,py313
 
-# Three at a time, in this order: interop waits for processes more than it computes, and the others fill its gaps.
+# Three at a time, in this order: the two longest have a lane each, and the others take turns in the third.
 test: .tox/bootstrap/installed
-	.tox/bootstrap/bin/tox run-parallel --parallel 3 --parallel-no-spinner -e $(STAGES)
+	.tox/bootstrap/bin/tox run-parallel --parallel 3 --parallel-no-spinner -e $(SETUP),$(STAGES)
 
-lint types tests interop browser docs perf-smoke packaging py312 py313: .tox/bootstrap/installed
+interop: .tox/bootstrap/installed
+	.tox/bootstrap/bin/tox run -e $(SETUP),$@
+
+lint types tests browser docs perf-smoke packaging: .tox/bootstrap/installed
+	.tox/bootstrap/bin/tox run -e environment,$@
+
+py312 py313: .tox/bootstrap/installed
 	.tox/bootstrap/bin/tox run -e $@
 
+peers: .tox/bootstrap/installed
+	.tox/bootstrap/bin/python scripts/make_peers.py $(PEERS)
+
+peers-test: .tox/bootstrap/installed
+	.tox/bootstrap/bin/tox run -e environment,peers
+
 format: .tox/bootstrap/installed
-	.tox/bootstrap/bin/tox exec -e lint -- ruff format .
-	.tox/bootstrap/bin/tox exec -e lint -- ruff check --fix .
+	.tox/bootstrap/bin/tox run -e environment
+	.tox/environment/bin/ruff format .
+	.tox/environment/bin/ruff check --fix .
 
 .tox/bootstrap/installed: constraints.txt
 	sh scripts/make_venv.sh .tox/bootstrap

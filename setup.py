@@ -42,12 +42,13 @@ class ScratchEggInfo(egg_info):
 
 setup(
     cmdclass={"build": ScratchBuild, "egg_info": ScratchEggInfo},
-    # lanes.c calls nothing of Python: the library is loaded by cffi, and one wheel serves every CPython from 3.11 on.
+    # multi_buffer.c calls nothing of Python: the library is loaded by cffi, and one wheel serves every CPython from 3.11 on.
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
     ext_modules=[
         Extension(
+            # The library keeps its name, so that one that is built already is found.
             "grid.crypto._lanes",
-            sources=["src/grid/crypto/lanes.c"],
+            sources=["src/grid/crypto/multi_buffer.c"],
             depends=["setup.py"],
             extra_compile_args=["-O2", "-fvisibility=hidden"],
             py_limited_api=True,

@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
         return 0
     if stale:
         print(f"these man pages are not what the commands' help says: {' '.join(stale)}", file=sys.stderr)
-        print("write them anew: .tox/docs/bin/python scripts/make_man.py", file=sys.stderr)
+        print("write them anew: .tox/environment/bin/python scripts/make_man.py", file=sys.stderr)
     return 1 if stale else 0
 
 

@@ -2,18 +2,24 @@
 
 Documents that stand elsewhere in the tree (ARCHITECTURE.md, deploy/README.md, ...) become pages, the commands' help and the
 docstrings of every package become the reference, and decision records get into the navigation. Links between documents are written for a
-reader of the tree; here those that lead to no page of the site become plain text.
+reader of the tree; here those that lead to no page of the site become plain text. Mermaid, which draws the diagrams, is fetched with
+npm at a pinned version and becomes a file of the site, so that a reader needs no network.
 """
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import re
+import subprocess
+import tarfile
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
@@ -28,6 +34,12 @@ ELSEWHERE = {
     "perf/README.md": "measuring.md",
 }
 """Document -> its page."""
+
+MERMAID = "mermaid@11.4.1"
+MERMAID_FILE = "package/dist/mermaid.min.js"
+MERMAID_SHA256 = "a43bc1afd446f9c4cc66ac5dd45d02e8d65e26fc5344ec0ef787f88d6ddb6f9e"
+MERMAID_PAGE = "assets/mermaid.min.js"
+"""Its address in the site. The theme loads Mermaid from elsewhere only if no script of the page has."""
 
 _LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
@@ -52,6 +64,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         }
     )
     config.nav = nav
+    config.extra_javascript.append(MERMAID_PAGE)
     return config
 
 
@@ -66,7 +79,8 @@ def packages() -> list[str]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the documents from elsewhere, the commands and the modules."""
+    """Add the documents from elsewhere, the commands, the modules, and Mermaid."""
+    files.append(File.generated(config, MERMAID_PAGE, content=mermaid(Path(config.site_dir).parent / "mermaid.min.js")))
     for source, target in ELSEWHERE.items():
         files.append(File.generated(config, target, content=(ROOT / source).read_text()))
     files.append(File.generated(config, "commands.md", content=command_page()))
@@ -75,6 +89,25 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             File.generated(config, f"api/{name}.md", content=f"---\ntitle: grid.{name}\n---\n\n::: grid.{name}\n")
         )
     return files
+
+
+def mermaid(kept: Path) -> bytes:
+    """The script that draws diagrams, fetched if the file does not have it; PluginError if it cannot be had."""
+    if not kept.exists() or hashlib.sha256(kept.read_bytes()).hexdigest() != MERMAID_SHA256:
+        with tempfile.TemporaryDirectory() as folder:
+            command = ["npm", "pack", MERMAID, "--silent", "--pack-destination", folder]
+            fetched = subprocess.run(["sh", str(ROOT / "scripts" / "retry.sh"), *command], cwd=folder, check=False)
+            archives = list(Path(folder).glob("*.tgz"))
+            if fetched.returncode or not archives:
+                raise PluginError(f"{MERMAID} could not be fetched with npm: is npm installed, and the network there?")
+            with tarfile.open(archives[0]) as archive:
+                member = archive.extractfile(MERMAID_FILE)
+                data = member.read() if member is not None else b""
+        if hashlib.sha256(data).hexdigest() != MERMAID_SHA256:
+            raise PluginError(f"{MERMAID} is not the one that scripts/site_pages.py names")
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(data)
+    return kept.read_bytes()
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

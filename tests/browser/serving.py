@@ -31,10 +31,10 @@ from grid.gateway.site import Gateway, make_routes
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
-from grid.storage.memory_disk import MemoryDisk
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
+from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
-from grid.wire.connections.places import Places
+from grid.wire.connections.connection_limit import Places
 
 NICKNAMES = ("Ada", "Barbara", "Edsger", "Grace", "Leslie")
 

@@ -21,7 +21,7 @@ def test_a_file_whose_servers_were_killed_is_seen_to_be_ill_and_is_repaired(visi
     served.kill(0)
     served.kill(3)
     page.get_by_role("button", name="Check", exact=True).click()
-    page.locator(".notice", has_text="Not healthy, and readable: 3 of 5").wait_for()
+    page.locator(".notice", has_text="Not healthy, but readable: 3 of 5").wait_for()
     assert page.locator(".shares .lost").count() == 2
     assert page.locator(".shares .silent").count() == 2 * 5
     silent = page.locator(".silent-servers li").all_inner_texts()

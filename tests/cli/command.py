@@ -1,13 +1,14 @@
-"""Runs the `grid` command as its users do: as a process."""
+"""Runs the `grid` command as its users do: as a process, which starts warm unless a test is about how it starts."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from attrs import frozen
+
+from tests.support.warm_programs import warm_program
 
 
 @frozen
@@ -32,6 +33,6 @@ def environment(**added: str) -> dict[str, str]:
 
 def grid(*arguments: str | Path, stdin: bytes = b"", **added: str) -> Outcome:
     """Run the command to its end; added: variables of its environment."""
-    command = [sys.executable, "-m", "grid.cli", *map(str, arguments)]
+    command = [warm_program("grid.cli"), *map(str, arguments)]
     done = subprocess.run(command, input=stdin, capture_output=True, env=environment(**added), check=False, timeout=120)
     return Outcome(done.returncode, done.stdout, done.stderr.decode())

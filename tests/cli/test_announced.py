@@ -57,7 +57,7 @@ def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGrid]:
 
 
 def announced(local: LocalGrid) -> dict[str, Any]:
-    """What the client was told, by nickname."""
+    """The announcements the client got, by nickname."""
     assert grid("-d", local.client, "status").code == 0
     content = json.loads((local.client / "private" / "introducer_default_cache.yaml").read_text())
     return {entry["ann"]["nickname"]: entry["ann"] for entry in content}

@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from grid.cli.main import main
-from grid.storage.memory_disk import MemoryDisk
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
+from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
 from tests.support.memory_command import MemoryCommand
 

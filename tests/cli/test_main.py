@@ -122,7 +122,7 @@ def test_home_of_somebody_unknown_is_an_error_on_one_line(capsys: pytest.Capture
         ["create", "client", "--introducer", FURL, "~nobody-of-this-name/x"],
     ):
         assert main(arguments) == 1
-        assert "whose home directory" in capsys.readouterr().err
+        assert "there is no such user" in capsys.readouterr().err
 
 
 def test_introducer_directory_is_no_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,6 @@ import json
 import random
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from attrs import frozen
 
 from grid.node.local_grid import LocalGrid
 from tests.cli.command import Outcome, environment, grid
-
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.support.warm_programs import warm_program
 
 
 @frozen
@@ -54,8 +52,8 @@ class TreeClient:
         return contents
 
     def _use(self, *arguments: str) -> Any:
-        command = [sys.executable, "-m", "tests.cli.tree_tool", str(self.directory), *arguments]
-        done = subprocess.run(command, capture_output=True, env=environment(), check=False, timeout=120, cwd=ROOT)
+        command = [warm_program("tests.cli.tree_tool"), str(self.directory), *arguments]
+        done = subprocess.run(command, capture_output=True, env=environment(), check=False, timeout=120)
         assert done.returncode == 0, done.stderr.decode()
         return json.loads(done.stdout)
 

@@ -162,7 +162,7 @@ def test_prove_row_when_the_path_above_is_absent_raises() -> None:
 
 
 def test_prove_row_when_absent_padding_would_be_endless_raises_instead() -> None:
-    # The upper half of so many leaves is padding; nobody's short answer makes us hash it all.
+    # The upper half of these leaves is padding; a short answer must not make us hash all of it.
     count = merkle.MAX_COMPUTED_PADDING * 4
     with pytest.raises(IntegrityError, match="missing"):
         prove_leaf(bytes(32), count + 1, count, bytes(32), {})

@@ -270,17 +270,17 @@ class StorageServerContract:
 
     async def test_leases_when_added_leave_the_shares_as_they_are(self, server: StorageServer) -> None:
         index, other = fresh_index(), fresh_index()
-        await put(server, index, {0: b"octets", 1: b"others"})
+        await put(server, index, {0: b"sample", 1: b"others"})
         await server.test_and_write(other, slot_secrets(), {ShareNumber(2): vector((0, b"slot"))})
         for letter in (b"a", b"b", b"c", b"d", b"e", b"a", b"b"):
             await server.add_lease(index, lease(letter))
             await server.add_lease(other, lease(letter))
-        assert plain(await server.find_shares(index, [WHOLE])) == {0: [b"octets"], 1: [b"others"]}
+        assert plain(await server.find_shares(index, [WHOLE])) == {0: [b"sample"], 1: [b"others"]}
         assert await slot(server, other) == {2: b"slot"}
 
     async def test_corruption_report_when_the_share_is_held_or_not_is_accepted(self, server: StorageServer) -> None:
         index, other = fresh_index(), fresh_index()
-        await put(server, index, {0: b"octets"})
+        await put(server, index, {0: b"sample"})
         await server.test_and_write(other, slot_secrets(), {ShareNumber(0): vector((0, b"slot"))})
         await server.advise_corrupt("immutable", index, ShareNumber(0), "a block’s hash is wrong")
         await server.advise_corrupt("mutable", other, ShareNumber(0), "a signature is wrong")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from grid.storage.disk import Disk, RealDisk
-from grid.storage.memory_disk import MemoryDisk
+from grid.storage.files.disk import Disk, RealDisk
+from grid.storage.files.memory_disk import MemoryDisk
 from tests.support.crash_disk import CrashDisk
 from tests.support.faulty_disk import FaultyDisk
 

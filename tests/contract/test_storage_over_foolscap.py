@@ -10,8 +10,8 @@ import pytest_twisted
 
 from grid.ports import ServerId, ServerIdentity, ServerVersion, StorageServer
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
-from grid.storage.memory_disk import MemoryDisk
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
+from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
 from grid.wire.foolscap.client.server import FoolscapServer
 from grid.wire.foolscap.server import server as server_module

@@ -11,9 +11,9 @@ import pytest_twisted
 
 from grid.ports import StorageServer
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
-from grid.storage.disk import Disk, RealDisk
-from grid.storage.memory_disk import MemoryDisk
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
+from grid.storage.files.disk import Disk, RealDisk
+from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import Durability, StorageSettings
 from tests.contract.whole_shares import WholeSharesContract
 from tests.support.storage import IDENTITY

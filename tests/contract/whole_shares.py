@@ -1,9 +1,13 @@
-"""What every StorageServer does, the storing of whole shares included. Derive test classes from WholeSharesContract."""
+"""What every StorageServer does, the storing and finishing of whole shares included. Derive test classes from WholeSharesContract."""
 
 from __future__ import annotations
 
-from twisted.internet.defer import DeferredList, ensureDeferred
+import os
 
+import pytest
+from twisted.internet.defer import Deferred, DeferredList, ensureDeferred
+
+from grid.errors import DataTooLargeError, GridError
 from grid.ports import StorageIndex, StorageServer, StoreAnswer
 from tests.contract.storage_server import (
     WHOLE,
@@ -38,7 +42,7 @@ async def _find(server: StorageServer, index: StorageIndex) -> dict[int, list[by
 
 
 class WholeSharesContract(StorageServerContract):
-    """The suite, with stores."""
+    """The suite, with stores and finished uploads."""
 
     async def test_store_when_nothing_is_held_stores_every_share(self, server: StorageServer) -> None:
         index, other = fresh_index(), fresh_index()
@@ -85,3 +89,28 @@ class WholeSharesContract(StorageServerContract):
         for position, index in enumerate(indexes):
             found = plain(await server.find_shares(index, [WHOLE]))
             assert found == {position: [bytes([position]) * (3000 * position + 1)]}
+
+    async def test_upload_when_finished_while_writes_are_under_way_has_all_of_them(self, server: StorageServer) -> None:
+        index = fresh_index()
+        data = os.urandom(2**21 + 17)
+        upload = await begin(server, index, [0, 9], len(data))
+        view, middle = memoryview(data), 2**20
+        first = Deferred.fromCoroutine(upload.write([piece(0, 0, view[:middle]), piece(9, 0, view[:middle])]))
+        last = Deferred.fromCoroutine(upload.finish([piece(0, middle, view[middle:]), piece(9, middle, view[middle:])]))
+        await first
+        await last
+        assert plain(await server.find_shares(index, [(0, len(data))])) == {0: [data], 9: [data]}
+        with pytest.raises(GridError):
+            await upload.finish([piece(0, 0, b"xx")])
+
+    async def test_upload_when_a_write_under_way_is_refused_finishes_nothing(self, server: StorageServer) -> None:
+        index = fresh_index()
+        upload = await begin(server, index, [0], 10)
+        first = Deferred.fromCoroutine(upload.write([piece(0, 8, b"891")]))
+        last = Deferred.fromCoroutine(upload.finish([piece(0, 3, b"3456789")]))
+        with pytest.raises(DataTooLargeError):
+            await first
+        with pytest.raises(GridError):
+            await last
+        await upload.abort()
+        assert plain(await server.find_shares(index)) == {}

@@ -20,7 +20,7 @@ from grid.crypto.hashing import (
     tagged_hash,
     tagged_pair_hash,
 )
-from grid.crypto.lanes import use_lanes
+from grid.crypto.multi_buffer import use_multi_buffer
 from tests.vectors.make_codec import PATH
 
 SIZES = st.sampled_from([0, 1, 22, 23, 30, 31, 32, 55, 56, 63, 64, 65, 119, 120, 127, 128, 1000])
@@ -30,12 +30,12 @@ ITEM = SIZES.flatmap(lambda size: st.binary(min_size=size, max_size=size)) | st.
 def both_ways(make: Callable[[], bytes]) -> bytes:
     """What is made with the library, where there is one, and without it."""
     made = make()
-    use_lanes(False)
+    use_multi_buffer(False)
     try:
         assert hash_name() == "hashlib"
         assert make() == made
     finally:
-        use_lanes(True)
+        use_multi_buffer(True)
     return made
 
 

@@ -1,4 +1,4 @@
-"""Everything of crypto/ against PyCryptodome, which shares no code with OpenSSL, hashlib or lanes.c.
+"""Everything of crypto/ against PyCryptodome, which shares no code with OpenSSL, hashlib or multi_buffer.c.
 
 Each side makes what the other reads: a mistake of ours that agrees with itself, in a vector or a round trip, shows here.
 """
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from grid.crypto import ed25519, rsa
 from grid.crypto.aes import CtrCipher, crypt_once
+from grid.crypto.hash_rows import RowCut
 from grid.crypto.hashing import (
     BLOCK_TAG,
     LeafHasher,
@@ -29,8 +30,7 @@ from grid.crypto.hashing import (
     tagged_hash,
     tagged_pair_hash,
 )
-from grid.crypto.lanes import lanes, use_lanes
-from grid.crypto.rows import RowCut
+from grid.crypto.multi_buffer import multi_buffer, use_multi_buffer
 from grid.errors import FormatError, IntegrityError
 from tests.crypto.test_rsa import DER, KEY
 
@@ -61,10 +61,10 @@ def framed(value: bytes) -> bytes:
 @pytest.fixture(params=["lanes", "hashlib"])
 def way(request: pytest.FixtureRequest) -> Iterator[str]:
     """Each way to hash many messages; where there is no library both are hashlib's."""
-    use_lanes(request.param == "lanes")
-    assert request.param == "lanes" or lanes() is None
+    use_multi_buffer(request.param == "lanes")
+    assert request.param == "lanes" or multi_buffer() is None
     yield request.param
-    use_lanes(True)
+    use_multi_buffer(True)
 
 
 @given(KEYS, OFFSETS, st.binary(max_size=200))

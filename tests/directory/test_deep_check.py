@@ -1,4 +1,4 @@
-"""Deep checks and repairs: what is counted, what is mended, and that one bad object does not end them."""
+"""Deep checks and repairs: what is counted and repaired, and that one bad object does not end them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grid.directory.deep_check import CheckCounters, Checked, deep_check
 from grid.directory.pack import Child
 from grid.errors import CapError, NotEnoughSharesError
 from grid.mutable.sources import MemorySource
-from grid.storage.paths import SHARES, index_name
+from grid.storage.files.paths import SHARES, index_name
 from tests.support.tree_grid import TreeGrid
 
 
@@ -103,7 +103,7 @@ def test_check_when_shares_are_lost_then_says_which_objects_and_goes_on(grid: Tr
 
 
 @pytest.mark.parametrize("verify", [False, True])
-def test_repair_when_some_can_be_mended_then_they_are_and_the_rest_is_told(grid: TreeGrid, verify: bool) -> None:
+def test_repair_when_some_can_be_repaired_then_they_are_and_the_rest_is_reported(grid: TreeGrid, verify: bool) -> None:
     caps = tree(grid)
     lose(grid, caps["chk"], 2)
     lose(grid, caps[""], 3)

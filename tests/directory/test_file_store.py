@@ -17,11 +17,12 @@ from grid.caps import (
     parse_cap,
 )
 from grid.directory import file_store
+from grid.directory.file_store import KEEP, Keep
 from grid.directory.pack import Child
 from grid.errors import AuthorityError, CapError, FormatError, GridError, MustBeDeepImmutableError
-from grid.mutable.session import Gathering
 from grid.mutable.sources import MemorySource
 from grid.ports import Event
+from grid.sinks import BytesSink
 from tests.support.tree_grid import TreeGrid
 
 DATA = random.Random(1).randbytes(3000)
@@ -36,10 +37,10 @@ def grid() -> TreeGrid:
 
 def contents(grid: TreeGrid, cap: KnownCap, offset: int = 0, length: int | None = None) -> bytes:
     """What a new client reads."""
-    gathering = Gathering()
-    count = grid.run(grid.client().read(cap, gathering, offset, length))
-    assert count == len(gathering.data)
-    return bytes(gathering.data)
+    sink = BytesSink()
+    count = grid.run(grid.client().read(cap, sink, offset, length))
+    assert count == len(sink.data)
+    return bytes(sink.data)
 
 
 def every_kind(grid: TreeGrid, data: bytes) -> list[KnownCap]:
@@ -63,8 +64,8 @@ def test_file_when_stored_in_any_way_then_is_read_whole_and_in_part(grid: TreeGr
 
 
 def test_file_when_immutable_then_convergence_decides_whether_its_cap_is_the_same(grid: TreeGrid) -> None:
-    def put(**options: bytes | None) -> KnownCap:
-        return grid.run(grid.store.put_immutable(MemorySource(DATA), **options))
+    def put(convergence: bytes | Keep | None = KEEP) -> KnownCap:
+        return grid.run(grid.store.put_immutable(MemorySource(DATA), convergence=convergence))
 
     assert put() == put() == put(convergence=grid.store.grid.convergence)
     assert len({put(), put(convergence=None), put(convergence=None), put(convergence=bytes(32))}) == 4
@@ -93,11 +94,11 @@ def test_cap_when_of_another_kind_than_is_needed_then_is_refused(grid: TreeGrid)
     folder = grid.run(grid.store.create_directory())
     chk = ChkCap(key=bytes(16), ueb_hash=bytes(32), needed=3, total=10, size=1000)
     with pytest.raises(CapError):
-        grid.run(grid.store.read(folder, Gathering()))
+        grid.run(grid.store.read(folder, BytesSink()))
     for cap in (chk.verify_cap(), folder.body.verify_cap()):
         assert cap is not None
         with pytest.raises(AuthorityError):
-            grid.run(grid.store.read(cap, Gathering()))
+            grid.run(grid.store.read(cap, BytesSink()))
     with pytest.raises(CapError):
         grid.store.open_mutable(chk)
     with pytest.raises(CapError):
@@ -153,7 +154,7 @@ def test_store_when_observed_by_another_then_tells_that_one_and_no_more_the_firs
     told: list[Event] = []
     store = grid.store.observed_by(told.append)
     grid.events.clear()
-    grid.run(store.read(cap, Gathering()))
+    grid.run(store.read(cap, BytesSink()))
     assert told and not grid.events
     assert store.open_mutable(cap) is not grid.store.open_mutable(cap)
 
@@ -170,7 +171,7 @@ def test_store_when_restricted_then_makes_nothing_of_what_is_not_permitted(grid:
     client.open_mutable(mutable)
     store = client.restricted_by(refuse)
     for cap in (file, mutable, directory):
-        for attempt in (store.read_bytes(cap, Gathering()), store.size(cap), store.check(cap), store.repair(cap)):
+        for attempt in (store.read_bytes(cap, BytesSink()), store.size(cap), store.check(cap), store.repair(cap)):
             with pytest.raises(GridError, match="not this one"):
                 grid.run(attempt)
     with pytest.raises(GridError, match="not this one"):

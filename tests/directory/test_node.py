@@ -87,7 +87,7 @@ def test_edit_when_what_is_remembered_is_old_then_it_is_judged_by_what_is_there(
     grid.run(theirs.list())
     grid.run(mine.edit([SetChild("c", FILE)]))
     grid.run(theirs.edit([RemoveChild("c"), SetChild("a", OTHER, overwrite=False)]))
-    # What it removes by memory has been removed already: nobody can tell by whom, and it is gone.
+    # The entry it remembers has been removed already, no matter by which process, and stays removed.
     assert list(grid.run(mine.edit([RemoveChild("c")]))) == ["c"]
     with pytest.raises(NoSuchChildError):
         grid.run(mine.edit([RemoveChild("c")]))

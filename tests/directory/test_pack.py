@@ -230,7 +230,7 @@ def test_metadata_when_packed_then_is_as_python_writes_it() -> None:
     deep: object = 0
     for _ in range(MAX_METADATA_DEPTH + 1):
         deep = [deep]
-    for wrong in ({"a": deep}, {"a": b"octets"}, {"a": [float("inf")]}, {"a": float("nan")}):
+    for wrong in ({"a": deep}, {"a": b"bytes"}, {"a": [float("inf")]}, {"a": float("nan")}):
         with pytest.raises(FormatError):
             pack_metadata(wrong)
     assert parse_metadata(b' {"a" : 1} ') == {"a": 1}

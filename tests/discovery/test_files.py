@@ -12,8 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.discovery.announcement import storage_furl
-from grid.discovery.kept_announcements import pack_cache, parse_cache, read_cache
-from grid.discovery.static_servers import parse_static_servers, read_static_servers
+from grid.discovery.server_files import (
+    pack_cache,
+    parse_cache,
+    parse_static_servers,
+    read_cache,
+    read_static_servers,
+)
 from grid.discovery.yaml_files import read_limited
 from grid.errors import ConfigError, FormatError
 from grid.limits import MAX_SERVERS_FILE

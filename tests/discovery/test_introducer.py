@@ -18,7 +18,7 @@ from grid.discovery.announcement import Announcement, SignedAnnouncement, parse_
 from grid.discovery.condition import Condition
 from grid.discovery.introducer_client import SILENCE_S, IntroducerClient, IntroducerSettings
 from grid.discovery.introducer_server import Introducer
-from grid.discovery.kept_announcements import KeptAnnouncements, pack_cache, parse_cache
+from grid.discovery.server_files import KeptAnnouncements, pack_cache, parse_cache
 from grid.runtime import ReactorClock
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub, throwaway_certificate
 from grid.wire.locators import Furl, parse_furl
@@ -36,7 +36,7 @@ def clock() -> ReactorClock:
 
 
 class Heard:
-    """The announcements a client was told of, in order."""
+    """The announcements a client got, in order."""
 
     def __init__(self) -> None:
         self.announcements: list[Announcement] = []

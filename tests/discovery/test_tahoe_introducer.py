@@ -9,7 +9,7 @@ from twisted.internet.endpoints import TCP4ServerEndpoint
 
 from grid.discovery.announcement import identify, storage_furl
 from grid.discovery.introducer_server import Introducer
-from grid.discovery.kept_announcements import read_cache
+from grid.discovery.server_files import read_cache
 from grid.wire.foolscap.tub import listen, register, set_location, start_tub, stop_tub
 from grid.wire.locators import parse_furl
 from perf.processes.node_directory import NodeSettings, make_node

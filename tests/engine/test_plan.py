@@ -15,7 +15,7 @@ SERVER = ServerId("v0-a")
 
 
 class OnePlan(PlanBase):
-    """Is done when it is told so."""
+    """Is done when `done` is set."""
 
     def __init__(self) -> None:
         super().__init__()

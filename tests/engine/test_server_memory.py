@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.engine.server_memory import (
+    MANY_BYTES,
     MOST_SERVERS,
     PROBATION_S,
     SILENCE_FACTOR,
@@ -17,6 +18,8 @@ from grid.engine.server_memory import (
     ServerMemory,
 )
 from grid.ports import ServerId
+
+S0 = ServerId("s0")
 
 A, B, C = ServerId("a"), ServerId("b"), ServerId("c")
 
@@ -67,6 +70,41 @@ def test_probe_when_it_is_answered_clears_a_first_doubt_and_leaves_one_that_came
     memory.silent(A, "WriteSlot", 50.0)
     memory.heard(A, 51.0)
     assert not memory.is_doubtful(A, "WriteSlot"), "an answer of that kind begins anew"
+
+
+def test_server_when_it_stalls_on_many_bytes_is_in_doubt_for_the_kind_until_it_has_sent_as_many() -> None:
+    memory = ServerMemory()
+    memory.silent(S0, "ReadShares" + MANY_BYTES, 1.0)
+    memory.answered(S0, "ReadShares", 2.0)
+    assert memory.is_doubtful(S0, "ReadShares") and not memory.is_doubtful(S0, "FindShares")
+    memory.answered(S0, "ReadShares" + MANY_BYTES, 3.0)
+    assert not memory.has_doubts(S0)
+
+
+def test_server_when_it_has_sent_many_bytes_is_not_in_doubt_for_few() -> None:
+    memory = ServerMemory()
+    memory.silent(S0, "ReadShares", 1.0)
+    memory.answered(S0, "ReadShares" + MANY_BYTES, 2.0)
+    assert not memory.has_doubts(S0)
+
+
+def test_probe_when_the_server_had_answered_other_questions_while_it_was_silent_leaves_the_doubt() -> None:
+    memory = ServerMemory()
+    memory.answered(S0, "FindShares", 3.0)
+    memory.silent(S0, "ReadShares", 4.0, sent_at=1.0)
+    memory.heard(S0, 5.0)
+    assert memory.is_doubtful(S0, "ReadShares")
+    memory.heard(S0, 4.0 + PROBATION_S)
+    assert not memory.has_doubts(S0)
+
+
+def test_probe_when_a_kind_is_asked_apart_leaves_it_to_that_answer() -> None:
+    memory = ServerMemory()
+    memory.silent(S0, "ReadFronts", 1.0)
+    memory.failed(S0, "WriteSlot", 1.0)
+    assert memory.silent_on(S0) == {"ReadFronts"}
+    memory.heard(S0, 2.0, asked_apart={"ReadFronts", "WriteSlot"})
+    assert memory.silent_on(S0) == {"ReadFronts"} and not memory.is_doubtful(S0, "WriteSlot")
 
 
 def test_probe_when_the_server_had_said_nothing_at_all_since_clears_its_doubt_however_often_it_was_silent() -> None:

@@ -24,10 +24,10 @@ from grid.gateway.site import Gateway, make_routes
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
-from grid.storage.memory_disk import MemoryDisk
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
+from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
-from grid.wire.connections.places import Places
+from grid.wire.connections.connection_limit import Places
 from tests.support.conformance import require_documented
 from tests.support.grids import grid_of
 
@@ -189,7 +189,7 @@ async def running_gateway(
     encoding: Encoding | None = None,
     **settings: Any,
 ) -> AsyncIterator[Rig]:
-    """A gateway with its own handlers and these besides, over so many servers in memory."""
+    """A gateway with its own handlers and these besides, over servers in memory."""
     from twisted.internet import reactor
 
     pool = ThreadCpuPool(reactor, 2)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from grid.caps import UnknownCap, parse_cap
-from grid.storage.paths import SHARES, index_name
+from grid.storage.files.paths import SHARES, index_name
 from tests.support.web_gateway import WebGateway, web_gateway
 
 
@@ -17,7 +17,7 @@ def gateway_of_trees(folder: Path, **options: Any) -> AbstractAsyncContextManage
 
 
 def lose(web: WebGateway, text: str, count: int) -> None:
-    """Let so many servers lose their shares of an object."""
+    """Make that many servers lose their shares of an object."""
     cap = parse_cap(text)
     assert not isinstance(cap, UnknownCap) and cap.storage_index is not None
     name = index_name(cap.storage_index)

@@ -1,4 +1,4 @@
-"""Every bit that a cap vouches for: flipped in one share, in all shares, found by verifying, mended by a repair."""
+"""Every bit that a cap vouches for: flipped in one share, in all shares, found by verifying, fixed by a repair."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_verify_when_only_ignored_bytes_differ_is_content(index: int) -> None:
     for offset in ignored:
         grid = laid(file)
         held = grid.servers[0].shares[file.cap.storage_index]
-        held[0] = flip(held[0], offset, 3) + b"octets behind the end"
+        held[0] = flip(held[0], offset, 3) + b"bytes behind the end"
         assert grid.check(file.cap).healthy
 
 

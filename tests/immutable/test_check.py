@@ -85,6 +85,23 @@ def test_check_when_servers_fail_counts_what_the_others_hold(fault: str, call: i
     assert grid.now < 100
 
 
+def test_verify_when_servers_stall_on_many_bytes_waits_for_them_but_the_first_time() -> None:
+    grid = ScriptedGrid(10)
+    file = grid.store(noise(2_000_000), segment_size=1 << 17)
+    for server in grid.servers:
+        server.script.delay_s = 0.02
+    for index in (1, 2):
+        grid.script(index, stalls_over=5000, delay_s=0.4)
+    seconds = []
+    for _ in range(4):
+        began = grid.runtime.clock.now()
+        result = grid.check(file.cap, verify=True)
+        seconds.append(grid.runtime.clock.now() - began)
+        assert len(result.sharemap) == 8 and result.recoverable and set(result.silent) == {"s1", "s2"}
+    assert max(seconds[1:]) < min(2.6, seconds[0] - 1), seconds
+    assert grid.servers[1].fired["stalled"] and grid.servers[2].fired["stalled"]
+
+
 def test_check_when_a_silent_server_has_many_shares_waits_for_it_but_once() -> None:
     grid = ScriptedGrid(2)
     file = grid.store(noise(5000), n=60, holdings={0: range(60), 1: range(60)})

@@ -163,7 +163,7 @@ def test_put_when_all_is_well_costs_one_message_per_server_and_batch() -> None:
     data = noise(96 * 8192)
     grid.put(data, encoding=Encoding(max_segment_size=8192))
     for server in grid.servers:
-        assert server.calls == ["get_version", "find_shares", "allocate", "write", "close"]
+        assert server.calls == ["get_version", "find_shares", "allocate", "finish"]
     # Hashing for the key, encoding, the ordered hash, the end, and a trailer for each server.
     assert len(grid.virtual.cpu.calls) == 1 + 1 + 1 + 1 + 10
 
@@ -175,10 +175,24 @@ def test_put_when_the_file_is_large_writes_one_message_per_server_and_batch() ->
     batches = grid.virtual.cpu.calls.count("encode_segments")
     assert batches == -(-29 // 5)
     for server in grid.servers:
-        assert server.calls.count("write") == batches
-        assert server.calls.count("close") == 1
+        assert server.calls.count("write") == batches - 1
+        assert server.calls.count("finish") == 1
+        assert "close" not in server.calls
         assert "abort" not in server.calls
     assert grid.virtual.cpu.calls.count("absorb") == batches
+
+
+@pytest.mark.parametrize("size", [9_000_000, 10_000_000, 11_900_000])
+def test_put_when_the_line_is_long_costs_at_most_three_round_trips(size: int) -> None:
+    grid = ScriptedGrid()
+    for index in range(10):
+        grid.script(index, delay_s=0.1)
+    ledger = Ledger()
+    grid.events = ledger.events
+    grid.put(noise(size))
+    # Questions, room, and all bytes at once: nothing of the file waits for the answer to another part of it.
+    assert ledger.round_trips() <= 3
+    assert grid.now < 0.35
 
 
 def test_put_when_one_server_holds_many_large_shares_keeps_messages_within_their_limit() -> None:

@@ -61,7 +61,7 @@ def test_put_when_repeated_with_a_secret_pushes_nothing_and_finds_all() -> None:
     again = grid.put(data, encoding=SMALL)
     assert again.cap == first.cap
     assert (again.pushed, again.found, again.happiness) == (0, 10, 10)
-    assert sum(server.calls.count("write") for server in grid.servers) == 10
+    assert sum(server.calls.count("finish") for server in grid.servers) == 10
     assert all(len(server.leases) == 2 for server in grid.servers)
 
 
@@ -176,11 +176,11 @@ def test_put_when_shares_are_found_bunched_together_fails_in_the_known_words() -
 def test_put_when_happiness_is_below_k_still_needs_k_distinct_shares() -> None:
     grid = ScriptedGrid(3)
     for index in range(3):
-        grid.script(index, dead_from=3 + (index == 0))
+        grid.script(index, dead_from=3 if index else None)
     with pytest.raises(NotHappyError, match="distinct shares could be placed or found, but 3 are needed"):
         grid.put(noise(5000), encoding=Encoding(k=3, n=3, happy=1))
     grid.settle()
-    assert all(server.fired["dead"] for server in grid.servers)
+    assert all(server.fired["dead"] for server in grid.servers[1:])
 
 
 @pytest.mark.parametrize("full", [1, 3, 9])
@@ -219,14 +219,14 @@ def test_put_when_a_server_fails_at_its_nth_call_goes_on_without_it(size: int, c
     assert grid.get(result.cap) == data
 
 
-@pytest.mark.parametrize("method", ["write", "close"])
+@pytest.mark.parametrize("method", ["write", "finish"])
 @pytest.mark.parametrize("fault", ["dead_from", "silent_from"])
 def test_put_when_too_many_servers_fail_while_writing_aborts_the_others(method: str, fault: str) -> None:
     grid = ScriptedGrid()
     for index in range(5):
         grid.script(index, **{fault: 0}, only=frozenset({method}))
     with pytest.raises(NotHappyError, match="shares could be placed on only"):
-        grid.put(noise(5000))
+        grid.put(noise(10_000_000))
     assert grid.now < 300
     grid.settle()
     assert grid.debris() == []
@@ -235,7 +235,7 @@ def test_put_when_too_many_servers_fail_while_writing_aborts_the_others(method: 
 
 def test_put_when_closing_fails_on_one_server_does_not_count_it() -> None:
     grid = ScriptedGrid()
-    grid.script(3, dead_from=0, only=frozenset({"close"}))
+    grid.script(3, dead_from=0, only=frozenset({"finish"}))
     data = noise(5000)
     result = grid.put(data)
     assert result.pushed == 9
@@ -291,7 +291,7 @@ def test_put_when_the_caller_cancels_aborts_what_was_allocated() -> None:
         cancelled += outcome == [CancelledError]
         assert len(outcome) == 1
         assert grid.debris() == []
-    assert cancelled >= 5
+    assert cancelled >= 4
 
 
 def test_put_when_a_server_offers_shares_it_was_not_asked_for_takes_none_of_them() -> None:

@@ -14,14 +14,15 @@ from attrs import define, field
 
 from perf.processes.clients import GridClient, GridGateway, TahoeClient
 from perf.processes.node_directory import Kind
-from perf.processes.process_grid import ClientSettings, ProcessGrid
+from perf.processes.process_grid import ClientSecrets, ClientSettings, ProcessGrid
 from tests.interop.gateways import Gateways
+from tests.support.warm_programs import WarmGrid
 
 ENCODINGS = {"3-of-10": (3, 7, 10), "1-of-1": (1, 1, 1), "20-of-60": (20, 7, 60)}
 """Name -> needed, happy, total."""
 
 CONVERGENCE = bytes(range(32))
-LEASE_MASTER = bytes(range(32, 64))
+SECRETS = ClientSecrets(convergence=CONVERGENCE, lease_master=bytes(range(32, 64)))
 
 TOPOLOGIES: dict[str, tuple[Kind, Sequence[Kind]]] = {
     "tahoe-servers": ("tahoe", ["tahoe"] * 10),
@@ -80,9 +81,7 @@ def topology(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """Each topology in turn, up for all tests that use it."""
     introducer, storage = TOPOLOGIES[request.param]
     root = tmp_path_factory.mktemp(request.param) / "grid"
-    with ProcessGrid(
-        root, introducer=introducer, storage=storage, convergence=CONVERGENCE, lease_master=LEASE_MASTER
-    ) as grid:
+    with WarmGrid(root, introducer=introducer, storage=storage, secrets=SECRETS) as grid:
         yield Topology(grid)
 
 
@@ -102,9 +101,7 @@ def usual_pair(topology: Topology) -> Pair:
 def gateways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateways]:
     """A web gateway of each program on one mixed grid, alike in encoding and secrets."""
     root = tmp_path_factory.mktemp("gateways") / "grid"
-    with ProcessGrid(
-        root, introducer="tahoe", storage=["tahoe", "grid"] * 2, convergence=CONVERGENCE, lease_master=LEASE_MASTER
-    ) as grid:
+    with WarmGrid(root, introducer="tahoe", storage=["tahoe", "grid"] * 2, secrets=SECRETS) as grid:
         tahoe, ours = (
             grid.start_client(ClientSettings(kind=kind, needed=2, happy=2, total=4, gateway=True)) for kind in KINDS
         )

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from perf.processes.clients import GridClient, TahoeClient, run_command
-from perf.processes.node_directory import tahoe_executable
-from perf.processes.process_grid import ClientSettings, ProcessGrid
+from perf.processes.process_grid import ClientSettings
 from tests.cli.tree_grid import local_files, make_local_tree
-from tests.interop.conftest import CONVERGENCE, LEASE_MASTER, Pair
+from tests.interop.conftest import SECRETS, Pair
+from tests.support.warm_programs import WarmGrid, warm_tahoe
 
 pytestmark = pytest.mark.interop
 
@@ -25,12 +25,11 @@ pytestmark = pytest.mark.interop
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """A small mixed grid, and two clients that share the alias `w`."""
     root = tmp_path_factory.mktemp("backup") / "grid"
-    with ProcessGrid(
+    with WarmGrid(
         root,
         introducer="tahoe",
         storage=["tahoe", "grid"] * 2,
-        convergence=CONVERGENCE,
-        lease_master=LEASE_MASTER,
+        secrets=SECRETS,
     ) as grid:
         tahoe = grid.start_client(ClientSettings(kind="tahoe", needed=2, happy=3, total=4))
         ours = grid.start_client(ClientSettings(kind="grid", needed=2, happy=3, total=4))
@@ -52,7 +51,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def tahoe_cli(client: TahoeClient, *arguments: str, expected: tuple[int, ...] = (0,)) -> str:
-    command = [tahoe_executable(), "-d", str(client.directory), *arguments]
+    command = [warm_tahoe(), "-d", str(client.directory), *arguments]
     return run_command(command, expected=expected).decode().strip()
 
 

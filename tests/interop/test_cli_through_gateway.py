@@ -12,9 +12,9 @@ import pytest
 from attrs import define, field
 
 from perf.processes.clients import COMMAND_S, Done, GridClient
-from perf.processes.node_directory import grid_executable
 from perf.processes.process_grid import ClientSettings
 from tests.interop.gateways import Gateways
+from tests.support.warm_programs import warm_program
 
 pytestmark = pytest.mark.interop
 
@@ -37,7 +37,7 @@ class Ways:
     def run(self, way: str, *arguments: str, data: bytes = b"") -> Done:
         """Run a command directly, or through the gateway of that name."""
         through = ["--gateway", self.urls[way]] if way in self.urls else []
-        command = [grid_executable(), "-d", str(self.client.directory), *through, *arguments]
+        command = [warm_program("grid.cli"), "-d", str(self.client.directory), *through, *arguments]
         done = subprocess.run(command, input=data, capture_output=True, timeout=COMMAND_S, check=False)
         return Done(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode())
 

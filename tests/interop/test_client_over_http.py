@@ -12,8 +12,9 @@ from grid.caps import ChkCap, parse_cap
 from grid.codec import base32
 from perf.processes.clients import GridClient, TahoeClient
 from perf.processes.node_directory import Kind
-from perf.processes.process_grid import ClientSettings, ProcessGrid
+from perf.processes.process_grid import ClientSettings
 from tests.interop.conftest import Pair
+from tests.support.warm_programs import WarmGrid
 
 pytestmark = pytest.mark.interop
 
@@ -29,7 +30,7 @@ def over_http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Three nodes of 1.20 and two of ours; 1.20's client has its default settings, ours takes HTTP for all."""
     root = tmp_path_factory.mktemp("http-client") / "grid"
     storage: list[Kind] = ["tahoe", "grid", "tahoe", "grid", "tahoe"]
-    with ProcessGrid(root, introducer="tahoe", storage=storage, force_foolscap=False) as grid:
+    with WarmGrid(root, introducer="tahoe", storage=storage, force_foolscap=False) as grid:
         tahoe = grid.start_client(ClientSettings(kind="tahoe", needed=3, happy=5, total=8))
         ours = grid.start_client(ClientSettings(kind="grid", needed=3, happy=5, total=8))
         assert isinstance(tahoe, TahoeClient)

@@ -18,11 +18,11 @@ import pytest
 from attrs import define, field
 
 from perf.processes.clients import COMMAND_S, Done, WebClient
-from perf.processes.node_directory import tahoe_executable
 from perf.processes.node_process import child_environment
 from tests.cli.tree_grid import local_files
 from tests.interop.gateways import Gateways
 from tests.support.exchanges import Alike
+from tests.support.warm_programs import warm_tahoe
 
 pytestmark = pytest.mark.interop
 
@@ -88,7 +88,7 @@ class Side:
         make_tree(self.folder / "tree")
         for name, arguments in COMMANDS.items():
             ended = subprocess.run(
-                [tahoe_executable(), "-d", str(node), *arguments],
+                [warm_tahoe(), "-d", str(node), *arguments],
                 cwd=self.folder,
                 capture_output=True,
                 timeout=COMMAND_S,

@@ -19,11 +19,12 @@ from grid.runtime import make_runtime
 from grid.wire.http.client.server import HttpServer
 from perf.processes.clients import GridClient, TahoeClient
 from perf.processes.node_directory import Kind
-from perf.processes.process_grid import ClientSettings, ProcessGrid
+from perf.processes.process_grid import ClientSettings
 from tests.contract.storage_server import slot_secrets, vector
 from tests.interop.conftest import Pair
 from tests.interop.test_client_over_http import use_http
 from tests.interop.test_mutable import FORMATS, SEGMENT, Ours, Theirs, sample_bytes
+from tests.support.warm_programs import WarmGrid
 
 pytestmark = [pytest.mark.interop, pytest.mark.background]
 
@@ -40,7 +41,7 @@ SIZES = [0, 1000, SEGMENT + 1, 1_000_000]
 def over_http(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Five storage nodes, two shares on each; both clients take HTTP, 1.20's because that is its default."""
     root = tmp_path_factory.mktemp(f"mutable-http-{request.param}") / "grid"
-    with ProcessGrid(root, introducer="tahoe", storage=MIXTURES[request.param], force_foolscap=False) as grid:
+    with WarmGrid(root, introducer="tahoe", storage=MIXTURES[request.param], force_foolscap=False) as grid:
         tahoe = grid.start_client(ClientSettings(kind="tahoe", needed=3, happy=5, total=SHARES))
         ours = grid.start_client(ClientSettings(kind="grid", needed=3, happy=5, total=SHARES))
         assert isinstance(tahoe, TahoeClient)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from perf.processes.clients import GridClient, TahoeClient, run_command
-from perf.processes.node_directory import tahoe_executable
-from perf.processes.process_grid import ClientSettings, ProcessGrid
-from tests.interop.conftest import CONVERGENCE, LEASE_MASTER, Pair
+from perf.processes.process_grid import ClientSettings
+from tests.interop.conftest import SECRETS, Pair
+from tests.support.warm_programs import WarmGrid, warm_tahoe
 
 pytestmark = pytest.mark.interop
 
@@ -22,9 +22,7 @@ pytestmark = pytest.mark.interop
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """A mixed grid, two clients that share the alias `w`, and a tree that both have made."""
     root = tmp_path_factory.mktemp("commands") / "grid"
-    with ProcessGrid(
-        root, introducer="tahoe", storage=["tahoe", "grid"] * 2, convergence=CONVERGENCE, lease_master=LEASE_MASTER
-    ) as grid:
+    with WarmGrid(root, introducer="tahoe", storage=["tahoe", "grid"] * 2, secrets=SECRETS) as grid:
         tahoe = grid.start_client(ClientSettings(kind="tahoe", needed=2, happy=3, total=4))
         ours = grid.start_client(ClientSettings(kind="grid", needed=2, happy=3, total=4))
         assert isinstance(tahoe, TahoeClient) and isinstance(ours, GridClient)
@@ -37,7 +35,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 def tahoe_cli(client: TahoeClient, *arguments: str, expected: tuple[int, ...] = (0,)) -> str:
     """What `tahoe` prints."""
-    return run_command([tahoe_executable(), "-d", str(client.directory), *arguments], expected=expected).decode()
+    return run_command([warm_tahoe(), "-d", str(client.directory), *arguments], expected=expected).decode()
 
 
 def grid_cli(client: GridClient, *arguments: str, expected: tuple[int, ...] = (0,)) -> str:

@@ -14,9 +14,9 @@ from grid.mutable.node import Modifier
 from grid.mutable.read import layout_cache
 from grid.mutable.read.read_plan import ReadPlan
 from grid.mutable.read.segment_batch import Batch
-from grid.mutable.session import Gathering
 from grid.mutable.share import hash_rows, segment_run
 from grid.mutable.share.geometry import FormatName
+from grid.sinks import BytesSink
 from tests.support.long_files import Repeated
 from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript
@@ -122,16 +122,16 @@ def test_update_when_one_kilobyte_of_a_large_file_then_moves_two_blocks_and_few_
             assert server.calls.count("test_and_write") == 1
         expected = bytearray(grid.run(source.read_at(offset - 100, 1224)))
         expected[100:1124] = bytes(1024)
-        gathering = Gathering()
-        grid.run(grid.open(cap.read_cap()).read(gathering, offset - 100, 1224))
-        assert gathering.data == expected
+        sink = BytesSink()
+        grid.run(grid.open(cap.read_cap()).read(sink, offset - 100, 1224))
+        assert sink.data == expected
     grid.reset_counts()
     grid.run(file.update(size, b"appended"))
     tree = 32 * (2 ** (height + 1) - 1)
     assert all(server.written_bytes <= BLOCK + tree + front for server in grid.servers)
-    gathering = Gathering()
-    grid.run(grid.open(cap).read(gathering, size - 3))
-    assert gathering.data == grid.run(source.read_at(size - 3, 3)) + b"appended"
+    sink = BytesSink()
+    grid.run(grid.open(cap).read(sink, size - 3))
+    assert sink.data == grid.run(source.read_at(size - 3, 3)) + b"appended"
 
 
 def test_read_when_of_a_byte_in_a_long_file_then_fetches_one_block_of_k_shares() -> None:
@@ -139,9 +139,9 @@ def test_read_when_of_a_byte_in_a_long_file_then_fetches_one_block_of_k_shares()
     contents = random.Random(1).randbytes(60 * SEGMENT)
     cap = grid.create(contents, "mdmf")
     grid.reset_counts()
-    gathering = Gathering()
-    grid.run(grid.open(cap.read_cap(), process=1).read(gathering, 30 * SEGMENT, 1))
-    assert gathering.data == contents[30 * SEGMENT : 30 * SEGMENT + 1]
+    sink = BytesSink()
+    grid.run(grid.open(cap.read_cap(), process=1).read(sink, 30 * SEGMENT, 1))
+    assert sink.data == contents[30 * SEGMENT : 30 * SEGMENT + 1]
     assert sum(calls(grid)) == 13
     heads = 10 * layout_cache.FIRST_READ
     assert sum(server.read_bytes for server in grid.servers) <= heads + 3 * (BLOCK + 8 * 1100)

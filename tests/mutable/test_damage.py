@@ -1,4 +1,4 @@
-"""Every field of both layouts spoiled: right bytes or a clear error; verify finds it, repair mends it."""
+"""Every field of both layouts spoiled: right bytes or a clear error; verify finds it, repair fixes it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def spoil(share: bytearray, format: FormatName, what: str) -> None:
 
 
 @pytest.mark.parametrize(("format", "what"), CASES)
-def test_share_when_spoiled_then_costs_itself_only_and_is_found_and_mended(format: FormatName, what: str) -> None:
+def test_share_when_spoiled_then_costs_itself_only_and_is_found_and_repaired(format: FormatName, what: str) -> None:
     """Three shares of five on two servers, so that each bad one has good neighbours."""
     grid = MutableGrid(2, Encoding(k=3, n=5, happy=1))
     cap = grid.create(CONTENTS, format)
@@ -87,8 +87,8 @@ def test_share_when_spoiled_then_its_server_is_told(format: FormatName) -> None:
     share = grid.share(cap, 0)
     spoil(share, format, "field data")
     assert grid.read(cap) == CONTENTS
-    told = [(server, advice) for server in grid.servers for advice in server.advisories]
-    assert [(server.slots[cap.storage_index][0] is share, advice[0]) for server, advice in told] == [(True, 0)]
+    reports = [(server, advice) for server in grid.servers for advice in server.advisories]
+    assert [(server.slots[cap.storage_index][0] is share, advice[0]) for server, advice in reports] == [(True, 0)]
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -176,7 +176,7 @@ def test_read_when_the_file_changes_meanwhile_then_is_of_one_version(format: For
 
 
 async def both(first: Coroutine[Any, Any, bytes], second: Coroutine[Any, Any, None]) -> bytes:
-    """What the first comes to; the second runs beside it."""
+    """The result of the first; the second runs beside it."""
     other = Deferred.fromCoroutine(second)
     try:
         return await first

@@ -140,7 +140,7 @@ def test_repair_when_large_then_stores_missing_and_spoiled_shares_again() -> Non
 
 
 def run_and_kill(grid: MutableGrid, coroutine: Coroutine[Any, Any, object], turns: int) -> bool:
-    """Run for so many turns of the clock, then kill it; whether it was still running.
+    """Run for a number of turns of the clock, then kill it; whether it was still running.
 
     Of a message sent to several servers, those that have not taken it by then never do.
     """

@@ -5,7 +5,7 @@ upon such a version, and what they acknowledge is on the honest servers. Whateve
 for which too few servers are honest.
 
 A long search, in pieces that differ by their seed: `HYPOTHESIS_PROFILE=search LYING_CASES=1000 pytest --hypothesis-seed=1 -s`
-with this file; it prints how many cases and steps there were, and how often each lie was told.
+with this file; it prints how many cases and steps there were, and how often each lie was used.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from grid.errors import ConflictError, NotHappyError
 from grid.mutable.create import create_mutable
 from grid.mutable.node import MutableFile
 from grid.mutable.read import layout_cache
-from grid.mutable.session import Gathering
 from grid.mutable.share import geometry
 from grid.mutable.share.geometry import MDMF_SEGMENT_SIZE, FormatName
 from grid.mutable.share.prefix import Prefix
+from grid.sinks import BytesSink
 from tests.support.held_versions import is_of, versions_held, whole_versions
 from tests.support.lying_slots import LIES, LyingServer
 from tests.support.lying_writes import WRITE_LIES
@@ -211,9 +211,9 @@ class LyingMachine(RuleBasedStateMachine):
             listed = self.run(self._store(process).directory(cap.read_cap() if read_only else cap).list())
             assert b" ".join(sorted(name.encode() for name in listed)) in allowed
         elif part:
-            gathering = Gathering()
-            self.run(self._file(process).read(gathering, 300, 5000))
-            assert bytes(gathering.data) in {text[300:5300] for text in allowed}
+            sink = BytesSink()
+            self.run(self._file(process).read(sink, 300, 5000))
+            assert bytes(sink.data) in {text[300:5300] for text in allowed}
         else:
             cap_used = self.cap.read_cap() if read_only else self.cap
             assert self.run(self.grid.open(cap_used, process=process).read_all()) in allowed
@@ -307,7 +307,7 @@ class LyingMachine(RuleBasedStateMachine):
         """What may be read: the newest whole version of the honest servers, or what else was signed since.
 
         since: the version that counts instead. Who knows the file as it was builds upon that, and wins over a writer who
-        was never told that its version is safe.
+        never learned that its version is safe.
         """
         floor = (since or self._newest()).order
         readable = [
@@ -334,7 +334,7 @@ class LyingMachine(RuleBasedStateMachine):
         return self.texts[prefix]
 
     def teardown(self) -> None:
-        """Note which lies were told."""
+        """Note which lies were used."""
         fired["a case"] += 1
         if hasattr(self, "patch"):
             self.patch.undo()
@@ -354,7 +354,7 @@ def test_file_when_servers_lie_then_the_honest_ones_decide() -> None:
         run(20)
     LyingMachine.first_lie = None
     print(", ".join(f"{name}: {count}" for name, count in fired.most_common()))
-    assert {*LIES, "a write"} <= fired.keys(), f"never told: {sorted(LIES.keys() - fired.keys())}"
+    assert {*LIES, "a write"} <= fired.keys(), f"never used: {sorted(LIES.keys() - fired.keys())}"
 
 
 def run(examples: int) -> None:

@@ -70,7 +70,7 @@ class MutableMachine(RuleBasedStateMachine):
     ) -> None:
         """in_pieces: MDMF files count as large; with small segments, they have many.
 
-        first_read: what is asked for of a share of which nothing is known; with little, all processes have foresight.
+        first_read: what is asked for of a share of which nothing is known; with little, all processes have speculation.
         """
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(geometry, "MDMF_SEGMENT_SIZE", segment_size)
@@ -195,14 +195,14 @@ class MutableMachine(RuleBasedStateMachine):
             if len(text) >= end and changed not in self.texts:
                 self._expect(changed)
 
-    def _note_foresight(self, file: MutableFile) -> None:
+    def _note_speculation(self, file: MutableFile) -> None:
         known = file._grid.remembered.of(layout_cache.KnownFiles).get(file._keys.storage_index)
         if known is not None:
-            fired["foresight"] += 1
+            fired["speculation"] += 1
 
     async def _settle(self, process: int, name: bytes, change: Coroutine[Any, Any, None], wait_s: float) -> None:
         await self.grid.runtime.clock.sleep(wait_s)
-        self._note_foresight(self.files[process])
+        self._note_speculation(self.files[process])
         try:
             await change
         except GridError:
@@ -219,7 +219,7 @@ class MutableMachine(RuleBasedStateMachine):
         """Any process, or one that has just been started, reads."""
         file = self.files[process] if process else self.grid.open(self.cap.read_cap())
         protected = self._is_protected()
-        self._note_foresight(file)
+        self._note_speculation(file)
         try:
             text = self.grid.run(file.read_all())
         except GridError as error:
@@ -318,5 +318,5 @@ def test_file_when_anything_happens_to_its_servers_then_no_acknowledged_change_i
         "lost_answers",
         "slow",
         "slow to write",
-        "foresight",
+        "speculation",
     } <= fired.keys()

@@ -21,8 +21,8 @@ from grid.errors import (
     NotEnoughSharesError,
     NotHappyError,
 )
-from grid.mutable.session import Gathering
 from grid.mutable.share.geometry import FormatName
+from grid.sinks import BytesSink
 from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript
 
@@ -64,9 +64,9 @@ def test_read_when_what_is_wanted_depends_on_the_size_then_is_told_of_it_once(fo
         sizes.append(size)
         return size - 10, size
 
-    gathering = Gathering()
-    assert grid.run(grid.open(cap).read_chosen(gathering, choose_the_end)) == 10
-    assert bytes(gathering.data) == sample_bytes(1000)[-10:]
+    sink = BytesSink()
+    assert grid.run(grid.open(cap).read_chosen(sink, choose_the_end)) == 10
+    assert bytes(sink.data) == sample_bytes(1000)[-10:]
     assert sizes == [1000]
 
 
@@ -99,12 +99,12 @@ def test_read_when_of_ranges_then_gives_exactly_these(format: FormatName) -> Non
     cap = grid.create(contents, format)
     ranges = [(0, 1), (SEGMENT - 1, 2), (SEGMENT, SEGMENT), (100, 0), (3 * SEGMENT + 999, 1), (5, 10**9), (10**9, 5)]
     for offset, length in ranges:
-        gathering = Gathering()
-        size = grid.run(grid.open(cap).read(gathering, offset, length))
-        assert bytes(gathering.data) == contents[offset : offset + length]
-        assert size == len(gathering.data)
+        sink = BytesSink()
+        size = grid.run(grid.open(cap).read(sink, offset, length))
+        assert bytes(sink.data) == contents[offset : offset + length]
+        assert size == len(sink.data)
     with pytest.raises(ValueError, match="no negative length"):
-        grid.run(grid.open(cap).read(Gathering(), 0, -1))
+        grid.run(grid.open(cap).read(BytesSink(), 0, -1))
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -233,7 +233,7 @@ def test_create_when_no_key_is_given_then_makes_one() -> None:
     grid = MutableGrid()
     made = [grid.run(create_mutable(b"x", grid.grid(), format="sdmf")) for _ in range(2)]
     assert made[0] != made[1]
-    assert grid.runtime.cpu.calls.count("generate_key") == 3, "the third is there for whoever comes next"
+    assert grid.runtime.cpu.calls.count("generate_key") == 3, "the third is there for the next file"
     file = MutableFile(made[0], grid.grid())
     assert grid.run(file.read_all()) == b"x"
 

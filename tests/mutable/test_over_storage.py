@@ -16,13 +16,14 @@ from grid.mutable.share.geometry import FormatName
 from grid.placement.leases import LeaseMaster
 from grid.ports import Runtime, ServerId, ServerIdentity, SlotSecrets, StorageIndex, StorageServer, TestWrite
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
-from grid.storage.memory_disk import MemoryDisk
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
+from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
 from tests.support.grids import grid_of
 from tests.support.mutable_key import known_key
 
 SEGMENT = 131073
+RESERVE = 2**22
 
 
 @define
@@ -32,6 +33,7 @@ class Services:
     servers: list[StorageServer]
     runtime: Runtime
     leases: LeaseMaster
+    disks: list[MemoryDisk]
 
 
 @pytest_twisted.async_yield_fixture
@@ -40,14 +42,15 @@ async def services() -> AsyncGenerator[Services, None]:
 
     pool = ThreadCpuPool(reactor, 4)
     runtime = RealRuntime(clock=ReactorClock(reactor), cpu=pool, entropy=SystemEntropy())
-    made = []
+    made, disks = [], []
     for index in range(10):
         seed = b"%d" % index * 20
         identity = ServerIdentity(server_id=ServerId(f"s{index}"), permutation_seed=seed, lease_seed=seed)
-        made.append(StorageService(identity, MemoryDisk(2**26), runtime, StorageSettings()))
+        disks.append(MemoryDisk(2**26))
+        made.append(StorageService(identity, disks[-1], runtime, StorageSettings(reserved_space=RESERVE)))
     for service in made:
         await service.start()
-    yield Services(list(made), runtime, LeaseMaster(bytes(32)))
+    yield Services(list(made), runtime, LeaseMaster(bytes(32)), disks)
     for service in made:
         await service.stop()
     pool.stop()
@@ -110,3 +113,16 @@ def known_index() -> StorageIndex:
     from grid.mutable.share.keys import write_cap
 
     return write_cap(known_key(), 0).storage_index
+
+
+async def test_file_when_all_disks_are_at_their_reserve_is_still_written_over_where_it_lies(services: Services) -> None:
+    grid = grid_of(services.servers, services.runtime, leases=services.leases)
+    cap = await create_mutable(b"entries" * 1000, grid, format="sdmf", key=known_key())
+    for disk in services.disks:
+        handle = disk.create_file("filler")
+        disk.write(handle, 0, [bytes((disk.free_space() or 0) - RESERVE + 1)])
+        disk.close_file(handle)
+    assert {(await server.get_version()).available_space for server in services.servers} == {0}
+    for text in (b"entries" * 900, b"entries" * 1000):
+        await MutableFile(cap, grid).overwrite(text)
+        assert await MutableFile(cap, grid).read_all() == text

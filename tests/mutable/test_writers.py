@@ -76,7 +76,7 @@ def test_modify_when_of_one_process_then_takes_turns_and_meets_no_conflict() -> 
 def test_overwrite_when_two_processes_do_so_at_once_then_one_version_is_left(
     format: FormatName, k: int, n: int
 ) -> None:
-    """Whoever comes first at each server: with n < 2k each of two could spoil it for the other."""
+    """The first writer at each server wins: with n < 2k each of two could spoil it for the other."""
     for seed in range(6):
         grid = MutableGrid(10, Encoding(k=k, n=n, happy=1), seed)
         cap = grid.create(b"base", format)

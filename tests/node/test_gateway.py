@@ -140,7 +140,7 @@ def test_gateway_when_told_to_end_lets_a_transfer_come_to_its_end(tmp_path: Path
     with _uploading(directory) as (process, connection):
         process.send_signal(signal.SIGTERM)
         _wait_until_closed(_url(directory))
-        process.send_signal(signal.SIGTERM)  # Of somebody who does not know that it was told already.
+        process.send_signal(signal.SIGTERM)  # From somebody who does not know that it was signaled already.
         connection.sendall(HALF)
         answer = connection.makefile("rb").read()
         assert answer.startswith(b"HTTP/1.1 200") and b"URI:LIT:" in answer
@@ -169,7 +169,7 @@ def test_stop_when_a_transfer_runs_waits_for_it_and_says_so(tmp_path: Path) -> N
             [sys.executable, "-m", "grid.cli", "stop", str(directory)], stderr=subprocess.PIPE, stdout=subprocess.PIPE
         ) as stopping:
             assert stopping.stderr is not None and stopping.stdout is not None
-            assert b"lets requests under way end: 325 s at most" in stopping.stderr.readline()
+            assert b"finishes its requests: 325 s at most" in stopping.stderr.readline()
             assert stopping.poll() is None and process.poll() is None
             connection.sendall(HALF)
             assert b"URI:LIT:" in connection.makefile("rb").read()

@@ -20,7 +20,7 @@ from foolscap.api import DeadReferenceError, RemoteException
 from grid.caps.parsing import parse_cap
 from grid.caps.values import ChkCap
 from grid.codec import base32
-from grid.limits import MAX_CONNECTIONS
+from grid.limits import MAX_STORAGE_CONNECTIONS
 from grid.node.process_limits import raise_descriptor_limit
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.http.format.authority import authorization
@@ -51,7 +51,7 @@ MIB = 2**20
 
 
 def limited(node: NodeProcess, descriptors: int | None) -> NodeProcess:
-    """The node with no more than so many descriptors; None: with as many as it may have."""
+    """The node with that many descriptors at most; None: with as many as it may have."""
     if descriptors is None:
         return node
     command = " ".join(f"'{word}'" for word in node._command)
@@ -297,7 +297,7 @@ async def test_connections_that_negotiate_and_name_nothing_give_way(running: Run
     wrong = Furl(tub_id=running.furl.tub_id, hints=running.furl.hints, swissnum="wrong").to_string()
     try:
         for tub in tubs:
-            # Whoever has lost the place meanwhile is not told so.
+            # A client that has lost its place meanwhile gets no notice.
             with suppress(RemoteException, DeadReferenceError):
                 await tub.getReference(wrong)
         assert sum(len(tub.brokers) for tub in tubs) > 50
@@ -316,7 +316,7 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.mark.parametrize("port", ["port", "web_port"])
 async def test_clients_are_served_while_silent_connections_keep_coming(rich: Running, port: str) -> None:
-    kept = min(2 * MAX_CONNECTIONS, raise_descriptor_limit() // 2)
+    kept = min(2 * MAX_STORAGE_CONNECTIONS, raise_descriptor_limit() // 2)
     running, flood = rich, Flood(plainly(getattr(rich, port)), kept)
     try:
         while flood.count < kept:

@@ -6,7 +6,10 @@ import pytest
 from attrs import define, field
 
 from grid.engine.server_memory import PROBATION_S, ServerMemory
-from grid.node.prober import ANSWER_S, FIRST_PAUSE_S, LONGEST_PAUSE_S, Prober
+from grid.errors import PeerRefusedError
+from grid.immutable.share import requests as immutable_requests
+from grid.mutable.share import requests as mutable_requests
+from grid.node.prober import ANSWER_S, FIRST_PAUSE_S, LONGEST_PAUSE_S, PROBES, Prober
 from grid.ports import ServerId
 from tests.support.scripted_server import ScriptedServer
 from tests.support.virtual_time import VirtualRuntime
@@ -25,7 +28,7 @@ class Stage:
 
     def __attrs_post_init__(self) -> None:
         self.servers = {name: ScriptedServer(name, self.runtime.clock) for name in (S0, S1)}
-        self.prober = Prober(self.memory, self.runtime.clock, self.servers.get)
+        self.prober = Prober(self.memory, self.runtime, self.servers.get)
 
     def silent(self, name: ServerId, kind: str = "ReadShares") -> None:
         self.memory.silent(name, kind, self.runtime.clock.now())
@@ -54,7 +57,7 @@ def test_prober_when_no_server_is_in_doubt_asks_nothing_and_has_no_timer(stage: 
 def test_prober_when_a_server_was_silent_asks_it_soon_and_its_answer_ends_the_doubt(stage: Stage) -> None:
     stage.silent(S0)
     stage.wait(FIRST_PAUSE_S + 0.1)
-    assert stage.servers[S0].calls == ["get_version"] and not stage.servers[S1].calls
+    assert stage.servers[S0].calls == ["get_version", "read_shares"] and not stage.servers[S1].calls
     assert not stage.memory.is_doubtful(S0, "ReadShares") and not stage.timers
 
 
@@ -103,6 +106,32 @@ def test_prober_when_a_server_falls_silent_anew_asks_it_soon_however_long_its_pa
     assert len(stage.servers[S0].calls) == asked + 1
 
 
+def test_prober_when_a_server_stalls_on_reads_alone_keeps_the_doubt_whatever_else_it_answers(stage: Stage) -> None:
+    script = stage.servers[S0].script
+    script.silent_from, script.only = 0, frozenset({"read_shares"})
+    stage.silent(S0)
+    stage.silent(S0, "WriteShares")
+    stage.wait(FIRST_PAUSE_S + 0.1)
+    assert stage.memory.is_doubtful(S0, "ReadShares") and not stage.memory.is_doubtful(S0, "WriteShares")
+    script.silent_from = None
+    stage.wait(LONGEST_PAUSE_S + ANSWER_S)
+    assert not stage.memory.is_doubtful(S0, "ReadShares") and not stage.timers
+
+
+def test_prober_when_a_server_refuses_the_question_again_takes_that_for_an_answer(stage: Stage) -> None:
+    script = stage.servers[S0].script
+    script.dead_from, script.only = 0, frozenset({"read_shares"})
+    script.failure = lambda: PeerRefusedError("no", kind="KeyError")
+    stage.silent(S0)
+    stage.wait(FIRST_PAUSE_S + 0.1)
+    assert not stage.memory.is_doubtful(S0, "ReadShares") and not stage.timers
+
+
+def test_probes_are_of_kinds_of_request_that_exist() -> None:
+    classes = {name for module in (immutable_requests, mutable_requests) for name in vars(module)}
+    assert set(PROBES) <= classes
+
+
 def test_prober_when_a_server_is_not_known_any_more_forgets_it(stage: Stage) -> None:
     del stage.servers[S0]
     stage.silent(S0)
@@ -115,7 +144,7 @@ def test_prober_when_it_starts_asks_those_that_are_in_doubt_already() -> None:
     stage.silent(S1)
     stage.prober.start()
     stage.wait(FIRST_PAUSE_S + 0.1)
-    assert stage.servers[S1].calls == ["get_version"]
+    assert stage.servers[S1].calls == ["get_version", "read_shares"]
 
 
 def test_ask_once_when_servers_are_in_doubt_asks_each_at_once_and_never_again() -> None:
@@ -127,7 +156,10 @@ def test_ask_once_when_servers_are_in_doubt_asks_each_at_once_and_never_again() 
     stage.wait(0.02)
     assert not stage.memory.has_doubts(S0) and stage.memory.has_doubts(S1)
     stage.wait(600)
-    assert [server.calls for server in stage.servers.values()] == [["get_version"]] * 2 and not stage.timers
+    assert [server.calls for server in stage.servers.values()] == [
+        ["get_version", "read_shares"],
+        ["get_version"],
+    ] and not stage.timers
 
 
 def test_close_when_probes_wait_or_are_under_way_leaves_no_timer(stage: Stage) -> None:

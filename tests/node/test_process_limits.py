@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from grid.limits import MAX_STORAGE_CONNECTIONS
 from grid.node.process_limits import WANTED, descriptors_in_use, plan_descriptors
-from grid.wire.connections.places import Places
+from grid.wire.connections.connection_limit import Places
 from perf.processes.node_directory import NodeSettings, grid_executable, make_node
 from perf.processes.node_process import NodeProcess, free_ports
 
@@ -95,3 +96,7 @@ def test_node_when_it_runs_has_no_room_for_a_core_file(tmp_path: Path, command: 
         assert core[4:6] == ["0", "0"]
     finally:
         node.stop()
+
+
+def test_descriptors_however_many_are_for_no_more_connections_than_the_node_may_have() -> None:
+    assert plan_descriptors(WANTED, 10, MAX_STORAGE_CONNECTIONS).connections == MAX_STORAGE_CONNECTIONS

@@ -11,9 +11,9 @@ from grid.errors import ConfigError
 from grid.node.directory import NodeDirectory, open_directory
 from grid.node.storage_node import LocalStorage, read_certificates, server_settings
 from grid.ports import StorageIndex
-from grid.storage.housekeeping import Housekeeping
-from grid.storage.memory_disk import MemoryDisk
+from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import ExpirySettings, StorageSettings
+from grid.storage.upkeep.housekeeping import Housekeeping
 from tests.contract.storage_server import begin, put
 from tests.support.storage import ServiceScene
 
@@ -127,7 +127,7 @@ def test_statistics_when_there_is_room_or_none_say_so(
 def test_statistics_when_used_tell_latencies_counts_and_what_is_promised() -> None:
     scene = ServiceScene()
     view, _ = view_of(scene)
-    scene.run(put(scene.service, INDEX, {0: b"octets", 1: b"of one"}))
+    scene.run(put(scene.service, INDEX, {0: b"sample", 1: b"of one"}))
     upload = scene.run(begin(scene.service, StorageIndex(bytes(16)), [0, 1], 1000))
     found = scene.run(view.statistics())
     assert found["storage_server.allocated"] == 2000
@@ -142,7 +142,7 @@ def test_statistics_when_used_tell_latencies_counts_and_what_is_promised() -> No
 def test_crawlers_when_they_wait_walk_and_are_through_have_the_keys_of_1_20() -> None:
     scene = ServiceScene()
     view, housekeeping = view_of(scene)
-    scene.run(put(scene.service, INDEX, {0: b"octets"}))
+    scene.run(put(scene.service, INDEX, {0: b"sample"}))
     housekeeping.start()
     found = scene.run(view.crawlers())
     assert found.keys() == {"bucket-counter", "lease-checker", "lease-checker-progress"}
@@ -168,7 +168,7 @@ def test_crawlers_when_they_wait_walk_and_are_through_have_the_keys_of_1_20() ->
 
 def test_counts_when_the_node_was_started_again_are_known_at_once() -> None:
     scene = ServiceScene()
-    scene.run(put(scene.service, INDEX, {0: b"octets"}))
+    scene.run(put(scene.service, INDEX, {0: b"sample"}))
     _, before = view_of(scene)
     before.start()
     scene.advance(400)

@@ -20,11 +20,11 @@ from foolscap.remoteinterface import RemoteInterfaceClass
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
-from grid.limits import READ_CALL_BYTES
+from grid.limits import MAX_STORAGE_CONNECTIONS, READ_CALL_BYTES
 from grid.ports import ShareNumber, ShareWrite, TestWrite
 from grid.runtime import ReactorClock
-from grid.storage.disk import RealDisk
-from grid.storage.paths import index_name, share_path
+from grid.storage.files.disk import RealDisk
+from grid.storage.files.paths import index_name, share_path
 from grid.storage.settings import StorageSettings
 from grid.wire.foolscap import schema
 from grid.wire.foolscap.tub import start_tub, stop_tub
@@ -49,6 +49,7 @@ from tests.support.storage import ServiceScene
 
 MOST_RESIDENT = 200 * 2**20
 CONNECTIONS = 12
+IDLE_CONNECTIONS = 64
 LARGE = ShareNumber(255)
 """A share that is longer than one answer."""
 
@@ -96,8 +97,16 @@ class Node:
     @property
     def peak(self) -> int:
         """The most bytes that were resident."""
+        return self._status("VmHWM:")
+
+    @property
+    def resident(self) -> int:
+        """Bytes that are resident."""
+        return self._status("VmRSS:")
+
+    def _status(self, name: str) -> int:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+        (line,) = [line for line in status.splitlines() if line.startswith(name)]
         return int(line.split()[1]) * 1024
 
     def _used(self) -> str:
@@ -226,3 +235,21 @@ async def test_node_when_nobody_reads_what_is_asked_for_stays_below_200_mib(tmp_
             await _ask_over_foolscap(node, kind)
             peaks[".".join(kind)] = node.peak
     assert {name: peak >> 20 for name, peak in peaks.items() if peak >= MOST_RESIDENT} == {}
+
+
+async def test_node_with_all_idle_foolscap_connections_that_it_accepts_stays_below_200_mib(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        tubs: list[Any] = []
+        try:
+            sizes: list[int] = []
+            for count in (8, IDLE_CONNECTIONS):
+                while len(tubs) < count:
+                    tubs.append(start_tub())
+                    await tubs[-1].getReference(node.furl.to_string())
+                await node.quiet()
+                sizes.append(node.resident)
+        finally:
+            for tub in tubs:
+                await stop_tub(tub)
+    each = (sizes[1] - sizes[0]) / (IDLE_CONNECTIONS - 8)
+    assert sizes[1] + each * (MAX_STORAGE_CONNECTIONS - IDLE_CONNECTIONS) < MOST_RESIDENT

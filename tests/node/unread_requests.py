@@ -18,10 +18,10 @@ from grid.wire.http.format.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER
 from grid.wire.http.format.bodies import pack_allocation_request, pack_reason, pack_slot_request
 from grid.wire.http.format.frames import pack_write
 from grid.wire.http.format.routes import FIND_PATH, STORE_PATH, Endpoint, pack_path
-from grid.wire.packed.finds import pack_finds
+from grid.wire.packed.find_messages import pack_finds
 from grid.wire.packed.share_ranges import pack_ranges, pack_wants, pack_writes
 from grid.wire.packed.slots import pack_slot_wants, pack_slot_write
-from grid.wire.packed.stores import pack_stores
+from grid.wire.packed.store_messages import pack_stores
 
 SHARE_SIZE = 2**20
 SHARE_COUNT = 250

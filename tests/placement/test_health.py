@@ -1,4 +1,4 @@
-"""The form of what is said of a file's health."""
+"""The form of a health report."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ TestGets = Gets.TestCase
 
 
 def test_machine_when_all_faults_are_scripted_sees_each_of_them_fire() -> None:
-    """The faults above are not idle: each comes to pass in a read of some file."""
+    """The faults above are not idle: each occurs in a read of some file."""
     fired: set[str] = set()
     faults: list[dict[str, Any]] = [
         {"dead_from": 0},

@@ -28,7 +28,7 @@ from tests.support.mortal_server import Moment, MortalServer, When
 
 SERVERS = 5
 NEEDED = 2
-SIZE = 12_000_001
+SIZE = 20_000_001
 """Large enough for several writes to each server."""
 
 SMALL_SIZE = 1000
@@ -43,9 +43,9 @@ PUT_STEPS = [
     Moment("during", "write"),
     Moment("after", "write"),
     Moment("during", "write", 2),
-    Moment("before", "close"),
-    Moment("during", "close"),
-    Moment("after", "close"),
+    Moment("before", "finish"),
+    Moment("during", "finish"),
+    Moment("after", "finish"),
 ]
 
 GET_STEPS = [
@@ -141,7 +141,7 @@ async def test_put_that_needs_the_killed_server_fails_cleanly(scene: Scene, mome
     except NotHappyError:
         wait_until(lambda: incoming(scene.nodes[:2]) == [], "the uploads taken back")
     else:
-        assert moment == Moment("during", "close"), "a server that died before it closed its share was counted"
+        assert moment == Moment("during", "finish"), "a server that died before it closed its share was counted"
     await assert_whole(scene, data, result)
 
 

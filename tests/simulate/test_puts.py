@@ -18,7 +18,7 @@ from tests.support.scripted_grid import ScriptedGrid, encoded, noise
 SERVERS = 8
 LIMIT_S = 600.0
 
-METHODS = ["get_version", "find_shares", "allocate", "write", "close", "abort"]
+METHODS = ["get_version", "find_shares", "allocate", "write", "finish", "abort"]
 
 FAULTS = st.one_of(
     st.just({}),

@@ -13,9 +13,9 @@ import pytest
 
 from grid.errors import GridError
 from grid.ports import NewShares, ShareNumber, ShareWrite, StorageIndex
-from grid.storage import slot_writes
-from grid.storage.paths import INCOMING
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
+from grid.storage.files import slot_writes
+from grid.storage.files.paths import INCOMING
 from tests.contract.storage_server import lease, piece, share_numbers, slot_secrets, vector, whole
 from tests.support.crash_disk import CrashDisk
 from tests.support.faulty_disk import GROWING, FaultyDisk, Stopped

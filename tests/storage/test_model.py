@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from grid.errors import BadWriteEnablerError, ConflictingWriteError, DataTooLargeError, GridError, PeerRefusedError
 from grid.ports import ShareNumber, SlotAnswer, StorageIndex, StorageServer, TestWrite, Upload
-from grid.storage import slot_writes
-from grid.storage.disk import RealDisk
-from grid.storage.memory_disk import MemoryDisk
-from grid.storage.paths import INCOMING
+from grid.storage.files import slot_writes
+from grid.storage.files.disk import RealDisk
+from grid.storage.files.memory_disk import MemoryDisk
+from grid.storage.files.paths import INCOMING
 from tests.contract.storage_server import lease, piece, plain, share_numbers, slot_secrets
 from tests.support.storage import ServiceScene
 from tests.support.stored_shares import files_below, stored_shares

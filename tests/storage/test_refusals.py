@@ -10,10 +10,11 @@ import pytest
 from grid import limits
 from grid.errors import DataTooLargeError, FormatError, GridError, NoSpaceError, PeerError, UnknownVersionError
 from grid.ports import Find, ShareNumber, StorageIndex
-from grid.storage import slot_store
-from grid.storage import store as store_module
-from grid.storage.memory_disk import MemoryDisk
-from grid.storage.paths import INCOMING, index_name, share_path
+from grid.storage.files import slot_store
+from grid.storage.files import store as store_module
+from grid.storage.files.memory_disk import MemoryDisk
+from grid.storage.files.paths import INCOMING, index_name, share_path
+from grid.storage.settings import StorageSettings
 from tests.contract.storage_server import lease, plain, put, share_numbers, slot_secrets, vector
 from tests.support.faulty_disk import FaultyDisk
 from tests.support.storage import ServiceScene
@@ -232,3 +233,13 @@ def test_files_when_calls_are_over_are_all_closed() -> None:
     scene.run(scene.service.add_lease(OTHER, lease(b"s")))
     scene.run(scene.service.read_slot(OTHER, frozenset(), [WHOLE]))
     assert disk.open_count == 0
+
+
+def test_slot_writes_that_make_no_share_larger_are_taken_with_the_disk_at_its_reserve() -> None:
+    scene = ServiceScene(MemoryDisk(2**30), StorageSettings(reserved_space=2**40))
+    assert scene.run(scene.service.get_version()).available_space == 0
+    old = vector((0, b"o" * 5000))
+    scene.run(scene.service.test_and_write(OTHER, slot_secrets(), {ShareNumber(0): old}))
+    for change in (vector((0, b"n" * 5000)), vector((0, b"s" * 100), new_length=100), vector((50, b"g" * 10_000))):
+        answer = scene.run(scene.service.test_and_write(OTHER, slot_secrets(), {ShareNumber(0): change}))
+        assert answer.passed

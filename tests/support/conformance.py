@@ -57,7 +57,7 @@ def require_documented(
 
 
 def require_guarded(target: str, status: int, headers: Mapping[str, str], host: str = "") -> None:
-    """AssertionError unless a browser is told what the answer may do: nothing, but for pages and the operator's own files.
+    """AssertionError unless the answer says what it may do in a browser: nothing, except for pages and the operator's own files.
 
     A policy that lets scripts run names the address of the assets: no file of a user is below it.
     """
@@ -128,7 +128,7 @@ def _t_of(query: str) -> str | None:
 
 
 def _action(operation: Mapping[str, Any], query: str) -> dict[str, Any] | None:
-    """What is said of this `t`; None if that may be in a form, or means nothing there."""
+    """The refusal of this `t` in a form; None if forms may have it, or it means nothing there."""
     actions: dict[str, dict[str, Any]] = operation["x-grid-actions"]
     t = _t_of(query)
     if t is None:

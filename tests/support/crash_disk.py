@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import random
 
-from grid.storage.disk import Handle
-from grid.storage.memory_disk import DirectoryNode, FileNode, MemoryDisk, Node
-from grid.storage.undo import SECTOR_SIZE
+from grid.storage.files.disk import Handle
+from grid.storage.files.memory_disk import DirectoryNode, FileNode, MemoryDisk, Node
+from grid.storage.files.undo import SECTOR_SIZE
 
 
 class CrashDisk(MemoryDisk):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from grid.ports import Buffer
-from grid.storage.disk import Disk, Handle, Space
+from grid.storage.files.disk import Disk, Handle, Space
 
 T = TypeVar("T")
 

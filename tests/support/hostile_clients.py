@@ -44,7 +44,7 @@ Open = Callable[[], socket.socket]
 
 
 def hostile(count: int, opened: Open, drip: bytes = b"") -> Hostile:
-    """So many of them; those that are cut off while they begin are gone."""
+    """That many of them; those that are cut off while they begin are gone."""
     found = Hostile(drip=drip)
     for _ in range(count):
         with suppress(OSError, ValueError):

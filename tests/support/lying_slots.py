@@ -1,6 +1,6 @@
 """A storage server in memory that lies about mutable slots: each lie that servers can tell without a write capability.
 
-Unless it lies about writes too, it keeps what it is told to write, so that its lies are as good as they can be. A lie that
+Unless it lies about writes too, it keeps what it is sent to write, so that its lies are as good as they can be. A lie that
 changed an answer is counted in `fired`.
 """
 
@@ -65,7 +65,7 @@ class LyingServer(WriteLiar):
         return answer
 
     async def _hold_back(self, ranges: Sequence[Range]) -> None:
-        """The lies that are told by answering late, or not."""
+        """The lies of answering late, or not at all."""
         is_first = ranges[0] == (0, ranges[0][1]) and ranges[0][1] > 1000
         if self.lie == "late":
             self.fired["late"] += 1

@@ -166,6 +166,9 @@ class _MortalUpload:
     async def write(self, writes: Sequence[ShareWrite]) -> None:
         await self._watch.call("write", lambda: self._inner.write(writes))
 
+    async def finish(self, writes: Sequence[ShareWrite]) -> None:
+        await self._watch.call("finish", lambda: self._inner.finish(writes))
+
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
         await self._watch.call("close", lambda: self._inner.close(share_numbers))
 

@@ -45,7 +45,7 @@ class MutableGrid:
         self._grids: dict[int, Grid] = {}
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine comes to, in virtual time."""
+        """The coroutine's result, in virtual time."""
         return self.runtime.run(coroutine)
 
     def create(self, contents: Buffer | Source, format: FormatName = "sdmf") -> WriteCap:

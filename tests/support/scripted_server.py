@@ -1,6 +1,6 @@
 """A storage server in memory whose behaviour a test scripts: slow, dead, silent, full, lying, forgetful.
 
-It keeps immutable shares only. Every fault that is scripted and comes to pass is counted in `fired`.
+It keeps immutable shares only. Every scripted fault that occurs is counted in `fired`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from attrs import define, field
+from twisted.internet.defer import Deferred
 
 from grid.errors import ConflictingWriteError, DataTooLargeError, PeerRefusedError
 from grid.ports import (
@@ -24,6 +25,7 @@ from grid.ports import (
     StorageIndex,
     StoreAnswer,
 )
+from grid.under_way import WritesUnderWay
 from tests.support.scripted_storage import Behaviour, ScriptedStorage
 
 
@@ -37,6 +39,7 @@ class Script(Behaviour):
     pieces: answers to reads have a piece too many, too few, or pieces with a byte too many.
     generous: shares allocated besides those asked for.
     known: it is known to have room before it is asked, and takes whole shares.
+    stalls_over: answers to reads with more bytes than this never come.
     """
 
     full: bool = False
@@ -48,6 +51,7 @@ class Script(Behaviour):
     pieces: Literal["right", "many", "few", "long"] = "right"
     generous: frozenset[int] = frozenset()
     known: bool = False
+    stalls_over: int | None = None
 
 
 class ScriptedServer(ScriptedStorage):
@@ -106,8 +110,12 @@ class ScriptedServer(ScriptedStorage):
 
     async def _send(self, answer: dict[int, list[Buffer]]) -> Mapping[ShareNumber, Sequence[Buffer]]:
         """The answer, once it has gone through the line."""
+        size = sum(len(piece) for pieces in answer.values() for piece in pieces)
+        if self.script.stalls_over is not None and size > self.script.stalls_over:
+            self.fired["stalled"] += 1
+            self.hung.append(Deferred())
+            await self.hung[-1]
         if self.script.rate is not None:
-            size = sum(len(piece) for pieces in answer.values() for piece in pieces)
             self.busy_until = max(self._clock.now(), self.busy_until) + size / self.script.rate
             self.fired["slow"] += 1
             await self._clock.sleep(self.busy_until - self._clock.now())
@@ -182,9 +190,22 @@ class ScriptedUpload:
         self._server = server
         self._index = storage_index
         self._written: dict[int, set[tuple[int, int]]] = {number: set() for number in share_numbers}
+        self._under_way = WritesUnderWay()
 
     async def write(self, writes: Sequence[ShareWrite]) -> None:
-        await self._server._enter("write")
+        with self._under_way.counted({write.share_number for write in writes}):
+            await self._server._enter("write")
+            self._store(writes)
+
+    async def finish(self, writes: Sequence[ShareWrite]) -> None:
+        """Calls are carried out in the order in which they came, as on a connection."""
+        await self._server._enter("finish")
+        numbers = {write.share_number for write in writes}
+        await self._under_way.stored(numbers)
+        self._store(writes)
+        self._finish(numbers)
+
+    def _store(self, writes: Sequence[ShareWrite]) -> None:
         for write in writes:
             room = self._server.incoming.get((self._index, write.share_number))
             if room is None:
@@ -201,6 +222,9 @@ class ScriptedUpload:
 
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
         await self._server._enter("close")
+        self._finish(share_numbers)
+
+    def _finish(self, share_numbers: Iterable[ShareNumber]) -> None:
         for number in share_numbers:
             room = self._server.incoming.pop((self._index, number), None)
             if room is None:

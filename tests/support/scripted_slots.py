@@ -1,6 +1,6 @@
 """A storage server in memory for mutable slots, whose behaviour a test scripts: slow, dead, silent, stale, lying.
 
-Every fault that is scripted and comes to pass is counted in `fired`; every call and every byte is counted too.
+Every scripted fault that occurs is counted in `fired`; every call and every byte is counted too.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Behaviour:
 
 
 class ScriptedStorage:
-    """A server that keeps nothing, and answers as its script says. Every fault that comes to pass is counted in `fired`."""
+    """A server that keeps nothing, and answers as its script says. Every fault that occurs is counted in `fired`."""
 
     def __init__(self, name: str, clock: Clock) -> None:
         seed = name.encode().ljust(20, b"\0")[:20]

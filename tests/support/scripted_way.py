@@ -34,8 +34,8 @@ T = TypeVar("T")
 
 @define
 class WayScript:
-    """down: why no connection can be made; refusal: the error that says so. connect_s: what making one takes. cut_before, cut_after: so many calls from now fail
-    before or after they were carried out, and the connection is lost. silent: calls are never answered. unsent: so many calls
+    """down: why no connection can be made; refusal: the error that says so. connect_s: what making one takes. cut_before, cut_after: that many calls from now fail
+    before or after they were carried out, and the connection is lost. silent: calls are never answered. unsent: that many calls
     raise this instead of being sent. failure: what calls raise that are cut.
     """
 

@@ -40,7 +40,7 @@ class ShareVector:
 def load_share_vectors() -> tuple[ShareVector, ...]:
     """All of them, in the order of the file."""
     contents = json.loads(PATH.read_text())
-    data = [base64.b64decode(coded) for coded in contents["octets"]]
+    data = [base64.b64decode(coded) for coded in contents["shares_data"]]
     vectors = []
     for entry in contents["vectors"]:
         cap = parse_cap(entry["cap"])

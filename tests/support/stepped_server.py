@@ -6,7 +6,8 @@ kept in ledgers, to be compared with what a client makes of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from attrs import define, evolve
@@ -192,14 +193,29 @@ class SteppedUpload(ScriptedUpload):
         self._stepped = server
 
     async def write(self, writes: Sequence[ShareWrite]) -> None:
+        with self._measured(writes):
+            await super().write(writes)
+        self._left()
+
+    async def finish(self, writes: Sequence[ShareWrite]) -> None:
+        numbers = {write.share_number for write in writes}
+        with self._measured(writes):
+            await super().finish(writes)
+        self._left()
+        self._stepped.closed |= numbers
+
+    @contextmanager
+    def _measured(self, writes: Sequence[ShareWrite]) -> Iterator[None]:
         server, size = self._stepped, sum(write.size for write in writes)
         server.writing.append(size)
         if len(server.writing) > 1:
             server.most_written = max(server.most_written, sum(server.writing))
         try:
-            await super().write(writes)
+            yield
         finally:
             server.writing.remove(size)
+
+    def _left(self) -> None:
         self._stepped.leave()
         if "chokes" in self._stepped.moods:
             self._stepped.fired["chokes"] += 1
@@ -207,8 +223,6 @@ class SteppedUpload(ScriptedUpload):
 
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
         numbers = set(share_numbers)
-        if any(call.method == "write" for call in self._stepped.waiting):
-            self._stepped.fired["premature close"] += 1
         await super().close(numbers)
         self._stepped.leave()
         self._stepped.closed |= numbers

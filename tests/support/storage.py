@@ -6,9 +6,9 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from grid.ports import CpuPool, ServerId, ServerIdentity
-from grid.storage.disk import Disk
-from grid.storage.memory_disk import MemoryDisk
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
+from grid.storage.files.disk import Disk
+from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
 from tests.support.virtual_time import VirtualRuntime
 

@@ -7,9 +7,9 @@ import struct
 
 from attrs import frozen
 
-from grid.storage.disk import Disk
-from grid.storage.paths import INCOMING, SHARES
-from grid.storage.share_files import opened, share_numbers
+from grid.storage.files.disk import Disk
+from grid.storage.files.paths import INCOMING, SHARES
+from grid.storage.files.share_files import opened, share_numbers
 
 
 @frozen

@@ -14,8 +14,8 @@ from grid.directory.node import Directory
 from grid.engine.grid import Encoding
 from grid.placement.leases import LeaseMaster
 from grid.ports import Event, ServerId, ServerIdentity
-from grid.storage.memory_disk import MemoryDisk
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
+from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
 from tests.support.grids import grid_of
 from tests.support.virtual_time import VirtualRuntime
@@ -53,7 +53,7 @@ class TreeGrid:
         return FileStore(grid=evolve(self._grid, encoding=self.encoding))
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine comes to, in virtual time."""
+        """The coroutine's result, in virtual time."""
         return self.runtime.run(coroutine)
 
     def gather(self, iterator: AsyncIterator[T]) -> list[T]:

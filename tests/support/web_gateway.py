@@ -28,10 +28,10 @@ from grid.gateway.site import Gateway, make_routes
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity, StorageServer
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
-from grid.storage.memory_disk import MemoryDisk
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
+from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
-from grid.wire.connections.places import Places
+from grid.wire.connections.connection_limit import Places
 from tests.support.conformance import require_documented
 from tests.support.grids import grid_of
 
@@ -125,7 +125,7 @@ class WebGateway:
 
 
 class Connection(Protocol):
-    """Takes what comes until the other end closes, or as long as it is not told to stop."""
+    """Takes what comes until the other end closes, or until it is stopped."""
 
     transport: Any
 
@@ -154,7 +154,7 @@ class Connection(Protocol):
         self.transport.write(data)
 
     async def at_least(self, size: int) -> None:
-        """Return when so many bytes came."""
+        """Return when that many bytes came."""
         if len(self.received) < size:
             waiting: Deferred[None] = Deferred()
             self._waiting.append((size, waiting))
@@ -221,7 +221,7 @@ async def web_gateway(
     handlers: Mapping[str, Handler] | None = None,
     servers: Sequence[StorageServer] | None = None,
 ) -> AsyncIterator[WebGateway]:
-    """A gateway over so many servers in memory, or over these. folder: for what it spools. handlers: in place of its own."""
+    """A gateway over that many servers in memory, or over these. folder: for what it spools. handlers: in place of its own."""
     clock = ReactorClock(reactor)
     runtime = RealRuntime(clock=clock, cpu=_threads(), entropy=SystemEntropy())
     disks = [MemoryDisk(2**30) for _ in range(count)]

@@ -66,6 +66,17 @@ def bare_ignores() -> Iterator[Finding]:
                 yield "bare type ignore", f"{module.path}:{number}"
 
 
+def waiting_handlers() -> Iterator[Finding]:
+    """(rule, what) for each handler that awaits more than a cleanup: the exception's frames live as long as it does."""
+    for module in sources():
+        for node in ast.walk(module.tree):
+            if not isinstance(node, ast.ExceptHandler) or _raises_again(node):
+                continue
+            waits = ast.Await | ast.AsyncFor | ast.AsyncWith | ast.Yield
+            if any(isinstance(each, waits) for statement in node.body for each in ast.walk(statement)):
+                yield "await in a handler", f"{module.path}:{node.lineno}"
+
+
 def reactor_importers() -> Iterator[Finding]:
     """(rule, what) for each module outside node, cli and library that takes the reactor from the air."""
     for module in modules("src"):

@@ -18,6 +18,7 @@ STRICT: tuple[Rule, ...] = (
     habits.bare_ignores,
     habits.reactor_importers,
     habits.broad_excepts,
+    habits.waiting_handlers,
     habits.prints,
     habits.parser_asserts,
     habits.async_leftovers,

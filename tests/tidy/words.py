@@ -41,15 +41,20 @@ PHRASES = {
     r"comes to": "is, becomes, reaches",
     r"told": "passed, given, notified",
     r"mend(?:s|ed|ing)?": "fix, repair",
+    r"answered nonsense": "sent an invalid answer",
+    r"on a defect": "because of a bug",
 }
 """What reads as translated, in comments, strings, docstrings and documents: what is written instead."""
 
 GONE_CLASSES = {
     "Asker": "Requester",
+    "Claims": "ProofRequests",
     "Entrance": "Endpoint",
+    "Foresight": "Speculation",
     "Gathering": "BytesSink",
     "Mended": "RepairResult",
     "Question": "HttpRequest",
+    "Rivals": "OtherWriters",
     "Turns": "Semaphore, ReadWriteLock",
     "Watch": "a word for each meaning",
     "Window": "SegmentRun",
@@ -57,22 +62,30 @@ GONE_CLASSES = {
 """Names of classes that explained nothing."""
 
 GONE_MODULES = {
+    "candidate",
+    "claims",
     "finds",
     "foresight",
     "kept",
     "lanes",
     "latch",
+    "leaf_runs",
+    "number_proof",
     "pace",
     "patience",
     "place",
     "places",
     "portions",
+    "rivals",
     "room",
     "rows",
     "stores",
     "turns",
+    "unhappiness",
+    "unhappy",
     "unlinked",
     "unread",
+    "waves",
 }
 """Names of modules that explained nothing."""
 

@@ -1,13 +1,13 @@
 """Makes chk-shares.json: small immutable files as their complete share sets, sound ones and damaged ones.
 
 Run `python -m tests.vectors.make_chk_shares` from the top of the tree to write the file anew; the result is
-always the same octets. Shares are put together here section by section, from the specification alone
+always the same bytes. Shares are put together here section by section, from the specification alone
 [spec immutable 6-11], so that what is damaged can be damaged consistently with everything around it.
 
 Each vector: `name`; `cap`; `text` (base64, null if no reader may ever deliver it); `shares`, by number, each an
-index into `octets`, which are in base64;
+index into `shares_data`, which is in base64;
 `faults`: for each unsound share what a full verification finds, `format`, `version` or `integrity`; `get`: what
-reading the whole file comes to, `ok`, `too few` (fewer than k sound shares) or `damaged` (its uploader made
+reading the whole file ends in, `ok`, `too few` (fewer than k sound shares) or `damaged` (its uploader made
 it wrong: no other copy of any share would help).
 """
 
@@ -154,9 +154,9 @@ def make_cap(parts: Parts, ueb: bytes) -> str:
     return ChkCap(key=KEY, ueb_hash=ueb_hash, needed=g.k, total=g.n, size=g.size).to_string()
 
 
-def flip(octets: bytes, index: int) -> bytes:
-    """The octets, with one bit of one of them turned over."""
-    changed = bytearray(octets)
+def flip(data: bytes, index: int) -> bytes:
+    """The data with one bit flipped."""
+    changed = bytearray(data)
     changed[index] ^= 1
     return bytes(changed)
 
@@ -193,10 +193,10 @@ def sound_files() -> list[dict[str, Any]]:
     """As 1.20 would write them, but for the order of some chains."""
     vectors = []
     for name, text, k, n in [
-        ("one octet", b"!", 1, 1),
-        ("one segment, one octet short", TEXT[: SEGMENT - 1], 3, 5),
+        ("one byte", b"!", 1, 1),
+        ("one segment, one byte short", TEXT[: SEGMENT - 1], 3, 5),
         ("one segment", TEXT[:SEGMENT], 3, 5),
-        ("one octet in the last segment", TEXT[: SEGMENT + 1], 3, 5),
+        ("one byte in the last segment", TEXT[: SEGMENT + 1], 3, 5),
         ("many segments, padded tail", TEXT, 2, 4),
         ("all shares needed", TEXT, 4, 4),
         ("copies", TEXT, 1, 3),
@@ -245,8 +245,8 @@ def damaged_shares() -> list[dict[str, Any]]:
     share, sections = SHARES[1], SECTIONS[1]
     other = make_sections(PARTS, UEB)[2]
 
-    def with_section(name: str, octets: bytes) -> bytes:
-        return join({**sections, name: octets}, BLOCK_SIZE)
+    def with_section(name: str, data: bytes) -> bytes:
+        return join({**sections, name: data}, BLOCK_SIZE)
 
     def with_flip(name: str, index: int) -> bytes:
         return with_section(name, flip(sections[name], index))
@@ -331,12 +331,12 @@ def make_damaged_file(name: str, fields: Mapping[str, bytes], parts: Parts) -> d
 def make_file() -> str:
     """The whole of chk-shares.json."""
     vectors = [*sound_files(), *unusual_files(), *damaged_shares(), *lost_files()]
-    octets: dict[bytes, int] = {}
+    data: dict[bytes, int] = {}
     for vector in vectors:
-        vector["shares"] = {number: octets.setdefault(share, len(octets)) for number, share in vector["shares"].items()}
+        vector["shares"] = {number: data.setdefault(share, len(data)) for number, share in vector["shares"].items()}
     about = (__doc__ or "").splitlines()[0]
-    coded = [base64.b64encode(share).decode() for share in octets]
-    return json.dumps({"about": about, "vectors": vectors, "octets": coded}, indent=1) + "\n"
+    coded = [base64.b64encode(share).decode() for share in data]
+    return json.dumps({"about": about, "vectors": vectors, "shares_data": coded}, indent=1) + "\n"
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ Row = dict[str, object]
 
 
 def stream(name: str, size: int) -> bytes:
-    """Octets that look random and are the same everywhere."""
+    """Bytes that look random and are the same everywhere."""
     return b"".join(hashlib.sha256(f"{name} {i}".encode()).digest() for i in range(size // 32 + 1))[:size]
 
 
@@ -43,7 +43,7 @@ def hashes() -> Iterator[Row]:
 
 
 def b32(data: bytes) -> str:
-    bits = "".join(f"{octet:08b}" for octet in data)
+    bits = "".join(f"{byte:08b}" for byte in data)
     bits += "0" * (-len(bits) % 5)
     return "".join(ALPHABET[int(bits[i : i + 5], 2)] for i in range(0, len(bits), 5))
 
@@ -92,8 +92,8 @@ def netstrings_refused() -> list[str]:
 def keystream(key: bytes, offset: int, size: int) -> bytes:
     cells = range(offset // 16, (offset + size) // 16 + 1)
     encryptor = Cipher(AES(key), ECB()).encryptor()
-    octets = b"".join(encryptor.update((cell % 2**128).to_bytes(16, "big")) for cell in cells)
-    return octets[offset % 16 :][:size]
+    stream_bytes = b"".join(encryptor.update((cell % 2**128).to_bytes(16, "big")) for cell in cells)
+    return stream_bytes[offset % 16 :][:size]
 
 
 def aes_rows() -> Iterator[Row]:
@@ -150,7 +150,7 @@ def points() -> list[int]:
 
 
 def erasure_rows() -> Iterator[Row]:
-    """The parity rows' factors, and blocks made with them octet by octet."""
+    """The parity rows' factors, and blocks made with them byte by byte."""
     p = points()
     for k, n, size in ((1, 1, 3), (1, 4, 5), (2, 4, 1), (3, 10, 7), (4, 5, 33), (7, 20, 2), (16, 19, 65)):
         rows = []
@@ -168,8 +168,8 @@ def erasure_rows() -> Iterator[Row]:
         for row in rows:
             block = bytearray(size)
             for factor, run in zip(row, runs, strict=True):
-                for position, octet in enumerate(run):
-                    block[position] ^= multiply(factor, octet)
+                for position, byte in enumerate(run):
+                    block[position] ^= multiply(factor, byte)
             parity.append(block.hex())
         yield {"k": k, "n": n, "rows": rows, "runs": [run.hex() for run in runs], "parity": parity}
 

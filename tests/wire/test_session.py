@@ -1,4 +1,4 @@
-"""One server's session: short tries while its backoff runs, and what is told of it."""
+"""One server's session: short tries while its backoff runs, and its state in words."""
 
 from __future__ import annotations
 

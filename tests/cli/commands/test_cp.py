@@ -56,6 +56,22 @@ def test_tree_when_copied_again_moves_nothing(client: TreeClient, tree: Path, tm
     assert local_files(tmp_path / "back" / "tree") == local_files(tree)
 
 
+def test_tree_when_packed_and_copied_again_moves_nothing(client: TreeClient, tmp_path: Path) -> None:
+    tree = tmp_path / "small"
+    tree.mkdir()
+    for number in range(20):
+        (tree / f"{number}").write_bytes(random.Random(number).randbytes(2000))
+        os.utime(tree / f"{number}", (1e9, 1e9))
+    time.sleep(0.1)  # The database notes no file that has just changed.
+    client.succeed("cp", "-r", "--pack", tree, "w:")
+    stats = json.loads(client.succeed("stats", "--json", "w:"))
+    assert (stats["count-slices"], stats["count-packs"], stats["size-packs"]) == (20, 1, 40_000)
+    again = json.loads(client.succeed("cp", "-r", "--pack", "--json", tree, "w:"))
+    assert (again["files_copied"], again["files_skipped"], again["bytes"]) == (0, 20, 0)
+    client.succeed("cp", "-r", "w:small", tmp_path / "back")
+    assert local_files(tmp_path / "back" / "small") == local_files(tree)
+
+
 def test_file_when_it_changed_is_uploaded_again_alone(client: TreeClient, tree: Path) -> None:
     client.succeed("cp", "-r", tree, "w:")
     (tree / "sub" / "large").write_bytes(b"n" * 200_000)

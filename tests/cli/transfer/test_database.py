@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import signal
 import sqlite3
 import stat
@@ -254,6 +255,21 @@ def test_place_of_the_database_when_it_is_no_file_is_refused_and_its_mode_stays(
     with pytest.raises(ConfigError, match="not a regular file"):
         opened(path)
     assert stat.S_IMODE((tmp_path / "pipe").stat().st_mode) == 0o666
+
+
+def test_database_when_the_disk_takes_nothing_is_done_without_and_says_so(path: Path) -> None:
+    said: list[str] = []
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # As on a full disk, files may be made and not written.
+    try:
+        database = LocalDatabase(path, said.append)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert len(said) == 1 and str(path) in said[0] and "can no longer be used" in said[0]
+    database.record_directory("hash", "URI:DIR2-LIT:", 1.0)
+    database.close()
+    assert LocalDatabase(path, said.append).known_directory("hash") is None
+    assert len(said) == 1
 
 
 def test_warning_of_a_damaged_database_is_one_line(path: Path) -> None:

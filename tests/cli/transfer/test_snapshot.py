@@ -11,7 +11,7 @@ from attrs import define, field
 from grid.caps import DirectoryCap
 from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.database import LocalDatabase
-from grid.cli.transfer.places import RemotePlace
+from grid.cli.transfer.endpoints import RemotePlace
 from grid.cli.transfer.snapshot import Snapshotter, back_up, metadata_of
 from grid.cli.transfer.tree import FileFacts
 from grid.cli.transfer.upload import Uploader

@@ -95,7 +95,7 @@ def test_capability_when_of_another_size_is_not_believed(grid: TreeGrid, databas
 
 
 class Changing:
-    """A file that is written to whenever it is read, so many times."""
+    """A file that is written to whenever it is read, a given number of times."""
 
     def __init__(self, path: Path, times: int) -> None:
         self.path = path

@@ -29,7 +29,7 @@ def test_state_of_either_gateway_says_who_is_connected() -> None:
     ]
 
 
-@pytest.mark.parametrize("told", [None, [], {}, {"introducers": {"statuses": []}, "servers": [1]}])
-def test_state_that_is_none_is_refused(told: object) -> None:
+@pytest.mark.parametrize("data", [None, [], {}, {"introducers": {"statuses": []}, "servers": [1]}])
+def test_state_that_is_none_is_refused(data: object) -> None:
     with pytest.raises(GatewayError):
-        parse_state(told)
+        parse_state(data)

@@ -47,7 +47,7 @@ async def test_listing_is_sorted_and_has_the_strongest_capabilities() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "data",
     [
         None, [], ["dirnode"], ["dirnode", 1], ["filenode", {"children": {}}], ["dirnode", {"children": []}],
         ["dirnode", {"children": {"a": 1}}], ["dirnode", {"children": {"a": ["filenode", {"ro_uri": 5}]}}],
@@ -56,8 +56,8 @@ async def test_listing_is_sorted_and_has_the_strongest_capabilities() -> None:
         ["dirnode", {"children": {"\ud800": ["filenode", {}]}}],
     ],
 )  # fmt: skip
-async def test_listing_that_is_none_is_refused(told: object) -> None:
-    async with scripted([reply(told)]) as (_, store):
+async def test_listing_that_is_none_is_refused(data: object) -> None:
+    async with scripted([reply(data)]) as (_, store):
         with pytest.raises(GatewayError):
             await store.directory(DIRECTORY).list()
 
@@ -174,8 +174,8 @@ async def test_what_a_capability_does_not_permit_is_refused_without_asking() -> 
             await store.directory(DIRECTORY.verify_cap()).list()  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("told", [FILE.to_string(), DIRECTORY.read_cap().to_string(), "", "<html>"])
-async def test_new_directory_when_the_answer_is_no_write_capability_fails(told: str) -> None:
-    async with scripted([reply(told)]) as (_, store):
+@pytest.mark.parametrize("data", [FILE.to_string(), DIRECTORY.read_cap().to_string(), "", "<html>"])
+async def test_new_directory_when_the_answer_is_no_write_capability_fails(data: str) -> None:
+    async with scripted([reply(data)]) as (_, store):
         with pytest.raises(GatewayError):
             await store.create_directory()

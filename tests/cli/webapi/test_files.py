@@ -31,14 +31,14 @@ WRITE = SdmfWriteCap(write_key=b"w" * 16, fingerprint=b"f" * 32)
 
 async def test_read_of_a_whole_file_gives_its_bytes() -> None:
     sink = _Memory()
-    async with scripted([reply(b"octets")]) as (gateway, store):
+    async with scripted([reply(b"sample")]) as (gateway, store):
         assert await store.read(chk(6), sink) == 6
-    assert sink.data == b"octets"
+    assert sink.data == b"sample"
     assert "range" not in gateway.asked[0].headers
 
 
 async def test_read_of_a_mutable_file_shows_the_gateway_its_read_cap_only() -> None:
-    async with scripted([reply(b"octets")]) as (gateway, store):
+    async with scripted([reply(b"sample")]) as (gateway, store):
         await store.read(WRITE, _Memory())
     assert "SSK-RO" in gateway.asked[0].target
 
@@ -55,11 +55,11 @@ async def test_read_of_a_literal_file_asks_nobody() -> None:
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (reply(b"octet"), GatewayError),
-        (reply(b"octets!"), GatewayError),
+        (reply(b"sampl"), GatewayError),
+        (reply(b"sample!"), GatewayError),
         (reply(b"oct", length=6, closes=True), PeerGoneError),
-        (reply(b"octets", "206 Partial Content", Content_Range="bytes 0-5/6"), GatewayError),
-        (Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\noctets\r\n0\r\n\r\n"), GatewayError),
+        (reply(b"sample", "206 Partial Content", Content_Range="bytes 0-5/6"), GatewayError),
+        (Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nsample\r\n0\r\n\r\n"), GatewayError),
         (reply(b"gone", "410 Gone"), NotEnoughSharesError),
     ],
 )
@@ -85,7 +85,7 @@ async def test_range_is_asked_for_and_checked() -> None:
         reply(b"ct", "206 Partial Content", Content_Range="bytes 1-2/7"),
         reply(b"cte", "206 Partial Content", Content_Range="bytes 1-2/6"),
         reply(b"ct", "206 Partial Content", Content_Range="bytes 1-" + "9" * 40 + "/6"),
-        reply(b"octets"),
+        reply(b"sample"),
     ],
 )
 async def test_range_when_another_one_comes_fails(answer: Reply) -> None:
@@ -136,9 +136,9 @@ async def test_put_sends_the_bytes_and_takes_a_capability_of_their_size() -> Non
     assert gateway.asked[0].body == b"o" * 100
 
 
-@pytest.mark.parametrize("told", [chk(101).to_string(), WRITE.to_string(), "URI:LIT:", "", "no", "<html>"])
-async def test_put_when_the_answer_cannot_be_its_capability_fails(told: str) -> None:
-    async with scripted([reply(told)]) as (_, store):
+@pytest.mark.parametrize("data", [chk(101).to_string(), WRITE.to_string(), "URI:LIT:", "", "no", "<html>"])
+async def test_put_when_the_answer_cannot_be_its_capability_fails(data: str) -> None:
+    async with scripted([reply(data)]) as (_, store):
         with pytest.raises(GatewayError) as caught:
             await store.put_immutable(MemorySource(b"o" * 100))
     assert "URI:" not in str(caught.value)

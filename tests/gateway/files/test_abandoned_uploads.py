@@ -15,8 +15,8 @@ from twisted.internet.defer import Deferred
 from grid.engine.grid import Encoding
 from grid.ports import ServerId, ServerIdentity, StorageServer
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
-from grid.storage.memory_disk import MemoryDisk
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
+from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
 from tests.support.web_gateway import WebGateway, web_gateway
 

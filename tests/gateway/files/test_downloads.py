@@ -17,7 +17,7 @@ from grid.gateway.files.downloads import WHOLE_SIZE
 from grid.mutable.sources import MemorySource
 from grid.ports import Buffer, Range, ShareNumber
 from grid.runtime import ReactorClock
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
 from tests.gateway.one_level import folder_of, gateway_of_files
 from tests.support.scripted_server import ScriptedServer
 from tests.support.web_gateway import WebGateway

@@ -9,7 +9,7 @@ import pytest
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, MdmfWriteCap, SdmfWriteCap, UnknownChild, parse_cap
 from grid.directory.pack import Child
-from grid.mutable.session import Gathering
+from grid.sinks import BytesSink
 from tests.gateway.one_level import folder_of, gateway_of_files
 from tests.support.web_gateway import WebGateway
 
@@ -19,9 +19,9 @@ LIT = LitCap(data=b"old")
 
 
 async def read(web: WebGateway, cap: KnownCap) -> bytes:
-    gathering = Gathering()
-    await web.gateway.store.read(cap, gathering)
-    return bytes(gathering.data)
+    sink = BytesSink()
+    await web.gateway.store.read(cap, sink)
+    return bytes(sink.data)
 
 
 async def child_of(web: WebGateway, folder: str, name: str = "child") -> Child | None:

@@ -11,7 +11,7 @@ import pytest
 
 from grid.caps import ChkCap, LitCap, MdmfWriteCap, SdmfWriteCap, parse_cap
 from grid.crypto.rsa import generate_key
-from grid.mutable.session import Gathering
+from grid.sinks import BytesSink
 from tests.gateway.one_level import folder_of, gateway_of_files
 from tests.support.web_gateway import WebGateway
 
@@ -25,9 +25,9 @@ def sample_bytes(size: int) -> bytes:
 async def stored(web: WebGateway, text: str) -> bytes:
     """What the capability in an answer leads to."""
     cap = parse_cap(text)
-    gathering = Gathering()
-    await web.gateway.store.read(cap, gathering)  # type: ignore[arg-type]
-    return bytes(gathering.data)
+    sink = BytesSink()
+    await web.gateway.store.read(cap, sink)  # type: ignore[arg-type]
+    return bytes(sink.data)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -1,4 +1,4 @@
-"""The operations of a gateway as they are told and kept."""
+"""The operations of a gateway as they are shown and kept."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_operation_when_it_fails_then_says_why_without_a_capability(history: His
 
 def test_requests_when_sent_and_answered_then_are_rows_with_both_times(history: History) -> None:
     with history.download(INDEX, 100) as operation:
-        began = operation.began_at
+        began = operation.times.began_at
         request = {"server_id": SERVER, "share_numbers": (3,), "request_index": 0, "count": 40}
         history.observe(event("send", "ReadShares", at=began + 1, **request))
         history.observe(event("answer", "ReadShares", at=began + 3, **request))
@@ -129,7 +129,7 @@ async def test_events_when_two_operations_run_at_once_then_each_gets_its_own() -
         with history.download(INDEX, 100 + index) as operation:
             await gates[index]
             history.observe(event("progress", count=10 * (index + 1), total=100))
-            assert operation.count == 10 * (index + 1)
+            assert operation.progress.count == 10 * (index + 1)
         return operation
 
     tasks = [Deferred.fromCoroutine(download(index)) for index in range(2)]

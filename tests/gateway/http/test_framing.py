@@ -10,11 +10,24 @@ from twisted.internet.task import deferLater
 from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
 
 from grid.gateway.http.answers import Answer, AnyAnswer
+from grid.gateway.http.body import Body
 from grid.gateway.http.exchange import Exchange
+from grid.gateway.shared.spool import Spool
 from grid.limits import GATEWAY_DISCARDED, GATEWAY_HEADERS_SIZE
+from grid.wire.connections.body_rate import BodyRate
 from tests.gateway.rig import Reply, Rig, running_gateway
+from tests.support.virtual_time import VirtualRuntime
 
 _seen: list[bytes] = []
+
+
+def nothing() -> None:
+    """The socket stays as it is."""
+
+
+def unused() -> Spool:
+    """No spool: the body is read once."""
+    raise NotImplementedError
 
 
 async def _echo(exchange: Exchange) -> AnyAnswer:
@@ -95,6 +108,69 @@ async def test_chunk_when_it_has_no_length_is_refused(tmp_path: Path) -> None:
             assert (await _send(rig, _head(rig, "Transfer-Encoding: chunked") + chunk)).status == 400
 
 
+BAD_CHUNKS = [b"f" * 17, b"f" * 16, b"5;a=\0", b"5;" + b"x" * 20000, b"0\r\n" + b"A: b\r\n" * 5000]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "POST", "DELETE"])
+async def test_chunk_when_its_size_cannot_be_is_refused_and_the_request_is_not_answered_besides(
+    tmp_path: Path, method: str
+) -> None:
+    run: list[str] = []
+
+    async def answering(exchange: Exchange) -> AnyAnswer:
+        run.append(exchange.method)
+        return Answer(200, "text/plain", b"done")
+
+    async with running_gateway(tmp_path, {"echo": answering}) as rig:
+        for chunk in BAD_CHUNKS:
+            wire = await rig.connect()
+            head = _head(rig, "Transfer-Encoding: chunked").replace(b"PUT", method.encode(), 1)
+            wire.send(head + chunk + b"\r\nhello\r\n0\r\n\r\n" + _head(rig, "Content-Length: 0"))
+            assert (await wire.reply()).status == 400
+            for _ in range(20):
+                await deferLater(reactor, 0)
+            assert (bytes(wire.received), run) == (b"", [])
+
+
+async def test_chunk_when_wrong_behind_a_whole_answer_leaves_the_answer_to_be_read(tmp_path: Path) -> None:
+    async def answering(exchange: Exchange) -> AnyAnswer:
+        return Answer(200, "text/plain", b"done")
+
+    async with running_gateway(tmp_path, {"echo": answering}) as rig:
+        wire = await rig.connect()
+        wire.send(_head(rig, "Transfer-Encoding: chunked"))
+        while not wire.received:
+            await wire.more()
+        wire.send(b"f" * 17 + b"\r\n")
+        for _ in range(20):
+            await deferLater(reactor, 0)
+        assert (await wire.reply()).body == b"done"
+        assert not wire.is_closed
+
+
+@pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("PUT", 204), ("GET", 304)])
+async def test_answer_without_a_body_does_not_wait_for_the_rest_of_the_request(
+    tmp_path: Path, method: str, status: int
+) -> None:
+    async def answering(exchange: Exchange) -> AnyAnswer:
+        return Answer(status, "text/plain", b"")
+
+    async with running_gateway(tmp_path, {"echo": answering}) as rig:
+        wire = await rig.connect()
+        wire.send(_head(rig, "Content-Length: 1000").replace(b"PUT", method.encode(), 1) + b"hello")
+        assert (await wire.reply(head=True)).status == status
+
+
+async def test_body_in_the_smallest_chunks_is_kept_in_few_pieces() -> None:
+    clock = VirtualRuntime().clock
+    body = Body(None, "", pause=nothing, resume=nothing, make_spool=unused, pace=BodyRate(clock, 1))
+    for _ in range(100_000):
+        body.arrive(b"xy")
+    body.end()
+    assert len(body._pieces) <= 200_000 // 4096 + 1
+    assert await body.read_all(2**20) == b"xy" * 100_000
+
+
 async def test_client_when_refused_and_still_sending_is_cut_off(tmp_path: Path) -> None:
     async with running_gateway(tmp_path) as rig:
         wire = await rig.connect()
@@ -108,7 +184,7 @@ async def test_upload_when_it_arrives_slowly_then_what_came_is_told_under_its_la
         wire = await rig.connect()
         head = f"PUT /uri?progress=mine HTTP/1.1\r\nHost: {rig.host}\r\nContent-Length: 3000\r\n\r\n"
         wire.send(head.encode() + bytes(1000))
-        while not (rig.gateway.history.active and rig.gateway.history.active[0].received == 1000):
+        while not (rig.gateway.history.active and rig.gateway.history.active[0].progress.received == 1000):
             await deferLater(reactor, 0)
         [operation] = rig.gateway.history.active
         assert (operation.label, operation.size, operation.to_json()["received"]) == ("mine", 3000, 1000)
@@ -118,4 +194,4 @@ async def test_upload_when_it_arrives_slowly_then_what_came_is_told_under_its_la
         wire.send(bytes(2000))
         assert (await wire.reply()).status == 200
         [done] = rig.gateway.history.recent
-        assert (done.received, done.fraction) == (3000, 1.0)
+        assert (done.progress.received, done.progress.fraction) == (3000, 1.0)

@@ -1,4 +1,4 @@
-"""Requests of every wrong shape over a real socket: no 5xx, no traceback, no secret told, nothing held on to."""
+"""Requests of every wrong shape over a real socket: no 5xx, no traceback, no secret revealed, nothing held on to."""
 
 from __future__ import annotations
 

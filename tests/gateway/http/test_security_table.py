@@ -12,7 +12,7 @@ from tests.gateway.running import RunningGateway, running_process, uri
 from tests.support.exchanges import MULTIPART, form
 
 REFUSED = (403, 421)
-"""What a request is told that no page of ours and no program sends."""
+"""The answer to a request that no page of ours and no program sends."""
 
 
 @frozen

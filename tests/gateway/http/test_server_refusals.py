@@ -46,6 +46,32 @@ async def test_host_when_it_is_not_ours_is_refused(tmp_path: Path, fields: dict[
 
 
 @pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        ("http://127.0.0.1/echo", "127.0.0.1", 200),
+        ("HTTP://LocalHost:1/echo?a=b", "evil.example", 200),
+        ("https://[::1]:99/echo", "127.0.0.1", 200),
+        ("http://127.0.0.1", "127.0.0.1", 200),
+        ("http://127.0.0.1?t=json", "127.0.0.1", 200),
+        ("http://evil.example/echo", "127.0.0.1", 421),
+        ("http://127.0.0.1.evil.example/echo", "127.0.0.1", 421),
+        ("http://127.0.0.1@evil.example/echo", "127.0.0.1", 400),
+        ("http://user@127.0.0.1/echo", "127.0.0.1", 400),
+        ("http:///echo", "127.0.0.1", 400),
+        ("http://127.0.0.1/echo", "a b", 400),
+        ("http:/127.0.0.1/echo", "127.0.0.1", 400),
+        ("ftp://127.0.0.1/echo", "127.0.0.1", 400),
+        ("127.0.0.1/echo", "127.0.0.1", 400),
+    ],
+)
+async def test_request_line_that_names_a_host_is_taken_where_the_host_is_ours(
+    tmp_path: Path, target: str, host: str, status: int
+) -> None:
+    async with running_gateway(tmp_path, {"echo": _echo}) as rig:
+        assert (await rig.ask("GET", target, b"", {"Host": host})).status == status
+
+
+@pytest.mark.parametrize(
     ("fields", "status"),
     [
         ({}, 200),

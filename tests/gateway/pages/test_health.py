@@ -53,8 +53,8 @@ def test_servers_that_gave_no_answer_have_rows_with_what_is_known_of_them() -> N
     document = require_harmless(render_check_results(checked(), known, "/uri/x"))
 
     assert [each.get("class") for each in document.all("span")].count("cell silent") == 2 * 4
-    assert "share 0: not known of Xenia, not connected" in document.text
-    assert "share 0: not known of Yuri, no answer" in document.text
+    assert "share 0: unknown on Xenia, not connected" in document.text
+    assert "share 0: unknown on Yuri, no answer" in document.text
     assert "Xenia – not connected: refused: no route" in document.text
     assert "Yuri – connected, and silent when asked" in document.text
     assert "Servers that answered3 of 5" in document.text
@@ -64,7 +64,7 @@ def test_a_server_that_was_asked_and_kept_silent_has_a_row_although_it_is_not_kn
     results = checked(**{"servers-silent": ["v0-gone"]})
     document = require_harmless(render_check_results(results, [server("v0-a", "Ada")], "/uri/x"))
 
-    assert "share 0: not known of v0-gone, no answer" in document.text
+    assert "share 0: unknown on v0-gone, no answer" in document.text
 
 
 def test_a_picture_where_all_answered_has_no_row_of_silence() -> None:
@@ -77,7 +77,7 @@ def test_a_picture_where_all_answered_has_no_row_of_silence() -> None:
     ("results", "words"),
     [
         ({"healthy": True, "count-shares-good": 4}, "Healthy: 4 of 4 shares"),
-        ({}, "Not healthy, and readable"),
+        ({}, "Not healthy, but readable"),
         ({"recoverable": False, "count-shares-good": 1}, "Cannot be read now"),
     ],
 )

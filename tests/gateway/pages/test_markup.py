@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.gateway.pages.figures import duration_text, size_text, time_text
 from grid.gateway.pages.links import can_be_walked, file_path, object_path, with_arguments
-from grid.gateway.pages.markup import Markup, join, tag
+from grid.gateway.pages.markup import Markup, duration_text, join, size_text, tag, time_text
 from tests.gateway.pages.hostile import HOSTILE, Document
 
 

@@ -99,7 +99,7 @@ def test_share_links_say_what_each_capability_allows() -> None:
     cap = WRITE.body
     assert isinstance(cap, SdmfWriteCap)
     assert shown == [cap.to_string(), cap.read_cap().to_string(), cap.read_cap().verify_cap().to_string()]
-    assert "read the file, and change it" in document.text
+    assert "read and change the file" in document.text
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from grid.gateway.history.operation import Operation, Row, Timeline
+from grid.gateway.history.operation import Operation, Row, Timeline, Times
 from grid.gateway.pages.operations import render_operation, render_operations
 from grid.gateway.pages.servers import render_servers, render_welcome
 from grid.gateway.pages.statistics import render_statistics
@@ -27,10 +27,11 @@ def server(name: str, connected: bool = True) -> ServerView:
     )
 
 
-def operation(*rows: Row, **more: object) -> Operation:
+def operation(*rows: Row, ended_at: float | None = None, **more: object) -> Operation:
     timeline = Timeline(0.0)
     timeline.rows.extend(rows)
-    return Operation(kind="upload", number=3, started_at=1.7e9, began_at=0.0, timeline=timeline, **more)  # type: ignore[arg-type]
+    times = Times(started_at=1.7e9, began_at=0.0, ended_at=ended_at)
+    return Operation(kind="upload", number=3, times=times, timeline=timeline, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -54,15 +55,15 @@ def test_the_first_page_has_the_forms_that_scripts_know() -> None:
 
 
 def test_too_few_servers_are_pointed_out_and_enough_are_not() -> None:
-    assert "Storing takes 2 servers" in render_welcome([server("a")], [], needed=2)
-    assert "Storing takes" not in render_welcome([server("a"), server("b")], [], needed=2)
+    assert "Storing a file needs 2 servers" in render_welcome([server("a")], [], needed=2)
+    assert "Storing a file needs" not in render_welcome([server("a"), server("b")], [], needed=2)
 
 
 def test_a_list_with_nothing_in_it_says_what_will_be_there() -> None:
     assert "No server is known yet" in render_servers([], [])
     assert "Nothing is in progress" in render_operations([], [], 0.0)
-    assert "Nothing was counted yet" in render_statistics({}, {})
-    assert "No request was sent yet" in render_operation(operation(), {})
+    assert "Nothing counted yet" in render_statistics({}, {})
+    assert "No requests yet" in render_operation(operation(), {})
 
 
 def test_requests_that_overlap_are_stacked_and_those_that_do_not_share_a_line() -> None:

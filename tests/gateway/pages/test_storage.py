@@ -33,7 +33,7 @@ def test_page_when_nothing_is_known_shows_dashes_and_says_so() -> None:
     assert "<dt>Accepting new shares</dt><dd>No</dd>" in page
     assert "Not computed yet" in page
     assert "<dt>Total disk space</dt><dd>–</dd>" in page
-    assert "Nobody has asked for anything yet" in page
+    assert "No requests yet" in page
     assert "&lt;node&gt;" in page
     assert "<node>" not in page
 

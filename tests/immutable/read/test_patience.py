@@ -59,12 +59,12 @@ OPERATIONS: dict[str, Operation] = {
 
 KINDS = {
     "put of a small file": ["get_version", "find_shares", "allocate", "store_shares", "*"],
-    "put of a large file": ["get_version", "find_shares", "allocate", "write", "close", "*"],
+    "put of a large file": ["get_version", "find_shares", "allocate", "write", "finish", "*"],
     "get": ["find_shares", "read_shares", "*"],
     "range": ["find_shares", "read_shares", "*"],
     "check": ["find_shares", "*"],
     "verify": ["find_shares", "read_shares", "*"],
-    "repair": ["get_version", "find_shares", "read_shares", "allocate", "write", "close", "*"],
+    "repair": ["get_version", "find_shares", "read_shares", "allocate", "write", "finish", "*"],
 }
 
 LATER = {"put of a small file": 0.2, "put of a large file": 0.2, "get": 0.2, "range": 0.1, "check": 1.0}
@@ -74,7 +74,7 @@ LONGER = 2.0
 """The same of a verify and a repair, however many are silent."""
 
 FIRST = {1: 1.0, 3: 2.0}
-"""Seconds that so many silent servers may add to the first operation that meets them."""
+"""Seconds that a number of silent servers may add to the first operation that meets them."""
 
 CASES = [(name, kind) for name, kinds in KINDS.items() for kind in kinds]
 
@@ -142,7 +142,7 @@ def test_put_when_a_server_in_doubt_is_heard_of_while_the_others_are_asked_gives
     assert grid.now - began < 0.2
 
 
-@pytest.mark.parametrize("kind", ["write", "close"])
+@pytest.mark.parametrize("kind", ["write", "finish"])
 def test_put_when_servers_are_lost_while_they_are_sent_shares_turns_to_those_in_doubt(kind: str) -> None:
     grid = grid_of("put of a large file")
     for index in (1, 4, 7):

@@ -1,4 +1,4 @@
-"""Finding shares: whom to ask, what to believe, what to ask for again."""
+"""Finding shares: which servers to ask, what to believe, what to ask for again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from grid.engine.lateness import LATE_FLOOR_S
 from grid.errors import DamagedFileError, NoServersError, NotEnoughSharesError, PeerError
 from grid.immutable.read.share_finder import MAX_OUTSTANDING, ShareFinder
-from grid.immutable.read.speculation import WHOLE_SHARE_SIZE, speculate
+from grid.immutable.read.speculation import WHOLE_SHARE_SIZE, speculate_ranges
 from grid.immutable.share.layout import guess
 from grid.immutable.share.requests import FindShares, ReadShares
 from grid.immutable.share.verify import FileVerifier
@@ -181,7 +181,7 @@ def test_finder_when_settled_asks_again_what_was_outstanding_late_ones_last() ->
 
 def test_speculation_when_shares_are_small_takes_them_whole() -> None:
     small = guess(100_000, 3, 10)
-    assert speculate(small, 0) == [(0, small.share_size + 2048)]
+    assert speculate_ranges(small, 0) == [(0, small.share_size + 2048)]
     large = guess(10**9, 3, 10)
     assert large.share_size > WHOLE_SHARE_SIZE
-    assert sum(size for _, size in speculate(large, 500)) < 100_000
+    assert sum(size for _, size in speculate_ranges(large, 500)) < 100_000

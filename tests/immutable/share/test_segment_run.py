@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from grid.codec import erasure as erasure_module
 from grid.codec.erasure import ZfecErasure
 from grid.codec.merkle import padded_leaf_count
-from grid.crypto.lanes import use_lanes
+from grid.crypto.multi_buffer import use_multi_buffer
 from grid.errors import DamagedFileError
 from grid.immutable.share.layout import parse_header
 from grid.immutable.share.segment_run import SegmentRun, open_run, run_sizes
@@ -73,13 +73,13 @@ def test_run_when_it_is_of_any_file_gives_the_text_with_the_libraries_and_withou
     whole = make_run(data.draw(st.permutations(range(n)))[:k], first, count, file)
     right = text[geometry.segment_offset(first) : geometry.segment_offset(first + count)]
     assert open_run(whole).text == right
-    use_lanes(False)
+    use_multi_buffer(False)
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(erasure_module, "erasure", ZfecErasure)
             assert open_run(whole).text == right
     finally:
-        use_lanes(True)
+        use_multi_buffer(True)
 
 
 def test_run_when_all_blocks_are_false_names_them_all() -> None:

@@ -10,7 +10,7 @@ from grid.engine.requests import ServerRequest
 from grid.errors import NotHappyError, PeerError
 from grid.immutable.share.requests import Allocate, AskVersion, FindShares
 from grid.immutable.write.select_plan import ANSWER_LIMIT_S, GRACE_FLOOR_S, SelectPlan
-from grid.immutable.write.unhappiness import describe_unhappiness
+from grid.immutable.write.sharemap import happiness_message, make_sharemap
 from grid.ports import Allocation, ServerId, ServerVersion, ShareNumber, ShareWrite
 
 
@@ -21,6 +21,9 @@ class Granted:
         self.share_numbers = frozenset(ShareNumber(number) for number in numbers)
 
     async def write(self, writes: Iterable[ShareWrite]) -> None:
+        raise AssertionError
+
+    async def finish(self, writes: Iterable[ShareWrite]) -> None:
         raise AssertionError
 
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
@@ -236,15 +239,26 @@ def test_select_when_repairing_asks_nobody_what_it_holds_and_believes_what_is_gi
 
 
 @pytest.mark.parametrize(
-    ("servers", "reached", "k", "happy", "shares", "words"),
+    ("held", "k", "happy", "words"),
     [
-        (2, 2, 3, 7, 2, "shares could be placed or found on only 2 server(s). We were asked to place shares on"),
-        (5, 2, 3, 7, 9, "shares could be placed or found on 5 server(s), but they are not spread out evenly enough"),
-        (5, 5, 3, 7, 9, "shares could be placed on only 5 server(s) such that any 3 of them have enough shares to"),
-        (2, 2, 3, 1, 2, "only 2 distinct shares could be placed or found, but 3 are needed"),
+        ([[0], [1]], 3, 7, "shares could be placed or found on only 2 server(s). We were asked to place shares on"),
+        (
+            [[*range(9)], [0], [0], [0, 1], [1]],
+            4,
+            7,
+            "shares could be placed or found on 5 server(s), but they are not spread out evenly enough",
+        ),
+        (
+            [[0], [1], [2], [3], [*range(4, 9)]],
+            3,
+            7,
+            "shares could be placed on only 5 server(s) such that any 3 of them have enough shares to",
+        ),
+        ([[0], [1]], 3, 1, "only 2 distinct shares could be placed or found, but 3 are needed"),
     ],
 )
 def test_message_when_happiness_is_not_reached_has_the_known_words(
-    servers: int, reached: int, k: int, happy: int, shares: int, words: str
+    held: list[list[int]], k: int, happy: int, words: str
 ) -> None:
-    assert describe_unhappiness(servers, reached, k, happy, shares).startswith(words)
+    shares = ((ServerId(f"server-{index}"), [ShareNumber(n) for n in numbers]) for index, numbers in enumerate(held))
+    assert happiness_message(make_sharemap(shares), k, happy).startswith(words)

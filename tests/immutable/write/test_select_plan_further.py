@@ -1,4 +1,4 @@
-"""Placing shares past the first 2N servers: the dead, the full and the silent, be they ever so many, stop no put."""
+"""Placing shares past the first 2N servers: any number of dead, full and silent servers stops no put."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNT = 60
 
 
 def spoil(grid: ScriptedGrid, spared: int, seed: int, **faults: object) -> None:
-    """Have all servers misbehave but so many of them, wherever those are in the order."""
+    """Have all servers misbehave but a few, anywhere in the order."""
     indexes = random.Random(seed).sample(range(len(grid.servers)), len(grid.servers) - spared)
     for index in indexes:
         grid.script(index, **faults)

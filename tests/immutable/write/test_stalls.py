@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from grid.engine.lateness import WRITE_HOPELESS_S, WRITE_SLOWEST_RATE
 from grid.immutable.share.requests import WriteShares
+from grid.immutable.write.server_writes import split_writes
 from grid.immutable.write.stalls import STALL_FACTOR, STALL_FLOOR_S, UNANSWERED_S, StallWatch
-from grid.immutable.write.write_split import split_writes
 from grid.ports import ServerId, ShareNumber, ShareWrite
 
 

@@ -51,7 +51,7 @@ class Daemon:
     defects: int = field(default=0, init=False)
 
     def has_new_defect(self) -> bool:
-        """Whether it told of a mistake of its own since this was asked last."""
+        """Whether it has reported an error of its own since the last call."""
         before, self.defects = self.defects, self.log.read_text(errors="replace").count("Unhandled")
         return self.defects > before
 
@@ -276,7 +276,7 @@ def test_file_when_two_edit_it_at_once_is_kept_in_both_versions(participants: li
             "conflict" in name for one in participants for name in one.files()
         )
 
-    wait_until(both_are_there, "a conflict to be told", ROUNDS * SPREAD_S)
+    wait_until(both_are_there, "a conflict to be reported", ROUNDS * SPREAD_S)
 
 
 def test_folder_when_all_is_done_is_still_there_with_everybody(participants: list[Participant]) -> None:

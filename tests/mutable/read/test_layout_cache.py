@@ -14,15 +14,15 @@ from grid.mutable.read import layout_cache
 from grid.mutable.read.layout_cache import FIRST_READ, KnownFile, KnownFiles
 from grid.mutable.read.map_plan import MapMode
 from grid.mutable.read.segment_batch import ranges_of_read
-from grid.mutable.session import Gathering
 from grid.mutable.share import mdmf
 from grid.mutable.share.geometry import FormatName, Geometry
 from grid.mutable.share.layout import parse_header
 from grid.mutable.share.offset_table import SIGNATURE_SIZE, ShareTable
 from grid.mutable.share.versions import VersionMap
-from grid.mutable.update import foresee_update
+from grid.mutable.update import speculate_update
 from grid.ports import Buffer, Range, ServerId, ShareNumber
-from tests.mutable.foreseeing import (
+from grid.sinks import BytesSink
+from tests.mutable.speculating import (
     AT,
     BLOCK,
     OLD,
@@ -143,8 +143,8 @@ def test_file_when_kept_open_then_holds_no_bytes_that_came_early() -> None:
     grid.servers[:] = [ViewingServer(f"server{index}", grid.runtime.clock) for index in range(10)]
     cap = grid.create(OLD, "mdmf")
     file = grid.open(cap)
-    gathering = Gathering()
-    grid.run(file.read(gathering, AT, 500))
+    sink = BytesSink()
+    grid.run(file.read(sink, AT, 500))
     assert file._memory is not None
     assert not any(share.pieces for share in file._memory.found.sightings)
     for share in file._memory.found.sightings:
@@ -187,7 +187,7 @@ def test_memory_when_the_file_is_small_then_has_nothing_of_it() -> None:
         assert known(grid, cap) is None
 
 
-def test_foresight_when_it_would_be_many_bytes_or_ranges_then_is_of_the_front_only() -> None:
+def test_speculation_when_it_would_be_many_bytes_or_ranges_then_is_of_the_front_only() -> None:
     geometry = Geometry.of_file(1, 10 * 2**20, 3, 10)
     table = mdmf.plan_table(geometry, 294, 1216)
 
@@ -195,38 +195,38 @@ def test_foresight_when_it_would_be_many_bytes_or_ranges_then_is_of_the_front_on
         return KnownFile(geometry=geometry, table=table, holders=holders, crowd=max(holders.values()))
 
     spread = of({ServerId("a"): 1, ServerId("b"): 1, ServerId("c"): 1})
-    near = spread.foresee_read(SEGMENT, 2 * SEGMENT)
+    near = spread.speculate_read(SEGMENT, 2 * SEGMENT)
     assert near.ranges(ServerId("a"))[0] == (0, mdmf.DATA_OFFSET) and len(near.of_holders) > 0
     assert near.ranges(ServerId("d")) == [(0, mdmf.DATA_OFFSET)]
     wanted = ranges_of_read(geometry, table, SEGMENT, 2 * SEGMENT)
     for offset, size in wanted:
         assert any(start <= offset and offset + size <= start + length for start, length in near.of_holders)
     for too_much in (
-        spread.foresee_read(0, 8 * SEGMENT),
-        of({ServerId("a"): 20}).foresee_read(0, SEGMENT),
-        spread.foresee([], [(5000 * number, 5) for number in range(1, 60)]),
-        spread.foresee_nothing(),
+        spread.speculate_read(0, 8 * SEGMENT),
+        of({ServerId("a"): 20}).speculate_read(0, SEGMENT),
+        spread.speculate([], [(5000 * number, 5) for number in range(1, 60)]),
+        spread.speculate_nothing(),
     ):
         assert too_much.ranges(ServerId("a")) == [(0, mdmf.DATA_OFFSET)]
 
 
-def test_foresight_when_an_update_would_read_many_hashes_or_odd_segments_then_is_of_the_front_only() -> None:
+def test_speculation_when_an_update_would_read_many_hashes_or_odd_segments_then_is_of_the_front_only() -> None:
     def of(geometry: Geometry) -> KnownFile:
         table = mdmf.plan_table(geometry, 294, 1216)
         return KnownFile(geometry=geometry, table=table, holders={ServerId("a"): 1}, crowd=1)
 
     usual = of(Geometry.of_file(1, 2 * 10**9, 3, 10))
-    assert foresee_update(usual, 10**9, 10).everywhere
+    assert speculate_update(usual, 10**9, 10).everywhere
     odd = of(Geometry(version=1, size=30_000, k=3, n=10, segment_size=3))
     for nothing in (
-        foresee_update(usual, 2 * 10**9, 10),
-        foresee_update(usual, 2 * 10**9 + 1, 10),
-        foresee_update(usual, 0, 10**9),
-        foresee_update(odd, 100, 10),
-        odd.foresee_read(0, None),
+        speculate_update(usual, 2 * 10**9, 10),
+        speculate_update(usual, 2 * 10**9 + 1, 10),
+        speculate_update(usual, 0, 10**9),
+        speculate_update(odd, 100, 10),
+        odd.speculate_read(0, None),
     ):
         assert not nothing.everywhere and not nothing.of_holders and nothing.front == mdmf.DATA_OFFSET
-    assert odd.foresee_read(0, 900).of_holders
+    assert odd.speculate_read(0, 900).of_holders
 
 
 def test_memory_when_one_share_lies_elsewhere_than_the_others_then_is_of_the_others() -> None:
@@ -304,10 +304,10 @@ def test_front_when_the_table_leaves_no_room_for_keys_then_holds_usual_keys_all_
     geometry = Geometry.of_file(1, 10 * 2**20, 3, 10)
     table = tiny_table(mdmf.plan_table(geometry, 294, 1216))
     there = KnownFile(geometry=geometry, table=table, holders={ServerId("a"): 3}, crowd=3)
-    assert there.foresee_nothing().front == layout_cache.USUAL_FRONT == mdmf.DATA_OFFSET
+    assert there.speculate_nothing().front == layout_cache.USUAL_FRONT == mdmf.DATA_OFFSET
 
 
-def test_foresight_when_a_server_that_is_no_holder_has_many_shares_then_counts_what_it_would_send() -> None:
+def test_speculation_when_a_server_that_is_no_holder_has_many_shares_then_counts_what_it_would_send() -> None:
     grid = MutableGrid(2, Encoding(k=1, n=10, happy=1))
     cap = grid.create(OLD, "mdmf")
     found = grid.run(grid.open(cap)._session.find(MapMode.READ))
@@ -318,15 +318,15 @@ def test_foresight_when_a_server_that_is_no_holder_has_many_shares_then_counts_w
     there = files.get(index_of(cap))
     assert there is not None and there.holders.keys() == {few}
     data, size = there.table.data[0], layout_cache.MOST_SHARE_BYTES
-    assert not there.foresee([(data, size)], [(data, size)]).of_holders
-    assert there.foresee([(data, size // 9)], [(data, size)]).of_holders == [(data, size)]
-    both = there.foresee([(data, size // 4)], [(data, size // 4)])
+    assert not there.speculate([(data, size)], [(data, size)]).of_holders
+    assert there.speculate([(data, size // 9)], [(data, size)]).of_holders == [(data, size)]
+    both = there.speculate([(data, size // 4)], [(data, size // 4)])
     assert both.ranges(many) == both.ranges(few) == [(0, mdmf.DATA_OFFSET)]
     part = layout_cache.MOST_MESSAGE_BYTES // 9
-    assert there.foresee([(data, part)], []).ranges(many)[1:] == [(data, part)]
+    assert there.speculate([(data, part)], []).ranges(many)[1:] == [(data, part)]
 
 
-def test_foresight_when_a_server_has_shares_of_another_table_too_then_counts_them() -> None:
+def test_speculation_when_a_server_has_shares_of_another_table_too_then_counts_them() -> None:
     grid = MutableGrid(2, Encoding(k=1, n=10, happy=1))
     cap = grid.create(OLD, "mdmf")
     found = grid.run(grid.open(cap)._session.find(MapMode.READ))
@@ -339,4 +339,4 @@ def test_foresight_when_a_server_has_shares_of_another_table_too_then_counts_the
     files.note(index_of(cap), evolve(found, sightings=sightings), lambda _: False)
     there = files.get(index_of(cap))
     assert there is not None and there.holders == {one: 9}
-    assert not there.foresee([], [(there.table.data[0], layout_cache.MOST_SHARE_BYTES)]).of_holders
+    assert not there.speculate([], [(there.table.data[0], layout_cache.MOST_SHARE_BYTES)]).of_holders

@@ -20,7 +20,7 @@ SIZES = ["small", "large"]
 
 
 def unfinished(grid: MutableGrid, cap: KnownCap, contents: bytes, holders: int) -> None:
-    """A new version whose writer died when so many servers had taken it."""
+    """A new version whose writer died when some servers had taken it."""
     assert cap.storage_index is not None
     index = cap.storage_index
     kept = [{number: bytearray(data) for number, data in server.slots[index].items()} for server in grid.servers]
@@ -30,7 +30,7 @@ def unfinished(grid: MutableGrid, cap: KnownCap, contents: bytes, holders: int) 
 
 
 def lying_grid(lie: str, liars: int, shape: Encoding | None = None, count: int = 10) -> MutableGrid:
-    """A grid whose first servers tell that lie, once they are told to begin."""
+    """A grid whose first servers tell that lie once the test switches it on."""
     grid = MutableGrid(count, shape)
     grid.servers[:liars] = [LyingServer(f"server{index}", grid.runtime.clock) for index in range(liars)]
     return grid
@@ -117,8 +117,8 @@ def test_check_when_a_server_shows_one_share_under_all_numbers_then_does_not_cou
     assert len(result.found.recoverable()) == 1 and result.found.best is not None
     assert result.found.best.seqnum == 1 and result.good_count == 9
     assert len(result.found.unrecoverable()) == 1
-    told = {number for number, _ in grid.servers[0].advisories}
-    assert len(told) >= 8, "the server is told of the shares that are not what it says"
+    advised = {number for number, _ in grid.servers[0].advisories}
+    assert len(advised) >= 8, "the server gets a report on each share that is not what it says"
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -14,9 +14,9 @@ from twisted.internet.defer import Deferred
 
 from grid.caps import KnownCap
 from grid.mutable.node import MutableFile
-from grid.mutable.session import Gathering
 from grid.mutable.share.geometry import FormatName
 from grid.ports import Buffer, Range, ShareNumber, StorageIndex
+from grid.sinks import BytesSink
 from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript, SlotServer
 
@@ -67,9 +67,9 @@ async def read_all(file: MutableFile) -> None:
 
 
 async def read_range(file: MutableFile) -> None:
-    gathering = Gathering()
-    await file.read(gathering, 700_000, 5000)
-    assert gathering.data == LARGE[700_000:705_000]
+    sink = BytesSink()
+    await file.read(sink, 700_000, 5000)
+    assert sink.data == LARGE[700_000:705_000]
 
 
 async def check(file: MutableFile) -> None:

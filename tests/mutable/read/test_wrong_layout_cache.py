@@ -10,14 +10,14 @@ from grid.caps import KnownCap, StorageIndex
 from grid.engine.grid import Encoding
 from grid.errors import HoleError
 from grid.mutable import publish
-from grid.mutable.read.map_wait import FORESEEN_RATE, GRACE_FLOOR_S
-from grid.mutable.session import Gathering
+from grid.mutable.read.map_wait import EARLY_RATE, GRACE_FLOOR_S
 from grid.mutable.share import mdmf
 from grid.mutable.share.geometry import Geometry
 from grid.mutable.share.layout import parse_header
 from grid.mutable.share.versions import VersionMap
 from grid.ports import Buffer, Range, ShareNumber
-from tests.mutable.foreseeing import (
+from grid.sinks import BytesSink
+from tests.mutable.speculating import (
     AT,
     BLOCK,
     OLD,
@@ -173,9 +173,9 @@ def test_holders_when_they_fail_then_the_others_suffice(fault: str, count: int) 
             grid.run(grid.open(cap).update(AT, b"new"))
             assert grid.runtime.clock.now() - started < 40.0
         else:
-            gathering = Gathering()
-            grid.run(grid.open(cap.read_cap()).read(gathering, AT, 500))
-            assert gathering.data == OLD[AT : AT + 500]
+            sink = BytesSink()
+            grid.run(grid.open(cap.read_cap()).read(sink, AT, 500))
+            assert sink.data == OLD[AT : AT + 500]
             assert grid.runtime.clock.now() - started < 10.0
         for server in broken:
             server.script = SlotScript()
@@ -241,5 +241,5 @@ def test_holders_when_all_are_silent_then_are_waited_for_no_longer_than_one_of_t
         server.script = SlotScript(silent_from=0)
     started = grid.runtime.clock.now()
     assert read(grid, cap, 0, 5 * SEGMENT) == OLD[: 5 * SEGMENT]
-    one_s = 5 * BLOCK / FORESEEN_RATE
+    one_s = 5 * BLOCK / EARLY_RATE
     assert one_s < grid.runtime.clock.now() - started < GRACE_FLOOR_S + one_s + 0.5

@@ -65,7 +65,7 @@ def started(count: int, format: FormatName, lie: str) -> tuple[LyingGrid, WriteC
 
 
 def require_done(grid: LyingGrid, cap: WriteCap, lie: str, contents: bytes, begun: float) -> None:
-    """The write is on all honest servers, what is read is right, and the liars were told."""
+    """The write is on all honest servers, what is read is right, and the lying servers got reports."""
     assert grid.runtime.clock.now() - begun < 3.0
     honest = {server.identity.server_id for server in grid.servers if server not in grid.liars}
     assert grid.holders(cap) == honest

@@ -30,7 +30,7 @@ def in_pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 class PickyServer(SlotServer):
-    """Raises what it is told to at writes that would store a share that is new to it."""
+    """Raises a given error at writes that would store a share that is new to it."""
 
     refusal: Exception | None = None
     refused = 0

@@ -47,7 +47,7 @@ class Scene:
         self.budget = AnswerBudget(self.clock, total, small=small, kept=kept, **options)
 
     def sent(self, size: int, pace: float = 0.0) -> Client:
-        """A client for whom an answer of that size waits."""
+        """A client whose answer of that size waits."""
         client = Client(self.clock, pace)
         client.reservation = self.budget.reserve(client)
         assert client.reservation.take(size)

@@ -64,7 +64,7 @@ def number(value: int) -> ShareNumber:
 
 @define
 class RecordedUpload:
-    """An upload that stores what it is told; refusal: raised instead."""
+    """An upload that stores what it is sent; refusal: raised instead."""
 
     share_numbers: frozenset[ShareNumber]
     data: dict[ShareNumber, bytearray] = field(factory=dict)
@@ -81,6 +81,10 @@ class RecordedUpload:
             data = b"".join(write.pieces)
             share.extend(bytes(max(0, write.offset + len(data) - len(share))))
             share[write.offset : write.offset + len(data)] = data
+
+    async def finish(self, writes: Sequence[ShareWrite]) -> None:
+        await self.write(writes)
+        await self.close(write.share_number for write in writes)
 
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
         self.closed.update(share_numbers)

@@ -217,7 +217,7 @@ async def test_answer_when_the_connection_is_given_up_in_the_middle_of_it_then_t
         del connection.handleData
         await stop_tub(client)
         await stop_tub(server)
-    gc.collect()  # A Deferred that failed is told of when it is gone.
+    gc.collect()  # A Deferred that failed is reported when it is collected.
 
 
 class _Taker(Referenceable):
@@ -270,7 +270,7 @@ async def test_connection_when_closed_behind_a_long_string_then_sends_all_of_it_
 async def test_producer_when_something_waits_then_is_paused_and_when_all_is_sent_goes_on() -> None:
     server, client = start_tub(), start_tub()
     reference = await client.getReference(await _serve(server))
-    told: list[str] = []
+    calls: list[str] = []
     try:
         layer = _layer(reference)
         broker_of_ours = layer._producer
@@ -278,7 +278,7 @@ async def test_producer_when_something_waits_then_is_paused_and_when_all_is_sent
 
         def noted(what: str, tell: Any) -> Any:
             def telling() -> None:
-                told.append(what)
+                calls.append(what)
                 tell()
 
             return telling
@@ -286,7 +286,7 @@ async def test_producer_when_something_waits_then_is_paused_and_when_all_is_sent
         broker_of_ours.pauseProducing, broker_of_ours.resumeProducing = noted("pause", pause), noted("resume", resume)
         assert await reference.callRemote("echo", LONG) == LONG
         assert await reference.callRemote("echo", b"x") == b"x"
-        assert told == ["pause", "resume"]
+        assert calls == ["pause", "resume"]
     finally:
         await stop_tub(client)
         await stop_tub(server)

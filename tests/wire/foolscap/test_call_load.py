@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grid.limits import MAX_CALLS_EACH, MESSAGE_REVIEW_S, REQUESTS_BYTES
+from grid.limits import MAX_CALLS_EACH, MESSAGE_REVIEW_S, OVERSIZE_ANSWERS_BYTES, REQUESTS_BYTES
 from grid.wire.budget.server_memory import CallCount, ServerMemory
 from grid.wire.foolscap.call_load import CallLoad
 from tests.support.virtual_time import VirtualRuntime
@@ -13,17 +13,17 @@ MIB = 2**20
 
 
 class Scene:
-    """Connections of one server, with what each was told."""
+    """Connections of one server, with the calls that each got."""
 
     def __init__(self) -> None:
         self.clock = VirtualRuntime().clock
         self.memory = ServerMemory(self.clock)
         self.dropped: list[int] = []
-        self.told: dict[int, list[bool]] = {}
+        self.calls: dict[int, list[bool]] = {}
 
     def load(self, name: int) -> CallLoad:
-        told = self.told[name] = []
-        return CallLoad(self.memory, told.append, lambda: self.dropped.append(name))
+        calls = self.calls[name] = []
+        return CallLoad(self.memory, calls.append, lambda: self.dropped.append(name))
 
     def loads(self, count: int) -> Sequence[CallLoad]:
         return [self.load(name) for name in range(count)]
@@ -40,7 +40,7 @@ def test_connection_with_too_many_calls_is_listened_to_again_when_one_has_ended(
         load.call_came(call)
     assert not load.is_listening
     load.call_ended(7)
-    assert scene.told[0] == [False, True]
+    assert scene.calls[0] == [False, True]
     for call in range(MAX_CALLS_EACH):
         load.call_ended(call)
     assert scene.is_whole()
@@ -111,9 +111,54 @@ def test_messages_that_grow_and_wait_for_each_other_go_on_one_at_a_time() -> Non
     assert [load.is_listening for load in loads] == [True, False, True]
     loads[0].call_came("first")
     loads[0].message_ended()
-    assert loads[1].is_listening
+    assert not loads[1].is_listening
     loads[0].call_ended("first")
+    assert loads[1].is_listening
     loads[1].message_ended()
+    assert scene.is_whole()
+
+
+def test_messages_that_outgrow_all_room_are_held_one_at_a_time_until_their_calls_have_ended() -> None:
+    scene = Scene()
+    loads = scene.loads(2)
+    for load in loads:
+        load.message_holds(MIB, 0)
+    for load in loads:
+        load.message_holds(4 * REQUESTS_BYTES, 0)
+    loads[0].call_came("write")
+    loads[0].message_ended()
+    assert not loads[1].is_listening
+    assert scene.memory.requests.free >= -4 * REQUESTS_BYTES
+    loads[0].call_ended("write")
+    assert loads[1].is_listening
+    loads[1].close()
+    assert scene.is_whole()
+
+
+def test_message_that_outgrows_all_room_step_by_step_takes_as_much_from_answers_as_one_that_does_at_once() -> None:
+    scene = Scene()
+    load = scene.load(0)
+    load.message_holds(MIB, 0)
+    for size in range(REQUESTS_BYTES, 3 * REQUESTS_BYTES, MIB):
+        load.message_holds(size, 0)
+        assert load.is_listening
+    assert scene.memory.answers.held_size == OVERSIZE_ANSWERS_BYTES
+    load.close()
+    assert scene.memory.answers.held_size == 0
+    assert scene.is_whole()
+
+
+def test_message_that_outgrows_what_others_leave_takes_room_from_answers() -> None:
+    scene = Scene()
+    first, second = scene.loads(2)
+    first.message_holds(REQUESTS_BYTES - MIB, 0)
+    second.message_holds(MIB, 0)
+    second.message_holds(9 * MIB, 0)
+    assert second.is_listening
+    assert scene.memory.answers.held_size >= 8 * MIB
+    second.close()
+    first.close()
+    assert scene.memory.answers.held_size == 0
     assert scene.is_whole()
 
 

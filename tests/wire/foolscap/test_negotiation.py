@@ -13,7 +13,7 @@ from twisted.internet.protocol import Protocol, connectionDone
 from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 
-from grid.wire.connections.places import Places
+from grid.wire.connections.connection_limit import Places
 from grid.wire.foolscap.negotiation import HEADER_SIZE, FoolscapEndpoint, PlacedNegotiation
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub
 

@@ -13,7 +13,7 @@ from twisted.internet import reactor
 
 from grid.ports import ShareNumber, StorageIndex, TestWrite
 from grid.runtime import ReactorClock
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
 from grid.wire.budget.answer_budget import AnswerBudget
 from grid.wire.foolscap.outgoing import PART_SIZE
 from grid.wire.foolscap.server import reading

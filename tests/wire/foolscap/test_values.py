@@ -153,6 +153,6 @@ def test_pack_shares_when_given_views_then_gives_bytes_in_lists() -> None:
 
 
 def test_as_bytes_when_one_byte_string_then_does_not_copy() -> None:
-    data = b"some octets"
+    data = b"some sample"
     assert as_bytes([data]) is data
     assert as_bytes([bytearray(b"a"), memoryview(b"b")]) == b"ab"

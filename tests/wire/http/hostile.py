@@ -39,7 +39,7 @@ def version_reply(*, batched: bool) -> bytes:
 
 
 Talk = Callable[["Conversation", bytes], None]
-"""Is told the head of each request but the first, and writes to the transport, or closes, or does nothing."""
+"""Gets the head of each request but the first, and writes to the transport, or closes, or does nothing."""
 
 
 class Conversation(Protocol):

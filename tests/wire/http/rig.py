@@ -16,11 +16,11 @@ from twisted.internet.protocol import Factory
 
 from grid.ports import Buffer, Runtime, ServerId, ServerIdentity, StorageServer
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
-from grid.storage.memory_disk import MemoryDisk
-from grid.storage.service import StorageService
+from grid.storage.calls.service import StorageService
+from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
 from grid.wire.budget.server_memory import ServerMemory
-from grid.wire.connections.places import Places
+from grid.wire.connections.connection_limit import Places
 from grid.wire.foolscap.tub import throwaway_certificate
 from grid.wire.http.client.pool import Address, Pool
 from grid.wire.http.client.requester import Access, HttpRequest, Reply, Requester

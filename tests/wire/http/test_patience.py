@@ -9,8 +9,9 @@ import pytest
 from twisted.internet.testing import StringTransport
 
 from grid.limits import HTTP_BODY_PACE, HTTP_HEAD_DEADLINE_S, HTTP_STALL_DEADLINE_S
-from grid.wire.connections.places import Place, Places, Standing
-from grid.wire.http.server.channel import TICK_S, ServerChannel
+from grid.wire.connections.connection_limit import Place, Places, Standing
+from grid.wire.http.server.channel import ServerChannel
+from grid.wire.http.server.client_time import TICK_S
 from grid.wire.http.server.exchange import Exchange
 from tests.support.virtual_time import VirtualClock
 

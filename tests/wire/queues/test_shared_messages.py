@@ -10,7 +10,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from grid.errors import GridError
 from grid.limits import FIND_CALL_FILES, FIND_FILE_BYTES
 from grid.ports import Find, LeaseSecrets, NewShares, ShareNumber, StorageIndex, StoreAnswer
-from grid.wire.packed.finds import Found
+from grid.wire.packed.find_messages import Found
 from grid.wire.queues.shared_messages import ask_together, find_queue, store_by_steps
 from tests.support.scripted_server import Script, ScriptedServer
 from tests.support.virtual_time import VirtualRuntime

@@ -24,7 +24,7 @@ class Rig:
     def __init__(self, http: Places = frozenset(), foolscap: Places = frozenset()) -> None:
         """http, foolscap: the places that the ways lead to."""
         self.runtime = VirtualRuntime()
-        self.inner = ScriptedServer(shares={number(1): b"octets of a share"})
+        self.inner = ScriptedServer(shares={number(1): b"sample of a share"})
         self.http = ScriptedWay(self.inner, "http", self.runtime.clock)
         self.foolscap = ScriptedWay(self.inner, "foolscap", self.runtime.clock)
         self.server = FallbackServer(

@@ -43,7 +43,7 @@ def said() -> Iterator[list[str]]:
 
 def test_server_when_the_preferred_way_works_is_never_reached_the_other_way(rig: Rig) -> None:
     for _ in range(5):
-        assert rig.read() == b"octets"
+        assert rig.read() == b"sample"
         rig.wait(1000)
     assert (rig.http.connects, rig.foolscap.connects) == (1, 0)
     assert rig.server.status.transport == "http" and not rig.server.status.fallback
@@ -60,7 +60,7 @@ def test_server_when_the_preferred_way_is_dead_from_the_start_is_reached_the_oth
 ) -> None:
     rig.http.script.down = WRONG_KEY
     for _ in range(5):
-        assert rig.read() == b"octets"
+        assert rig.read() == b"sample"
         rig.wait(1)
     assert rig.server.status.transport == "foolscap"
     assert rig.server.status.fallback == f"HTTP does not work: {WRONG_KEY}"
@@ -70,7 +70,7 @@ def test_server_when_the_preferred_way_is_dead_from_the_start_is_reached_the_oth
 
 def test_server_when_the_preferred_way_does_not_answer_is_reached_the_other_way_soon(rig: Rig) -> None:
     rig.http.script.connect_s = 1e6
-    assert rig.read() == b"octets"
+    assert rig.read() == b"sample"
     assert rig.now < HEAD_START_S + 1
     assert "did not connect" in rig.server.status.fallback
 
@@ -117,7 +117,7 @@ def test_server_when_neither_way_leads_there_fails_with_both_reasons_and_prefers
         rig.read()
     assert rig.server.status.detail == "HTTP: no http; Foolscap: no foolscap"
     rig.http.script.down = rig.foolscap.script.down = ""
-    assert rig.read() == b"octets"
+    assert rig.read() == b"sample"
     assert rig.server.status.transport == "http" and not rig.server.status.fallback
 
 
@@ -126,7 +126,7 @@ def test_server_when_the_other_way_dies_while_it_serves_goes_back_at_once(rig: R
     rig.read()
     rig.http.script.down, rig.foolscap.script.down = "", "refused"
     rig.foolscap.lose()
-    assert rig.read() == b"octets"
+    assert rig.read() == b"sample"
     assert rig.server.status.transport == "http"
 
 
@@ -138,7 +138,7 @@ def test_way_when_it_is_silent_and_callers_give_up_is_doubted(rig: Rig) -> None:
     call.cancel()
     call.addErrback(lambda _: None)
     assert rig.server.known_version is None
-    assert rig.read() == b"octets"
+    assert rig.read() == b"sample"
     assert rig.server.status.transport == "foolscap"
     assert "did not answer" in rig.server.status.fallback
 
@@ -148,7 +148,7 @@ def test_way_when_callers_give_up_soon_is_not_doubted(rig: Rig) -> None:
     rig.http.script.silent = True
     give_up(rig, SILENCE_S / 2)
     rig.http.script.silent = False
-    assert rig.read() == b"octets" and rig.foolscap.connects == 0
+    assert rig.read() == b"sample" and rig.foolscap.connects == 0
 
 
 def give_up(rig: Rig, after_s: float) -> None:
@@ -167,7 +167,7 @@ def test_way_when_callers_with_little_patience_never_get_an_answer_is_doubted_to
         rig.wait(60)
         give_up(rig, 0.3 * SILENCE_S)
     assert rig.server.known_version is None
-    assert rig.read() == b"octets" and rig.server.status.transport == "foolscap"
+    assert rig.read() == b"sample" and rig.server.status.transport == "foolscap"
 
 
 def test_way_when_calls_are_given_up_among_others_that_are_answered_is_not_doubted(rig: Rig) -> None:
@@ -195,7 +195,7 @@ def test_way_when_the_server_was_only_slow_answers_for_itself_and_is_kept(rig: R
     rig.http.script.silent = True
     give_up(rig, 3.0)
     rig.http.script.silent = False
-    assert rig.read() == b"octets"
+    assert rig.read() == b"sample"
     assert rig.http.calls == ["get_version", "read_shares"]
     assert rig.server.status.transport == "http" and not rig.foolscap.calls
 
@@ -229,7 +229,7 @@ def test_server_when_one_way_hangs_and_the_other_is_down_fails_in_time_and_every
             rig.run(rig.server.get_version())
         assert rig.now <= attempt * (RACE_S + 0.1)
     rig.foolscap.script.down = ""
-    assert rig.read() == b"octets"
+    assert rig.read() == b"sample"
 
 
 def test_preferred_way_when_its_trial_hangs_is_tried_again_later(rig: Rig) -> None:
@@ -282,7 +282,7 @@ def test_server_when_nobody_listens_at_a_place_is_not_asked_there_in_another_pro
         rig.read()
     assert (rig.http.connects, rig.foolscap.connects) == (1, attempts)
     rig.http.script.down = rig.foolscap.script.down = ""
-    assert rig.read() == b"octets"
+    assert rig.read() == b"sample"
 
 
 def test_server_when_both_ways_fail_alike_says_so_once_and_in_short(rig: Rig) -> None:
@@ -297,9 +297,9 @@ def test_way_when_it_is_doubted_and_the_other_does_not_work_is_kept(rig: Rig) ->
     rig.foolscap.script.down = "refused"
     rig.run(rig.server.connect())
     rig.http.script.cut_before, rig.http.script.failure = 1, lambda: PeerTimeoutError("late")
-    assert rig.read() == b"octets"
+    assert rig.read() == b"sample"
     assert rig.http.calls == ["read_shares"] and rig.foolscap.connects == 1
-    assert rig.read() == b"octets" and rig.foolscap.connects == 1
+    assert rig.read() == b"sample" and rig.foolscap.connects == 1
 
 
 def test_server_when_many_calls_are_cut_at_once_counts_that_as_one_fault(rig: Rig) -> None:

@@ -12,9 +12,9 @@ from grid.immutable.get import ImmutableFile
 from grid.immutable.put import PutResult, put
 from grid.mutable.create import create_mutable
 from grid.mutable.node import MutableFile
-from grid.mutable.session import Gathering
 from grid.mutable.sources import MemorySource
 from grid.placement.leases import LeaseMaster
+from grid.sinks import BytesSink
 from tests.support.grids import grid_of
 from tests.wire.http.rig import make_runtime
 from tests.wire.two_ways.both import Both, both
@@ -41,7 +41,7 @@ async def store(servers: list[Both]) -> PutResult:
 async def load(servers: list[Both], cap: object) -> bytes:
     """What the file holds."""
     assert isinstance(cap, ChkCap)
-    sink = Gathering()
+    sink = BytesSink()
     await ImmutableFile(cap, grid_of([each.server for each in servers], make_runtime())).read(sink)
     return bytes(sink.data)
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from grid.ports import LeaseSecrets, ShareNumber, ShareWrite, SlotSecrets, StorageIndex, TestWrite
+from collections.abc import Sequence
+
+import pytest
+
+from grid.ports import Buffer, LeaseSecrets, ShareNumber, ShareWrite, SlotSecrets, StorageIndex, TestWrite
+from grid.wire.http.client.connection import ChooseReceiver, ClientConnection
+from grid.wire.http.format.messages import ResponseHead
 from tests.wire.http.rig import make_service, running
 
 INDEX = StorageIndex(bytes(range(16)))
@@ -46,3 +52,21 @@ async def test_slot_when_written_then_read_back_and_tested() -> None:
             INDEX, SLOT, {ShareNumber(1): TestWrite(tests=[(0, 1, b"x")], writes=[(0, b"J")])}, [(0, 5)]
         )
         assert not answer.passed and bytes(answer.data[ShareNumber(1)][0]) == b"hello"
+
+
+async def test_upload_when_finished_with_its_last_writes_takes_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    ask = ClientConnection.ask
+
+    async def counted(connection: ClientConnection, pieces: Sequence[Buffer], choose: ChooseReceiver) -> ResponseHead:
+        asked.append(sum(map(len, pieces)))
+        return await ask(connection, pieces, choose)
+
+    async with running(await make_service()) as rig:
+        data = bytes(range(250)) * 4000
+        upload = (await rig.client.allocate(INDEX, LEASE, numbers(0, 3), len(data))).upload
+        monkeypatch.setattr(ClientConnection, "ask", counted)
+        await upload.finish([ShareWrite(ShareNumber(number), 0, [data]) for number in (0, 3)])
+        assert len(asked) == 1 and asked[0] > 2 * len(data)
+        found = await rig.client.find_shares(INDEX, [(len(data) - 3, 100)])
+        assert {n: [bytes(p) for p in pieces] for n, pieces in found.items()} == {0: [data[-3:]], 3: [data[-3:]]}

@@ -131,7 +131,17 @@ def test_chunked_body_when_fed_in_pieces_ends_where_it_should(
 
 @pytest.mark.parametrize(
     "coded",
-    [b"\r\n", b"x\r\n", b"-1\r\n", b"0x1\r\n", b"1\r\nab\r\n", b"1\nab", b"1" * 16 + b"\r\n", b"1;" + b"x" * 20000],
+    [
+        b"\r\n",
+        b"x\r\n",
+        b"-1\r\n",
+        b"0x1\r\n",
+        b"1\r\nab\r\n",
+        b"1\nab",
+        b"1" * 16 + b"\r\n",
+        b"1;" + b"x" * 20000,
+        b"1;\0\r\n",
+    ],
 )
 def test_chunked_body_when_malformed_is_refused(coded: bytes) -> None:
     with pytest.raises(FormatError):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grid.errors import FormatError
 from grid.ports import Buffer, Range
-from grid.wire.http.client.fetches import MERGE_GAP, cut_ranges, plan_fetches
+from grid.wire.http.client.single_requests import MERGE_GAP, cut_ranges, plan_fetches
 from grid.wire.http.format.ranges import Coverage, pack_content_range, pack_range, parse_content_range, parse_range
 
 

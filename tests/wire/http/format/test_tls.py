@@ -75,7 +75,7 @@ def connected(awaited: int) -> tuple[TlsLayer, Upper, TlsLayer]:
 
 
 def sealed(client: TlsLayer, size: int) -> bytes:
-    """So many bytes as the client sends them."""
+    """That many bytes as the client sends them."""
     client.write(bytes(size))
     raw, client.transport.sent = client.transport.sent, b""
     return bytes(raw)

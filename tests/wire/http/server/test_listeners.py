@@ -19,7 +19,7 @@ from grid.ports import Buffer, Range, ServerVersion, ShareNumber, StorageIndex
 from grid.runtime import ReactorClock
 from grid.wire.budget.answer_budget import AnswerBudget
 from grid.wire.budget.server_memory import ServerMemory
-from grid.wire.connections.places import Places
+from grid.wire.connections.connection_limit import Places
 from grid.wire.foolscap.client.server import FoolscapServer
 from grid.wire.foolscap.server.server import RemoteStorageServer
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub
@@ -28,7 +28,7 @@ from grid.wire.http.client.server import HttpServer
 from grid.wire.http.format.authority import authorization, plain_authorization
 from grid.wire.http.format.messages import pack_head
 from grid.wire.http.format.tls import TlsLayer, client_context, spki_hash_of_pem
-from grid.wire.http.server import channel, listeners
+from grid.wire.http.server import channel, client_time, listeners
 from grid.wire.http.server.listeners import HttpOffer, SharedEndpoint
 from grid.wire.locators import Nurl, parse_furl
 from tests.contract.storage_server import plain, put
@@ -147,7 +147,7 @@ async def test_first_bytes_when_they_never_come_end_the_connection(monkeypatch: 
 @pytest.mark.parametrize("start", [b"", b"GET /storage/v1/version HTTP/1.1\r\nX: "])
 async def test_head_when_it_trickles_ends_the_connection(monkeypatch: pytest.MonkeyPatch, start: bytes) -> None:
     monkeypatch.setattr(channel, "HTTP_HEAD_DEADLINE_S", 0.1)
-    monkeypatch.setattr(channel, "TICK_S", 0.02)
+    monkeypatch.setattr(client_time, "TICK_S", 0.02)
     async with running(await make_service()) as rig, wired(rig.port, tls=True) as wire:
         wire.transport.write(start)
         while not wire.lost.called:
@@ -157,7 +157,7 @@ async def test_head_when_it_trickles_ends_the_connection(monkeypatch: pytest.Mon
 
 async def test_tls_handshake_when_it_never_ends_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "HTTP_HEAD_DEADLINE_S", 0.1)
-    monkeypatch.setattr(channel, "TICK_S", 0.02)
+    monkeypatch.setattr(client_time, "TICK_S", 0.02)
     async with running(await make_service()) as rig, wired(rig.port) as wire:
         wire.transport.write(b"\x16\x03\x01\x02\x00\x01\x00\x01")
         await wire.lost
@@ -165,7 +165,7 @@ async def test_tls_handshake_when_it_never_ends_ends_the_connection(monkeypatch:
 
 async def test_body_when_nobody_wants_it_gets_no_more_time_by_trickling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "HTTP_HEAD_DEADLINE_S", 0.1)
-    monkeypatch.setattr(channel, "TICK_S", 0.02)
+    monkeypatch.setattr(client_time, "TICK_S", 0.02)
     async with running(await make_service()) as rig, wired(rig.port, tls=True) as wire:
         wire.transport.write(request("nothing", "POST", ("Content-Length", "100000")))
         assert b" 404 " in await wire.until(lambda data: b"\r\n\r\n" in data)

@@ -1,0 +1,81 @@
+"""The library of multi-buffer hashing: found, proven, passed over; its rows of Merkle trees; and its declarations in C."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import cffi  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.crypto import multi_buffer as module
+from grid.crypto import multi_buffer_declarations
+from grid.crypto.multi_buffer import MultiBufferLibrary, multi_buffer, use_multi_buffer
+
+
+def libraries() -> list[MultiBufferLibrary]:
+    """The library of this machine; none only where there is no compiler, or no SHA instruction."""
+    found = multi_buffer()
+    if found is None:
+        assert shutil.which("cc") is None or "sha_ni" not in Path("/proc/cpuinfo").read_text()
+        return []
+    return [found]
+
+
+def test_library_when_passed_over_is_not_used_until_it_is_wanted_again() -> None:
+    before = libraries()
+    use_multi_buffer(False)
+    try:
+        assert multi_buffer() is None
+    finally:
+        use_multi_buffer(True)
+    assert len(libraries()) == len(before)
+
+
+def test_library_when_it_is_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.so").write_text("no library")
+    with pytest.raises(OSError, match="text"):
+        MultiBufferLibrary(str(tmp_path / "text.so"))
+    with pytest.raises(AttributeError):
+        MultiBufferLibrary("libc.so.6")
+
+
+def test_library_when_it_hashes_wrongly_does_not_prove_itself() -> None:
+    class Wrong(MultiBufferLibrary):
+        def join_pairs(self, row: object) -> bytes:
+            return bytes(96)
+
+    for _ in libraries():
+        path = module._paths()[0]
+        assert module._proves_itself(MultiBufferLibrary(path))
+        assert not module._proves_itself(Wrong(path))
+
+
+@given(st.lists(st.binary(min_size=64, max_size=64), max_size=9))
+def test_row_above_a_row_is_that_of_the_specification(pairs: list[bytes]) -> None:
+    def parent(pair: bytes) -> bytes:
+        text = b"25:Merkle tree internal node,32:" + pair[:32] + b",32:" + pair[32:] + b","
+        return sha256(sha256(text).digest()).digest()
+
+    for library in libraries():
+        assert library.join_pairs(b"".join(pairs)) == b"".join(map(parent, pairs))
+
+
+def test_declarations_are_what_cffi_makes_of_those_in_the_text(tmp_path: Path) -> None:
+    text = multi_buffer_declarations.__doc__ or ""
+    builder = cffi.FFI()
+    builder.cdef("\n".join(line for line in text.splitlines() if line.startswith("    ")))
+    builder.set_source("made", None)
+    builder.emit_python_code(str(tmp_path / "made.py"))
+    calls = [node for node in ast.walk(ast.parse((tmp_path / "made.py").read_text())) if isinstance(node, ast.Call)]
+    (made,) = ({str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords} for call in calls)
+    right = {
+        "_version": 0x2601,
+        "_types": multi_buffer_declarations.TYPES,
+        "_globals": multi_buffer_declarations.FUNCTIONS,
+    }
+    assert made == right

@@ -1,0 +1,207 @@
+"""The server of warm programs: warm_server.py SOCKET PROGRAM, until its stdin ends; PROGRAM: `grid`, or a script of another.
+
+It imports what the programs will, has no thread and a reactor that has never run, and forks for each run. It never runs a
+program itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import os
+import pkgutil
+import runpy
+import selectors
+import signal
+import socket
+import sys
+import threading
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import Any, NoReturn
+
+from attrs import define
+
+STREAM_COUNT = 3
+
+
+def import_all(program: str) -> None:
+    """Import what commands do; for a script that is what it imports before it begins."""
+    if program != "grid":
+        runpy.run_path(program, run_name="warm")
+    else:
+        import_grid()
+    assert threading.active_count() == 1, "threads do not survive a fork"
+
+
+def import_grid() -> None:
+    """Import what commands and nodes of Grid do."""
+    import grid.cli
+    import grid.directory
+    import grid.node
+
+    for package in (grid.cli, grid.node, grid.directory):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+
+
+def renew_reactor() -> None:
+    """Give the reactor, which Foolscap imports, descriptors of this process in place of those that it has from the server's."""
+    if "twisted.internet.reactor" not in sys.modules:
+        return
+    from twisted.internet import reactor as imported
+
+    reactor: Any = imported
+    reactor._poller.close()
+    for reader in reactor._internalReaders:
+        reader.connectionLost(None)
+    reactor.__init__()
+
+
+@define(frozen=True)
+class Call:
+    """What a caller wants run, and with what."""
+
+    module: str
+    folder: bytes
+    arguments: list[str]
+    variables: dict[bytes, bytes]
+    streams: list[int]
+
+    def run(self) -> None:
+        """Become the program; SystemExit or another exception ends it, as it would end `python -m`."""
+        os.chdir(self.folder)
+        for number, stream in enumerate(self.streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        os.environb.clear()
+        os.environb.update(self.variables)
+        for written in (sys.stdout, sys.stderr):
+            assert isinstance(written, TextIOWrapper)
+            written.reconfigure(line_buffering=written is sys.stderr or written.isatty())
+        renew_reactor()
+        sys.argv[:] = [self.module, *self.arguments]
+        if "/" in self.module:
+            runpy.run_path(self.module, run_name="__main__")
+        else:
+            runpy.run_module(self.module, run_name="__main__", alter_sys=True)
+
+
+def receive(connection: socket.socket) -> Call:
+    """What a caller sent."""
+    head, streams, _, _ = socket.recv_fds(connection, 4, STREAM_COUNT)
+    size, text = int.from_bytes(head, "big"), b""
+    while len(text) < size:
+        text += connection.recv(size - len(text))
+    module, folder, count, *rest = text.split(b"\0")
+    arguments, variables = rest[: int(count)], rest[int(count) :]
+    return Call(
+        module.decode(),
+        folder,
+        [os.fsdecode(argument) for argument in arguments],
+        dict(zip(variables[::2], variables[1::2], strict=True)),
+        streams,
+    )
+
+
+class Server:
+    """Runs that are under way, each with its caller."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(listener, selectors.EVENT_READ)
+        self._selector.register(sys.stdin, selectors.EVENT_READ)
+
+    def serve(self) -> Call | None:
+        """Return in each child what it is to run, and None in the server when nobody wants it any more."""
+        while True:
+            for key, _ in self._selector.select():
+                if key.fileobj is sys.stdin:
+                    return None
+                if key.fileobj is self._listener:
+                    connection, _ = self._listener.accept()
+                    call = receive(connection)
+                    process = os.fork()
+                    if not process:
+                        self._forget(connection)
+                        return call
+                    self._watch(connection, process, call)
+                else:
+                    key.data()
+
+    def _watch(self, connection: socket.socket, process: int, call: Call) -> None:
+        for stream in call.streams:
+            os.close(stream)
+        ended = os.pidfd_open(process)
+
+        def hear() -> None:
+            signals = connection.recv(1)
+            number = signals[0] if signals else signal.SIGKILL  # A caller that is gone was killed.
+            os.kill(process, number)
+            if not signals:
+                self._selector.unregister(connection)
+
+        def tell() -> None:
+            _, status = os.waitpid(process, 0)
+            if connection in self._selector.get_map():
+                self._selector.unregister(connection)
+            self._selector.unregister(ended)
+            os.close(ended)
+            with connection, suppress(OSError):  # The caller may be gone.
+                connection.sendall(os.waitstatus_to_exitcode(status).to_bytes(2, "big", signed=True))
+
+        self._selector.register(connection, selectors.EVENT_READ, hear)
+        self._selector.register(ended, selectors.EVENT_READ, tell)
+
+    def _forget(self, connection: socket.socket) -> None:
+        """Close, in a child, what is the server's."""
+        connection.close()
+        for key in list(self._selector.get_map().values()):
+            if key.fileobj is not sys.stdin and key.fd != connection.fileno():
+                os.close(key.fd)
+        self._selector.close()
+
+
+def main(path: str, program: str) -> None:
+    """Serve, or in a child run. Interrupts end programs as from a terminal, also where they were ignored at the start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    import_all(program)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(64)
+        gc.freeze()
+        print("ready", flush=True)
+        call = Server(listener).serve()
+        if call is not None:
+            listener.detach()
+    if call is not None:
+        end(call)
+
+
+def end(call: Call) -> NoReturn:
+    """Run the program and end as an interpreter does, but for taking apart what the server has imported."""
+    status: object = 0
+    try:
+        call.run()
+    except SystemExit as exited:
+        status = exited.code or 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    if not isinstance(status, int):
+        print(status, file=sys.stderr)
+        status = 1
+    getattr(threading, "_shutdown")()  # noqa: B009 - it is no public name
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        status = 120  # As Python itself ends with output that nobody takes.
+    os._exit(status & 0xFF)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
