@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from perf.processes.node_process import child_environment
 from tests.support.warm_programs import ROOT, warm_program
 
 PROBE = "tests.support.warm_probe"
@@ -28,7 +28,7 @@ def run(command: Sequence[str], folder: Path) -> tuple[int, str, str]:
         input="given \u00fc".encode(),
         capture_output=True,
         cwd=folder,
-        env={**os.environ, "PROBE": "variable \u00fc", "PYTHONPATH": str(ROOT)},
+        env={**child_environment(), "PROBE": "variable \u00fc", "PYTHONPATH": str(ROOT)},
         check=False,
     )
     error = done.stderr.decode()

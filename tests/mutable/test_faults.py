@@ -238,3 +238,14 @@ def test_read_when_a_server_dies_between_blocks_and_their_hashes_then_another_gi
     server.read_slot = read_slot  # type: ignore[assignment,method-assign]
     assert grid.read(cap.read_cap()) == contents
     assert asked > 2
+
+
+def test_modify_when_a_repair_ran_while_a_read_still_waited_for_a_silent_server_then_ends() -> None:
+    grid = MutableGrid()
+    cap = grid.create(b"old", "sdmf")
+    file = grid.open(cap)
+    grid.servers[0].script = SlotScript(silent_from=0)
+    grid.run(file.read_all())
+    grid.run(file.repair())
+    grid.run(file.modify(lambda old, _: old + b"!"))
+    assert grid.run(file.read_all()) == b"old!"

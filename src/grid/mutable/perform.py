@@ -55,6 +55,8 @@ class RestOfMap:
 
     async def wait(self) -> None:
         """Return when it has come, or is not to be had."""
+        if self.is_over:
+            return
         waiting: Deferred[None] = Deferred(self._waiting.remove)
         self._waiting.append(waiting)
         await waiting

@@ -143,7 +143,7 @@ def test_database_of_another_program_when_opened_is_refused_and_left_alone(path:
         connection.execute("CREATE TABLE bookmarks (url TEXT)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(ConfigError, match="something else"):
+    with pytest.raises(ConfigError, match="another program"):
         opened(path)
     assert path.read_bytes() == before
 
