@@ -56,6 +56,9 @@ MAX_ANNOUNCEMENT_SIZE = 64 * 1024
 MAX_ANNOUNCEMENTS = 10_000
 """Announcements one introducer may make us hold."""
 
+MAX_ANNOUNCEMENTS_SIZE = 16 * 2**20
+"""Bytes of all of them together: 10,000 real ones have that. As objects in memory they take several times as much."""
+
 MAX_FURL_LENGTH = 4096
 """A furl with some dozens of hints."""
 

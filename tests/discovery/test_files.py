@@ -11,8 +11,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grid.discovery import server_files
 from grid.discovery.announcement import storage_furl
 from grid.discovery.server_files import (
+    KeptAnnouncements,
     pack_cache,
     parse_cache,
     parse_static_servers,
@@ -124,7 +126,19 @@ def test_cache_when_an_entry_is_bad_then_the_others_are_read() -> None:
         assert [one.fields for one in parse_cache(bad.encode())] == [fields()]
 
 
-@pytest.mark.parametrize("nickname", ["nick", "\u00e4 \U0001f600", "\x7f\x00\x85", "\\u0041", 'it\'s: #"x"'])
+@pytest.mark.parametrize(
+    "nickname",
+    [
+        "nick",
+        "\u00e4 \U0001f600",
+        "\x7f\x00\x85",
+        "\ud800",
+        "\u2028\u202e\ufeff",
+        "\U000e0001",
+        "\\u0041",
+        'it\'s: #"x"',
+    ],
+)
 def test_cache_is_yaml_that_any_program_reads_as_we_do(nickname: str) -> None:
     data = pack_cache([announcement(0, nickname=nickname)])
     assert yaml.safe_load(data) == [{"ann": fields(nickname=nickname), "key_s": IDS[0]}]
@@ -147,3 +161,22 @@ def test_file_that_is_a_pipe_is_an_error_and_nobody_waits(tmp_path: Path) -> Non
     assert read_cache(tmp_path / "pipe") == []
     with pytest.raises(ConfigError, match="pipe"):
         read_static_servers(tmp_path / "pipe")
+
+
+def test_cache_when_there_is_more_than_is_read_again_then_leaves_out_what_does_not_fit() -> None:
+    padding = "p" * (MAX_SERVERS_FILE // 3)
+    made = [announcement(index, extra=padding) for index in range(3)]
+    parsed = parse_cache(pack_cache([*made, announcement(3)]))
+    assert [one.server_id for one in parsed] == [IDS[0], IDS[1], IDS[3]]
+
+
+def test_announcements_when_they_are_too_many_bytes_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = announcement(0), announcement(1, extra="x" * 1000)
+    assert small.signed is not None
+    monkeypatch.setattr(server_files, "MAX_ANNOUNCEMENTS_SIZE", 2 * len(small.signed.message))
+    kept = KeptAnnouncements()
+    assert kept.offer(small)
+    assert not kept.offer(large)
+    assert kept.offer(announcement(0, 2))
+    assert kept.offer(announcement(1))
+    assert len(kept) == 2

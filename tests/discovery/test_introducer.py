@@ -14,9 +14,10 @@ from foolscap.api import Referenceable, RemoteException
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ServerEndpoint
 
+from grid.discovery import introducer_client
 from grid.discovery.announcement import Announcement, SignedAnnouncement, parse_announcement
 from grid.discovery.condition import Condition
-from grid.discovery.introducer_client import SILENCE_S, IntroducerClient, IntroducerSettings
+from grid.discovery.introducer_client import CACHE_PAUSE_S, SILENCE_S, IntroducerClient, IntroducerSettings
 from grid.discovery.introducer_server import Introducer
 from grid.discovery.server_files import KeptAnnouncements, pack_cache, parse_cache
 from grid.runtime import ReactorClock
@@ -168,8 +169,8 @@ async def test_cache_when_announcements_come_then_is_written_and_used_only_witho
     file = tmp_path / "cache.yaml"
     async with offered(Introducer("grid/1")) as furl, client(furl, signed(0), signed(1), cache_file=file) as (_, heard):
         await heard.wait_for(2)
-        assert {one.server_id for one in parse_cache(file.read_bytes())} == {IDS[0], IDS[1]}
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert {one.server_id for one in parse_cache(file.read_bytes())} == {IDS[0], IDS[1]}
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
     async with client(furl, cache_file=file) as (lonely, cached):
         assert lonely.status.state is not ConnectionState.CONNECTED
         assert cached.seqnums == heard.seqnums
@@ -284,3 +285,27 @@ def raw_subscriber_class() -> Any:
 
 
 RawSubscriber = raw_subscriber_class()
+
+
+def test_cache_when_an_introducer_sends_thousands_then_is_written_once_in_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime, file, written = VirtualRuntime(), tmp_path / "cache.yaml", list[int]()
+    settings = IntroducerSettings(furl=parse_furl(f"pb://{'a' * 32}@tcp:127.0.0.1:1/x"), cache_file=file)
+    made = IntroducerClient(settings, _SilentTub(), runtime.clock, lambda _: None)
+
+    def write(path: Path, data: bytes) -> None:
+        written.append(len(data))
+        path.write_bytes(data)
+
+    monkeypatch.setattr(introducer_client, "write_private", write)
+    for seqnum in range(1, 101):
+        made._take({signed(0, seqnum).to_tuple()})
+    assert len(written) == 1
+    runtime.clock.task_clock.advance(CACHE_PAUSE_S)
+    assert len(written) == 2
+    assert [one.seqnum for one in parse_cache(file.read_bytes())] == [100]
+    made._take({signed(0, 101).to_tuple()})
+    made.close()
+    assert [one.seqnum for one in parse_cache(file.read_bytes())] == [101]
+    assert not runtime.clock.task_clock.getDelayedCalls()

@@ -1,7 +1,8 @@
 """A node's connection to one introducer: publishes, subscribes, and does both again whenever it comes back.
 
 Announcements are accepted only with a good signature and by the replacement rules; each accepted one is passed
-once. The cache is written when something was accepted, and read only if the first attempt to connect fails.
+once. The cache is written when something was accepted, and read only if the first attempt to connect fails. However fast
+an introducer talks, it is written once in CACHE_PAUSE_S.
 [spec wire 6-9]
 """
 
@@ -33,6 +34,9 @@ from grid.wire.status import ConnectionState, ConnectionStatus
 
 FIRST_RETRY_S = 1.0
 LAST_RETRY_S = 60.0
+
+CACHE_PAUSE_S = 10.0
+"""Between two times that the cache is written: an introducer may send one announcement at a time, and thousands of them."""
 
 SILENCE_S = 1.0
 """How long an introducer may keep silent before what it said last time is used, while the attempt goes on."""
@@ -76,6 +80,7 @@ class IntroducerClient:
         self._condition = Condition(clock)
         self._is_settled = False
         self._silence: Timer | None = None
+        self._cache = _Cache(settings.cache_file, self._kept, clock)
         self._status = ConnectionStatus(state=ConnectionState.IDLE, since=clock.unix_time())
 
     @property
@@ -102,6 +107,7 @@ class IntroducerClient:
     def close(self) -> None:
         """End the connection's upkeep; the Tub's owner closes the connection itself."""
         self._tasks.cancel()
+        self._cache.close()
         self._settle()
 
     def publish(self, signed: SignedAnnouncement) -> None:
@@ -188,11 +194,8 @@ class IntroducerClient:
             if announcement.service_name == STORAGE_SERVICE and self._kept.offer(announcement):
                 accepted = True
                 self._on_announcement(announcement)
-        if accepted and self._settings.cache_file is not None:
-            try:
-                write_private(self._settings.cache_file, pack_cache(self._kept))
-            except OSError as error:
-                log.info("the cache of announcements cannot be written: {error}", error=error)
+        if accepted:
+            self._cache.changed()
 
     def _failed(self, error: GridError) -> None:
         self._reference = None
@@ -242,3 +245,38 @@ class _Subscriber(Referenceable):
     def remote_announce_v2(self, announcements: set[Any]) -> None:
         """Announcements, signed by their makers."""
         self._take(announcements)
+
+
+class _Cache:
+    """The file of what is kept: written at once when that changes, and then not again for a while."""
+
+    def __init__(self, path: Path | None, kept: KeptAnnouncements, clock: Clock) -> None:
+        self._path = path
+        self._kept = kept
+        self._clock = clock
+        self._is_stale = False
+        self._pause: Timer | None = None
+
+    def changed(self) -> None:
+        """Something was accepted."""
+        self._is_stale = True
+        if self._pause is None:
+            self._write()
+
+    def close(self) -> None:
+        """Write what is not written yet; no timer is left."""
+        for _ in range(2):  # Writing begins another pause.
+            if self._pause is not None:
+                self._pause.cancel()
+            self._write()
+
+    def _write(self) -> None:
+        self._pause = None
+        if not self._is_stale or self._path is None:
+            return
+        self._is_stale = False
+        self._pause = self._clock.call_later(CACHE_PAUSE_S, self._write)
+        try:
+            write_private(self._path, pack_cache(self._kept))
+        except OSError as error:
+            log.info("the cache of announcements cannot be written: {error}", error=error)

@@ -19,19 +19,9 @@ class _PlainLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-class _PlainDumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
 def load(text: str) -> object:
     """The plain value in the text; FormatError if it has aliases or is no YAML."""
     try:
         return yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a SafeLoader that refuses more
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError, TypeError) as error:
         raise FormatError("a file that is not YAML, or has aliases in it") from error
-
-
-def dump(value: object) -> bytes:
-    """The value as YAML that load reads."""
-    return bytes(yaml.dump(value, Dumper=_PlainDumper, encoding="utf-8"))

@@ -10,17 +10,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from grid.discovery.announcement import Announcement, parse_fields, replaces, storage_furl
-from grid.discovery.yaml_files import pack_yaml, parse_yaml, read_limited
+from grid.discovery.yaml_files import as_json, parse_yaml, read_limited
 from grid.errors import ConfigError, FormatError
-from grid.limits import MAX_ANNOUNCEMENTS
+from grid.limits import MAX_ANNOUNCEMENTS, MAX_ANNOUNCEMENTS_SIZE, MAX_SERVERS_FILE
 from grid.ports import ServerId
 
 
 class KeptAnnouncements:
-    """What has been accepted so far; nothing is ever dropped."""
+    """What has been accepted so far, bounded in number and size; nothing is ever dropped."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, ServerId], Announcement] = {}
+        self._size = 0
 
     def __iter__(self) -> Iterator[Announcement]:
         return iter(self._kept.values())
@@ -40,15 +41,28 @@ class KeptAnnouncements:
             return False
         if not replaces(new, kept):
             return False
-        self._kept[place] = new
+        size = self._size + _size_of(new) - _size_of(kept)
+        if size > MAX_ANNOUNCEMENTS_SIZE:
+            return False
+        self._kept[place], self._size = new, size
         return True
 
 
+def _size_of(announcement: Announcement | None) -> int:
+    return 0 if announcement is None or announcement.signed is None else len(announcement.signed.message)
+
+
 def pack_cache(announcements: Iterable[Announcement]) -> bytes:
-    """The cache file's content."""
-    return pack_yaml(
-        [{"ann": dict(announcement.fields), "key_s": str(announcement.server_id)} for announcement in announcements]
-    )
+    """The cache file's content: as many as fit the size up to which it is read."""
+    entries: list[str] = []
+    left = MAX_SERVERS_FILE - len("[]\n")
+    for announcement in announcements:
+        entry = as_json({"ann": dict(announcement.fields), "key_s": str(announcement.server_id)})
+        size = len(entry.encode()) + len(", ")
+        if size <= left:
+            entries.append(entry)
+            left -= size
+    return f"[{', '.join(entries)}]\n".encode()
 
 
 def parse_cache(data: bytes) -> list[Announcement]:

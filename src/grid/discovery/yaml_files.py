@@ -34,14 +34,13 @@ def parse_yaml(data: bytes) -> object:
     return load(text)
 
 
-def pack_yaml(value: object) -> bytes:
-    """The value as YAML that parse_yaml reads: as JSON, unless it has characters that YAML knows by other escapes."""
+def as_json(value: object) -> str:
+    """The value as JSON that is YAML too: whatever a peer puts into it, PyYAML, which is slow, is not needed to write it."""
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    if text.isprintable() and "\\u" not in text:
-        return f"{text}\n".encode()
-    from grid.discovery.plain_yaml import dump
-
-    return dump(value)
+    if text.isprintable():
+        return text
+    # The escapes of larger characters differ: YAML takes those as they are.
+    return "".join(each if each.isprintable() or each > "\uffff" else f"\\u{ord(each):04x}" for each in text)
 
 
 def read_limited(path: Path) -> bytes | None:
