@@ -335,3 +335,43 @@ def test_freed_memory_when_kept_then_all_threads_take_from_one_place(tmp_path: P
             subprocess.run([sys.executable, "-c", program, choice, str(path)], check=True)
             arenas[choice] = path.read_text().count("<heap ")
         assert arenas["keep"] == 1 < arenas["leave"]
+
+
+async def test_pool_when_no_thread_can_be_started_says_so_and_works_again_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool = ThreadCpuPool(the_reactor(), width=2)
+    with monkeypatch.context() as patch:
+
+        def refuse(_: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        patch.setattr(threading.Thread, "start", refuse)
+        for _ in range(2):
+            with pytest.raises(GridError, match="thread"):
+                await pool.run(int, "1")
+    try:
+        assert await with_deadline(ReactorClock(the_reactor()), pool.run(int, "2"), 60, TimeoutError) == 2
+    finally:
+        pool.stop()
+
+
+async def test_pool_when_its_second_thread_cannot_be_started_works_with_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool = ThreadCpuPool(the_reactor(), width=2)
+    gate = threading.Event()
+    first = pool.run(gate.wait, 60)
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        second = pool.run(int, "2")
+    gate.set()
+    try:
+        assert await first is True
+        assert await with_deadline(ReactorClock(the_reactor()), second, 60, TimeoutError) == 2
+    finally:
+        pool.stop()

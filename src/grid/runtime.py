@@ -20,6 +20,7 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.python import log as legacy_log
 from twisted.python.failure import Failure
 
+from grid.errors import BusyError
 from grid.ports import Clock, CpuPool, Entropy, Timer
 
 T = TypeVar("T")
@@ -109,15 +110,27 @@ class ThreadCpuPool:
         return self._width
 
     def run(self, function: Callable[..., T], *arguments: object) -> Awaitable[T]:
-        """Call the function on a pool thread. A call that waits in the queue is not taken back by a cancellation."""
+        """Call the function on a pool thread. A call that waits in the queue is not taken back by a cancellation.
+
+        The call fails with BusyError if the system gives us no thread at all.
+        """
         answer: Deferred[T] = Deferred()
+        if len(self._threads) < min(self._unanswered + 1, self._width) and not self._start_thread():
+            answer.errback(BusyError("the system starts no more threads: stop other programs, or raise its limit"))
+            return answer
         self._unanswered += 1
-        if len(self._threads) < min(self._unanswered, self._width):
-            thread = Thread(target=self._work, args=(self._jobs,), name="grid-cpu", daemon=True)
-            self._threads.append(thread)
-            thread.start()
         self._jobs.put((answer, function, arguments))
         return answer
+
+    def _start_thread(self) -> bool:
+        """Start one more thread if that is possible; whether there is any."""
+        thread = Thread(target=self._work, args=(self._jobs,), name="grid-cpu", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return bool(self._threads)  # Those that run do the work of all.
+        self._threads.append(thread)
+        return True
 
     def stop(self) -> None:
         """End the threads once the calls made so far are done; the next call would start new ones."""

@@ -125,3 +125,14 @@ def test_new_key_when_of_one_grid_comes_from_one_supply() -> None:
     assert len(set(map(id, keys))) == 3
     assert one.cpu.calls.count("generate_key") == 3
     assert other.cpu.calls.count("generate_key") == 1
+
+
+def test_take_when_called_by_the_one_that_just_got_a_key_gets_one_too(counted: list[object]) -> None:
+    runtime, supply = GatedRuntime(), KeySupply()
+
+    async def take_both() -> list[object]:
+        return [await supply.take(runtime, ahead=False) for _ in range(2)]
+
+    both = Deferred.fromCoroutine(take_both())
+    runtime.gate.release_all()
+    assert both.result == counted[:2]

@@ -184,11 +184,15 @@ class _Reader:
 
     async def outcome_of(self, pending: _Pending) -> tuple[Mapping[str, Child], int] | BaseException:
         """What reading it has come to."""
-        self._start(pending)
-        self.read_ahead()
         if pending.outcome is None:
-            pending.waiter = Deferred()
-            await pending.waiter
+            # Before it is begun: it may end at once, and large ones are kept only where somebody waits for them.
+            waiter: Deferred[None] = Deferred()
+            pending.waiter = waiter
+            self._start(pending)
+            self.read_ahead()
+            await waiter
+        else:
+            self.read_ahead()
         outcome = pending.outcome
         assert outcome is not None
         if not isinstance(outcome, BaseException):

@@ -63,7 +63,8 @@ class _Run:
     def settle(self) -> None:
         waiters, self.waiters = self.waiters, []
         for waiter in waiters:
-            waiter.callback(None)
+            if not waiter.called:  # One that went on before it may have canceled it.
+                waiter.callback(None)
 
     async def wait(self) -> None:
         """Return when it is there or has failed."""

@@ -1,7 +1,7 @@
 """The reactor for programs that do not run it themselves: in a thread of its own, from the first use to the end of the process.
 
 It owns that thread, and the way from other threads to coroutines on it. A reactor cannot be started twice, so that
-closing a grid leaves it running, without anything to do.
+closing a grid leaves it running, without anything to do. When it ends, whatever ends it, every call that waits ends too.
 """
 
 from __future__ import annotations
@@ -9,39 +9,52 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, InvalidStateError
+from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import Any, TypeVar
 
 from twisted.internet.defer import CancelledError as CancelledByTwisted
 from twisted.internet.defer import Deferred
+from twisted.internet.error import ReactorNotRestartable
 from twisted.python import threadable
 from twisted.python.failure import Failure
 
 T = TypeVar("T")
 
 _lock = Lock()
+_pending: set[Future[Any]] = set()
+"""Calls on their way, to be ended with the reactor."""
+_watched: list[Any] = []
+"""The reactor, once its end is watched for."""
+_ended: list[Any] = []
+"""The reactor, once it has ended."""
 STOP_S = 5.0
 """How long the end of the process waits for the reactor."""
 
 
 def running_reactor() -> Any:  # noqa: ANN401 - reactors are many
-    """The reactor, started in a thread of its own unless it runs; RuntimeError on the reactor's own thread."""
+    """The reactor, started in a thread of its own unless it runs; RuntimeError on the reactor's own thread, and once it has ended."""
     from twisted.internet import reactor as global_reactor
 
     reactor: Any = global_reactor
     with _lock:
+        if reactor in _ended:
+            raise _over()
         if not reactor.running:
+            _watch(reactor)
             _start(reactor)
         elif threadable.isInIOThread():
             raise RuntimeError(
                 "this thread runs the reactor, which a call that waits would stop: use grid.open_asyncio or"
                 " grid.open_twisted here"
             )
+        else:
+            reactor.callFromThread(_watch, reactor)
     return reactor
 
 
 def submit(reactor: Any, coroutine: Coroutine[Any, Any, T]) -> Future[T]:  # noqa: ANN401
-    """Run the coroutine on the reactor's thread; cancelling the future cancels it."""
+    """Run the coroutine on the reactor's thread; cancelling the future cancels it. RuntimeError if the reactor ends first."""
     future: Future[T] = Future()
     task: list[Deferred[T]] = []
 
@@ -72,8 +85,22 @@ def submit(reactor: Any, coroutine: Coroutine[Any, Any, T]) -> Future[T]:  # noq
             reactor.callFromThread(cancel)
 
     future.add_done_callback(done)
-    reactor.callFromThread(begin)
+    if _expect(reactor, future):
+        reactor.callFromThread(begin)
+    else:
+        coroutine.close()
+        future.set_exception(_over())
     return future
+
+
+def _expect(reactor: Any, future: Future[Any]) -> bool:  # noqa: ANN401
+    """Whether the reactor can still run it; then it ends with the reactor at the latest."""
+    with _lock:
+        if reactor in _ended:
+            return False
+        _pending.add(future)
+    future.add_done_callback(_pending.discard)
+    return True
 
 
 def wait(reactor: Any, make: Callable[[], Coroutine[Any, Any, T]]) -> T:  # noqa: ANN401
@@ -93,9 +120,11 @@ def wait(reactor: Any, make: Callable[[], Coroutine[Any, Any, T]]) -> T:  # noqa
 def _start(reactor: Any) -> None:  # noqa: ANN401
     started = Event()
     reactor.callWhenRunning(started.set)
-    thread = Thread(target=_run, args=(reactor,), name="grid-reactor", daemon=True)
+    thread = Thread(target=_run, args=(reactor, started), name="grid-reactor", daemon=True)
     thread.start()
     started.wait()
+    if reactor in _ended:
+        raise _over()
 
     def stop() -> None:
         if thread.is_alive():
@@ -105,6 +134,33 @@ def _start(reactor: Any) -> None:  # noqa: ANN401
     atexit.register(stop)
 
 
-def _run(reactor: Any) -> None:  # noqa: ANN401
+def _run(reactor: Any, started: Event) -> None:  # noqa: ANN401
+    before = threadable.ioThread
     threadable.registerAsIOThread()
-    reactor.run(installSignalHandlers=False)
+    try:
+        reactor.run(installSignalHandlers=False)
+    except ReactorNotRestartable:
+        threadable.ioThread = before
+        _ended.append(reactor)
+        started.set()
+
+
+def _watch(reactor: Any) -> None:  # noqa: ANN401
+    if reactor not in _watched:
+        _watched.append(reactor)
+        reactor.addSystemEventTrigger("after", "shutdown", _end, reactor)
+
+
+def _end(reactor: Any) -> None:  # noqa: ANN401
+    with _lock:
+        _ended.append(reactor)
+        pending = list(_pending)
+    for future in pending:
+        with suppress(InvalidStateError):  # Its coroutine, or its owner, was faster.
+            future.set_exception(_over())
+
+
+def _over() -> RuntimeError:
+    return RuntimeError(
+        "the reactor of this process has ended, and cannot be started twice: use the grid before it ends, or in a new process"
+    )

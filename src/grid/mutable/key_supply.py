@@ -25,6 +25,7 @@ class KeySupply:
 
     def __init__(self) -> None:
         self._tasks = Tasks()
+        self._being_made = 0
         self._ready: deque[PrivateKey] = deque()
         self._waiting: deque[Deferred[PrivateKey]] = deque()
         self._asked_at: float | None = None
@@ -48,11 +49,17 @@ class KeySupply:
     def _make_enough(self, runtime: Runtime, *, ahead: bool) -> None:
         # One thread of the pool is left to whatever else there is to do.
         more = 1 if ahead and self._is_asked_often and runtime.cpu.width > 1 else 0
-        while len(self._ready) + self._tasks.count < len(self._waiting) + more:
-            self._tasks.start(self._make(runtime), on_error=self._failed)
+        while len(self._ready) + self._being_made < len(self._waiting) + more:
+            self._being_made += 1
+            self._tasks.start(self._make(runtime), self._made, self._failed)
 
-    async def _make(self, runtime: Runtime) -> None:
-        self._ready.append(await runtime.cpu.run(generate_key))
+    async def _make(self, runtime: Runtime) -> PrivateKey:
+        return await runtime.cpu.run(generate_key)
+
+    def _made(self, key: PrivateKey) -> None:
+        # Counted first: who gets the key may ask for the next one at once.
+        self._being_made -= 1
+        self._ready.append(key)
         self._hand_out()
 
     def _hand_out(self) -> None:
@@ -60,6 +67,7 @@ class KeySupply:
             self._waiting.popleft().callback(self._ready.popleft())
 
     def _failed(self, error: BaseException) -> None:
+        self._being_made -= 1
         if self._waiting:
             self._waiting.popleft().errback(error)
 

@@ -59,7 +59,11 @@ class GridSession:
         answer: Deferred[T] = Deferred(lambda _: _cancel(future))
 
         def ended(done: Future[T]) -> None:
-            if not answer.called and not done.cancelled():
+            if answer.called:
+                return
+            if done.cancelled():
+                answer.cancel()  # The loop of asyncio is ending: nobody else would wake who waits.
+            else:
                 error = done.exception()
                 answer.errback(error) if error is not None else answer.callback(done.result())
 

@@ -109,3 +109,20 @@ async def test_awaited_when_given_a_deferred_is_its_result() -> None:
     done: Deferred[int] = Deferred()
     done.callback(5)
     assert await awaited(done) == 5
+
+
+def test_sync_when_the_pool_takes_no_call_fails_and_the_next_one_is_made() -> None:
+    pool, disk, sync = make()
+    run, failures = pool.run, list[Failure]()
+
+    def refuse(*_: object) -> None:
+        raise MemoryError
+
+    pool.run = refuse  # type: ignore[assignment,method-assign]
+    start(sync, "a").addErrback(failures.append)
+    pool.run = run  # type: ignore[method-assign]
+    assert isinstance(failures[0].value, MemoryError)
+    second = start(sync, "a")
+    pool.release()
+    assert second.called
+    assert disk.calls.count("sync_directory") == 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
 
-from grid.errors import PeerGoneError
+from grid.errors import PeerError, PeerGoneError
 from grid.limits import STORE_CALL_BYTES, STORE_CALL_SHARES
 from grid.ports import LeaseSecrets, NewShares, ShareNumber, StorageIndex, StoreAnswer
 from grid.wire.queues.message_queue import MESSAGES_IN_FLIGHT
@@ -139,3 +139,16 @@ def test_store_when_given_up_after_it_is_sent_makes_the_server_doubtful_until_it
     rig.answer(0)
     assert kept.result == [DONE]
     assert not rig.queue.is_doubtful
+
+
+def test_message_when_answered_with_too_few_fails_all_of_its_calls_and_counts_once() -> None:
+    rig, errors = Rig(), list[object]()
+    for number in range(3):
+        rig.store(new_shares(number)).addBoth(lambda failure: errors.append(failure.type))
+    rig.turn()
+    rig.messages[0][1].callback([DONE])
+    assert errors == [PeerError] * 3
+    for number in range(MESSAGES_IN_FLIGHT + 1):
+        rig.store(new_shares(10 + number, STORE_CALL_BYTES))
+        rig.turn()
+    assert len(rig.messages) == 1 + MESSAGES_IN_FLIGHT

@@ -54,8 +54,12 @@ class DirectorySync:
 
     def _begin(self, directory: str, served: list[Deferred[None]]) -> None:
         self._waiting[directory] = []
-        task = Deferred.fromCoroutine(awaited(self._pool.run(self._sync_one, directory)))
+        task = Deferred.fromCoroutine(self._run(directory))
         task.addBoth(self._ended, directory, served)
+
+    async def _run(self, directory: str) -> None:
+        # Within a coroutine: whatever keeps the pool from taking the call has to end the wait of all who are served.
+        await self._pool.run(self._sync_one, directory)
 
     def _ended(self, outcome: Failure | None, directory: str, served: list[Deferred[None]]) -> None:
         waiting = self._waiting.pop(directory)

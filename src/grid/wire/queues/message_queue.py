@@ -15,6 +15,7 @@ from attrs import define
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
 
+from grid.errors import PeerError
 from grid.ports import Clock
 from grid.runtime import Tasks
 
@@ -101,7 +102,10 @@ class MessageQueue(Generic[Item, Answer]):
             )
 
     async def _send_one(self, items: Sequence[Item]) -> Sequence[Answer]:
-        return await self._send(items)
+        answers = await self._send(items)
+        if len(answers) != len(items):
+            raise PeerError(f"{len(answers)} answers to a message with {len(items)} calls")
+        return answers
 
     def _take(self) -> list[_Waiting[Item, Answer]]:
         """As many as fit one message, at least one."""

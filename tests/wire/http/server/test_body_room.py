@@ -184,3 +184,15 @@ def test_bodies_whose_senders_are_gone_together_leave_the_others_their_turn() ->
     second.claim.__exit__(None, None, None)
     scene.room.release(kept)
     assert honest.outcomes == [None]
+
+
+def test_body_when_its_task_is_canceled_while_it_waits_keeps_no_room() -> None:
+    scene = Scene()
+    holder = scene.sender(TOTAL)
+    given_up = scene.sender()
+    with given_up.claim:
+        task = Deferred.fromCoroutine(given_up.claim.take(TOTAL // 2)).addErrback(lambda _: None)
+        task.cancel()
+    holder.claim.__exit__(None, None, None)
+    assert scene.room.held_size == 0
+    assert scene.sender(TOTAL).outcomes == [None]

@@ -86,6 +86,8 @@ class BodyRoom:
     def completed(self, claim: BodyClaim) -> None:
         """No more of the body will come."""
         self._coming.pop(claim, None)
+        if claim in self._waiters:
+            self._waiters.remove(claim)  # The task that waited was canceled.
         self._advance()
 
     def keep(self, size: int) -> None:
