@@ -40,6 +40,11 @@ COMMANDS = [
     ["cp", "PATH", "out"],
     ["cp", "-r", "PATH", "out"],
     ["restore", "PATH", "out"],
+    ["restore", "--snapshot", "latest", "PATH", "out"],
+    ["snapshots", "PATH"],
+    ["forget", "--keep-last", "1", "PATH"],
+    ["diff", "PATH", "work:dir"],
+    ["diff", "work:dir", "PATH"],
 ]
 
 
@@ -134,6 +139,9 @@ FAILURES: list[tuple[list[str], str, str | None, int]] = [
     (["repair", "--json", "work:none"], "not-found", "work:none", 4),
     (["manifest", "-r", "work:none"], "not-found", "work:none", 4),
     (["stats", "--json", "work:dir/file"], "wrong-type", "work:dir/file", 1),
+    (["snapshots", "--json", "work:dir"], "not-found", "work:dir", 4),
+    (["forget", "--json", "work:dir"], "usage", None, 2),
+    (["diff", "--json", "work:dir/file", "work:dir"], "wrong-type", "work:dir/file", 1),
     (["list-aliases", "--json", "more"], "usage", None, 2),
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,20 @@ def test_verbose_backup_when_run_says_what_it_does(client: TreeClient, tree: Pat
     assert " 0 files checked, 0 directories checked" in out
     out = client.succeed("backup", "-v", tree, "w:")
     assert f"skipping '{tree}/small'.." in out and f" re-using old directory for '{tree}/sub'" in out
+
+
+def test_snapshots_when_several_are_stored_are_listed_compared_restored_and_forgotten(
+    client: TreeClient, tree: Path, tmp_path: Path
+) -> None:
+    first = json.loads(client.succeed("backup", "--json", "--tag", "one", tree, "w:b"))["name"]
+    (tree / "sub" / "large").unlink()
+    (tree / "new").write_bytes(b"n" * 1000)
+    time.sleep(1.1)  # A snapshot is named by its second.
+    second = json.loads(client.succeed("backup", "--json", tree, "w:b"))["name"]
+    listed = json.loads(client.succeed("snapshots", "--json", "w:b"))["snapshots"]
+    assert [(each["name"], each["files"], each["latest"]) for each in listed] == [(first, 3, False), (second, 3, True)]
+    assert client.succeed("diff", "--in", "w:b", first, "latest").splitlines()[:2] == ["+  new", "-  sub/large"]
+    client.succeed("restore", "--snapshot", first, "--include", "large", "--target", tmp_path / "back", "w:b")
+    assert {path: len(data) for path, data in local_files(tmp_path / "back").items()} == {"sub/large": 200_000}
+    assert client.succeed("forget", "--keep-last", "1", "w:b").endswith("1 snapshot removed, 1 kept")
+    assert set(client.listing("w:b/Archives")) == {second}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from grid.caps import KnownCap, UnknownChild, parse_cap
-from grid.cli.commands.ls import WIDEST_COLUMN, Columns, listing_lines
+from grid.cli.commands.ls import Columns, listing_lines
+from grid.cli.terminal.columns import WIDEST_COLUMN
 from grid.codec.base32 import encode
 from grid.codec.netstring import pack_netstring
 from grid.directory.pack import Child

@@ -1,18 +1,17 @@
-"""`grid backup` and `grid restore`: keep immutable snapshots of a local directory, and bring them back. [spec cli 3]"""
+"""`grid backup`: keep immutable snapshots of a local directory. [spec cli 3]"""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from grid.cli.arguments.completion import complete_place, complete_remote
-from grid.cli.arguments.replacing import ReplacePolicy, replace_options
-from grid.cli.commands.cp import JOBS, conclude, describe_result
+from grid.cli.commands.cp import JOBS
+from grid.cli.snapshots.options import exclude_options, note_options
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.invocation import examples, invocation, pack_option, progress_options
 from grid.plural import counted
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from grid.cli.connection import Connection
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.snapshot import Archived, Snapshotter
+    from grid.cli.transfer.snapshot_note import SnapshotNote
     from grid.cli.transfer.upload import Uploader
 
 _CHECKED = " {} files checked, {} directories checked"
@@ -34,20 +34,16 @@ INCOMPLETE = ExitCode.USAGE
 
 @click.command(
     epilog=examples(
-        "grid backup ~/docs work:backups/docs", "grid backup --exclude '*.o' --exclude-vcs ~/src work:backups/src"
+        "grid backup ~/docs work:backups/docs",
+        "grid backup --exclude '*.o' --exclude-vcs ~/src work:backups/src",
+        "grid backup --quiet --tag monthly ~/docs work:backups/docs",
     )
 )
 @click.argument("source", metavar="DIR", shell_complete=complete_place)
 @click.argument("target", metavar="ALIAS:[PATH]", shell_complete=complete_remote)
 @click.option("-v", "--verbose", is_flag=True, help="Say what is done with each file and directory.")
-@click.option(
-    "--exclude", "patterns", metavar="GLOB", multiple=True, help="Leave out files and directories whose name matches."
-)
-@click.option(
-    "--exclude-from-utf-8", "--exclude-from", "pattern_files", metavar="FILE", multiple=True,
-    type=click.Path(dir_okay=False), help="Leave out what matches a pattern in FILE, which has one per line.",
-)  # fmt: skip
-@click.option("--exclude-vcs", is_flag=True, help="Leave out the files of version control systems.")
+@exclude_options
+@note_options
 @click.option("--ignore-timestamps", is_flag=True, help="Read every file, even if it seems unchanged.")
 @click.option(
     "--jobs",
@@ -69,9 +65,8 @@ def backup(
     source: str,
     target: str,
     verbose: bool,
-    patterns: tuple[str, ...],
-    pattern_files: tuple[str, ...],
-    exclude_vcs: bool,
+    excluded: list[str],
+    note: SnapshotNote,
     ignore_timestamps: bool,
     jobs: int,
     as_json: bool,
@@ -79,20 +74,14 @@ def backup(
     """Store a snapshot of DIR as Archives/TIME in the target, and link it as Latest.
 
     Only files that changed since the last backup are read and uploaded. Files that cannot be read are left out with a
-    warning, and the exit status is 2. `grid restore ALIAS:PATH/Latest DIR` restores a snapshot.
+    warning, and the exit status is 2. `grid restore` restores a snapshot, `grid snapshots` lists them all.
     """
     from grid.cli.arguments.remote import require_local_source
     from grid.cli.terminal.progress import TransferDisplay
-    from grid.cli.transfer.names import VCS_NAMES, make_exclusion, parse_pattern_file
+    from grid.cli.transfer.names import make_exclusion
     from grid.cli.transfer.session import open_remote_place, transfer_session, wants_packs
     from grid.node.files import expand_home
 
-    excluded = [*patterns, *(VCS_NAMES if exclude_vcs else ())]
-    for name in pattern_files:
-        try:
-            excluded += parse_pattern_file(Path(name).read_text("utf-8"))
-        except UnicodeDecodeError:
-            raise click.UsageError(f"{name} is not UTF-8 text") from None
     with (
         transfer_session(ctx) as session,
         TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
@@ -115,7 +104,7 @@ def backup(
             )  # fmt: skip
             report.begin(snapshotter, uploader)
             path = str(expand_home(source))
-            return await back_up(store, snapshotter, path, place, make_exclusion(excluded), report.set_total)
+            return await back_up(store, snapshotter, path, place, make_exclusion(excluded), report.set_total, note)
 
         archived = session.run(operation)
     return report.conclude(archived)
@@ -172,63 +161,3 @@ def _checked(files: int, directories: int) -> str:
 
 def _say_nothing(line: str) -> None:
     """Print nothing: this run is not verbose."""
-
-
-@click.command(
-    epilog=examples(
-        "grid restore work:backups/docs/Latest ~/docs",
-        "grid restore work:backups/docs/Archives/2026-01-31_12:00:00Z /tmp/old",
-    )
-)
-@click.argument("source", metavar="ALIAS:PATH", shell_complete=complete_remote)
-@click.argument("target", metavar="DIR", shell_complete=complete_place)
-@click.option(
-    "--jobs",
-    metavar="N",
-    type=click.IntRange(1, 256),
-    default=JOBS,
-    show_default=True,
-    help="How many files to fetch at once.",
-)
-@replace_options()
-@progress_options
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
-)
-@click.pass_context
-def restore(ctx: click.Context, *, source: str, target: str, jobs: int, policy: ReplacePolicy, as_json: bool) -> int:
-    """Copy the directory ALIAS:PATH into DIR, with the times and modes that `grid backup` recorded.
-
-    After `grid backup tree work:home`, `grid restore work:home/Latest tree` restores the newest snapshot, and
-    work:home/Archives/TIME an older one. Files restored before and unchanged since are not fetched again; other files
-    of the same name are replaced (see -n, -i and -u), and all others stay.
-    """
-    from grid.cli.arguments.remote import require_local_target
-    from grid.cli.terminal.progress import TransferDisplay
-    from grid.cli.transfer.copying import restore_tree
-    from grid.cli.transfer.session import open_remote_place, transfer_session
-    from grid.node.files import expand_home
-
-    with (
-        transfer_session(ctx) as session,
-        TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
-    ):
-        place = open_remote_place(session, source)
-        require_local_target(target, session.aliases)
-        policy.quiet = display.paused
-
-        async def operation(connection: Connection) -> None:
-            store = await connection.open_store()
-            path = str(expand_home(target))
-            await restore_tree(store, session.database, display, place, path, jobs=jobs, replace=policy)
-
-        session.run(operation)
-    if as_json:
-        click.echo(json.dumps(describe_result("restore", display)))
-    elif not display.tally.failures and not invocation(ctx).is_quiet:
-        tally = display.tally
-        click.echo(
-            f"{counted(tally.copied, 'file')} restored ({tally.skipped} {'was' if tally.skipped == 1 else 'were'} there),"
-            f" {counted(tally.directories, 'directory', 'directories')}"
-        )
-    return conclude(display, as_json=as_json)

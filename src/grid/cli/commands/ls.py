@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.cli.arguments.completion import complete_remote
+from grid.cli.terminal.columns import aligned
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.invocation import examples
 from grid.cli.terminal.quoting import plain
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from grid.cli.arguments.tree import Tree
 
 HALF_A_YEAR_S = 180 * 24 * 3600
-
-WIDEST_COLUMN = 300
-"""Characters up to which the values of a column are aligned: a name may have 64 KiB, and others need not be as long."""
 
 
 @click.command(epilog=examples("grid ls work:", "grid ls -lF work:docs", "grid ls -R --json work: | jq .path"))
@@ -142,12 +140,7 @@ def listing_lines(children: Mapping[str, Child], columns: Columns, now: float) -
     rows = [_row(name, child, columns, now) for name, child in sorted(children.items())]
     if not rows:
         return []
-    aligned = []
-    for column in zip(*rows, strict=True):
-        width = max((len(value) for value in column if len(value) <= WIDEST_COLUMN), default=0)
-        left = len(rows[0]) == 1 or any(value.startswith("URI") for value in column)
-        aligned.append([value.ljust(width) if left else value.rjust(width) for value in column])
-    return [" ".join(row).rstrip() for row in zip(*aligned, strict=True)]
+    return aligned(rows)
 
 
 def _row(name: str, child: Child, columns: Columns, now: float) -> Sequence[str]:

@@ -35,6 +35,7 @@ from grid.cli.transfer.endpoints import (
 )
 from grid.cli.transfer.local_tree import LeftOut, Scan, scan_directory
 from grid.cli.transfer.remote_tree import scan_remote
+from grid.cli.transfer.selection import Selection
 from grid.cli.transfer.snapshot import printable
 from grid.cli.transfer.to_local import LocalWriter
 from grid.cli.transfer.to_remote import RemoteWriter, size_of
@@ -226,8 +227,9 @@ async def restore_tree(
     *,
     jobs: int,
     replace: ReplacePolicy,
+    selection: Selection,
 ) -> None:
-    """Put what is in a directory of the grid into a local one; single failures are in the tally.
+    """Put what is selected in a directory of the grid into a local one; single failures are in the tally.
 
     NoSuchSourceError if there is nothing there, WrongTypeError if it is no directory, GridError if it cannot be read, OSError if the target cannot be made.
     """
@@ -236,7 +238,9 @@ async def restore_tree(
         raise NoSuchSourceError(f"No such file or directory '{source.shown}'", name=source.shown)
     if not isinstance(found.cap, DirectoryCap):
         raise WrongTypeError(f"'{source.shown}' is a file; `grid get` reads it", name=source.shown)
-    scan = await scan_remote(store, found)
+    scan = await scan_remote(store, found, is_excluded=selection.excludes if selection.exclude else None)
+    if selection.include and not selection.prune(scan.root) and not scan.root.branches:
+        raise NoSuchSourceError(f"nothing in '{source.shown}' matches --include", name=source.shown)
     for where in scan.unknown:
         display.fail(f"{where}: of an unknown kind")
     for line in scan.left_out:

@@ -6,7 +6,7 @@ The maker of a directory chose what is in it: loops are cut, and a tree that unf
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from attrs import define, field, frozen
@@ -21,6 +21,8 @@ from grid.directory.store import Store
 from grid.errors import GridError
 
 LISTINGS_AT_ONCE = 8
+
+Names = tuple[str, ...]
 
 MAX_TREE_ENTRIES = 5_000_000
 """Files and directories in one copy: a few directories that link each other twice unfold to more than any disk holds."""
@@ -53,22 +55,31 @@ class _Waiting:
     where: str
     above: frozenset[str] = field(repr=False)
     """Verify caps of the directory itself and all above it."""
+    names: Names
 
 
-async def scan_remote(store: Store, origin: RemoteOrigin, name: str = "") -> RemoteScan:
-    """Everything below a directory; GridError if it cannot be read itself."""
-    return await _Scanner(store, origin, name).run()
+async def scan_remote(
+    store: Store, origin: RemoteOrigin, name: str = "", is_excluded: Callable[[Names], bool] | None = None
+) -> RemoteScan:
+    """Everything below a directory; GridError if it cannot be read itself.
+
+    is_excluded: of the names from there to something in it, whether it is left out without being read.
+    """
+    return await _Scanner(store, origin, name, is_excluded).run()
 
 
 class _Scanner:
-    def __init__(self, store: Store, origin: RemoteOrigin, name: str) -> None:
+    def __init__(
+        self, store: Store, origin: RemoteOrigin, name: str, is_excluded: Callable[[Names], bool] | None
+    ) -> None:
         assert isinstance(origin.cap, DirectoryCap)
         self._store = store
+        self._is_excluded = is_excluded
         self._scan = RemoteScan(Branch(name, origin))
         self._count = self._paths = 0
         self._top = origin.where
         mark = _loop_mark(origin.cap)
-        self._waiting = deque([_Waiting(self._scan.root, origin.cap, origin.where, frozenset(mark))])
+        self._waiting = deque([_Waiting(self._scan.root, origin.cap, origin.where, frozenset(mark), ())])
 
     async def run(self) -> RemoteScan:
         await run_pieces(self._next, LISTINGS_AT_ONCE)
@@ -108,6 +119,9 @@ class _Scanner:
             )
 
     def _add(self, here: _Waiting, name: str, child: Child) -> None:
+        names = (*here.names, name) if self._is_excluded is not None else ()
+        if self._is_excluded is not None and self._is_excluded(names):
+            return
         where = f"{here.where}/{name}" if not here.where.endswith(":") else f"{here.where}{name}"
         if isinstance(child.target, UnknownChild):
             self._scan.unknown.append(where)
@@ -121,7 +135,7 @@ class _Scanner:
             self._scan.left_out.append(f"{where}: this directory contains itself")
             return
         branch = here.branch.branches[name] = Branch(name, origin)
-        self._waiting.append(_Waiting(branch, child.target, where, here.above | mark))
+        self._waiting.append(_Waiting(branch, child.target, where, here.above | mark, names))
 
 
 def _loop_mark(cap: DirectoryCap) -> frozenset[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from attrs import asdict, define, frozen
+from attrs import asdict, define, evolve, frozen
 
 from grid.caps import DirectoryCap, KnownCap, parse_cap, require_usable
 from grid.cli.terminal.failures import describe
@@ -20,6 +20,7 @@ from grid.cli.transfer.endpoints import RemotePlace
 from grid.cli.transfer.local_tree import LeftOut, Scan, Trouble, scan_directory
 from grid.cli.transfer.names import normalize_names
 from grid.cli.transfer.post_order import run_post_order
+from grid.cli.transfer.snapshot_note import SnapshotNote
 from grid.cli.transfer.to_remote import size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
 from grid.cli.transfer.upload import Uploader, draw, is_healthy
@@ -110,6 +111,7 @@ class Snapshotter:
         self._root: DirectoryCap | None = None
         self._problem: GridError | None = None
         self.counts = SnapshotCounts()
+        self.stored_bytes = 0
 
     def leave_out(self, left_out: LeftOut) -> None:
         """Tell of something that is not in the tree, and count it."""
@@ -145,6 +147,7 @@ class Snapshotter:
         else:
             self.counts.files_reused += uploaded.reused
             self.counts.files_uploaded += not uploaded.reused
+            self.stored_bytes += size_of(leaf)
             self._say(f"{'skipping' if uploaded.reused else 'uploading'} '{where}'..")
             self._say(f" {where} -> {uploaded.cap.to_string()}")
             self._add(branch, leaf.name, uploaded.cap, leaf.origin.facts)
@@ -240,10 +243,11 @@ async def back_up(
     target: RemotePlace,
     is_excluded: Callable[[str], bool],
     begin: Callable[[int, int], None],
+    note: SnapshotNote | None = None,
 ) -> Archived:
     """Store a snapshot of a local directory and link it in the target, which is made if it is not there.
 
-    begin: called with the number of files and of bytes. OSError if the directory cannot be read, in which case
+    begin: called with the number of files and of bytes. note: what the link says of the snapshot, its sizes apart. OSError if the directory cannot be read, in which case
     nothing was written; GridError if the snapshot cannot be stored or linked.
     """
     began_at = store.runtime.clock.unix_time()
@@ -256,7 +260,15 @@ async def back_up(
     snapshot = await snapshotter.run(scan.root)
     name = time.strftime("%Y-%m-%d_%H:%M:%SZ", time.gmtime(began_at))
     archives = await into.make_directories([ARCHIVES])
-    await archives.edit([SetChild(name, snapshot)])
+    counts = snapshotter.counts
+    noted = evolve(
+        note or SnapshotNote(),
+        directory=printable(scan.root.origin.path) if isinstance(scan.root.origin, LocalOrigin) else "",
+        files=counts.files_uploaded + counts.files_reused,
+        size=snapshotter.stored_bytes,
+        is_complete=counts.is_complete,
+    )
+    await archives.edit([SetChild(name, snapshot, noted.to_metadata())])
     await into.edit([SetChild(LATEST, snapshot)])
     return Archived(name, snapshot)
 

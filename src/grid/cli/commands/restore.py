@@ -1,0 +1,136 @@
+"""`grid restore`: bring a snapshot back to this machine, or any directory of the grid. [spec cli 3]"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.arguments.completion import complete_place, complete_remote
+from grid.cli.arguments.replacing import ReplacePolicy, replace_options
+from grid.cli.commands.cp import JOBS, conclude, describe_result
+from grid.cli.terminal.invocation import examples, invocation, progress_options
+from grid.plural import counted
+
+if TYPE_CHECKING:
+    from grid.cli.arguments.tree import Tree
+    from grid.cli.connection import Connection
+    from grid.cli.terminal.progress import TransferDisplay
+    from grid.cli.transfer.endpoints import RemotePlace
+
+
+@click.command(
+    epilog=examples(
+        "grid restore work:backups/docs/Latest ~/docs",
+        "grid restore --snapshot 2026-01-31 work:backups/docs /tmp/old",
+        "grid restore --snapshot latest --include '/letters/*.txt' --target /tmp/letters work:backups/docs",
+    )
+)
+@click.argument("source", metavar="ALIAS:PATH", shell_complete=complete_remote)
+@click.argument("directory", metavar="[DIR]", required=False, shell_complete=complete_place)
+@click.option("--target", metavar="DIR", type=click.Path(), help="The directory to restore into; the same as DIR.")
+@click.option(
+    "--snapshot", metavar="NAME",
+    help="The snapshot to restore; ALIAS:PATH is then what `grid backup` was given. Its name, a date (the newest snapshot"
+    " whose name begins so), or `latest`.",
+)  # fmt: skip
+@click.option(
+    "--include", "include", metavar="PATTERN", multiple=True,
+    help="Restore only what matches: a name, or a path such as /letters/*.txt.",
+)  # fmt: skip
+@click.option("--exclude", "exclude", metavar="PATTERN", multiple=True, help="Do not restore what matches.")
+@click.option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1, 256),
+    default=JOBS,
+    show_default=True,
+    help="How many files to fetch at once.",
+)
+@replace_options()
+@progress_options
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
+)
+@click.pass_context
+def restore(
+    ctx: click.Context,
+    *,
+    source: str,
+    directory: str | None,
+    target: str | None,
+    snapshot: str | None,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    jobs: int,
+    policy: ReplacePolicy,
+    as_json: bool,
+) -> int:
+    """Copy the directory ALIAS:PATH into DIR, with the times and modes that `grid backup` recorded.
+
+    After `grid backup tree work:home`, `grid restore work:home/Latest tree` restores the newest snapshot, and
+    `--snapshot NAME work:home` an older one. Files restored before and unchanged since are not fetched again; other
+    files of the same name are replaced (see -n, -i and -u), and all others stay.
+
+    In a PATTERN, `*` and `?` match within a name, and `**` any number of names. One that begins with a slash begins at
+    the top; any other matches at every depth. A directory that matches stands for everything below it.
+    """
+    from grid.cli.arguments.remote import require_local_target
+    from grid.cli.terminal.progress import TransferDisplay
+    from grid.cli.transfer.copying import restore_tree
+    from grid.cli.transfer.selection import parse_selection
+    from grid.cli.transfer.session import open_remote_place, transfer_session
+    from grid.node.files import expand_home
+
+    into, selection = _target(directory, target), parse_selection(include, exclude)
+    with (
+        transfer_session(ctx) as session,
+        TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
+    ):
+        place = open_remote_place(session, source)
+        require_local_target(into, session.aliases)
+        policy.quiet = display.paused
+
+        async def operation(connection: Connection) -> None:
+            from grid.cli.arguments.tree import open_tree
+
+            tree = await open_tree(connection)
+            chosen = place if snapshot is None else await _snapshot_in(tree, place, snapshot)
+            path = str(expand_home(into))
+            await restore_tree(
+                tree.store, session.database, display, chosen, path, jobs=jobs, replace=policy, selection=selection
+            )
+
+        session.run(operation)
+    if as_json:
+        click.echo(json.dumps(describe_result("restore", display)))
+    elif not display.tally.failures and not invocation(ctx).is_quiet:
+        click.echo(_summary(display))
+    return conclude(display, as_json=as_json)
+
+
+def _target(directory: str | None, target: str | None) -> str:
+    """The one directory that was named, in whichever way."""
+    named = [name for name in (directory, target) if name is not None]
+    if len(named) != 1:
+        raise click.UsageError("name one directory to restore into: DIR or --target DIR")
+    return named[0]
+
+
+async def _snapshot_in(tree: Tree, place: RemotePlace, name: str) -> RemotePlace:
+    """Where the snapshot of that name is; NoSuchChildError."""
+    from grid.cli.snapshots.catalog import read_catalog
+    from grid.cli.transfer.endpoints import RemotePlace
+
+    backup = place.below(())
+    chosen = (await read_catalog(tree, backup)).choose(name)
+    return RemotePlace(chosen.cap, (), f"{backup.with_name(chosen.name).shown}")
+
+
+def _summary(display: TransferDisplay) -> str:
+    tally = display.tally
+    files = (
+        f"{counted(tally.copied, 'file')} restored ({tally.skipped} {'was' if tally.skipped == 1 else 'were'} there)"
+    )
+    return f"{files}, {counted(tally.directories, 'directory', 'directories')}"

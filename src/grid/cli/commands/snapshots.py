@@ -1,0 +1,245 @@
+"""`grid snapshots` and `grid forget`: which snapshots a backup has, and which of them stay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from grid.cli.arguments.completion import complete_remote
+from grid.cli.terminal.invocation import examples, invocation
+from grid.cli.terminal.quoting import plain
+from grid.plural import counted
+
+if TYPE_CHECKING:
+    from grid.cli.arguments.tree import Tree
+    from grid.cli.snapshots.catalog import Catalog, Snapshot
+    from grid.cli.snapshots.retention import Policy, Verdict
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
+
+
+def filter_options(command: F) -> F:
+    """The options that choose snapshots by what backups noted."""
+    for option, name, metavar, text in (
+        ("--tag", "tags", "TAG", "Only snapshots with this tag; several must all be there."),
+        ("--host", "hosts", "NAME", "Only snapshots of this machine, or of any of several."),
+    ):
+        command = click.option(option, name, metavar=metavar, multiple=True, help=text)(command)
+    return command
+
+
+@click.command(
+    epilog=examples(
+        "grid snapshots work:backups/docs",
+        "grid snapshots --host laptop --tag monthly work:backups/docs",
+        "grid snapshots --json work:backups/docs | jq '.snapshots[-1].name'",
+    )
+)
+@click.argument("path", metavar="ALIAS:[PATH]", shell_complete=complete_remote)
+@filter_options
+@_JSON
+@click.pass_context
+def snapshots(ctx: click.Context, *, path: str, hosts: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> int:
+    """List the snapshots that `grid backup` stored in ALIAS:PATH, the oldest first.
+
+    Times are in UTC. Files and sizes are those of the whole snapshot; what it shares with others is stored once. A dash
+    stands for what older backups and Tahoe-LAFS did not note.
+    """
+    catalog = _read(ctx, path)
+    found = catalog.select(hosts, tags)
+    if as_json:
+        lines = [_describe(snapshot, catalog) for snapshot in found]
+        click.echo(json.dumps({"event": "snapshots", "path": catalog.path.shown, "snapshots": lines}))
+        return 0
+    for line in _listing(found, catalog):
+        click.echo(line)
+    if not invocation(ctx).is_quiet:
+        click.echo(counted(len(found), "snapshot"), err=True)
+    return 0
+
+
+@click.command(
+    epilog=examples(
+        "grid forget --keep-daily 7 --keep-weekly 5 --keep-monthly 12 --dry-run work:backups/docs",
+        "grid forget --keep-within 30d --keep-tag keep work:backups/docs",
+        "grid forget work:backups/docs 2026-01-31_12:00:00Z",
+    )
+)
+@click.argument("path", metavar="ALIAS:[PATH]", shell_complete=complete_remote)
+@click.argument("names", metavar="[SNAPSHOT]...", nargs=-1)
+@click.option("--keep-last", metavar="N", help="Keep the newest N snapshots.")
+@click.option("--keep-hourly", metavar="N", help="Keep the newest snapshot of each of N hours.")
+@click.option("--keep-daily", metavar="N", help="Keep the newest snapshot of each of N days.")
+@click.option("--keep-weekly", metavar="N", help="Keep the newest snapshot of each of N weeks.")
+@click.option("--keep-monthly", metavar="N", help="Keep the newest snapshot of each of N months.")
+@click.option("--keep-yearly", metavar="N", help="Keep the newest snapshot of each of N years.")
+@click.option(
+    "--keep-within",
+    metavar="DURATION",
+    help="Keep all made within this time before the newest, as in 1y6m7d12h.",
+)
+@click.option("--keep-tag", "keep_tags", metavar="TAG", multiple=True, help="Keep all with this tag.")
+@filter_options
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be removed, and why the others stay.")
+@_JSON
+@click.pass_context
+def forget(
+    ctx: click.Context,
+    /,
+    *,
+    path: str,
+    names: tuple[str, ...],
+    keep_within: str | None,
+    keep_tags: tuple[str, ...],
+    hosts: tuple[str, ...],
+    tags: tuple[str, ...],
+    dry_run: bool,
+    as_json: bool,
+    **counts: str | None,
+) -> int:
+    """Remove snapshots from the backup in ALIAS:PATH: those that no --keep option keeps, or those that you name.
+
+    The --keep options add up. N counts only hours, days, weeks, months or years that have a snapshot, and may be
+    `unlimited`. Snapshots of different machines or directories are counted apart. At least one of each stays, unless
+    you name it. Servers remove the contents when the leases expire; until then, somebody with the capability can read
+    them.
+    """
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.tree import open_tree_directory, run_in_tree
+    from grid.cli.snapshots.retention import Verdict, apply_policy
+
+    policy = _policy(counts, keep_within, keep_tags)
+    if names and not policy.is_empty:
+        raise click.UsageError("name snapshots, or give --keep options, but not both")
+    if not names and policy.is_empty:
+        raise click.UsageError("say what stays, as in `--keep-daily 7`, or name the snapshots to remove")
+    home, aliases = open_tree_directory(ctx)
+    remote = parse_remote(path, aliases)
+
+    async def operation(tree: Tree) -> tuple[Catalog, list[Verdict]]:
+        from grid.cli.snapshots.catalog import read_catalog, remove_snapshots
+
+        catalog = await read_catalog(tree, remote)
+        selected = catalog.select(hosts, tags)
+        if names:
+            chosen = {catalog.find(name).name for name in names}
+            verdicts = [Verdict(each, () if each.name in chosen else ("not named",)) for each in selected]
+        else:
+            verdicts = apply_policy(selected, policy)
+            _require_some_kept(verdicts)
+        if not dry_run:
+            await remove_snapshots(tree.store, catalog, [each.snapshot for each in verdicts if not each.is_kept])
+        return catalog, verdicts
+
+    catalog, verdicts = run_in_tree(home, operation)
+    _report(catalog, verdicts, is_dry_run=dry_run, as_json=as_json, is_quiet=invocation(ctx).is_quiet)
+    return 0
+
+
+def _report(catalog: Catalog, verdicts: Sequence[Verdict], *, is_dry_run: bool, as_json: bool, is_quiet: bool) -> None:
+    kept, removed = [each for each in verdicts if each.is_kept], [each for each in verdicts if not each.is_kept]
+    if as_json:
+        line = {
+            "event": "forget",
+            "path": catalog.path.shown,
+            "dry_run": is_dry_run,
+            "kept": [{"name": each.snapshot.name, "reasons": list(each.reasons)} for each in kept],
+            "removed": [{"name": each.snapshot.name} for each in removed],
+        }
+        click.echo(json.dumps(line))
+        return
+    if is_quiet:
+        return
+    for each in verdicts:
+        word = "keep  " if each.is_kept else "remove"
+        reasons = f"  ({', '.join(each.reasons)})" if each.reasons else ""
+        click.echo(f"{word}  {each.snapshot.name}{reasons}")
+    words = "would be removed" if is_dry_run else "removed"
+    click.echo(f"{counted(len(removed), 'snapshot')} {words}, {len(kept)} kept")
+
+
+def _read(ctx: click.Context, path: str) -> Catalog:
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.tree import open_tree_directory, run_in_tree
+    from grid.cli.snapshots.catalog import read_catalog
+
+    home, aliases = open_tree_directory(ctx)
+    remote = parse_remote(path, aliases)
+
+    async def operation(tree: Tree) -> Catalog:
+        return await read_catalog(tree, remote)
+
+    return run_in_tree(home, operation)
+
+
+def _policy(counts: Mapping[str, str | None], within: str | None, tags: Sequence[str]) -> Policy:
+    """The policy of the options; UsageError for a number or a duration that is none."""
+    from grid.cli.snapshots.retention import RULES, UNLIMITED, Duration, Policy
+    from grid.errors import GridError
+
+    numbers = {}
+    for rule in RULES:
+        text = counts[f"keep_{rule}"]
+        if text is None:
+            continue
+        if text != "unlimited" and not (text.isascii() and text.isdecimal() and int(text[:10]) > 0 and len(text) < 10):
+            raise click.UsageError(f"--keep-{rule} takes a number from 1, or `unlimited`, not {text!r}")
+        numbers[rule] = UNLIMITED if text == "unlimited" else int(text)
+    try:
+        return Policy(counts=numbers, within=None if within is None else Duration.parse(within), tags=frozenset(tags))
+    except GridError as problem:
+        raise click.UsageError(f"--keep-within: {problem}") from None
+
+
+def _require_some_kept(verdicts: Sequence[Verdict]) -> None:
+    """GridError if nothing of some machine and directory would stay: a policy says what stays."""
+    from grid.errors import GridError
+
+    kept = {each.snapshot.group for each in verdicts if each.is_kept}
+    for each in verdicts:
+        if each.snapshot.group not in kept:
+            where = "" if not each.snapshot.note.directory else f" of {plain(each.snapshot.note.directory)}"
+            raise GridError(f"no snapshot{where} would stay; name the snapshots if you want to remove them all")
+
+
+def _describe(snapshot: Snapshot, catalog: Catalog) -> dict[str, object]:
+    note = snapshot.note
+    return {
+        "name": snapshot.name,
+        "time": snapshot.made_at.isoformat().replace("+00:00", "Z"),
+        "host": note.host or None,
+        "directory": note.directory or None,
+        "tags": list(note.tags),
+        "files": note.files,
+        "bytes": note.size,
+        "complete": note.is_complete,
+        "latest": snapshot.cap == catalog.latest,
+    }
+
+
+def _listing(found: Sequence[Snapshot], catalog: Catalog) -> list[str]:
+    from grid.cli.terminal.columns import shown_size, table
+
+    if not found:
+        return []
+    rows = []
+    for snapshot in found:
+        note = snapshot.note
+        marks = ["latest"] * (snapshot.cap == catalog.latest) + ["incomplete"] * (not note.is_complete)
+        rows.append(
+            (
+                snapshot.name,
+                "-" if note.files is None else str(note.files),
+                shown_size(note.size),
+                plain(note.host) or "-",
+                plain(" ".join(note.tags)) or "-",
+                plain(note.directory) or "-",
+                f"({', '.join(marks)})" if marks else "",
+            )
+        )
+    return table(("SNAPSHOT", "FILES", "SIZE", "HOST", "TAGS", "DIRECTORY", ""), rows, numbers=("FILES", "SIZE"))

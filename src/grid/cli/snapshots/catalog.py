@@ -1,0 +1,154 @@
+"""The snapshots of one backup: what `Archives` links, and what the links say about them.
+
+A name is the time of the snapshot, as 1.20 writes it. [spec cli 3.1] What else is known (machine, directory, tags, sizes)
+is in the metadata of the link, which 1.20 keeps and ignores; anyone who can write the directory chooses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from attrs import field, frozen
+
+from grid.caps import DirectoryCap
+from grid.cli.arguments.remote import RemotePath
+from grid.cli.arguments.tree import Tree
+from grid.cli.transfer.snapshot import ARCHIVES, LATEST
+from grid.cli.transfer.snapshot_note import SnapshotNote
+from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.pack import Child, Target
+from grid.directory.store import Store
+from grid.errors import ChildOfWrongTypeError, NoSuchChildError
+
+NAME_FORMAT = "%Y-%m-%d_%H:%M:%SZ"
+"""How `grid backup` names a snapshot, in UTC."""
+
+
+@frozen(kw_only=True)
+class Snapshot:
+    """One link in `Archives`. name: sorts by time."""
+
+    name: str
+    made_at: datetime
+    cap: DirectoryCap = field(repr=False)
+    note: SnapshotNote = field(factory=SnapshotNote)
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """The machine and the directory that it is of: a policy counts each by itself."""
+        return self.note.host, self.note.directory
+
+
+@frozen(kw_only=True)
+class Catalog:
+    """All snapshots of a backup, the oldest first. root: the directory of the backup. latest: where `Latest` leads, if
+    it is there.
+    """
+
+    path: RemotePath = field(repr=False)
+    root: DirectoryCap = field(repr=False)
+    archives: DirectoryCap = field(repr=False)
+    snapshots: Sequence[Snapshot]
+    latest: Target | None = field(default=None, repr=False)
+
+    def find(self, name: str) -> Snapshot:
+        """The snapshot of exactly this name; NoSuchChildError."""
+        for snapshot in self.snapshots:
+            if snapshot.name == name:
+                return snapshot
+        raise self._no_snapshot(name)
+
+    def choose(self, text: str) -> Snapshot:
+        """The snapshot of this name, the newest whose name begins so, or the newest for `latest`; NoSuchChildError."""
+        if text == "latest":
+            found = self.snapshots
+        else:
+            found = [snapshot for snapshot in self.snapshots if text and snapshot.name.startswith(text)]
+        if found:
+            return found[-1]
+        if not self.snapshots:
+            raise NoSuchChildError(f"there are no snapshots in {self.path.shown}", name=self.path.shown)
+        raise self._no_snapshot(text)
+
+    def _no_snapshot(self, text: str) -> NoSuchChildError:
+        shown = self.path.shown
+        words = f"there is no snapshot {text!r} in {shown}; `grid snapshots {shown}` lists them"
+        return NoSuchChildError(words, name=shown)
+
+    def select(self, hosts: Sequence[str], tags: Sequence[str]) -> list[Snapshot]:
+        """Those of any of the machines, and with all of the tags; an empty sequence is no condition."""
+        return [
+            snapshot
+            for snapshot in self.snapshots
+            if (not hosts or snapshot.note.host in hosts) and set(tags) <= set(snapshot.note.tags)
+        ]
+
+
+async def read_catalog(tree: Tree, path: RemotePath) -> Catalog:
+    """The snapshots of the backup in this directory; NoSuchChildError if none was made there."""
+    root = await tree.find_directory(path)
+    children = await root.list()
+    archives = children.get(ARCHIVES)
+    if archives is None:
+        if path.names and path.names[-1] in (ARCHIVES, LATEST):
+            words = (
+                f"{path.shown} is part of a backup: name the directory that it is in, {path.parent.shown.rstrip('/')}"
+            )
+            raise NoSuchChildError(words, name=path.shown)
+        words = f"{path.shown} is not a backup: there is no {ARCHIVES} in it, as `grid backup` makes it"
+        raise NoSuchChildError(words, name=path.shown)
+    if not isinstance(archives.target, DirectoryCap):
+        where = path.with_name(ARCHIVES).shown
+        raise ChildOfWrongTypeError(f"{where} is not a directory", name=where)
+    entries = await tree.store.directory(archives.target).list()
+    latest = children.get(LATEST)
+    return Catalog(
+        path=path,
+        root=root.cap,
+        archives=archives.target,
+        snapshots=snapshots_of(entries),
+        latest=None if latest is None else latest.target,
+    )
+
+
+async def remove_snapshots(store: Store, catalog: Catalog, snapshots: Sequence[Snapshot]) -> None:
+    """Unlink the snapshots, all at once, and then let `Latest` lead to the newest that is left.
+
+    What others linked under the same names meanwhile stays, and so does a `Latest` that they changed.
+    """
+    if not snapshots:
+        return
+    removals = [RemoveChild(each.name, must_exist=False, only=each.cap) for each in snapshots]
+    await store.directory(catalog.archives).edit(removals)
+    gone = {each.name for each in snapshots}
+    left = [each for each in catalog.snapshots if each.name not in gone]
+    if catalog.latest is None or any(each.cap == catalog.latest for each in left):
+        return
+    if not any(each.cap == catalog.latest for each in snapshots):
+        return  # Somebody's own link.
+    root = store.directory(catalog.root)
+    if left:
+        await root.edit([SetChild(LATEST, left[-1].cap, only=catalog.latest)])
+    else:
+        await root.edit([RemoveChild(LATEST, must_exist=False, only=catalog.latest)])
+
+
+def snapshots_of(entries: Mapping[str, Child]) -> list[Snapshot]:
+    """The entries that are snapshots: directories whose names are times. All others are somebody's own."""
+    found = []
+    for name, child in sorted(entries.items()):
+        made_at = parse_name(name)
+        if made_at is not None and isinstance(child.target, DirectoryCap):
+            note = SnapshotNote.of(child.metadata)
+            found.append(Snapshot(name=name, made_at=made_at, cap=child.target, note=note))
+    return found
+
+
+def parse_name(name: str) -> datetime | None:
+    """The time that a snapshot's name says; None if it is not such a name."""
+    try:
+        moment = datetime.strptime(name, NAME_FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return moment if moment.strftime(NAME_FORMAT) == name else None

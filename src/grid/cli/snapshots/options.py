@@ -1,0 +1,77 @@
+"""The options of `grid backup` that say what is left out, and what is noted beside the snapshot.
+
+A command takes them as two values, `exclude` and `note`, so that each has one place where it is understood.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TypeVar, cast
+
+import click
+
+from grid.cli.transfer.snapshot_note import MAX_TAG, MAX_TAGS, SnapshotNote
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def exclude_options(command: F) -> F:
+    """The options that leave files out; the command gets the patterns as `excluded`. UsageError for a file that is no text."""
+
+    @click.option(
+        "--exclude", "patterns", metavar="GLOB", multiple=True,
+        help="Leave out files and directories whose name matches.",
+    )  # fmt: skip
+    @click.option(
+        "--exclude-from-utf-8", "--exclude-from", "pattern_files", metavar="FILE", multiple=True,
+        type=click.Path(dir_okay=False), help="Leave out what matches a pattern in FILE, which has one per line.",
+    )  # fmt: skip
+    @click.option("--exclude-vcs", is_flag=True, help="Leave out the files of version control systems.")
+    @wraps(command)
+    def run(
+        *arguments: object, patterns: Sequence[str], pattern_files: Sequence[str], exclude_vcs: bool, **options: object
+    ) -> object:
+        excluded = _excluded(patterns, pattern_files, exclude_vcs=exclude_vcs)
+        return command(*arguments, excluded=excluded, **options)
+
+    return cast(F, run)
+
+
+def note_options(command: F) -> F:
+    """The options that say what a snapshot's link notes; the command gets a `note`. UsageError for a bad tag."""
+
+    @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Note this tag beside the snapshot.")
+    @click.option("--host", metavar="NAME", help="The machine to note beside the snapshot; default: its host name.")
+    @wraps(command)
+    def run(*arguments: object, tags: Sequence[str], host: str | None, **options: object) -> object:
+        check_tags(tags)
+        note = SnapshotNote(host=socket.gethostname() if host is None else host, tags=tuple(tags))
+        return command(*arguments, note=note, **options)
+
+    return cast(F, run)
+
+
+def check_tags(tags: Sequence[str]) -> None:
+    """UsageError for tags that would be ambiguous in a listing, or are too many."""
+    for tag in tags:
+        if not tag or not tag.isprintable() or any(character.isspace() or character == "," for character in tag):
+            raise click.UsageError(f"{tag!r} cannot be a tag: use printable characters without spaces and commas")
+        if len(tag) > MAX_TAG:
+            raise click.UsageError(f"a tag has at most {MAX_TAG} characters")
+    if len(tags) > MAX_TAGS:
+        raise click.UsageError(f"a snapshot has at most {MAX_TAGS} tags")
+
+
+def _excluded(patterns: Iterable[str], files: Iterable[str], *, exclude_vcs: bool) -> list[str]:
+    from grid.cli.transfer.names import VCS_NAMES, parse_pattern_file
+
+    excluded = [*patterns, *(VCS_NAMES if exclude_vcs else ())]
+    for name in files:
+        try:
+            excluded += parse_pattern_file(Path(name).read_text("utf-8"))
+        except UnicodeDecodeError:
+            raise click.UsageError(f"{name} is not UTF-8 text") from None
+    return excluded

@@ -1,0 +1,133 @@
+"""Which snapshots a policy keeps, and why. Pure.
+
+Each rule goes through the snapshots from the newest to the oldest and keeps the newest of each hour, day, week, month or
+year, until it has as many as it was given. If there are fewer, the oldest snapshot stays for that rule. What any rule keeps
+is kept. Days, weeks (from Monday) and so on are those of the snapshots' names: UTC.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from attrs import field, frozen
+
+from grid.cli.snapshots.catalog import Snapshot
+from grid.errors import GridError
+
+UNLIMITED = 10**9
+"""More snapshots than anybody has."""
+
+_DURATION = re.compile(r"(?:([0-9]{1,4})y)?(?:([0-9]{1,4})m)?(?:([0-9]{1,4})d)?(?:([0-9]{1,4})h)?")
+
+_PERIODS: Mapping[str, Callable[[datetime], object]] = {
+    "last": lambda when: when,
+    "hourly": lambda when: (when.date(), when.hour),
+    "daily": lambda when: when.date(),
+    "weekly": lambda when: when.isocalendar()[:2],
+    "monthly": lambda when: (when.year, when.month),
+    "yearly": lambda when: when.year,
+}
+
+RULES = tuple(_PERIODS)
+"""The rules that count, in the order in which reasons are given."""
+
+
+@frozen
+class Duration:
+    """A span of time in calendar units, as `1y6m7d12h`."""
+
+    text: str
+    months: int
+    rest: timedelta
+
+    @classmethod
+    def parse(cls, text: str) -> Duration:
+        """The duration that the text says; GridError."""
+        found = _DURATION.fullmatch(text)
+        if not text or found is None:
+            raise GridError(
+                f"{text!r} is not a duration: write years, months, days and hours, up to 9999 of each, as in 1y6m7d12h"
+            )
+        numbers = [int(number or 0) for number in found.groups()]
+        years, months, days, hours = numbers
+        return cls(text, 12 * years + months, timedelta(days=days, hours=hours))
+
+    def before(self, moment: datetime) -> datetime:
+        """The moment that much earlier; of a month that is too short for the day, its last day."""
+        month = moment.year * 12 + moment.month - 1 - self.months
+        year, index = divmod(month, 12)
+        if year < 1:
+            return datetime.min.replace(tzinfo=UTC)
+        day = min(moment.day, calendar.monthrange(year, index + 1)[1])
+        try:
+            return moment.replace(year=year, month=index + 1, day=day) - self.rest
+        except OverflowError:
+            return datetime.min.replace(tzinfo=UTC)
+
+
+@frozen(kw_only=True)
+class Policy:
+    """How many snapshots each rule keeps; within: keep all made within this time before the newest."""
+
+    counts: Mapping[str, int] = field(factory=dict)
+    within: Duration | None = None
+    tags: frozenset[str] = frozenset()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no rule would keep anything."""
+        return not self.counts and self.within is None and not self.tags
+
+
+@frozen
+class Verdict:
+    """A snapshot, and why it is kept; no reasons: it is not."""
+
+    snapshot: Snapshot
+    reasons: tuple[str, ...]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a rule keeps it."""
+        return bool(self.reasons)
+
+
+def apply_policy(snapshots: Iterable[Snapshot], policy: Policy) -> list[Verdict]:
+    """The verdict on each snapshot, in the order of time; each machine and directory by itself."""
+    groups: dict[tuple[str, str], list[Snapshot]] = {}
+    for snapshot in snapshots:
+        groups.setdefault(snapshot.group, []).append(snapshot)
+    verdicts = [verdict for group in groups.values() for verdict in _judge(group, policy)]
+    return sorted(verdicts, key=lambda verdict: verdict.snapshot.name)
+
+
+def _judge(group: Sequence[Snapshot], policy: Policy) -> list[Verdict]:
+    newest_first = sorted(group, key=lambda snapshot: snapshot.name, reverse=True)
+    reasons: dict[str, list[str]] = {snapshot.name: [] for snapshot in newest_first}
+    for rule, count in policy.counts.items():
+        for snapshot in _kept_by(rule, count, newest_first):
+            reasons[snapshot.name].append(f"{rule} snapshot")
+    if policy.within is not None:
+        oldest = policy.within.before(newest_first[0].made_at)
+        for snapshot in newest_first:
+            if snapshot.made_at >= oldest:
+                reasons[snapshot.name].append(f"within {policy.within.text}")
+    for snapshot in newest_first:
+        reasons[snapshot.name] += [f"tag {tag}" for tag in sorted(policy.tags & set(snapshot.note.tags))]
+    return [Verdict(snapshot, tuple(reasons[snapshot.name])) for snapshot in newest_first]
+
+
+def _kept_by(rule: str, count: int, newest_first: Sequence[Snapshot]) -> list[Snapshot]:
+    period_of = _PERIODS[rule]
+    kept: list[Snapshot] = []
+    previous: object = None
+    for snapshot in newest_first:
+        period = period_of(snapshot.made_at)
+        is_oldest = snapshot is newest_first[-1]
+        if len(kept) < count and (period != previous or is_oldest):
+            kept.append(snapshot)
+        previous = period
+    return kept

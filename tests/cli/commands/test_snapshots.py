@@ -1,0 +1,207 @@
+"""`grid snapshots`, `diff`, `forget` and `restore --snapshot`, on a grid in memory and in virtual time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grid.cli.snapshots.catalog import NAME_FORMAT, parse_name
+from tests.support.memory_command import MemoryCommand
+
+HOUR_S = 3600
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> MemoryCommand:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs" / "letters").mkdir(parents=True)
+    (tmp_path / "docs" / "list.txt").write_bytes(b"l" * 100)
+    (tmp_path / "docs" / "letters" / "1.txt").write_bytes(b"1" * 200)
+    return MemoryCommand(tmp_path / "client", monkeypatch, capsys)
+
+
+def back_up(command: MemoryCommand, *options: str) -> str:
+    """The name of a new snapshot; the next one is an hour later."""
+    made = json.loads(command.succeed("backup", "--json", *options, "docs", "work:b"))
+    command.wait(HOUR_S)
+    name: str = made["name"]
+    return name
+
+
+def listed(command: MemoryCommand, *options: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(command.succeed("snapshots", "--json", *options, "work:b"))["snapshots"]
+    return found
+
+
+def names(command: MemoryCommand, *options: str) -> list[str]:
+    return [each["name"] for each in listed(command, *options)]
+
+
+def test_snapshots_when_listed_say_when_whence_and_how_much(command: MemoryCommand, tmp_path: Path) -> None:
+    first = back_up(command, "--host", "attic", "--tag", "monthly", "--tag", "keep")
+    second = back_up(command, "--host", "attic")
+    about = listed(command)
+    assert [each.pop("name") for each in about] == [first, second]
+    moment = parse_name(first)
+    assert moment is not None and about[0].pop("time") == moment.strftime(NAME_FORMAT).replace("_", "T")
+    assert about[0] == {
+        "host": "attic", "directory": str(tmp_path / "docs"), "tags": ["monthly", "keep"], "files": 2, "bytes": 300,
+        "complete": True, "latest": True,
+    }  # fmt: skip
+    assert about[1]["latest"], "an unchanged tree is the same snapshot"
+    heading, *lines = command.succeed("snapshots", "work:b").splitlines()
+    assert heading.split() == ["SNAPSHOT", "FILES", "SIZE", "HOST", "TAGS", "DIRECTORY"]
+    assert lines[0].split()[:6] == [first, "2", "300", "B", "attic", "monthly"] and len(lines) == 2
+    assert names(command, "--tag", "keep") == [first] and names(command, "--host", "cellar") == []
+
+
+def test_snapshots_that_others_made_are_listed_without_what_they_did_not_note(command: MemoryCommand) -> None:
+    name = back_up(command)
+    command.succeed("mkdir", "work:b/Archives/2020-01-01_00:00:00Z")
+    command.succeed("mkdir", "work:b/Archives/mine")
+    old, new = listed(command)
+    assert (old["name"], old["files"], old["host"], old["latest"]) == ("2020-01-01_00:00:00Z", None, None, False)
+    assert new["name"] == name
+    assert "mine" in command.succeed("ls", "work:b/Archives")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("work:none", "No such file"),
+        ("work:plain", "is not a backup"),
+        ("work:b/Archives", "name the directory that it is in, work:b"),
+        ("work:b/Latest", "name the directory that it is in, work:b"),
+    ],
+)
+def test_directory_that_is_no_backup_is_named_with_what_to_give(command: MemoryCommand, path: str, words: str) -> None:
+    back_up(command)
+    command.succeed("mkdir", "work:plain")
+    assert words in command.fail(4, "snapshots", path)
+    assert words in command.fail(4, "forget", "--keep-last", "1", path)
+    assert words in command.fail(4, "restore", "--snapshot", "latest", path, "out")
+    assert words in command.fail(4, "diff", "--in", path, "latest", "latest")
+
+
+def test_forget_when_dry_says_what_it_would_do_and_does_nothing(command: MemoryCommand) -> None:
+    made = [back_up(command) for _ in range(4)]
+    shown = command.succeed("forget", "--keep-last", "1", "--keep-within", "1h", "--dry-run", "work:b").splitlines()
+    assert shown[0] == f"remove  {made[0]}" and shown[2] == f"keep    {made[2]}  (within 1h)"
+    assert shown[-1] == "2 snapshots would be removed, 2 kept"
+    assert names(command) == made
+
+
+def test_forget_keeps_what_the_policy_says_and_what_is_no_snapshot(command: MemoryCommand) -> None:
+    made = [back_up(command) for _ in range(4)]
+    command.succeed("mkdir", "work:b/Archives/mine")
+    done = json.loads(command.succeed("forget", "--json", "--keep-last", "2", "work:b"))
+    assert [each["name"] for each in done["kept"]] == made[2:] and not done["dry_run"]
+    assert [each["name"] for each in done["removed"]] == made[:2]
+    assert done["kept"][0]["reasons"] == ["last snapshot"]
+    assert names(command) == made[2:] and "mine" in command.names("work:b/Archives")
+    again = json.loads(command.succeed("forget", "--json", "--keep-last", "2", "work:b"))
+    assert again["removed"] == []
+
+
+def test_forget_of_the_newest_lets_latest_lead_to_the_newest_that_is_left(command: MemoryCommand) -> None:
+    first = back_up(command)
+    Path("docs/list.txt").write_bytes(b"new" * 100)
+    second = back_up(command)
+    command.succeed("forget", "work:b", second)
+    (left,) = listed(command)
+    assert (left["name"], left["latest"]) == (first, True)
+    command.succeed("restore", "work:b/Latest", "out")
+    assert Path("out/list.txt").read_bytes() == b"l" * 100
+    command.succeed("forget", "work:b", first)
+    assert command.names("work:b") == ["Archives"] and listed(command) == []
+    assert "there are no snapshots" in command.fail(4, "restore", "--snapshot", "latest", "work:b", "out")
+
+
+def test_forget_never_removes_all_by_a_policy(command: MemoryCommand) -> None:
+    back_up(command)
+    assert "would stay" in command.fail(1, "forget", "--keep-tag", "monthly", "work:b")
+    assert len(listed(command)) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["work:b"], "say what stays"),
+        (["--keep-last", "0", "work:b"], "--keep-last takes a number from 1"),
+        (["--keep-daily", "-1", "work:b"], "--keep-daily takes a number from 1"),
+        (["--keep-daily", "9" * 400, "work:b"], "--keep-daily takes a number from 1"),
+        (["--keep-within", "soon", "work:b"], "is not a duration"),
+        (["--keep-last", "1", "work:b", "2020-01-01_00:00:00Z"], "not both"),
+    ],
+)
+def test_forget_without_a_policy_that_makes_sense_is_wrong_usage(
+    command: MemoryCommand, options: list[str], words: str
+) -> None:
+    back_up(command)
+    assert words in command.fail(2, "forget", *options)
+    assert len(listed(command)) == 1
+
+
+def test_forget_of_a_name_that_is_not_there_removes_nothing(command: MemoryCommand) -> None:
+    made = back_up(command)
+    assert "there is no snapshot '2020'" in command.fail(4, "forget", "work:b", made, "2020")
+    assert "there is no snapshot 'latest'" in command.fail(4, "forget", "work:b", "latest")
+    assert names(command) == [made]
+
+
+def test_differences_of_two_snapshots_are_listed_and_counted(command: MemoryCommand) -> None:
+    first = back_up(command)
+    Path("docs/list.txt").write_bytes(b"n" * 150)
+    Path("docs/letters/1.txt").unlink()
+    Path("docs/more/deep").mkdir(parents=True)
+    Path("docs/more/deep/2.txt").write_bytes(b"2" * 70)
+    Path("docs/letters/1.txt").mkdir()
+    second = back_up(command)
+    *lines, totals = command.succeed("diff", "--in", "work:b", first, second).splitlines()
+    assert lines == ["T  letters/1.txt/", "M  list.txt", "+  more/", "+  more/deep/", "+  more/deep/2.txt"]
+    assert totals.startswith("1 file added, 0 removed, 1 modified; 2 directories added, 0 removed; 1 changed between")
+    *events, counts = map(
+        json.loads, command.succeed("diff", "--json", "work:b/Latest", f"work:b/Archives/{first}").splitlines()
+    )
+    assert [(each["change"], each["path"]) for each in events][-1] == ("removed", "more/deep/2.txt")
+    assert (counts["event"], counts["files_removed"], counts["removed_bytes"]) == ("diff", 1, 220)
+    assert (counts["added_bytes"], counts["files_modified"], counts["retyped"]) == (300, 1, 1)
+    assert command.succeed("diff", "work:b/Latest", "work:b/Latest").startswith("0 files added")
+
+
+def test_directory_that_contains_itself_is_compared_once(command: MemoryCommand) -> None:
+    command.succeed("mkdir", "work:a/sub")
+    command.succeed("mkdir", "work:z")
+    command.succeed("ln", "work:a", "work:a/sub/again")
+    lines = command.succeed("diff", "work:z", "work:a").splitlines()
+    assert lines[:2] == ["+  sub/", "+  sub/again/"] and len(lines) < 8
+
+
+def test_restore_of_a_snapshot_by_its_hour_brings_back_what_is_selected(command: MemoryCommand) -> None:
+    first = back_up(command)
+    Path("docs/list.txt").write_bytes(b"new" * 100)
+    back_up(command)
+    command.succeed("restore", "--snapshot", first[:13], "--include", "list.txt", "--target", "out", "work:b")
+    assert Path("out/list.txt").read_bytes() == b"l" * 100 and not Path("out/letters").exists()
+    command.succeed("restore", "--snapshot", "latest", "--exclude", "/letters", "work:b", "newest")
+    assert [path.name for path in Path("newest").iterdir()] == ["list.txt"]
+    assert Path("newest/list.txt").read_bytes() == b"new" * 100
+    assert "matches --include" in command.fail(4, "restore", "--include", "nothing", "work:b/Latest", "none")
+    assert not Path("none").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["work:b/Latest"], ["work:b/Latest", "out", "--target", "other"], ["--include", "/", "work:b", "out"]]
+)
+def test_restore_without_one_directory_or_with_an_empty_pattern_is_wrong_usage(
+    command: MemoryCommand, arguments: list[str]
+) -> None:
+    command.fail(2, "restore", *arguments)
+
+
+@pytest.mark.parametrize("tag", ["", "two words", "a,b", "x" * 101, "\x1b[0m"])
+def test_tag_that_could_not_be_told_apart_is_wrong_usage(command: MemoryCommand, tag: str) -> None:
+    command.fail(2, "backup", "--tag", tag, "docs", "work:b")
