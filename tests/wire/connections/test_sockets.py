@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import socket
+from types import SimpleNamespace
+
 from grid.limits import MAX_HTTP_CONNECTIONS
 from grid.wire.connections.connection_limit import Places
-from grid.wire.connections.sockets import LARGEST_STROKE, stroke_size
+from grid.wire.connections.sockets import LARGEST_STROKE, acknowledged_size, shortest_round_trip_s, stroke_size
+from grid.wire.http.client.spread import LONG_LINE_S
 
 MOST_KEPT = 32 * 2**20
 
@@ -24,3 +28,23 @@ def test_crowd_of_a_place_is_the_fullest_of_its_rooms() -> None:
     assert listener.admit(first)
     third.leave()
     assert (first.crowd, second.crowd, third.crowd) == (2, 2, 1)
+
+
+def test_shortest_round_trip_when_two_sockets_are_on_one_machine_is_known_and_short() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname()) as near,
+        listening.accept()[0] as far,
+    ):
+        near.sendall(b"a question")
+        far.recv(100)
+        round_trip_s = shortest_round_trip_s(SimpleNamespace(socket=near))
+        assert round_trip_s is not None and 0 < round_trip_s < LONG_LINE_S
+        assert acknowledged_size(SimpleNamespace(socket=near)) is not None
+
+
+def test_shortest_round_trip_when_there_is_no_socket_is_not_known() -> None:
+    assert shortest_round_trip_s(object()) is None
+    closed = socket.socket()
+    closed.close()
+    assert shortest_round_trip_s(SimpleNamespace(socket=closed)) is None

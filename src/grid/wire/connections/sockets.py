@@ -1,4 +1,4 @@
-"""Sockets: bytes that the peer has acknowledged, when arrivals wake us (SO_RCVLOWAT), and how much TLS handles at once."""
+"""Sockets: what the peer has acknowledged and how soon, when arrivals wake us (SO_RCVLOWAT), and how much TLS handles at once."""
 
 from __future__ import annotations
 
@@ -10,20 +10,34 @@ _BYTES_ACKED = struct.Struct("=Q")
 _BYTES_ACKED_AT = 120
 """Where Linux's struct tcp_info has tcpi_bytes_acked."""
 
+_SHORTEST_US = struct.Struct("=I")
+_SHORTEST_US_AT = 148
+"""Where it has tcpi_min_rtt, in microseconds."""
+
+_NO_SAMPLE = 2**32 - 1
+
 
 def acknowledged_size(transport: Any) -> int | None:
     """Bytes that the peer's kernel has acknowledged since the connection began; None where nobody knows."""
+    return _read_info(transport, _BYTES_ACKED, _BYTES_ACKED_AT)
+
+
+def shortest_round_trip_s(transport: Any) -> float | None:
+    """The shortest round trip on the connection so far; None where nobody knows, or none has ended yet."""
+    shortest_us = _read_info(transport, _SHORTEST_US, _SHORTEST_US_AT)
+    return None if shortest_us in (None, _NO_SAMPLE) else shortest_us / 1e6
+
+
+def _read_info(transport: Any, field: struct.Struct, offset: int) -> int | None:
+    """One field of Linux's struct tcp_info."""
     handle = getattr(transport, "socket", None)
     if handle is None or not hasattr(socket, "TCP_INFO"):
         return None
     try:
-        info = handle.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_ACKED_AT + _BYTES_ACKED.size)
+        info = handle.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, offset + field.size)
     except OSError:
         return None
-    if len(info) < _BYTES_ACKED_AT + _BYTES_ACKED.size:
-        return None
-    (size,) = _BYTES_ACKED.unpack_from(info, _BYTES_ACKED_AT)
-    return int(size)
+    return int(field.unpack_from(info, offset)[0]) if len(info) >= offset + field.size else None
 
 
 def set_wake_mark(transport: Any, mark: int) -> None:

@@ -20,6 +20,7 @@ from zope.interface import implementer
 from grid.errors import FormatError, GridError, PeerError, PeerGoneError, PeerTimeoutError
 from grid.limits import HTTP_STALL_DEADLINE_S, MAX_HTTP_HEAD
 from grid.ports import Buffer, Clock, Timer
+from grid.wire.connections.sockets import shortest_round_trip_s
 from grid.wire.http.format.messages import (
     HEAD_END,
     BodyDecoder,
@@ -157,6 +158,10 @@ class ClientConnection(TwistedProtocol):
         self.is_reusable = False
         if self.transport is not None and not self.is_lost:
             self.transport.abortConnection()
+
+    def round_trip_s(self) -> float | None:
+        """The shortest round trip that the system has seen on this connection; None where nobody knows."""
+        return shortest_round_trip_s(getattr(self.transport, "transport", self.transport))
 
     def pause(self) -> None:
         """Receive no more for now; it is for the caller then to end a wait that has become too long."""

@@ -21,6 +21,7 @@ from grid.ports import Clock
 from grid.runtime import with_deadline
 from grid.wire.connections.connect_watch import ConnectWatch, OnQuiet, ignore_quiet
 from grid.wire.http.client.connection import ClientConnection
+from grid.wire.http.client.spread import Direction, Line
 from grid.wire.http.format.tls import TlsLayer, client_context, spki_hash
 from grid.wire.reasons import not_connected
 
@@ -48,6 +49,7 @@ class _Place:
     busy: set[ClientConnection] = field(factory=set)
     connecting: int = 0
     waiters: deque[Deferred[None]] = field(factory=deque)
+    line: Line = field(factory=Line)
 
     @property
     def count(self) -> int:
@@ -101,6 +103,20 @@ class Pool:
         if connection.is_reusable and not connection.is_lost:
             place.idle.append(connection)
         _wake_one(place)
+
+    def part_count(self, address: Address, direction: Direction, size: int) -> int:
+        """How many connections should carry a message of that many bytes side by side."""
+        place = self._places.get(address)
+        if place is None:
+            return 1
+        free = self._per_server - len(place.busy) - place.connecting - len(place.waiters)
+        return place.line.part_count(direction, size, free, self._clock.now())
+
+    def moved(self, address: Address, direction: Direction, size: int) -> None:
+        """A message of that many bytes has gone to the address, or come from there."""
+        place = self._places.get(address)
+        if place is not None:
+            place.line.moved(direction, size, self._clock.now())
 
     def close(self, address: Address | None = None) -> None:
         """Close the connections to that address, or all."""
@@ -158,6 +174,7 @@ class Pool:
         finally:
             watch.end()
             opening.outcome.addErrback(lambda _: None)  # Those who waited know of it; nobody else needs to.
+        place.line.round_trip_s = connection.round_trip_s()
         return connection
 
     def _endpoint(self, address: Address) -> Any:

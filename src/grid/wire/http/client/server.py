@@ -31,7 +31,7 @@ from grid.ports import (
     TestWrite,
 )
 from grid.wire.connections.connect_watch import OnQuiet, ignore_quiet
-from grid.wire.http.client import batched_requests, single_requests
+from grid.wire.http.client import batched_requests, single_requests, wide_requests
 from grid.wire.http.client.link import Link, Session
 from grid.wire.http.client.pool import Address, Pool
 from grid.wire.http.client.requester import Access, HttpRequest, Reply, Requester
@@ -96,7 +96,7 @@ class HttpServer(SessionServer[Session]):
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
         async def ask(session: Session, access: Access) -> Mapping[ShareNumber, Sequence[Buffer]]:
             if session.version.batched_reads:
-                return await batched_requests.find_shares(self._requester, access, storage_index, ranges)
+                return await wide_requests.find_shares(self._requester, access, storage_index, ranges)
             held = await single_requests.list_shares(self._requester, access, "immutable", storage_index)
             wants = dict.fromkeys(held, ranges)
             if not ranges:
@@ -118,7 +118,7 @@ class HttpServer(SessionServer[Session]):
 
         async def ask(session: Session, access: Access) -> Mapping[ShareNumber, Sequence[Buffer]]:
             if session.version.batched_reads:
-                return await batched_requests.read_shares(self._requester, access, storage_index, wants)
+                return await wide_requests.read_shares(self._requester, access, storage_index, wants)
             return await single_requests.read_ranges(
                 self._requester, access, "immutable", storage_index, wants, self._ahead.fetch
             )

@@ -15,7 +15,7 @@ from grid.errors import ConflictingWriteError, DataTooLargeError, PeerError, Pee
 from grid.limits import WRITE_CALL_BYTES
 from grid.ports import Buffer, ShareNumber, ShareWrite, StorageIndex
 from grid.under_way import WritesUnderWay
-from grid.wire.http.client import batched_requests, single_requests
+from grid.wire.http.client import single_requests, wide_requests
 from grid.wire.http.client.link import Session
 from grid.wire.http.client.requester import Requester, all_of
 from grid.wire.http.format.ranges import Coverage
@@ -108,9 +108,7 @@ class HttpUpload:
     async def _send_all(self, writes: Sequence[ShareWrite]) -> frozenset[ShareNumber]:
         session = self._session
         if session.version.batched_writes:
-            return await batched_requests.write_shares(
-                self._requester, session.access, self._index, self._secret, writes
-            )
+            return await wide_requests.write_shares(self._requester, session.access, self._index, self._secret, writes)
         runs = _runs([write for write in writes if write.size])
 
         async def write_runs(number: ShareNumber) -> bool:

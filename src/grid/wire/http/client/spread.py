@@ -1,0 +1,129 @@
+"""One long message cut into several, for connections side by side over a long line. Pure.
+
+A connection that was idle may send some 15 kB before the first acknowledgment, twice as much before the next, and so on. A block of
+350 kB takes five round trips so, and three over four connections. [docs/decisions/0291-parts-over-connections.md]
+
+It owns when a message is cut, where, and how the answers are put together. It sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from attrs import define, field
+
+from grid.ports import Buffer, Range, ShareNumber, ShareWrite
+
+LONG_LINE_S = 0.02
+"""Round trip from which on it is worth a message more to save one: on a shorter line, messages cost more than the wait."""
+
+PART_BYTES = 64 * 1024
+"""A part has at least as many bytes: fewer fit into the first windows of one connection."""
+
+MOST_PARTS = 4
+"""What a block of 350 kB needs to come within three round trips."""
+
+KEPT_FREE = 2
+"""Connections to a server that are left for short messages."""
+
+STILL_S = 0.5
+"""A line over which nothing long has gone for this time starts slowly: systems close windows after some round trips without use."""
+
+
+class Direction(Enum):
+    """Which way the long part of a message goes."""
+
+    DOWN = "down"
+    UP = "up"
+
+
+@define(eq=False)
+class Line:
+    """What is known of the line to one server.
+
+    round_trip_s: the shortest that the system has seen; None where nobody knows. moved_at: when something long last ended.
+    """
+
+    round_trip_s: float | None = None
+    moved_at: dict[Direction, float] = field(factory=dict)
+
+    def part_count(self, direction: Direction, size: int, free: int, now: float) -> int:
+        """How many connections should carry a message of `size` bytes, of which that many could be taken."""
+        if self.round_trip_s is None or self.round_trip_s < LONG_LINE_S:
+            return 1
+        if now - self.moved_at.get(direction, float("-inf")) < STILL_S:
+            return 1
+        return max(1, min(MOST_PARTS, size // PART_BYTES, free - KEPT_FREE))
+
+    def moved(self, direction: Direction, size: int, now: float) -> None:
+        """A message of that many bytes has gone over the line."""
+        if size >= PART_BYTES:
+            self.moved_at[direction] = now
+
+
+def split_wants(wants: Mapping[ShareNumber, Sequence[Range]], count: int) -> list[dict[ShareNumber, list[Range]]]:
+    """What is wanted of each share, in at most `count` parts of about as many bytes each."""
+    most = max(1, -(-sum(length for ranges in wants.values() for _, length in ranges) // count))
+    parts: list[dict[ShareNumber, list[Range]]] = [{}]
+    room = most
+    for number, ranges in wants.items():
+        for offset, length in ranges:
+            while length > room and len(parts) < count:
+                if room:
+                    parts[-1].setdefault(number, []).append((offset, room))
+                offset, length = offset + room, length - room
+                parts.append({})
+                room = most
+            parts[-1].setdefault(number, []).append((offset, length))
+            room = max(0, room - length)
+    return parts
+
+
+def join_answers(
+    ranges: Sequence[Range], parts: Sequence[Sequence[Range]], answers: Sequence[Sequence[Buffer] | None]
+) -> list[Buffer] | None:
+    """What the ranges of one share hold, from an answer to each part of them.
+
+    None if an answer does not have the share; nothing if one left the data out.
+    """
+    pieces: list[Buffer] = []
+    for part, answer in zip(parts, answers, strict=True):
+        if answer is None:
+            return None
+        pieces += answer
+        if len(answer) != len(part):
+            return []
+    at = iter(zip((taken for part in parts for taken in part), pieces, strict=True))
+    joined: list[Buffer] = []
+    for _, length in ranges:
+        (_, come), piece = next(at)
+        held = [piece]
+        while come < length:
+            (_, more), piece = next(at)
+            held.append(piece)
+            come += more
+        joined.append(held[0] if len(held) == 1 else b"".join(held))
+    return joined
+
+
+def split_writes(writes: Sequence[ShareWrite], count: int) -> list[list[ShareWrite]]:
+    """The same bytes at the same offsets, in order, in at most `count` parts of about as many bytes; what is cut is cut as views."""
+    most = max(1, -(-sum(write.size for write in writes) // count))
+    parts: list[list[ShareWrite]] = [[]]
+    room = most
+    for write in writes:
+        offset = write.offset
+        pieces: list[Buffer] = []
+        for piece in write.pieces:
+            view = memoryview(piece)
+            while len(view) > room:
+                pieces.append(view[:room])
+                parts[-1].append(ShareWrite(write.share_number, offset, pieces))
+                offset += sum(len(taken) for taken in pieces)
+                view, pieces, room = view[room:], [], most
+                parts.append([])
+            pieces.append(view)
+            room -= len(view)
+        parts[-1].append(ShareWrite(write.share_number, offset, pieces))
+    return [part for part in parts if part]

@@ -1,0 +1,74 @@
+"""Long reads and writes of our servers, in parts over several connections where the line is long. [grid.wire.http.client.spread]
+
+Cost: one request, or one for each part, all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from grid.ports import Range, ShareNumber, ShareWrite, StorageIndex
+from grid.wire.http.client import batched_requests
+from grid.wire.http.client.batched_requests import Found
+from grid.wire.http.client.requester import Access, Requester, all_of
+from grid.wire.http.client.spread import Direction, join_answers, split_wants, split_writes
+
+
+async def find_shares(requester: Requester, access: Access, index: StorageIndex, ranges: Sequence[Range]) -> Found:
+    """Every share with those ranges; no data where the server left it out because the answer grew too long."""
+    size = sum(length for _, length in ranges)
+    count = requester.pool.part_count(access.address, Direction.DOWN, size)
+    # No share number is known yet: the parts of one unnamed share stand for those of each.
+    parts = [next(iter(part.values())) for part in split_wants({ShareNumber(0): ranges}, count) if part]
+    if len(parts) < 2:
+        found = await batched_requests.find_shares(requester, access, index, ranges)
+    else:
+        answers = await all_of(batched_requests.find_shares(requester, access, index, part) for part in parts)
+        found = {}
+        for number in answers[0]:
+            joined = join_answers(ranges, parts, [answer.get(number) for answer in answers])
+            if joined is not None:
+                found[number] = joined
+    requester.pool.moved(access.address, Direction.DOWN, size if found else 0)
+    return found
+
+
+async def read_shares(
+    requester: Requester, access: Access, index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
+) -> Found:
+    """The ranges of those shares that are there."""
+    size = sum(length for ranges in wants.values() for _, length in ranges)
+    count = requester.pool.part_count(access.address, Direction.DOWN, size)
+    parts = split_wants(wants, count) if count > 1 and all(wants.values()) else []
+    if len(parts) < 2:
+        found = await batched_requests.read_shares(requester, access, index, wants)
+    else:
+        answers = await all_of(batched_requests.read_shares(requester, access, index, part) for part in parts)
+        found = {}
+        for number, ranges in wants.items():
+            held = [
+                (part[number], answer.get(number))
+                for part, answer in zip(parts, answers, strict=True)
+                if number in part
+            ]
+            joined = join_answers(ranges, [part for part, _ in held], [answer for _, answer in held])
+            if joined is not None:
+                found[number] = joined
+    requester.pool.moved(access.address, Direction.DOWN, size if found else 0)
+    return found
+
+
+async def write_shares(
+    requester: Requester, access: Access, index: StorageIndex, secret: bytes, writes: Sequence[ShareWrite]
+) -> frozenset[ShareNumber]:
+    """Store all of the writes; which of their shares are complete, and closed, with them."""
+    size = sum(write.size for write in writes)
+    count = requester.pool.part_count(access.address, Direction.UP, size)
+    if count < 2:
+        complete = await batched_requests.write_shares(requester, access, index, secret, writes)
+    else:
+        parts = split_writes(writes, count)
+        answers = await all_of(batched_requests.write_shares(requester, access, index, secret, part) for part in parts)
+        complete = frozenset[ShareNumber]().union(*answers)
+    requester.pool.moved(access.address, Direction.UP, size)
+    return complete

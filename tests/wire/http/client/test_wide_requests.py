@@ -1,0 +1,113 @@
+"""Long messages over a long line, against our own server, over sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from grid.ports import Buffer, LeaseSecrets, ShareNumber, ShareWrite, StorageIndex
+from grid.wire.http.client import connection as connections
+from grid.wire.http.client.connection import ChooseReceiver, ClientConnection
+from grid.wire.http.client.spread import MOST_PARTS
+from grid.wire.http.format.messages import ResponseHead
+from tests.wire.http.rig import make_service, running
+
+INDEX = StorageIndex(bytes(range(16)))
+LEASE = LeaseSecrets(renew=b"r" * 32, cancel=b"c" * 32)
+DATA = bytes(range(250)) * 1400
+SHARE = ShareNumber(3)
+
+
+class Requests:
+    """The paths of what is asked, and how many requests were under way at once."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.paths: list[bytes] = []
+        self.most = 0
+        self._under_way = 0
+        ask = ClientConnection.ask
+
+        async def counted(
+            connection: ClientConnection, pieces: Sequence[Buffer], choose: ChooseReceiver
+        ) -> ResponseHead:
+            self.paths.append(bytes(pieces[0]).split(b" ")[1].rsplit(b"/", 1)[-1])
+            self._under_way += 1
+            self.most = max(self.most, self._under_way)
+            try:
+                return await ask(connection, pieces, choose)
+            finally:
+                self._under_way -= 1
+
+        patch.setattr(ClientConnection, "ask", counted)
+
+    def take(self) -> list[bytes]:
+        taken, self.paths = self.paths, []
+        return taken
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
+    return Requests(monkeypatch)
+
+
+def make_lines(patch: pytest.MonkeyPatch, round_trip_s: float | None) -> None:
+    patch.setattr(connections, "shortest_round_trip_s", lambda _: round_trip_s)
+
+
+async def test_block_when_the_line_is_long_comes_over_four_connections(
+    monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    make_lines(monkeypatch, 0.1)
+    async with running(await make_service()) as rig:
+        upload = (await rig.client.allocate(INDEX, LEASE, frozenset([SHARE]), len(DATA))).upload
+        requests.take()
+        await upload.finish([ShareWrite(SHARE, 0, [DATA[:1000], DATA[1000:]])])
+        assert requests.take() == [b"grid-write"] * MOST_PARTS
+        found = await rig.client.find_shares(INDEX, [(0, 100), (0, len(DATA)), (len(DATA) - 3, 100)])
+        assert requests.take() == [b"grid-find"] * MOST_PARTS
+        assert requests.most == MOST_PARTS
+        assert {number: [bytes(piece) for piece in pieces] for number, pieces in found.items()} == {
+            SHARE: [DATA[:100], DATA, DATA[-3:]]
+        }
+        # The windows are open now: the next message needs but one connection.
+        read = await rig.client.read_shares(INDEX, {SHARE: [(0, len(DATA))]})
+        assert requests.take() == [b"grid-read"]
+        assert bytes(read[SHARE][0]) == DATA
+
+
+async def test_read_when_the_line_is_long_is_put_together_from_its_parts(
+    monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    make_lines(monkeypatch, 0.1)
+    async with running(await make_service()) as rig:
+        other = ShareNumber(7)
+        upload = (await rig.client.allocate(INDEX, LEASE, frozenset([SHARE, other]), len(DATA))).upload
+        await upload.finish([ShareWrite(number, 0, [DATA]) for number in (SHARE, other)])
+        requests.take()
+        wants = {SHARE: [(5, 200_000)], ShareNumber(9): [(0, 100_000)], other: [(len(DATA) - 9, 100), (0, 99_000)]}
+        read = await rig.client.read_shares(INDEX, wants)
+        assert requests.take() == [b"grid-read"] * MOST_PARTS
+        assert {number: [bytes(piece) for piece in pieces] for number, pieces in read.items()} == {
+            SHARE: [DATA[5:200_005]],
+            other: [DATA[-9:], DATA[:99_000]],
+        }
+
+
+async def test_find_when_nothing_is_held_over_a_long_line_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_lines(monkeypatch, 0.1)
+    async with running(await make_service()) as rig:
+        assert not await rig.client.find_shares(INDEX, [(0, 400_000)])
+
+
+@pytest.mark.parametrize("round_trip_s", [None, 0.001])
+async def test_block_when_the_line_is_short_comes_in_one_message(
+    monkeypatch: pytest.MonkeyPatch, requests: Requests, round_trip_s: float | None
+) -> None:
+    make_lines(monkeypatch, round_trip_s)
+    async with running(await make_service()) as rig:
+        upload = (await rig.client.allocate(INDEX, LEASE, frozenset([SHARE]), len(DATA))).upload
+        requests.take()
+        await upload.finish([ShareWrite(SHARE, 0, [DATA])])
+        await rig.client.find_shares(INDEX, [(0, len(DATA))])
+        assert requests.take() == [b"grid-write", b"grid-find"]
