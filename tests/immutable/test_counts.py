@@ -158,6 +158,25 @@ def test_get_when_a_server_stalls_hedges_within_five_percent_or_for_silence_alon
     assert sum(server.read_bytes for server in grid.servers) < 1.05 * len(data) + 8 * 2**20
 
 
+@pytest.mark.parametrize(("gone", "round_trips"), [(0, 1), (1, 2), (7, 2)])
+def test_get_when_servers_are_gone_asks_more_at_once_the_more_have_failed(gone: int, round_trips: int) -> None:
+    grid = ScriptedGrid()
+    data = noise(1000)
+    file = grid.store(data)
+    asked = Ledger()
+    grid.read(grid.open(file.cap), observer=asked)
+    first = [event.server_id for event in asked.sent("FindShares")]
+    # Those that are asked first are gone, and then others until there are that many.
+    order = sorted(grid.servers, key=lambda server: server.identity.server_id not in first)
+    for server in order[:gone]:
+        server.script.dead_from = 0
+    ledger = Ledger()
+    raw, _ = grid.read(grid.open(file.cap), observer=ledger)
+    assert raw == data
+    assert ledger.round_trips() == round_trips
+    assert len(ledger.sent("FindShares")) == (10 if gone == 7 else 3 + gone)
+
+
 def test_put_when_all_is_well_costs_one_message_per_server_and_batch() -> None:
     grid = ScriptedGrid()
     data = noise(96 * 8192)

@@ -44,6 +44,11 @@ class PeerQueue:
         """Whether no server is left to ask."""
         return not (self._unasked or self._second_chances)
 
+    @property
+    def failed_count(self) -> int:
+        """Servers that have failed, and of which nothing has been heard since."""
+        return sum(1 for peer in self._peers if peer.error is not None)
+
     def next_unasked(self) -> Peer | None:
         """The next server that was not asked yet."""
         return self._unasked.pop(0) if self._unasked else None

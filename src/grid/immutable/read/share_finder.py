@@ -44,6 +44,9 @@ MAX_OUTSTANDING = 10
 MAX_LATE = 90
 """Late answers waited for besides: each costs a little memory, and there is hope in them yet."""
 
+FAILURES_TOGETHER = 2
+"""Servers that have failed, from which on as many more are asked as have failed: else each dead one costs a round trip."""
+
 UEB_SOURCES = 2
 """Shares asked at once for the extension block where the guess missed it: one to spare."""
 
@@ -147,8 +150,14 @@ class ShareFinder:
         distinct = self.known_count
         hoped = sum(1 for watch in self._finding.values() if not watch.late)
         late = len(self._finding) - hoped
-        while distinct + hoped < wanted and hoped < MAX_OUTSTANDING and late < MAX_LATE:
-            peer = self._next_peer()
+        # Where several have failed, more will: the next ones are asked at once instead of after each other.
+        failed = self.peers.failed_count
+        spare = failed if failed >= FAILURES_TOGETHER and distinct < wanted else 0
+        while hoped < MAX_OUTSTANDING and late < MAX_LATE:
+            lacking = wanted - distinct - hoped
+            if lacking + spare <= 0:
+                break
+            peer = self._next_peer() if lacking > 0 else self.peers.next_unasked()
             if peer is None:
                 break
             # A server after the first k is asked because another is late: a short answer comes sooner.
