@@ -7,6 +7,7 @@ counted from the time it was meant to start, so that a system that falls behind 
 from __future__ import annotations
 
 import random
+import re
 from typing import Literal, get_args
 
 from attrs import frozen
@@ -48,6 +49,46 @@ def schedule(mode: Mode, count: int, cores: int, seed: str, span_s: float | None
             draw = random.Random(f"staccato/{seed}")
             span = float(count) if span_s is None else span_s
             return Schedule(workers=count, due_s=tuple(draw.uniform(0.0, span) for _ in range(count)), fresh=True)
+
+
+_SPREAD = re.compile(r"(\d+) to (\d+), mean (\d+)")
+
+
+@frozen
+class Spread:
+    """A distribution of sizes by its least, greatest and mean, in bytes."""
+
+    least: int
+    most: int
+    mean: int
+
+    @staticmethod
+    def of(text: str) -> Spread:
+        """Of `LEAST to MOST, mean MEAN`, or of the published `images`; ValueError."""
+        if text == "images":
+            return IMAGES
+        found = _SPREAD.fullmatch(text)
+        if found is None:
+            raise ValueError("as in 1000 to 9000, mean 4000")
+        spread = Spread(*map(int, found.groups()))
+        if not 0 < spread.least <= spread.mean <= spread.most:
+            raise ValueError("the mean lies between the least and the greatest, which are more than 0")
+        return spread
+
+    def __str__(self) -> str:
+        return f"{self.least} to {self.most}, mean {self.mean}"
+
+    def sizes(self, count: int, seed: int) -> list[int]:
+        """That many; ValueError if there are none."""
+        return fitted_sizes(count, self.least, self.most, self.mean, seed)
+
+    def suits(self, count: int) -> bool:
+        """Whether that many files can have all three figures."""
+        return count >= 3 and _is_possible(count, self.least, self.most, self.mean)
+
+
+IMAGES = Spread(112_336, 10_924_380, 1_562_048)
+"""The published hundred JPEG 2000 files."""
 
 
 def fitted_sizes(count: int, least: int, most: int, mean: int, seed: int) -> list[int]:

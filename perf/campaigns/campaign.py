@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from attrs import frozen
 
+from perf.campaigns.arrivals import Spread
 from perf.network.site import LOOPBACK, Site
 
 KIB = 2**10
@@ -41,6 +42,8 @@ class Load:
     concurrency: how many files at a time. sparse: files of holes behind a random beginning, where the disk is slow.
     mode: `serial` one after the other; `parallel` and `saturation` as many at a time as there are files; `limited` as many as
     the client has cores; `concurrency` counts where it is empty. cache: `cold` evicts sources and shares first.
+    spread: the distribution that sizes are drawn from, as perf.campaigns.arrivals reads it; size is its mean then.
+    topology: the only one where it is done; empty for all. warmups: None for as many as the campaign has.
     """
 
     scenario: Scenario = "put-get"
@@ -53,6 +56,13 @@ class Load:
     sparse: bool = False
     mode: Mode = ""
     cache: Cache = "warm"
+    spread: str = ""
+    topology: str = ""
+    warmups: int | None = None
+
+    def sizes(self, seed: int) -> list[int]:
+        """Bytes of each file."""
+        return Spread.of(self.spread).sizes(self.count, seed) if self.spread else [self.size] * self.count
 
     def width(self, cores: int) -> int:
         """Files at a time on a client with that many cores."""
@@ -78,6 +88,10 @@ class Load:
             return "format", "overwrite needs format sdmf or mdmf: chk files never change"
         if self.scenario == "put-get" and not self.size:
             return "size", "put-get needs a size"
+        if self.spread and self.scenario != "put-get":
+            return "sizes", f"{self.scenario} has files of one size; put-get may have sizes"
+        if self.spread and not Spread.of(self.spread).suits(self.count):
+            return "sizes", f"no {self.count} files have {self.spread}: give another count, 3 or more"
         if self.scenario == "idle" and not self.seconds:
             return "seconds", "idle needs seconds"
         if self.mode and self.count == 1:
@@ -155,15 +169,16 @@ def plan_cells(campaign: Campaign, seed: int, run: int, site: Site = LOOPBACK) -
     draw = random.Random(f"{seed}/{run}" if site == LOOPBACK else f"{seed}/{run}/{site}")
     cells: list[Cell] = []
     primers = (campaign.primer,) if campaign.primer is not None else ()
+    here = [load for load in campaign.loads if load.topology in ("", site.topology)]
     parts = (
-        (True, primers, 1),
-        (True, campaign.loads, campaign.warmups),
-        (False, campaign.loads, campaign.repetitions),
+        (True, [(load, 1) for load in primers]),
+        (True, [(load, campaign.warmups if load.warmups is None else load.warmups) for load in here]),
+        (False, [(load, campaign.repetitions) for load in here]),
     )
-    for warmup, loads, count in parts:
+    for warmup, loads in parts:
         part: list[Cell] = []
-        for _ in range(count):
-            for load in loads:
+        for number in range(max((count for _, count in loads), default=0)):
+            for load in (load for load, count in loads if number < count):
                 place = draw.random()
                 part += (
                     Cell(

@@ -6,31 +6,19 @@ Errors name the file, the line, and what is allowed.
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from attrs import fields_dict
+from attrs import evolve, fields_dict
 
+from perf.campaigns.arrivals import Spread
 from perf.campaigns.campaign import Cache, Campaign, Encoding, Format, Load, Mode, Scenario
-from perf.campaigns.labels import parse_label
+from perf.campaigns.encodings import ENCODING_WORDS, USUAL_HAPPY, parse_encoding
+from perf.campaigns.labels import Codec, parse_label, toggled
 from perf.campaigns.toml_file import CampaignError, Key, TomlFile, flag, number, one_of, parse_size, text
 from perf.network.site import MEDIA, TOPOLOGIES, Site
 
 CLIENTS = ("warm", "gateway", "cli")
-_ENCODING = re.compile(r"(\d+)-of-(\d+)(?: happy (\d+))?")
-USUAL_HAPPY = 7
-
-
-def _parse_encoding(value: Any) -> Encoding:  # noqa: ANN401 - TOML's
-    found = _ENCODING.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
-        raise ValueError
-    needed, total = int(found[1]), int(found[2])
-    happy = int(found[3]) if found[3] else min(USUAL_HAPPY, total)
-    if not 1 <= needed <= total <= 256 or not 1 <= happy <= total:
-        raise ValueError
-    return Encoding(needed=needed, happy=happy, total=total)
 
 
 def _label(value: Any) -> str:  # noqa: ANN401 - TOML's
@@ -38,11 +26,19 @@ def _label(value: Any) -> str:  # noqa: ANN401 - TOML's
     return str(value)
 
 
+def parse_spread(value: Any) -> str:  # noqa: ANN401 - TOML's
+    """A distribution of sizes; ValueError if it is none."""
+    Spread.of(text(value))
+    return str(value)
+
+
 _SIZES = Key(parse_size, 'bytes, as 1000, "64 KiB" or "1 MB"')
+_SPREAD = Key(parse_spread, '"images", or "LEAST to MOST, mean MEAN" in bytes')
 WORK: Mapping[str, Key] = {
     "operation": one_of(*get_args(Scenario)),
     "format": one_of(*get_args(Format)),
     "size": _SIZES,
+    "sizes": _SPREAD,
     "length": _SIZES,
     "count": number(1, 10**6),
     "concurrency": number(1, 1024),
@@ -53,12 +49,30 @@ WORK: Mapping[str, Key] = {
 }
 """Keys of what is done; at the top of a file they are defaults for every [[work]]."""
 
+OF_ONE: Mapping[str, Key] = {"topology": one_of(*TOPOLOGIES), "warmups": number(0, 1000, many=False)}
+"""Keys of the whole campaign that a [[work]] may have as well: where it is done at all, and after how many warm-ups."""
+
+ENGINE: Mapping[str, Key] = {
+    "batched-reads": Key(flag, "true or false"),
+    "hash-prefetch": Key(flag, "true or false"),
+    "hedging": Key(flag, "true or false"),
+    "window": _SIZES,
+    "codec": one_of(*get_args(Codec)),
+    "plain-reads": Key(flag, "true or false"),
+}
+"""Keys that make other systems of every Grid among those that are named: toggles of the engine."""
+
+NUMBERS: Mapping[str, Key] = {"k": number(1, 256), "N": number(1, 256), "happy": number(1, 256)}
+"""Keys that say the same as `encoding`, number by number."""
+
 TOP: Mapping[str, Key] = {
     "purpose": Key(text, "text", many=False),
     "duration": Key(text, "text", many=False),
     "systems": Key(_label, "labels of systems, as grid@http, tahoe@foolscap or rclone@versitygw+tuned"),
     "clients": one_of(*CLIENTS),
-    "encoding": Key(_parse_encoding, '"K-of-N" or "K-of-N happy H" with 1 <= K <= N <= 256 and H <= N'),
+    "encoding": Key(parse_encoding, ENCODING_WORDS),
+    **NUMBERS,
+    **ENGINE,
     "segment": _SIZES,
     "topology": one_of(*TOPOLOGIES),
     "medium": one_of(*MEDIA),
@@ -97,39 +111,91 @@ class _File(TomlFile):
             if key not in values:
                 raise CampaignError(f"{self._path}:1: {key} is missing: {TOP[key].allowed}")
         defaults = {key: value for key, value in values.items() if key in WORK}
-        loads = [load for index, work in enumerate(works) for load in self._loads(work, defaults, f"work {index}")]
+        known = {**WORK, **OF_ONE}
+        loads = [
+            load for index, work in enumerate(works) for load in self._loads(work, defaults, f"work {index}", known)
+        ]
         primer = self._raw.get("primer")
         single = {key: values[key][0] for key in TOP if key in values and not TOP[key].many}
         campaign = Campaign(
             name=self._name,
             loads=tuple(dict.fromkeys(loads)),
-            primer=next(self._loads(primer, {}, "primer")) if primer is not None else None,
+            primer=next(self._loads(primer, {}, "primer", WORK)) if primer is not None else None,
             encodings=tuple(self._encodings(values)),
-            sites=tuple(self._sites(values)),
-            systems=tuple(values["systems"]),
+            sites=tuple(self._sites(values, loads)),
+            systems=tuple(dict.fromkeys(self._systems(values))),
             clients=tuple(values.get("clients", ["warm"])),
             **{key: value for key, value in single.items() if key in fields_dict(Campaign)},
         )
         self._check(campaign)
         return campaign
 
-    def _loads(self, work: Mapping[str, Any], defaults: Mapping[str, list[Any]], table: str) -> Iterator[Load]:
-        values = {**defaults, **{key: self._values(key, value, WORK, table) for key, value in work.items()}}
-        names = {key: "scenario" if key == "operation" else key for key in values}
+    def _loads(
+        self, work: Mapping[str, Any], defaults: Mapping[str, list[Any]], table: str, known: Mapping[str, Key]
+    ) -> Iterator[Load]:
+        values = {**defaults, **{key: self._values(key, value, known, table) for key, value in work.items()}}
+        if "sizes" in work and "size" in work:
+            raise CampaignError(f"{self._path}:{self._line('sizes', table)}: give size or sizes, not both")
+        for one, other in (("size", "sizes"), ("sizes", "size")):
+            if one in work:
+                values.pop(other, None)
+        names = {"operation": "scenario", "sizes": "spread"}
         for chosen in itertools.product(*values.values()):
-            load = Load(**{names[key]: value for key, value in zip(values, chosen, strict=True)})
+            given = {names.get(key, key): value for key, value in zip(values, chosen, strict=True)}
+            if "spread" in given:
+                given["size"] = Spread.of(given["spread"]).mean
+            load = Load(**given)
             if wrong := load.impossible:
                 raise CampaignError(f"{self._path}:{self._line(wrong[0], table)}: {wrong[1]}")
             yield load
 
-    def _encodings(self, values: Mapping[str, list[Any]]) -> Iterator[Encoding]:
-        for encoding in values.get("encoding", [Encoding()]):
-            for segment in values.get("segment", [None]):
-                yield Encoding(needed=encoding.needed, happy=encoding.happy, total=encoding.total, segment_size=segment)
+    def _systems(self, values: Mapping[str, list[Any]]) -> Iterator[str]:
+        """The systems, each Grid once for every combination of toggles of the engine."""
+        present = [key for key in ENGINE if key in values]
+        for system in values["systems"]:
+            if not parse_label(system).is_grid:
+                yield system
+                continue
+            for chosen in itertools.product(*(values[key] for key in present)):
+                label = system
+                for key, value in zip(present, chosen, strict=True):
+                    try:
+                        label = toggled(label, key, value)
+                    except ValueError as error:
+                        raise CampaignError(f"{self._path}:{self._line(key)}: {error}") from None
+                yield label
+        if present and not any(parse_label(system).is_grid for system in values["systems"]):
+            raise CampaignError(
+                f"{self._path}:{self._line(present[0])}: {present[0]} is Grid's own, and no Grid is among the systems"
+            )
 
-    def _sites(self, values: Mapping[str, list[Any]]) -> Iterator[Site]:
+    def _encodings(self, values: Mapping[str, list[Any]]) -> Iterator[Encoding]:
+        named = [key for key in NUMBERS if key in values]
+        if named and "encoding" in values:
+            where = f"{self._path}:{self._line(named[0])}"
+            raise CampaignError(f"{where}: give either encoding, or k, N and happy: {named[0]} says the same again")
+        for encoding in values.get("encoding") or self._numbers(values, named):
+            for segment in values.get("segment", [None]):
+                yield evolve(encoding, segment_size=segment)
+
+    def _numbers(self, values: Mapping[str, list[Any]], named: Sequence[str]) -> Iterator[Encoding]:
+        usual = Encoding()
+        for needed, total in itertools.product(values.get("k", [usual.needed]), values.get("N", [usual.total])):
+            for happy in values.get("happy", [min(USUAL_HAPPY, total)]):
+                if needed > total or happy > total:
+                    where = f"{self._path}:{self._line(named[0])}"
+                    raise CampaignError(f"{where}: k {needed} and happy {happy} cannot be more than N, {total}")
+                yield Encoding(needed=needed, happy=happy, total=total)
+
+    def _sites(self, values: Mapping[str, list[Any]], loads: Sequence[Load]) -> Iterator[Site]:
         names = {"topology": "topology", "medium": "medium", "server-cpu": "server_cpu", "client-cpu": "client_cpu"}
         names |= {"aes": "aes", "node": "node"}
+        where = list(dict.fromkeys(load.topology for load in loads if load.topology))
+        values = {"topology": where, **values} if where else values
+        for topology in where:
+            if topology not in values["topology"]:
+                line = self._line("topology")
+                raise CampaignError(f"{self._path}:{line}: a [[work]] is at {topology}, which is not among these")
         present = [key for key in names if key in values]
         for chosen in itertools.product(*(values[key] for key in present)):
             yield Site(**{names[key]: value for key, value in zip(present, chosen, strict=True)})
@@ -144,6 +210,12 @@ class _File(TomlFile):
             if (site.topology == "existing") != bool(site.node):
                 allowed = 'topology = "existing" and node = "DIRECTORY" belong together'
                 raise CampaignError(f"{self._path}:{self._line('topology')}: {allowed}")
+        switched = [
+            system for system in campaign.systems if parse_label(system).is_grid and parse_label(system).options
+        ]
+        if switched and "warm" not in campaign.clients:
+            allowed = f"{switched[0]}: options of the engine reach the client warm only"
+            raise CampaignError(f"{self._path}:{self._line('clients')}: {allowed}")
         if set(campaign.clients) == {"cli"} and not any(load.suits_commands for load in campaign.loads):
             allowed = "commands put and get single immutable files only; warm and gateway do all that is asked here"
             raise CampaignError(f"{self._path}:{self._line('clients')}: {allowed}")

@@ -17,7 +17,9 @@ Durability = Literal["full", "none"]
 
 BASES = ("grid@foolscap", "grid@http", "grid@http-plain", "tahoe@foolscap", "tahoe@http")
 ALIASES = {"grid": "grid@foolscap", "tahoe": "tahoe@foolscap"}
-OPTIONS = ("zfec", "undurable")
+OPTIONS = ("zfec", "undurable", "unbatched", "unprefetched", "unhedged", "window=*")
+ENGINE = ("unbatched", "unprefetched", "unhedged", "window")
+"""Options that switch off, or change, one thing in the engine of the client that is measured: perf.systems.engine_options."""
 
 S3_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "rclone": ("tuned", "crypt"),
@@ -44,7 +46,7 @@ class Label:
     """A label taken apart.
 
     base: one of BASES or PEERS. codec, durability: as records have them; 1.20 has one of each only, and a peer none.
-    commit: of an older Grid, as it was given, or empty. options: of a peer.
+    commit: of an older Grid, as it was given, or empty. options: of a peer, or of ENGINE.
     """
 
     base: str
@@ -68,7 +70,13 @@ class Label:
         """Whether nothing departs from what users get."""
         if not self.is_grid:
             return not self.options
-        return not self.commit and self.codec == "isal" and self.durability == "full" and self.base != BASES[2]
+        return (
+            not self.commit
+            and not self.options
+            and self.codec == "isal"
+            and self.durability == "full"
+            and self.base != BASES[2]
+        )
 
 
 def parse_label(text: str) -> Label:
@@ -82,10 +90,12 @@ def parse_label(text: str) -> Label:
         return Label(base=base, codec=None, durability=None, options=tuple(options))
     if base not in BASES:
         raise ValueError(f"no system {name!r}; there are {', '.join([*ALIASES, *BASES, *PEERS])}")
-    if wrong := [option for option in options if option not in OPTIONS]:
+    if wrong := [option for option in options if not _is_offered(option, OPTIONS)]:
         raise ValueError(f"no option {wrong[0]!r} of a system; there are {', '.join(OPTIONS)}")
     if colon and not (commit and base.startswith("grid@")):
         raise ValueError(f"{text}: a commit of Grid's stands behind a colon, as in grid@http:054f5b7")
+    if commit and _engine_options(options):
+        raise ValueError(f"{text}: an older commit has no options of the engine")
     if base.startswith("tahoe@"):
         if options:
             raise ValueError(f"{text}: Tahoe-LAFS codes with zfec and never waits for a disk")
@@ -95,7 +105,44 @@ def parse_label(text: str) -> Label:
         codec="zfec" if "zfec" in options else "isal",
         durability="none" if "undurable" in options else "full",
         commit=commit,
+        options=_engine_options(options),
     )
+
+
+def _engine_options(options: Sequence[str]) -> tuple[str, ...]:
+    """Those of ENGINE; ValueError of a window that is no number of bytes."""
+    found = tuple(option for option in options if option.partition("=")[0] in ENGINE)
+    for option in found:
+        name, _, value = option.partition("=")
+        if name == "window" and not (value.isdigit() and int(value)):
+            raise ValueError(f"{option}: a window is a number of bytes, as in window=4194304")
+    return found
+
+
+SWITCHED_OFF = {"batched-reads": "unbatched", "hash-prefetch": "unprefetched", "hedging": "unhedged"}
+"""Key of a campaign's file -> the option of a Grid whose engine does without."""
+
+
+def toggled(text: str, key: str, value: str | int | bool) -> str:
+    """The label of a Grid with a toggle of the engine set; ValueError if that Grid has none."""
+    if key == "plain-reads":
+        if value and parse_label(text).base != "grid@http":
+            raise ValueError(
+                f"plain-reads = true needs grid@http, not {text}: shares are read in the clear over HTTP only"
+            )
+        return text.replace("grid@http", "grid@http-plain", 1) if value else text
+    if key == "window":
+        option = f"window={value}"
+    elif key == "codec":
+        option = "zfec" if value == "zfec" else ""
+    else:
+        option = "" if value else SWITCHED_OFF[key]
+    if not option or option in text.partition("#")[0].split("+")[1:]:
+        return text
+    head, mark, number = text.partition("#")
+    label = f"{head}+{option}{mark}{number}"
+    parse_label(label)
+    return label
 
 
 def _is_offered(option: str, offered: Sequence[str]) -> bool:

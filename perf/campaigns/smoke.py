@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from perf.campaigns.arrivals import Spread
 from perf.campaigns.campaign import MB, Campaign, Encoding, Load
-from perf.campaigns.labels import parse_label
+from perf.campaigns.labels import Label, parse_label
+from perf.network.site import Site
 
 SERVERS = 4
 SYSTEMS = 2
@@ -23,7 +25,7 @@ def smoke(campaign: Campaign) -> Campaign:
         systems=_different(campaign.systems),
         loads=tuple(reversed(loads.values())),
         encodings=tuple(dict.fromkeys(_few(encoding) for encoding in _ends(campaign.encodings))),
-        sites=campaign.sites[:1],
+        sites=_sites(campaign),
         runs=1,
         repetitions=1,
         warmups=0,
@@ -32,10 +34,28 @@ def smoke(campaign: Campaign) -> Campaign:
     )
 
 
+def _sites(campaign: Campaign) -> tuple[Site, ...]:
+    """The first, and what a load needs that is done at one topology only."""
+    wanted = {load.topology for load in campaign.loads if load.topology}
+    found = {site.topology: site for site in reversed(campaign.sites) if site.topology in wanted}
+    return tuple(dict.fromkeys([campaign.sites[0], *reversed(found.values())]))
+
+
 def _different(systems: tuple[str, ...]) -> tuple[str, ...]:
-    """The first, and the next that is of another kind; for equals, both."""
-    others = [system for system in systems[1:] if parse_label(system).base != parse_label(systems[0]).base]
+    """The first, and the next that is of another kind; for equals, both. All options of the engine at once are a kind."""
+    labels = {system: parse_label(system) for system in systems}
+    options = dict.fromkeys(
+        option for label in labels.values() if label.is_grid for option in (*label.options, *_zfec(label))
+    )
+    engine = [one for one in options if one != "zfec"]
+    if engine:
+        return (systems[0], "+".join([labels[systems[0]].base, *options]))
+    others = [system for system in systems[1:] if labels[system].base != labels[systems[0]].base]
     return (systems[0], *(others or systems[1:]))[:SYSTEMS]
+
+
+def _zfec(label: Label) -> tuple[str, ...]:
+    return ("zfec",) if label.codec == "zfec" else ()
 
 
 def _ends(encodings: tuple[Encoding, ...]) -> list[Encoding]:
@@ -49,8 +69,14 @@ def _few(encoding: Encoding) -> Encoding:
 def _small(load: Load) -> Load:
     size = min(load.size, LARGEST)
     count = min(load.count, MOST_FILES)
+    spread = ""
+    if load.spread:
+        mean = min(Spread.of(load.spread).mean, LARGEST // 4)
+        spread, size = f"{mean // 4} to {2 * mean}, mean {mean}", mean
     return evolve(
         load,
+        spread=spread,
+        warmups=None,
         size=size,
         length=min(load.length, size),
         count=count,

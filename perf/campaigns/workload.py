@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, cast, get_args
 
 from attrs import field, fields, frozen
 
 from perf.campaigns.arrivals import Mode
+from perf.campaigns.encodings import ENCODING_WORDS, parse_encoding
 from perf.campaigns.labels import BASES, parse_label
-from perf.campaigns.toml_file import CampaignError, Key, TomlFile, number, one_of, text
+from perf.campaigns.toml_file import CampaignError, Key, TomlFile, flag, number, one_of, text
+from perf.network.site import MEDIA, TOPOLOGIES, Site
 
 UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 1}
-GRID_CLIENTS = ("cli", "gateway")
+GRID_CLIENTS = ("cli", "gateway", "library", "cp")
+"""`cli`: a command for each file; `cp`: one `grid cp` for all; `gateway`, `library`: a process that stays."""
+
+UNPLACED = ("scp-ciphers", "ciphers-micro", "scale", "faults")
+"""Drivers that start what they need by themselves: they have no topology, medium, limits or encoding to choose."""
+
+_PLACE_FIELDS = ("topology", "medium", "server_cpu", "client_cpu", "aes")
+PLACES = ("topology", "medium", "server-cpu", "client-cpu", "aes", "encoding", "warmups")
 DRIVERS = (
     "copy-modes",
     "streams",
@@ -36,6 +46,14 @@ def _strings(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(values)
 
 
+def _parts(values: Iterable[float]) -> tuple[float, ...]:
+    return tuple(values)
+
+
+def _flags(values: Iterable[bool]) -> tuple[bool, ...]:
+    return tuple(values)
+
+
 def _integers(values: Iterable[int]) -> tuple[int, ...]:
     return tuple(values)
 
@@ -47,7 +65,8 @@ class Workload:
     systems: labels of peers; a grid's with `/cli` or `/gateway` behind it. runs: each with everything started anew.
     sets: files as `SIZE_COUNT`, such as `100k_1000`. jobs: how many at a time, one after the other. modes: of concurrency. span_s: in which
     staccato starts all its transfers. chunks: options of `transfer-modes`, in MB. ciphers: none for all that ssh knows. servers: storage
-    nodes of each grid. clients, nodes: of `scale`. lost: shares that `repair` has to make anew.
+    nodes of each grid. encoding: of grids, as campaigns write it; 3-of-10 if none is given. warmups: files put and got by each system beforehand.
+    clients, nodes: of `scale`. lost: shares that `repair` has to make anew.
     """
 
     name: str
@@ -64,9 +83,25 @@ class Workload:
     span_s: float | None = None
     chunks: tuple[int, ...] = field(default=(), converter=_integers)
     ciphers: tuple[str, ...] = field(default=(), converter=_strings)
+    encoding: tuple[str, ...] = field(default=(), converter=_strings)
+    topology: tuple[str, ...] = field(default=("loopback",), converter=_strings)
+    medium: tuple[str, ...] = field(default=("",), converter=_strings)
+    server_cpu: tuple[float, ...] = field(default=(0.0,), converter=_parts)
+    client_cpu: tuple[float, ...] = field(default=(0.0,), converter=_parts)
+    aes: tuple[bool, ...] = field(default=(True,), converter=_flags)
+    warmups: int = 0
     clients: tuple[int, ...] = field(default=(), converter=_integers)
     nodes: tuple[int, ...] = field(default=(), converter=_integers)
     lost: tuple[int, ...] = field(default=(), converter=_integers)
+
+    @property
+    def sites(self) -> list[Site]:
+        """Where all of it is done, one after the other within a run."""
+        places = itertools.product(self.topology, self.medium, self.server_cpu, self.client_cpu, self.aes)
+        return [
+            Site(topology=topology, medium=medium, server_cpu=server, client_cpu=client, aes=aes)
+            for topology, medium, server, client, aes in places
+        ]
 
 
 def parse_set(value: str) -> tuple[int, int]:
@@ -88,6 +123,17 @@ def _subject(value: Any) -> str:  # noqa: ANN401 - TOML's
     label = parse_label(base)
     if (label.base in BASES) != bool(mark) or (mark and client not in GRID_CLIENTS):
         raise ValueError(f"a grid has a client behind its label, as in {BASES[1]}/{GRID_CLIENTS[0]}; a peer has none")
+    if client == "library" and not label.is_grid:
+        raise ValueError(
+            f"the client library is Grid's own; {base} has {GRID_CLIENTS[0]}, {GRID_CLIENTS[1]} and {GRID_CLIENTS[3]}"
+        )
+    if label.is_grid and label.options and client != "library":
+        raise ValueError(f"options of the engine reach the client library only, as in {base}/library")
+    return str(value)
+
+
+def _encoding(value: Any) -> str:  # noqa: ANN401 - TOML's
+    parse_encoding(value)
     return str(value)
 
 
@@ -101,6 +147,13 @@ KEYS: Mapping[str, Key] = {
     "runs": number(1, 1000, many=False),
     "seed": number(0, 10**9, many=False),
     "servers": number(1, 1000, many=False),
+    "encoding": Key(_encoding, ENCODING_WORDS),
+    "topology": one_of(*(name for name in TOPOLOGIES if name not in ("existing", "machines"))),
+    "medium": one_of(*MEDIA),
+    "server-cpu": number(0.01, 1, whole=False),
+    "client-cpu": number(0.01, 1, whole=False),
+    "aes": Key(flag, "true or false"),
+    "warmups": number(0, 1000, many=False),
     "sets": Key(_set, 'SIZE_COUNT, such as "100k_1000", or "images"'),
     "jobs": number(1, 1024),
     "modes": one_of(*get_args(Mode)),
@@ -137,10 +190,24 @@ class _File(TomlFile):
         for key in ("driver", "purpose"):
             if key not in values:
                 raise CampaignError(f"{self._path}:1: {key} is missing: {KEYS[key].allowed}")
-        if smoke:
-            return Workload(name=f"{self._name}-smoke", **{**values, "runs": 1, **small})
-        return Workload(name=self._name, **values)
+        whole = Workload(name=self._name, **values)
+        self._check_places(whole, self._raw)
+        if not smoke:
+            return whole
+        first = {key: value[:1] for key, value in values.items() if key in _PLACE_FIELDS}
+        return Workload(name=f"{self._name}-smoke", **{**values, **first, "encoding": (), "runs": 1, **small})
 
     def _part(self, raw: Mapping[str, Any], table: str) -> dict[str, Any]:
         found = {key: self._values(key, value, KEYS, table) for key, value in raw.items()}
-        return {key: value if KEYS[key].many else value[0] for key, value in found.items()}
+        return {key.replace("-", "_"): value if KEYS[key].many else value[0] for key, value in found.items()}
+
+    def _check_places(self, workload: Workload, given: Mapping[str, Any]) -> None:
+        """What no single key tells."""
+        placed = [key for key in PLACES if key in given]
+        if placed and workload.driver in UNPLACED:
+            where = f"{self._path}:{self._line(placed[0])}"
+            raise CampaignError(f"{where}: the driver {workload.driver} has no {placed[0]}; leave it out")
+        for encoding in workload.encoding:
+            if parse_encoding(encoding).happy > workload.servers:
+                where = f"{self._path}:{self._line('encoding')}"
+                raise CampaignError(f"{where}: {encoding} needs more servers than there are, {workload.servers}")

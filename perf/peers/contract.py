@@ -15,7 +15,7 @@ from typing import Literal
 
 from attrs import frozen
 
-from perf.network.contract import LOOPBACK, Host
+from perf.network.contract import LOOPBACK, Host, Placement
 from perf.peers.programs import Program, find_program
 from perf.processes.node_process import wait_until
 
@@ -70,6 +70,7 @@ class Peer(ABC):
         self.label = label
         self.root = Path()
         self.client_host = LOOPBACK
+        self.placement = Placement()
 
     @property
     @abstractmethod
@@ -99,18 +100,19 @@ class Peer(ABC):
         """An installed program; MissingPeerError."""
         return find_program(name)
 
-    def start(self, root: Path, server: Host = LOOPBACK, client: Host = LOOPBACK) -> None:
+    def start(self, root: Path, placement: Placement | None = None) -> None:
         """Make the directory, and bring up all that runs; MissingPeerError, PeerError.
 
-        server, client: where the server and the client's programs run.
+        placement: where servers and the client's programs run. A peer that has one server has it on the first server host.
         """
         self.versions()
         self.root = root
-        self.client_host = client
+        self.placement = placement or Placement()
+        self.client_host = self.placement.client
         root.mkdir(parents=True, mode=0o700)
         for name in ("home", "remote"):
             (root / name).mkdir(mode=0o700)
-        self.bring_up(server)
+        self.bring_up(self.placement.server(0))
 
     def stop(self) -> None:
         """End every process and remove every file; also after a start that failed."""

@@ -1,4 +1,4 @@
-"""Grids as peers: Grid and Tahoe-LAFS 1.20 with their commands, or with the gateway of a client node that stays."""
+"""Grids as peers: Grid and Tahoe-LAFS 1.20 with their commands, the gateway of a client node that stays, or Grid's library."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from perf.campaigns.campaign import Encoding
 from perf.campaigns.labels import Label, parse_label
 from perf.network.contract import Host
 from perf.peers.commands import read_peer, run_peer
 from perf.peers.contract import Cost, Peer, PeerError, Properties
+from perf.peers.library_client import LibraryClient
 from perf.peers.programs import MissingPeerError, find_program
 from perf.processes.clients import Client, GridClient, WebClient
 from perf.processes.node_directory import Kind, Transport, grid_executable, tahoe_executable
@@ -21,34 +23,42 @@ from perf.processes.process_grid import ClientSettings, ProcessGrid
 
 T = TypeVar("T")
 
+GridClientName = Literal["cli", "gateway", "library", "cp"]
+
 AT_ONCE = 8
 """Files of a folder through a gateway, which is `grid cp`'s own number."""
 
 
 class GridPeer(Peer):
-    """A grid of ten servers, 3-of-10, whose client is `cli` or `gateway`. Names are kept here: the grid knows capabilities."""
+    """A grid of ten servers, 3-of-10, whose client is one of GridClientName. Names are kept here: the grid knows capabilities."""
 
-    def __init__(self, text: str, client: Literal["cli", "gateway"] = "cli", servers: int = 10) -> None:
-        """text: a grid of perf.campaigns.labels. servers: below ten the encoding has as many shares, and needs fewer."""
+    def __init__(
+        self, text: str, client: GridClientName = "cli", servers: int = 10, encoding: Encoding | None = None
+    ) -> None:
+        """text: a grid of perf.campaigns.labels. servers: where no encoding is given, fewer than ten have as many shares, and need fewer."""
         super().__init__(f"{text}/{client}")
         self.kind: Kind = "grid" if parse_label(text).is_grid else "tahoe"
         self.client = client
         self._label: Label = parse_label(text)
         self._servers = servers
+        self._encoding = encoding
         self._grid: ProcessGrid | None = None
         self._clients: list[Client] = []
+        self._library: LibraryClient | None = None
         self._caps: dict[str, str] = {}
-        self.stays = client == "gateway"
+        self.stays = client in ("gateway", "library")
 
     @property
     def settings(self) -> ClientSettings:
         """Of the client: 3-of-10 where there are ten servers."""
         few = self._servers < 10
+        usual = Encoding(needed=2 if few else 3, happy=min(7, self._servers), total=self._servers if few else 10)
+        encoding = self._encoding or usual
         return ClientSettings(
             kind=self.kind,
-            needed=2 if few else 3,
-            happy=min(7, self._servers),
-            total=self._servers if few else 10,
+            needed=encoding.needed,
+            happy=encoding.happy,
+            total=encoding.total,
             gateway=self.client == "gateway",
         )
 
@@ -72,7 +82,8 @@ class GridPeer(Peer):
     @property
     def client_pids(self) -> Sequence[int]:
         """The client node, where there is one: 1.20's commands go through it as well."""
-        return [client.node.pid for client in self._clients if isinstance(client, WebClient)]
+        library = [self._library.pid] if self._library is not None else []
+        return [*library, *(client.node.pid for client in self._clients if isinstance(client, WebClient))]
 
     @property
     def other_pids(self) -> Sequence[int]:
@@ -100,9 +111,15 @@ class GridPeer(Peer):
             force_foolscap=transport == "foolscap",
             transport=transport,
             durability=self._label.durability or "full",
+            plaintext_reads=self._label.base == "grid@http-plain",
+            placement=self.placement,
         )
         self._grid.__enter__()
         self.use_clients(1)
+        if self.client == "library":
+            codec, options = self._label.codec or "isal", self._label.options
+            host = self.placement.client
+            self._library = LibraryClient(self._clients[0].directory, self._servers, codec, options, host)
 
     def use_clients(self, count: int) -> None:
         """Have at least that many clients, each with a node directory of its own."""
@@ -112,6 +129,9 @@ class GridPeer(Peer):
 
     def take_down(self) -> None:
         """Stop every node."""
+        library, self._library = self._library, None
+        if library is not None:
+            library.stop()
         grid, self._grid = self._grid, None
         self._clients.clear()
         if grid is not None:
@@ -125,14 +145,17 @@ class GridPeer(Peer):
         """`grid -d CLIENT WORDS` or `tahoe -d CLIENT WORDS`. number: of the client."""
         client = self._clients[number]
         if isinstance(client, GridClient):
-            return client.command(*words)
+            return self.client_host.command(client.command(*words))
         program = tahoe_executable() if self.kind == "tahoe" else grid_executable()
-        return [program, "-d", str(client.directory), *words]
+        return self.client_host.command([program, "-d", str(client.directory), *words])
 
     def put(self, source: Path, name: str, number: int = 0) -> Cost:
         """`grid put FILE`, or PUT /uri. number: of the client."""
         if self.client == "gateway":
             return self._through_gateway(lambda client: self._caps.__setitem__(name, client.put(source)), number)
+        if self._library is not None:
+            library = self._library
+            return _timed(lambda: self._caps.__setitem__(name, library.put(source)))
         answer = self.root / f"{name}.cap"
         cost = run_peer(self.command("put", str(source), number=number), self.environment(), output=answer)
         self._caps[name] = answer.read_text().strip()
@@ -143,18 +166,21 @@ class GridPeer(Peer):
         cap = self.cap(name)
         if self.client == "gateway":
             return self._through_gateway(lambda client: client.get(cap, target), number)
+        if self._library is not None:
+            library = self._library
+            return _timed(lambda: library.get(cap, target))
         return run_peer(self.command("get", cap, str(target), number=number), self.environment())
 
     def put_folder(self, source: Path, name: str) -> Cost:
         """`grid cp FILES ALIAS:NAME`, or PUT /uri for each file, 8 at a time."""
-        if self.client == "gateway":
+        if self.stays:
             return self._each(lambda path: self.put(path, f"{name}/{path.name}"), sorted(source.iterdir()))
         return self.copy_into(sorted(source.iterdir()), name)
 
-    def copy_into(self, paths: Sequence[Path], name: str) -> Cost:
-        """`grid cp FILES ALIAS:NAME`, which sends no file that is there already."""
+    def copy_into(self, paths: Sequence[Path], name: str, *words: str) -> Cost:
+        """`grid cp FILES ALIAS:NAME`, which sends no file that is there already. words: further options."""
         self.make_folder(name)
-        return run_peer(self.copy_command(paths, name), self.environment())
+        return run_peer(self.copy_command(paths, name, *words), self.environment())
 
     def make_folder(self, name: str) -> None:
         """`grid mkdir`, unless it was done."""
@@ -165,10 +191,10 @@ class GridPeer(Peer):
             read_peer(self.command("mkdir", f"bench:{name}"), self.environment())
             self._caps[f"{name}:"] = ""
 
-    def copy_command(self, paths: Sequence[Path], name: str) -> list[str]:
+    def copy_command(self, paths: Sequence[Path], name: str, *words: str) -> list[str]:
         """What copies the files into a folder that is there."""
         self._caps |= {f"{name}/{path.name}": f"bench:{name}/{path.name}" for path in paths}
-        return self.command("cp", *map(str, paths), f"bench:{name}")
+        return self.command("cp", *words, *map(str, paths), f"bench:{name}")
 
     def check(self, name: str) -> Cost:
         """`grid check`, which reads no contents."""
@@ -180,21 +206,22 @@ class GridPeer(Peer):
 
     def share_files(self) -> set[Path]:
         """Of all servers."""
-        folders = self.root.glob("grid/storage*/storage/shares")
+        assert self._grid is not None
+        folders = [node.directory / "storage" / "shares" for node in self._grid.storage]
         return {path for folder in folders for path in folder.rglob("*") if path.is_file()}
 
-    def get_folder(self, name: str, target: Path) -> Cost:
-        """`grid cp ALIAS:NAME/... FOLDER`, or GET for each file, 8 at a time."""
+    def get_folder(self, name: str, target: Path, *words: str) -> Cost:
+        """`grid cp ALIAS:NAME/... FOLDER`, or GET for each file, 8 at a time. words: further options of the command."""
         target.mkdir()
         names = [one for one in self._caps if one.startswith(f"{name}/")]
-        if self.client == "gateway":
+        if self.stays:
             return self._each(lambda one: self.get(one, target / one.partition("/")[2]), names)
         sources = [f"bench:{one}" for one in sorted(names)]
-        return run_peer(self.command("cp", *sources, str(target)), self.environment())
+        return run_peer(self.command("cp", *words, *sources, str(target)), self.environment())
 
     def list_folder(self, name: str) -> list[str]:
         """`grid ls`, or the names that were put."""
-        if self.client == "gateway":
+        if self.stays:
             return sorted(one.partition("/")[2] for one in self._caps if one.startswith(f"{name}/"))
         return sorted(read_peer(self.command("ls", f"bench:{name}"), self.environment()).splitlines())
 
@@ -207,7 +234,7 @@ class GridPeer(Peer):
         """`grid unlink`, or forget the capabilities."""
         for one in [one for one in self._caps if one.startswith(f"{name}/")]:
             del self._caps[one]
-        if self.client == "gateway":
+        if self.stays:
             return Cost(seconds=0.0)
         return run_peer(self.command("unlink", f"bench:{name}"), self.environment())
 
@@ -220,15 +247,20 @@ class GridPeer(Peer):
     def _through_gateway(self, operation: Callable[[WebClient], object], number: int) -> Cost:
         client = self._clients[number]
         assert isinstance(client, WebClient)
-        started = time.perf_counter()
-        try:
-            operation(client)
-        except (OSError, RuntimeError) as error:
-            raise PeerError(str(error)) from None
-        return Cost(seconds=time.perf_counter() - started)
+        return _timed(lambda: operation(client))
 
     def _each(self, one: Callable[[T], Cost], items: Sequence[T]) -> Cost:
         started = time.perf_counter()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(one, items))
         return Cost(seconds=time.perf_counter() - started)
+
+
+def _timed(operation: Callable[[], object]) -> Cost:
+    """What a process that stays took; PeerError if it failed."""
+    started = time.perf_counter()
+    try:
+        operation()
+    except (OSError, RuntimeError) as error:
+        raise PeerError(str(error)) from None
+    return Cost(seconds=time.perf_counter() - started)

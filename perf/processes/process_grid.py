@@ -209,5 +209,6 @@ class ProcessGrid:
         """Where a storage node lies: below the grid's root, or on the host's own medium."""
         if host.directory is None:
             return self.root / name
-        self._elsewhere.append(host.directory / name)
+        # Grids side by side share a medium.
+        self._elsewhere.append(host.directory / f"{self.root.name}-{name}")
         return self._elsewhere[-1]

@@ -52,6 +52,7 @@ def make_system(text: str) -> System:
         durability=label.durability or "full",
         codec=label.codec or "isal",
         installation=install_baseline(label.commit) if label.commit else OWN,
+        options=label.options,
     )
 
 

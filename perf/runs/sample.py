@@ -54,6 +54,8 @@ def blank(cell: Cell, scenario: str) -> Sample:
         factors["site"] = str(cell.site)
     if load.count > 1:
         factors |= {"count": load.count, "concurrency": load.width(os.cpu_count() or 1)}
+    if load.spread:
+        factors["sizes"] = load.spread
     if load.mode:
         factors["mode"] = load.mode
     if load.cache != "warm":

@@ -139,7 +139,8 @@ def _put_then_get(system: System, cell: Cell, files: Path, chill: Callable[[Cell
     load, width = cell.load, cell.load.width(os.cpu_count() or 1)
     sources = [files / f"source{index}" for index in range(load.count)]
     targets = [files / f"target{index}" for index in range(load.count)]
-    digests = [make_file(source, load.size, sparse=load.sparse) for source in sources]
+    sizes = load.sizes(int(cell.place * 2**32))
+    digests = [make_file(source, size, sparse=load.sparse) for source, size in zip(sources, sizes, strict=True)]
     caps: list[str] = []
 
     def put() -> Usage:

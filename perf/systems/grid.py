@@ -11,13 +11,13 @@ from typing import Any
 from attrs import evolve, frozen
 
 from grid.version import __version__
-from perf.campaigns.campaign import Format
+from perf.campaigns.campaign import Format, Load
 from perf.campaigns.labels import Codec, Durability
 from perf.network.contract import LOOPBACK, Host
 from perf.processes.clients import GridClient, GridGateway
 from perf.processes.installation import OWN, Installation
 from perf.processes.node_directory import Kind, Transport
-from perf.processes.node_process import child_environment
+from perf.processes.node_process import child_environment, tether
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.sampling.usage import Trace
 from perf.systems.contract import CommandLine, Fetch, WarmClient
@@ -33,14 +33,23 @@ class LibraryProcess:
     """The warm client: perf.systems.library in a process of its own, asked by lines of JSON over its stdin."""
 
     def __init__(
-        self, directory: Path, servers: int, codec: Codec, installation: Installation = OWN, host: Host = LOOPBACK
+        self,
+        directory: Path,
+        servers: int,
+        codec: Codec,
+        installation: Installation = OWN,
+        host: Host = LOOPBACK,
+        *,
+        options: Sequence[str] = (),
     ) -> None:
         """Return when it is connected to that many servers; LibraryError if it has no such codec.
 
         installation: whose library it is, and whose part of the harness speaks for it. host: where it runs.
+        options: of perf.systems.engine_options.
         """
+        words = [str(directory), str(servers), codec, *options]
         self._process = subprocess.Popen(
-            host.command(installation.module("perf.systems.library", str(directory), str(servers), codec)),
+            [*tether(), *host.command(installation.module("perf.systems.library", *words))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=installation.tree,
@@ -160,8 +169,9 @@ class GridSystem(ProcessSystem):
         durability: Durability = "full",
         codec: Codec = "isal",
         installation: Installation = OWN,
+        options: Sequence[str] = (),
     ) -> None:
-        """label: what records call it. plaintext_reads: only over HTTP. codec: of the warm client.
+        """label: what records call it. plaintext_reads: only over HTTP. codec, options: of the warm client.
 
         installation: what nodes, commands and the warm client run.
         """
@@ -170,6 +180,7 @@ class GridSystem(ProcessSystem):
         )
         self._codec: Codec = codec
         self._installation = installation
+        self._options = options
         self._libraries: list[LibraryProcess] = []
 
     def versions(self) -> Mapping[str, str]:
@@ -181,7 +192,9 @@ class GridSystem(ProcessSystem):
         client = grid.add_client(settings)
         assert isinstance(client, GridClient)
         host = grid.placement.client
-        library = LibraryProcess(client.directory, len(grid.storage), self._codec, self._installation, host)
+        library = LibraryProcess(
+            client.directory, len(grid.storage), self._codec, self._installation, host, options=self._options
+        )
         self._libraries.append(library)
         return library, GridCommands(client)
 
@@ -190,6 +203,12 @@ class GridSystem(ProcessSystem):
         client = grid.add_client(evolve(settings, gateway=True))
         assert isinstance(client, GridGateway)
         return HttpGateway(client)
+
+    def refuses(self, load: Load, client: str) -> str:
+        """As for both programs; and options of the engine reach the library in its warm process only."""
+        if self._options and client != "warm":
+            return f"{', '.join(self._options)}: only the client `warm` has options of the engine"
+        return super().refuses(load, client)
 
     def stop_clients(self) -> None:
         """End the library processes."""

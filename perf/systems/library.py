@@ -1,8 +1,8 @@
 """The library in a warm process: reads questions as lines of JSON on stdin, answers them one by one on stdout.
 
-    python -m perf.systems.library CLIENT_DIRECTORY SERVERS CODEC
+    python -m perf.systems.library CLIENT_DIRECTORY SERVERS CODEC [OPTION...]
 
-The first line that it prints says that it is connected to that many servers. It ends with its stdin.
+The options are those of perf.systems.engine_options. The first line that it prints says that it is connected to that many servers. It ends with its stdin.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from grid.node.readiness import wait_for_servers
 from grid.ports import Runtime
 from grid.runtime import make_runtime
 from perf.sampling.timeline import EventLog
+from perf.systems.engine_options import apply_options
 from perf.systems.questions import add_children, get_one, list_children, make_directory, overwrite, put_one
 
 READY_S = 60.0
@@ -89,12 +90,22 @@ async def serve(directory: Path, servers: int, runtime: Runtime, reactor: Any) -
         server = Server(client, EventLog())
         tell(results=[codec_name()])
         while line := await read_line(reactor):
-            try:
-                tell(results=await server.answer(json.loads(line)))
-            except Exception as error:  # noqa: BLE001 - whatever went wrong is the answer
-                tell(error=f"{type(error).__name__}: {error}")
+            question = json.loads(line)
+            if "number" in question:
+                Deferred.fromCoroutine(answer_beside(server, question))
+            else:
+                await answer_beside(server, question)
     finally:
         await client.close()
+
+
+async def answer_beside(server: Server, question: Mapping[str, Any]) -> None:
+    """Answer a question; one that has a number beside others, with the number in the answer."""
+    number = {"number": question["number"]} if "number" in question else {}
+    try:
+        tell(results=await server.answer(question), **number)
+    except Exception as error:  # noqa: BLE001 - whatever went wrong is the answer
+        tell(error=f"{type(error).__name__}: {error}", **number)
 
 
 def read_line(reactor: Any) -> Deferred[bytes]:  # noqa: ANN401 - Twisted's
@@ -108,7 +119,7 @@ def read_line(reactor: Any) -> Deferred[bytes]:  # noqa: ANN401 - Twisted's
     return line
 
 
-def tell(**answer: str | list[Any]) -> None:
+def tell(**answer: str | int | list[Any]) -> None:
     """One line on stdout, at once."""
     print(json.dumps(answer), flush=True)
 
@@ -119,6 +130,7 @@ def main() -> None:
     directory, servers = Path(sys.argv[1]), int(sys.argv[2])
     if sys.argv[3] == "zfec":
         use_zfec()
+    apply_options(sys.argv[4:])
 
     def ended(outcome: object) -> None:
         if outcome is not None:

@@ -46,7 +46,7 @@ class PeerSystem:
 
     def start(self, root: Path, servers: int, encodings: Sequence[Encoding], placement: Placement) -> None:
         """Bring up its server on the first server host, however many storage nodes a grid would have."""
-        self._peer.start(root, placement.server(0), placement.client)
+        self._peer.start(root, placement)
         self._idle_rss = resident(self._peer.client_pids)
 
     def stop(self) -> None:

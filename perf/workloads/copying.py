@@ -11,10 +11,11 @@ from perf.campaigns.arrivals import Mode, Schedule, schedule
 from perf.campaigns.workload import IMAGES, Workload, parse_set
 from perf.peers.boto3_peer import Boto3
 from perf.peers.contract import Peer
+from perf.peers.grids import GridPeer
 from perf.records.record import Factor
 from perf.workloads.files import image_sizes, make_files
 from perf.workloads.rows import Table, blank
-from perf.workloads.subjects import each_subject, empty_folder, take_many
+from perf.workloads.subjects import each_subject, empty_folder, take, take_many
 from perf.workloads.verifying import digests, verified
 
 
@@ -32,7 +33,39 @@ def copy_modes(settings: Workload, work: Path, table: Table) -> None:
                     if name == IMAGES:
                         factors["set"] = name
                     for _ in table.once(run, peer.label, {"files": name, **factors}):
-                        _up_and_down(settings, work, table, (run, peer), plan, sizes, factors)
+                        if isinstance(peer, GridPeer) and peer.client == "cp":
+                            _by_one_command(settings, work, table, (run, peer), plan, sizes, factors)
+                        else:
+                            _up_and_down(settings, work, table, (run, peer), plan, sizes, factors)
+
+
+def _by_one_command(
+    settings: Workload,
+    work: Path,
+    table: Table,
+    place: tuple[int, GridPeer],
+    plan: Schedule,
+    sizes: Sequence[int],
+    factors: dict[str, Factor],
+) -> None:
+    """One `grid cp` for all files, with the number of jobs at a time; a command cannot start its files by the clock."""
+    run, peer = place
+    if plan.is_open:
+        table.leave_out(peer.label, "one command starts all its files as soon as it can: it has no staccato")
+        return
+    words = ("--jobs", str(plan.workers)) if peer.kind == "grid" else ()
+    name = "-".join([str(run), *map(str, factors.values())])
+    sources, back = work / "sources", work / "back"
+    paths = make_files(sources, sizes, f"{settings.seed}/{peer.label}/{name}")
+    os.sync()
+    try:
+        put = take(table, blank(run, peer.label, "put", factors, sizes), peer, peer.copy_into, paths, name, *words)
+        if put.seconds is not None:
+            take(table, blank(run, peer.label, "get", factors, sizes), peer, peer.get_folder, name, back, *words)
+            verified(table, digests(sources), digests(back))
+    finally:
+        empty_folder(sources)
+        empty_folder(back)
 
 
 def streams(settings: Workload, work: Path, table: Table) -> None:

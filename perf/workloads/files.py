@@ -6,18 +6,17 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from perf.campaigns.arrivals import fitted_sizes
+from perf.campaigns.arrivals import IMAGES
 
-IMAGES = 100
-LEAST, GREATEST, MEAN = 112_336, 10_924_380, 1_562_048
-"""Bytes of the published hundred JPEG 2000 files."""
+COUNT = 100
+"""Of the published JPEG 2000 files."""
 
 PIECE = 1 << 20
 
 
-def image_sizes(count: int = IMAGES, seed: int = 0) -> list[int]:
+def image_sizes(count: int = COUNT, seed: int = 0) -> list[int]:
     """Sizes in a random order, whose least, greatest and mean are exactly the published ones; ValueError of too few."""
-    return fitted_sizes(count, LEAST, GREATEST, MEAN, seed)
+    return IMAGES.sizes(count, seed)
 
 
 def make_files(folder: Path, sizes: Sequence[int], seed: str) -> list[Path]:

@@ -14,7 +14,7 @@ from attrs import asdict, evolve, field, frozen
 from perf.peers.contract import Cost, Peer
 from perf.peers.servers import ServerUse, server_use
 from perf.records.likeness import key_of
-from perf.records.record import Factor, Gap, RecordWriter, Sample
+from perf.records.record import Factor, Gap, RecordWriter, Sample, SiteFound
 from perf.records.work import work_of
 from perf.sampling.sampler import Sampler
 from perf.sampling.usage import peak_resident, reset_peaks
@@ -40,7 +40,10 @@ class Table:
         stack: ExitStack,
         begun: Begun | None = None,
     ) -> None:
-        """tell: hears a line for each sample. environment: goes into keys. stack: ends what is running, however the run ends."""
+        """tell: hears a line for each sample. environment: goes into keys. stack: ends what is running, however the run ends.
+
+        place: factors of all that is added, such as the site.
+        """
         begun = begun or Begun()
         self.stack = stack
         self.samples: list[Sample] = []
@@ -48,13 +51,14 @@ class Table:
         self._done = set(begun.done)
         self._orders = Counter(begun.orders)
         self._key = ""
+        self.place: Mapping[str, Factor] = {}
 
     def once(self, run: int, system: str, factors: Mapping[str, object]) -> Iterator[None]:
         """One turn of a loop for this work; none if it was done to its end before an interruption.
 
         The samples that are added meanwhile have its key.
         """
-        key = key_of({"run": run, "system": system, **factors}, self._environment)
+        key = key_of({"run": run, "system": system, **self.place, **factors}, self._environment)
         if key in self._done:
             return
         outer, self._key = self._key, key
@@ -63,7 +67,8 @@ class Table:
         self._key = outer
 
     def add(self, sample: Sample) -> None:
-        """Append one."""
+        """Append one, with the factors of the place where it was taken."""
+        sample = evolve(sample, factors={**self.place, **sample.factors})
         sample = evolve(sample, order=self._orders[sample.run], key=self._key)
         self._orders[sample.run] += 1
         self.samples.append(sample)
@@ -73,6 +78,10 @@ class Table:
         if sample.seconds is not None:
             shown = f"{sample.seconds:.3f} s, {work.measure(sample.seconds):.4g} {work.unit}"
         self._tell(f"run {sample.run + 1} {sample.system} {work}: {shown}")
+
+    def found(self, run: int, site: str, found: Mapping[str, Any]) -> None:
+        """Append what was measured of a site before anything used it."""
+        self._writer.write_site(SiteFound(run=run, site=site, found=found))
 
     def leave_out(self, system: str, reason: str) -> None:
         """Append that a system cannot be measured here."""

@@ -5,54 +5,109 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import ParamSpec
+from typing import ParamSpec, get_args
 
 from attrs import evolve
 
 from perf.campaigns.arrivals import Schedule
-from perf.campaigns.workload import Workload
+from perf.campaigns.campaign import Encoding
+from perf.campaigns.encodings import parse_encoding
+from perf.campaigns.workload import GRID_CLIENTS, Workload
+from perf.network.contract import NetworkError, Placement
+from perf.network.site import LOOPBACK
+from perf.network.topologies import make_topology
 from perf.peers.catalogue import make_peer
 from perf.peers.contract import Cost, Peer, PeerError
-from perf.peers.grids import GridPeer
+from perf.peers.grids import GridClientName, GridPeer
 from perf.peers.programs import MissingPeerError
 from perf.records.record import Sample
+from perf.workloads.files import make_files
 from perf.workloads.modes import run_schedule, summarize
 from perf.workloads.rows import Meter, Table, blank, with_transfers
 
 P = ParamSpec("P")
 
+WARM_UP_BYTES = 100_000
 
-def make_subject(text: str, servers: int = 10) -> Peer:
-    """A peer by its label, or a grid by its label with `/cli` or `/gateway`; ValueError."""
+
+def make_subject(text: str, servers: int = 10, encoding: Encoding | None = None) -> Peer:
+    """A peer by its label, or a grid by its label with a client of GRID_CLIENTS; ValueError."""
     label, mark, client = text.partition("/")
     if not mark:
         return make_peer(text)
-    if client == "cli":
-        return GridPeer(label, "cli", servers)
-    if client == "gateway":
-        return GridPeer(label, "gateway", servers)
-    raise ValueError(f"{text}: the client of a grid is `cli` or `gateway`")
+    for known in get_args(GridClientName):
+        if client == known:
+            return GridPeer(label, known, servers, encoding)
+    raise ValueError(f"{text}: the client of a grid is one of {', '.join(GRID_CLIENTS)}")
 
 
 def each_subject(settings: Workload, work: Path, table: Table) -> Iterator[tuple[int, Peer]]:
-    """Run and subject, started: all of them in each run, in a seeded random order. A missing peer is a gap that says why."""
+    """Run and subject, started: all of them in each run, in a seeded random order, at one site after the other.
+
+    A missing peer is a gap that says why, and so is a site that this machine cannot make.
+    """
     for run in range(settings.runs):
-        labels = list(settings.systems)
-        random.Random(f"{settings.seed}/{run}").shuffle(labels)
-        for number, label in enumerate(labels):
-            for _ in table.once(run, label, {"driver": settings.driver}):
-                peer = make_subject(label, settings.servers)
-                if started(peer, work / f"run{run}-{number}", run, table):
-                    yield run, peer
-                peer.stop()
+        for index, site in enumerate(settings.sites):
+            table.place = {} if site == LOOPBACK else {"site": str(site)}
+            with ExitStack() as stack:
+                try:
+                    topology = stack.enter_context(make_topology(site, settings.servers))
+                except NetworkError as error:
+                    table.leave_out(f"all at {site}", str(error))
+                    continue
+                if site != LOOPBACK:
+                    table.found(run, str(site), topology.found())
+                yield from _at_site(settings, work / f"run{run}-{index}", table, run, topology.placement)
+            table.place = {}
 
 
-def started(peer: Peer, root: Path, run: int, table: Table) -> bool:
+def _at_site(
+    settings: Workload, root: Path, table: Table, run: int, placement: Placement
+) -> Iterator[tuple[int, Peer]]:
+    """All subjects at a site that is there; grids with each encoding."""
+    root.mkdir(exist_ok=True)
+    site = table.place
+    choices = [
+        (label, encoding)
+        for label in settings.systems
+        for encoding in (settings.encoding if "/" in label and settings.encoding else [""])
+    ]
+    random.Random(f"{settings.seed}/{run}").shuffle(choices)
+    for number, (label, text) in enumerate(choices):
+        encoding = parse_encoding(text) if text else None
+        table.place = {**site, **({"k": encoding.needed, "n": encoding.total} if encoding is not None else {})}
+        for _ in table.once(run, label, {"driver": settings.driver}):
+            peer = make_subject(label, settings.servers, encoding)
+            if started(peer, root / f"{number}", run, table, placement):
+                _warm_up(settings, root, table, (run, peer))
+                yield run, peer
+            peer.stop()
+        table.place = site
+
+
+def _warm_up(settings: Workload, root: Path, table: Table, place: tuple[int, Peer]) -> None:
+    """Files put and got before anything is measured: samples that count for nothing."""
+    run, peer = place
+    for number in range(settings.warmups):
+        (source,) = make_files(root / "warm-up", [WARM_UP_BYTES], f"warm-up/{settings.seed}/{run}/{number}")
+        name, back = f"warm-up-{run}-{number}", root / "warm-up-back"
+        try:
+            for operation in (partial(peer.put, source, name), partial(peer.get, name, back)):
+                scenario = operation.func.__name__
+                take(table, evolve(blank(run, peer.label, scenario, {}, [WARM_UP_BYTES]), warmup=True), peer, operation)
+        finally:
+            empty_folder(root / "warm-up")
+            back.unlink(missing_ok=True)
+
+
+def started(peer: Peer, root: Path, run: int, table: Table, placement: Placement | None = None) -> bool:
     """Start it, to be stopped at the latest when the table's stack ends; False, with a gap or a failure in the table, if it cannot be."""
     table.stack.callback(peer.stop)
     try:
-        peer.start(root)
+        peer.start(root, placement)
     except MissingPeerError as error:
         table.leave_out(peer.label, str(error))
         return False

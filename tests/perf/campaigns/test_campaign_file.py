@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perf.campaigns.campaign import MB, Encoding, Load, campaign_from
+from perf.campaigns.campaign import MB, Encoding, Load, campaign_from, plan_cells
 from perf.campaigns.campaign_file import parse_campaign
 from perf.campaigns.files import load, load_campaign, names
 from perf.campaigns.smoke import smoke
@@ -92,6 +92,76 @@ def test_error_names_the_file_the_line_and_what_is_allowed(old: str, new: str, l
         parse(text)
     assert str(caught.value).startswith(f"some.toml:{line}: ")
     assert says in str(caught.value)
+
+
+WIDE = """
+purpose = "a test"
+systems = ["grid@http", "tahoe@foolscap"]
+hedging = [true, false]
+window = "4 MiB"
+k = [3, 30]
+N = 60
+
+[[work]]
+operation = "put-get"
+sizes = "1000 to 9000, mean 4000"
+count = 8
+topology = "wan30"
+warmups = 3
+
+[[work]]
+operation = "put-get"
+size = 1000
+"""
+
+
+def test_toggles_of_the_engine_make_other_systems_of_every_grid() -> None:
+    campaign = parse_campaign(WIDE, "name", "some.toml")
+    assert campaign.systems == ("grid@http+window=4194304", "grid@http+unhedged+window=4194304", "tahoe@foolscap")
+    plain = parse_campaign(WIDE.replace('window = "4 MiB"', "plain-reads = true\ncodec = 'zfec'"), "name", "some.toml")
+    assert plain.systems[0] == "grid@http-plain+zfec"
+
+
+def test_k_and_n_by_themselves_are_an_encoding() -> None:
+    campaign = parse_campaign(WIDE, "name", "some.toml")
+    assert [(one.needed, one.happy, one.total) for one in campaign.encodings] == [(3, 7, 60), (30, 7, 60)]
+
+
+def test_work_at_one_topology_with_warmups_of_its_own_is_planned_there_only() -> None:
+    campaign = parse_campaign(WIDE.replace("k =", "topology = ['loopback', 'wan30']\nk ="), "name", "some.toml")
+    here, there = (plan_cells(campaign, 1, 0, site) for site in campaign.sites)
+    assert {cell.load.spread for cell in here} == {""}
+    spread = [cell for cell in there if cell.load.spread]
+    of_each = len(campaign.systems) * len(campaign.encodings)
+    assert sum(cell.warmup for cell in spread) == 3 * of_each
+    assert sum(not cell.warmup for cell in spread) == campaign.repetitions * of_each
+    sizes = spread[0].load.sizes(7)
+    assert (min(sizes), max(sizes), sum(sizes)) == (1000, 9000, 8 * 4000)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("hedging = [true, false]", "hedging = 1", 4, "hedging cannot be 1; allowed: true or false"),
+        ('window = "4 MiB"', "window = 0", 5, "a window is a number of bytes"),
+        ("k = [3, 30]", "k = 61", 6, "cannot be more than N, 60"),
+        ("k = [3, 30]", 'encoding = "3-of-10"', 7, "give either encoding, or k, N and happy"),
+        ('"grid@http", ', "", 4, "no Grid is among the systems"),
+        ('systems = ["grid@http", "tahoe@foolscap"]', 'systems = "grid@foolscap"\nplain-reads = true', 4, "needs grid@http"),
+        ("count = 8", "count = 2", 11, "no 2 files have 1000 to 9000"),
+        ("mean 4000", "mean 400", 11, "the mean lies between"),
+        ("count = 8", "count = 8\nsize = 1", 11, "give size or sizes, not both"),
+        ("warmups = 3", "warmups = [1, 2]", 14, "allowed: one value"),
+        ("warmups = 3", "medium = 'tmpfs'", 14, "belongs at the top of the file"),
+        ("k = ", "topology = 'atlas'\nk = ", 6, "a [[work]] is at wan30, which is not among these"),
+        ("k = ", "clients = 'gateway'\nk = ", 6, "options of the engine reach the client warm only"),
+    ],
+)  # fmt: skip
+def test_impossible_value_of_a_factor_is_refused_where_it_stands(old: str, new: str, line: int, says: str) -> None:
+    with pytest.raises(CampaignError) as caught:
+        parse(WIDE.replace(old, new))
+    assert says in str(caught.value)
+    assert str(caught.value).startswith(f"some.toml:{line}: ")
 
 
 @pytest.mark.parametrize(

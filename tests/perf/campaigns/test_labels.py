@@ -57,3 +57,15 @@ def test_label_of_a_peer_names_its_program_its_server_and_its_options() -> None:
 def test_label_of_a_peer_when_it_has_no_such_option_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"no (option|system)"):
         parse_label(text)
+
+
+def test_label_with_options_of_the_engine_is_a_grid_that_departs_from_the_default() -> None:
+    label = parse_label("grid@http+unhedged+window=4194304+zfec")
+    assert (label.base, label.codec, label.options) == ("grid@http", "zfec", ("unhedged", "window=4194304"))
+    assert not label.is_default
+
+
+@pytest.mark.parametrize("text", ["grid@http+window=0", "grid@http+window=4M", "grid@http:054f5b7+unbatched"])
+def test_option_of_the_engine_that_cannot_be_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"number of bytes|older commit"):
+        parse_label(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from perf.network.contract import Host, Placement
 from perf.network.spokes import Bridged, Spokes
 from perf.processes.clients import GridGateway
 from perf.processes.process_grid import ClientSettings, ProcessGrid
@@ -29,3 +30,18 @@ def test_grid_on_hosts_has_each_node_in_its_own_network_and_works(tmp_path: Path
         assert len(set(networks)) == 3
         client.get(client.put(source), target)
     assert target.read_bytes() == source.read_bytes()
+
+
+def test_grids_side_by_side_on_one_medium_have_directories_of_their_own(tmp_path: Path) -> None:
+    medium = tmp_path / "medium"
+    medium.mkdir()
+    placement = Placement(servers=(Host(name="server", directory=medium),))
+    one, other = (
+        ProcessGrid(tmp_path / name, introducer="grid", storage=["grid"], placement=placement)
+        for name in ("one", "other")
+    )
+    with one, other:
+        (first,), (second,) = one.storage, other.storage
+        assert {first.directory.parent, second.directory.parent} == {medium}
+        assert first.directory != second.directory
+    assert list(medium.iterdir()) == []

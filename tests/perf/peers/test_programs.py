@@ -74,7 +74,7 @@ def test_a_peer_that_never_started_stops(index: Path, tmp_path: Path) -> None:
     peer = make_peer("cp")
 
     with pytest.raises(MissingPeerError):
-        peer.start(tmp_path / "files", Placement().client)
+        peer.start(tmp_path / "files", Placement())
     peer.stop()
 
     assert not (tmp_path / "files").exists()

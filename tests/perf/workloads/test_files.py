@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perf.workloads.files import GREATEST, LEAST, MEAN, image_sizes, make_files
+from perf.campaigns.arrivals import IMAGES
+from perf.workloads.files import image_sizes, make_files
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -14,7 +15,7 @@ def test_a_hundred_images_have_exactly_the_published_least_greatest_and_mean(see
     sizes = image_sizes(seed=seed)
 
     assert len(sizes) == 100
-    assert (min(sizes), max(sizes), sum(sizes)) == (LEAST, GREATEST, 100 * MEAN)
+    assert (min(sizes), max(sizes), sum(sizes)) == (IMAGES.least, IMAGES.most, 100 * IMAGES.mean)
     assert len(set(sizes)) > 80
 
 

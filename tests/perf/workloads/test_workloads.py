@@ -77,6 +77,11 @@ def test_every_workload_comes_back_from_the_plan_in_its_record(name: str) -> Non
         ('"copy-modes"', '"copying"', 1, "driver cannot be 'copying'"),
         ("span_s = 0.05", "[smoke]\nruns = 0", 7, "runs cannot be 0"),
         ('purpose = "mine"', "=", 2, "Invalid"),
+        ("span_s = 0.05", 'topology = "mars"', 6, "topology cannot be 'mars'; allowed: loopback"),
+        ("span_s = 0.05", 'encoding = "3-of-40 happy 11"', 6, "needs more servers than there are, 10"),
+        ('"copy-modes"', '"faults"\nmedium = "tmpfs"', 2, "the driver faults has no medium"),
+        ('"restic"', '"tahoe@http/library"', 3, "the client library is Grid's own"),
+        ('"restic"', '"grid@http+unhedged/cli"', 3, "options of the engine reach the client library only"),
     ],
 )
 def test_a_mistake_in_a_file_is_named_before_anything_starts(old: str, new: str, line: int, says: str) -> None:
@@ -85,6 +90,20 @@ def test_a_mistake_in_a_file_is_named_before_anything_starts(old: str, new: str,
 
     assert str(caught.value).startswith(f"mine.toml:{line}: ")
     assert says in str(caught.value)
+
+
+@pytest.mark.usefixtures("index")
+def test_workload_with_a_site_and_warmups_has_both_in_its_record(tmp_path: Path) -> None:
+    text = 'driver = "streams"\npurpose = "mine"\nsystems = ["cp"]\nsets = ["1k_2"]\njobs = [1, 2]\naes = [true, false]\nwarmups = 1\n'
+
+    record = run(text, tmp_path)
+
+    assert not record.failures()
+    assert {one.factors.get("site") for one in record.samples} == {None, "loopback, without AES instructions"}
+    assert sum(one.warmup for one in record.samples) == 4
+    assert len(list(record.measured())) == 8
+    assert len({(one.key, one.scenario, one.warmup) for one in record.measured()}) == 8
+    assert [site.site for site in record.sites] == ["loopback, without AES instructions"]
 
 
 def test_sets_are_read_as_they_are_written() -> None:
