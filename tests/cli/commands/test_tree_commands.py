@@ -179,3 +179,18 @@ def test_change_through_a_capability_that_only_reads_is_refused(client: TreeClie
     read_only = json.loads(client.succeed("ls", "--json", "w:ro"))[1]["ro_uri"]
     for arguments in (["mkdir", f"{read_only}/x"], ["put", "-", f"{read_only}/x"], ["ln", "w:ro", f"{read_only}/x"]):
         _fails(client, 7, *arguments, stdin=DATA)
+
+
+def test_tree_when_looked_through_is_found_measured_and_written_to_stdout(
+    local_grid: LocalGrid, tmp_path: Path
+) -> None:
+    client = make_tree_client(local_grid, tmp_path / "client")
+    client.succeed("put", "-", "w:a", stdin=b"first ")
+    client.succeed("put", "-", "w:deep/b", stdin=DATA)
+    outcome = client.run("cat", "w:a", "w:deep/b", "w:a")
+    assert (outcome.code, outcome.out) == (0, b"first " + DATA + b"first "), outcome.err
+    assert sorted(client.succeed("find", "w:").splitlines()) == ["a", "deep", "deep/b"]
+    assert client.succeed("find", "w:", "--type", "f", "--name", "?").splitlines() == ["a", "deep/b"]
+    found = [json.loads(line) for line in client.succeed("du", "--json", "w:").splitlines()]
+    assert [(each["path"], each["bytes"], each["files"]) for each in found] == [(".", 3006, 2), ("deep", 3000, 1)]
+    assert "No such file" in _fails(client, 4, "cat", "w:a", "w:none")

@@ -1,0 +1,69 @@
+"""`grid cat`: the contents of files, one after the other, on stdout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.arguments.completion import complete_remote
+from grid.cli.terminal.invocation import examples
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from grid.caps import KnownCap
+    from grid.cli.arguments.remote import RemotePath
+    from grid.cli.connection import Connection
+
+
+@click.command(
+    epilog=examples(
+        "grid cat work:notes.txt",
+        "grid cat work:log/2026-01-30.txt work:log/2026-01-31.txt | grep error",
+        "grid cat URI:CHK:...",
+    )
+)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, shell_complete=complete_remote)
+@click.pass_context
+def cat(ctx: click.Context, *, paths: tuple[str, ...]) -> int:
+    """Write the contents of each PATH to stdout, one after the other.
+
+    Every PATH is found before the first byte is written, so a mistyped one writes nothing. Each byte is verified. `grid
+    get` writes to a local file, reads ranges, and takes a capability that nobody is to see on the command line.
+    """
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.tree import open_tree_directory
+    from grid.cli.connection import run_connected
+
+    home, aliases = open_tree_directory(ctx)
+    remotes = [parse_remote(path, aliases) for path in paths]
+
+    async def operation(connection: Connection) -> None:
+        await _write(connection, remotes)
+
+    run_connected(home, operation)
+    return 0
+
+
+async def _write(connection: Connection, remotes: Sequence[RemotePath]) -> None:
+    from grid.cli.arguments.targets import DescriptorSink
+    from grid.cli.arguments.tree import known, open_tree
+
+    tree = await open_tree(connection)
+    files = [_file(known(await tree.find(remote), remote.shown), remote) for remote in remotes]
+    sink = DescriptorSink(1, connection.runtime.cpu)
+    for file in files:
+        await tree.store.read(file, sink)
+
+
+def _file(cap: KnownCap, remote: RemotePath) -> KnownCap:
+    """The capability of a file that can be read; ChildOfWrongTypeError, AuthorityError."""
+    from grid.caps import DirectoryCap
+    from grid.errors import AuthorityError, ChildOfWrongTypeError
+
+    if isinstance(cap, DirectoryCap):
+        raise ChildOfWrongTypeError(f"{remote.shown} is a directory, not a file; `grid ls` lists it", name=remote.shown)
+    if cap.authority == "verify":
+        raise AuthorityError("a verify capability lets you check the file, not read it; use its read capability")
+    return cap

@@ -1,0 +1,177 @@
+"""`grid find` and `grid du`: which paths are below a directory, and how much each directory holds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+from attrs import define
+
+from grid.cli.arguments.completion import complete_remote
+from grid.cli.terminal.invocation import examples
+from grid.cli.terminal.quoting import plain
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from grid.cli.arguments.tree import Tree
+    from grid.directory.pack import Target
+    from grid.directory.walk import Visited
+    from grid.errors import GridError
+
+    Lost = list[tuple[str, GridError]]
+
+_TYPES = {"f": "file", "d": "directory"}
+
+
+@click.command(
+    epilog=examples(
+        "grid find work: --name '*.jpg'",
+        "grid find work:photos --type d",
+        "grid find work: --name report.pdf --json | jq .path",
+    )
+)
+@click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
+@click.option("--name", "pattern", metavar="GLOB", help="Only names that match; `*`, `?` and `[...]` as in a shell.")
+@click.option("--type", "letter", type=click.Choice(["f", "d"]), help="Only files (f), or only directories (d).")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each path.")
+@click.pass_context
+def find(ctx: click.Context, *, path: str, pattern: str | None, letter: str | None, as_json: bool) -> int:
+    """List the path of everything below PATH, or of what matches all options.
+
+    A directory that is linked in several places is listed in each, and what it holds below the first. Directories that
+    cannot be read are named on stderr, and the exit status is 1.
+    """
+    from grid.cli.transfer.names import make_exclusion
+
+    matches = make_exclusion([pattern] if pattern is not None else ["*"])
+
+    def show(below: tuple[str, ...], target: Target) -> None:
+        kind = _type_of(target)
+        if not matches(below[-1]) or (letter is not None and kind != _TYPES[letter]):
+            return
+        text = "/".join(below)
+        if as_json:
+            click.echo(json.dumps({"event": "found", "path": text, "type": kind, "bytes": _size_of(target)}))
+        else:
+            click.echo(plain(text))
+
+    async def operation(visits: AsyncIterator[Visited], tree: Tree) -> None:
+        async for visited in visits:
+            for name, child in (visited.children or {}).items():
+                show((*visited.path, name), child.target)
+
+    return _walk(ctx, path, operation, as_json=as_json)
+
+
+@define
+class _Usage:
+    """What a directory holds: bytes and files."""
+
+    size: int = 0
+    files: int = 0
+
+
+@click.command(
+    epilog=examples(
+        "grid du work:", "grid du --depth 0 work:photos", "grid du --json work: | jq 'select(.bytes > 1e9).path'"
+    )
+)
+@click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
+@click.option(
+    "-d", "--depth", metavar="N", type=click.IntRange(0, 1000), default=1, show_default=True,
+    help="How many levels of directories to list; 0 is the total alone.",
+)  # fmt: skip
+@click.option("-b", "--bytes", "in_bytes", is_flag=True, help="Print sizes in bytes.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each directory.")
+@click.pass_context
+def du(ctx: click.Context, *, path: str, depth: int, in_bytes: bool, as_json: bool) -> int:
+    """Show how many bytes of files each directory below PATH holds, with everything below it.
+
+    A file that is linked in several places counts where it is met first. On the servers, files take more: with
+    3-of-10 encoding, ten thirds of it. `grid stats` counts by kinds.
+    """
+    from grid.cli.terminal.columns import shown_size, table
+
+    found: dict[tuple[str, ...], _Usage] = {}
+
+    async def operation(visits: AsyncIterator[Visited], tree: Tree) -> None:
+        async for visited in visits:
+            if visited.is_directory:
+                if len(visited.path) <= depth:
+                    found.setdefault(visited.path, _Usage())
+                continue
+            size = await _real_size(tree, visited)
+            for level in range(min(depth, len(visited.path) - 1) + 1):
+                usage = found.setdefault(visited.path[:level], _Usage())
+                usage.size += size
+                usage.files += 1
+
+    status = _walk(ctx, path, operation, as_json=as_json)
+    rows = [(usage, "/".join(below) or ".") for below, usage in sorted(found.items())]
+    if as_json:
+        for usage, name in rows:
+            click.echo(json.dumps({"event": "du", "path": name, "bytes": usage.size, "files": usage.files}))
+        return status
+    cells = [
+        (str(usage.size) if in_bytes else shown_size(usage.size), str(usage.files), plain(name)) for usage, name in rows
+    ]
+    for line in table(("SIZE", "FILES", "DIRECTORY"), cells, numbers=("SIZE", "FILES")):
+        click.echo(line)
+    return status
+
+
+async def _real_size(tree: Tree, visited: Visited) -> int:
+    """Bytes of a file; those of a mutable one are asked for. What is of an unknown kind has none that is known."""
+    from grid.caps import UnknownChild
+
+    target = visited.target
+    if visited.size is not None or isinstance(target, UnknownChild):
+        return visited.size or 0
+    return 0 if target.authority == "verify" else await tree.store.size(target)
+
+
+def _walk(
+    ctx: click.Context,
+    path: str,
+    operation: Callable[[AsyncIterator[Visited], Tree], Awaitable[None]],
+    *,
+    as_json: bool,
+) -> int:
+    """Give the operation everything below the path; the exit status, 1 if directories could not be read."""
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.tree import open_tree_directory, run_in_tree
+    from grid.cli.terminal.failures import tell_unread
+    from grid.directory.walk import walk
+
+    home, aliases = open_tree_directory(ctx)
+    remote = parse_remote(path, aliases)
+    lost: Lost = []
+
+    def unreadable(visited: Visited, error: GridError) -> None:
+        if not visited.path:
+            raise error
+        lost.append(("/".join(visited.path), error))
+
+    async def task(tree: Tree) -> None:
+        root = await tree.find_directory(remote)
+        await operation(walk(tree.store, root.cap, on_unreadable=unreadable), tree)
+
+    run_in_tree(home, task)
+    tell_unread(lost, as_json=as_json)
+    return 1 if lost else 0
+
+
+def _type_of(target: Target) -> str:
+    from grid.caps import DirectoryCap, UnknownChild
+
+    if isinstance(target, UnknownChild):
+        return "unknown"
+    return "directory" if isinstance(target, DirectoryCap) else "file"
+
+
+def _size_of(target: Target) -> int | None:
+    from grid.caps import ImmutableFileCap
+
+    return target.size if isinstance(target, ImmutableFileCap) else None
