@@ -293,3 +293,22 @@ def test_check_when_a_capability_grows_old_becomes_more_likely() -> None:
     assert not needs_check(29 * day, 0.0)
     assert needs_check(45 * day, 0.49) and not needs_check(45 * day, 0.51)
     assert needs_check(61 * day, 0.999999)
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [("/a/\udcff", FACTS), ("/a", evolve(FACTS, mtime_ns=2**63)), ("/a", evolve(FACTS, size=2**63))],
+    ids=["not UTF-8", "the year 2300", "too large"],
+)
+def test_file_when_sqlite_cannot_hold_its_name_or_times_is_not_recorded_and_others_are(
+    path: Path, name: str, facts: FileFacts
+) -> None:
+    database = opened(path)
+    database.record_download(name, facts, CAP)
+    database.record_file(name, facts, CAP, read_at_ns=2**70, now=NOW)
+    record(database, "/other")
+    assert database.known_download(name, facts) is None
+    database.flush()
+    assert database.known_file(name, facts) is None
+    assert database.known_file("/other", FACTS) is not None
+    database.close()

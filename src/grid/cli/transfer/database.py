@@ -185,7 +185,8 @@ class LocalDatabase:
 
         A file that had changed just before is not recorded: it may have changed again without its times showing it.
         """
-        if facts.ctime_ns + SETTLED_NS < read_at_ns and facts.mtime_ns + SETTLED_NS < read_at_ns:
+        is_settled = facts.ctime_ns + SETTLED_NS < read_at_ns and facts.mtime_ns + SETTLED_NS < read_at_ns
+        if is_settled and _can_be_held(path, facts):
             self._pending.files[path] = (facts, cap, now)
             self._flush_in_time()
 
@@ -196,8 +197,9 @@ class LocalDatabase:
 
     def record_download(self, path: str, facts: FileFacts, cap: str) -> None:
         """A local file now has the content of the capability; facts: as they are since then."""
-        self._pending.downloads[path] = (facts, cap)
-        self._flush_in_time()
+        if _can_be_held(path, facts):
+            self._pending.downloads[path] = (facts, cap)
+            self._flush_in_time()
 
     def flush(self) -> None:
         """Write all records now."""
@@ -252,7 +254,7 @@ class LocalDatabase:
             return None
         try:
             row: tuple[object, ...] | None = self._connection.execute(query, (key,)).fetchone()
-        except sqlite3.OperationalError:
+        except (sqlite3.OperationalError, UnicodeEncodeError):
             return None
         except (sqlite3.Error, OverflowError) as problem:
             self._give_up(problem)
@@ -265,6 +267,15 @@ class LocalDatabase:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _can_be_held(path: str, facts: FileFacts) -> bool:
+    """Whether SQLite takes them: UTF-8, and numbers of 64 bits, which nanoseconds exceed from the year 2262 on."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return all(-(2**63) <= number < 2**63 for number in (facts.size, facts.mtime_ns, facts.ctime_ns))
 
 
 def hash_directory(entries: dict[str, str]) -> str:
