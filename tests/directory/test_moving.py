@@ -286,6 +286,10 @@ class Stage:
         self._directories = {path: grid.make() for path in sorted(every)}
         self.root = self._directories[""].cap
 
+    def at(self, path: str) -> Directory:
+        """The directory that is laid out there."""
+        return self._directories[path]
+
     def lay(self) -> None:
         """Each directory in the one above it, and nothing else anywhere."""
         for path, directory in self._directories.items():
@@ -363,3 +367,21 @@ def test_directory_when_its_mover_dies_at_any_step_then_it_is_linked_somewhere(
                 small.run(small.store.directory(stage.root).get(new.split("/")))
             assert below(small, stage.root) == before
     assert 5 < died < 20
+
+
+@pytest.mark.parametrize("paths", [["p", "q"], ["p/x", "q"]], ids=["file", "directory"])
+def test_link_when_another_client_moves_it_back_meanwhile_then_it_is_linked_somewhere(
+    small: TreeGrid, paths: list[str]
+) -> None:
+    """The first waits before each of its steps in turn; the second begins and ends meanwhile."""
+    stage = Stage(small, paths)
+    places = [stage.at("p"), stage.at("q")]
+    crossed = 0
+    for step in range(3, 10):
+        stage.lay()
+        if "p/x" not in paths:
+            small.run(places[0].edit([SetChild("x", FILE)]))
+        first, second = together(small, stage.root, [("p/x", "q/x"), ("q/x", "p/x")], [[0] * step + [4], [2]])
+        assert ["x"] in [small.names(place.cap) for place in places], step
+        crossed += second[0] and not first[0] and first[1].check(ConflictError) is not None
+    assert crossed

@@ -4,8 +4,8 @@ It owns the refusal to move a directory into itself or below itself, however the
 two clients from doing together what each of them alone is refused (decision 0157). Whatever goes wrong, a link too many
 stays, never one too few.
 
-Cost of a move between two directories: two publishes, and a read of each directory on the way to the target, twice when a
-directory moves. A target that is known by its capability alone costs a read of each directory below the one that moves.
+Cost of a move between two directories: two publishes, a read of the target, and one of each directory on the way to it, two
+when a directory moves. A target that is known by its capability alone costs a read of each directory below the one that moves.
 """
 
 from __future__ import annotations
@@ -81,8 +81,11 @@ async def move(
     replaced = _of_name(await store.directory(target.end).edit([add]), new_name)
     await _require_way(store, way, name)
     await _remove(here, evolve(remove, beside=_links_from(source.end, way)), name)
-    if may_hold_others(child.target):
-        await _look_again(store, here, way, name, child)
+    try:
+        await _require_link(store, way, target.end, name, new_name, child)
+    except ConflictError:
+        await _restore(here, name, child)
+        raise
     return replaced
 
 
@@ -218,13 +221,16 @@ async def _remove(here: OpenDirectory, remove: RemoveChild, name: str) -> None:
         raise _gone(name) from error
 
 
-async def _look_again(store: Store, here: OpenDirectory, way: Trail, name: str, child: Child) -> None:
-    """Link it again where it was, if another client has taken the way to its new place away."""
-    try:
+async def _require_link(store: Store, way: Trail, end: DirectoryCap, name: str, new_name: str, child: Child) -> None:
+    """ConflictError if another client has taken the new link away, moving it back say, or the way to a directory."""
+    if may_hold_others(child.target):
         await _require_way(store, way, name)
-    except ConflictError:
-        await _restore(here, name, child)
-        raise
+    try:
+        found = (await store.directory(end).list()).get(new_name)
+    except GridError as error:
+        raise _gone(name) from error
+    if found is None or not (isinstance(child.target, UnknownChild) or found.target == child.target):
+        raise _gone(name)
 
 
 async def _restore(here: OpenDirectory, name: str, child: Child) -> None:
@@ -240,6 +246,6 @@ async def _restore(here: OpenDirectory, name: str, child: Child) -> None:
 
 def _gone(name: str) -> ConflictError:
     return ConflictError(
-        f"somebody moved or unlinked the directory into which {name!r} was moved, at the same time; "
-        "it is linked in both places now: look which of them is the right one"
+        f"somebody moved or unlinked {name!r}, or the directory into which it was moved, at the same time; "
+        "it is linked where it was, and may be in both places: look which of them is the right one"
     )

@@ -156,7 +156,7 @@ async def test_move_by_paths_tells_the_gateway_the_paths() -> None:
 
 async def test_move_of_a_name_that_the_request_would_mangle_is_a_link_and_a_removal() -> None:
     there = reply(listing(**{" a": FILE_NODE}))
-    answers = [there, reply("ok"), there, reply("ok")]
+    answers = [there, reply("ok"), there, reply("ok"), reply(listing(**{"b/c": FILE_NODE}))]
     async with scripted(answers) as (gateway, store):
         await store.move(Trail.of(DIRECTORY), " a", Trail.of(OTHER), "b/c")
     assert "set_children" in gateway.targets[1]
