@@ -60,7 +60,7 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
 )
 @click.option(
     "-d", "--node-directory", "node_directory", metavar="NODEDIR", envvar="GRID_NODE_DIR",
-    help="The client directory to use (or GRID_NODE_DIR; default ~/.grid).",
+    type=click.Path(file_okay=False), help="The client directory to use (or GRID_NODE_DIR; default ~/.grid).",
 )  # fmt: skip
 @click.option(
     "--gateway", metavar="URL|node|none", envvar="GRID_GATEWAY",

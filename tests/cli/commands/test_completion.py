@@ -81,6 +81,9 @@ def test_code_for_a_shell_names_the_command(shell: str, capsys: pytest.CaptureFi
         ("grid get wo", ["work:", "wood.txt"]),
         ("grid get two", [r"two\ words.txt"]),
         ("grid create st", ["storage"]),
+        ("grid -d no", ["nodes/"]),
+        ("grid put --happy 7", []),
+        ("grid create client --introducer wo", ["wood.txt"]),
     ],
 )
 def test_bash_is_offered_what_completes_the_line(
@@ -89,7 +92,7 @@ def test_bash_is_offered_what_completes_the_line(
     bash = shutil.which("bash")
     assert bash is not None
     here = tmp_path / "here"
-    here.mkdir()
+    (here / "nodes").mkdir(parents=True)
     (here / "wood.txt").touch()
     (here / "two words.txt").touch()
     grid = tmp_path / "grid"
@@ -97,7 +100,7 @@ def test_bash_is_offered_what_completes_the_line(
     grid.chmod(0o755)
     script = (
         "source <(grid completion bash)\nCOMP_LINE=$1 COMP_POINT=${#1}\n_grid_completion grid 2>/dev/null\n"
-        "printf '%s\\n' \"${COMPREPLY[@]}\"\ncomplete -p grid\n"
+        "(( ${#COMPREPLY[@]} )) && printf '%s\\n' \"${COMPREPLY[@]}\"\ncomplete -p grid\n"
     )
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(

@@ -34,6 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     command = MemoryCommand(tmp_path / "client", monkeypatch, capsys)
     folder = tmp_path / "here"
     folder.mkdir()
+    (folder / "nodes").mkdir()
     (folder / "wood.txt").touch()
     (folder / "two words.txt").touch()
     grid = tmp_path / "grid"
@@ -53,6 +54,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         ("grid put --no-p", "grid put --no-progress "),
         ("grid ls wo", "grid ls work:"),
         ("grid get two", r"grid get two\ words.txt"),
+        ("grid -d no", "grid -d nodes/"),
+        ("grid --node-directory=no", "grid --node-directory=nodes/"),
+        ("grid put --happy 7", "grid put --happy 7"),
+        ("grid put --format=s", "grid put --format=sdmf "),
     ],
 )
 def test_zsh_completes_the_line(line: str, completed: str, here: Mapping[str, str]) -> None:
@@ -96,12 +101,27 @@ def typed_in_zsh(line: str, environment: Mapping[str, str]) -> str:
         ("grid put --no-p", ["--no-progress"]),
         ("grid ls wo", ["work:"]),
         ("grid get wo", ["wood.txt", "work:"]),
+        ("grid -d no", ["nodes/"]),
+        ("grid get --cap-file=wo", ["--cap-file=wood.txt"]),
+        ("grid put --format=s", ["--format=sdmf"]),
     ],
 )
 def test_fish_is_offered_what_completes_the_line(line: str, offered: list[str], here: Mapping[str, str]) -> None:
+    found = offered_in_fish(line, here)
+    assert sorted(one.partition("\t")[0] for one in found) == offered
+
+
+@needs_fish
+def test_fish_shows_a_description_with_its_commas(here: Mapping[str, str]) -> None:
+    assert offered_in_fish("grid put --format", here) == [
+        "--format\tCHK (immutable, the default), SDMF (small, mutable) or MDMF (large, mutable)."
+    ]
+
+
+def offered_in_fish(line: str, environment: Mapping[str, str]) -> list[str]:
+    """What fish offers for the end of the line: a line each, a description behind a tab."""
     script = "grid completion fish | source; complete -C $argv[1]"
     done = subprocess.run(
-        ["fish", "--no-config", "-c", script, line], env=here, capture_output=True, text=True, check=False
+        ["fish", "--no-config", "-c", script, line], env=environment, capture_output=True, text=True, check=True
     )
-    found = sorted(one.partition("\t")[0] for one in done.stdout.splitlines())
-    assert found == offered, done.stderr
+    return done.stdout.splitlines()

@@ -30,6 +30,11 @@ def complete_place(context: click.Context, parameter: click.Parameter, incomplet
     return found if ":" in incomplete.partition("/")[0] else [*found, CompletionItem(incomplete, type="file")]
 
 
+def complete_file(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Local files, for a value that may be something else too."""
+    return [CompletionItem(incomplete, type="file")]
+
+
 def complete_remote(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of aliases, and paths below them."""
     with redirect_stderr(StringIO()):

@@ -24,12 +24,13 @@ _BASH = """\
     COMPREPLY=()
     compopt +o nospace
     while IFS=, read -r kind value; do
+        [[ -n $kind ]] || continue
         case $kind in
             file|dir)
                 while read -r item; do
                     [[ -d $item ]] && { item+=/; compopt -o nospace; }
                     COMPREPLY+=("$(printf %%q "$item")")
-                done < <(compgen -f -- "$value") ;;
+                done < <(compgen "-${kind:0:1}" -- "$value") ;;
             place) COMPREPLY+=("$value"); compopt -o nospace ;;
             *) COMPREPLY+=("$value") ;;
         esac
@@ -44,7 +45,9 @@ _ZSH = """\
     local -a plain places
     local kind value
     (( ! $+commands[%(prog_name)s] )) && return 1
+    [[ $PREFIX == --*=* ]] && compset -P 1 '*='
     while IFS=, read -r kind value; do
+        [[ -n $kind ]] || continue
         case $kind in
             file) _path_files -f ;;
             dir) _path_files -/ ;;
@@ -52,14 +55,32 @@ _ZSH = """\
             *) plain+=("$value") ;;
         esac
     done < <(COMP_WORDS="${(j: :)${(@q)words}}" COMP_CWORD=$((CURRENT-1)) %(complete_var)s=zsh_complete %(prog_name)s 2>/dev/null)
-    (( $#places )) && compadd -S '' -U -V places -a places
-    (( $#plain )) && compadd -U -V plain -a plain
+    (( $#places )) && compadd -S "" -i "$IPREFIX" -U -V places -a places
+    (( $#plain )) && compadd -i "$IPREFIX" -U -V plain -a plain
 }
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
     %(complete_func)s "$@"
 else
     compdef %(complete_func)s %(prog_name)s
 fi
+"""
+_FISH = """\
+function %(complete_func)s
+    set -l option (string match -r -- '^--[^=]+=' (commandline -ct))
+    for line in (env COMP_WORDS=(commandline -cp | string collect) COMP_CWORD=(commandline -ct) \
+%(complete_var)s=fish_complete %(prog_name)s 2>/dev/null)
+        set -l item (string split -m 1 , -- $line)
+        switch $item[1]
+            case dir
+                printf '%%s\\n' "$option"(__fish_complete_directories $item[2])
+            case file
+                printf '%%s\\n' "$option"(__fish_complete_path $item[2])
+            case plain
+                printf '%%s\\n' "$option$item[2]"
+        end
+    end
+end
+complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 """
 _SPECIAL = re.compile(r"([^\w@%+=:,./~-])")
 """What bash does not take as it is outside quotes."""
@@ -104,6 +125,8 @@ class GridZsh(ZshComplete):
 
 class GridFish(FishComplete):
     """Completes in fish, which adds no space behind a colon or a slash by itself."""
+
+    source_template = _FISH
 
     def format_completion(self, item: CompletionItem) -> str:
         """One line, as click's code for fish takes it."""

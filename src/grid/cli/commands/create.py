@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grid.cli.arguments.completion import complete_file
 from grid.cli.terminal.invocation import examples
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _LOCATION = click.option(
 )
 _HOSTNAME = click.option("--hostname", metavar="HOST", help="Announce this host name, and listen on a free port.")
 _INTRODUCER = click.option(
-    "--introducer", metavar="FURL", required=True,
+    "--introducer", metavar="FURL", required=True, shell_complete=complete_file,
     help="The introducer's FURL, or the name of a file that holds it (private/introducer.furl).",
 )  # fmt: skip
 
@@ -72,7 +73,10 @@ def introducer(directory: str, nickname: str, port: str | None, location: str | 
 @_LOCATION
 @_HOSTNAME
 @click.option("--reserved-space", metavar="SIZE", default="1G", show_default=True, help="Disk space to leave free.")
-@click.option("--storage-dir", metavar="DIR", default="", help="Where to keep shares; default: DIR/storage.")
+@click.option(
+    "--storage-dir", metavar="DIR", default="", type=click.Path(file_okay=False),
+    help="Where to keep shares; default: DIR/storage.",
+)  # fmt: skip
 def storage(
     *,
     directory: str,
