@@ -21,6 +21,17 @@ def test_tally_when_half_is_done_says_rates_and_what_is_left() -> None:
     assert "1:00:01 left" in describe_line(Tally(0.0, 2, 0, files=1), 3601.0)
 
 
+def test_estimate_is_left_out_until_the_rate_says_something() -> None:
+    tally = Tally(began_at=0.0, total_files=1, total_bytes=1_000_000_000)
+    tally.advance(100_000)
+    assert tally.remaining_s(1.0) is None and "left" not in describe_line(tally, 1.0)
+    assert tally.remaining_s(3.0) is None  # A ten-thousandth of it is done.
+    assert tally.remaining_s(20.0) is not None
+    tally.advance(99_900_000)
+    assert tally.remaining_s(1.9) is None
+    assert tally.remaining_s(2.0) == pytest.approx(18.0, rel=0.01)
+
+
 def test_display_when_asked_for_json_prints_lines_in_time_and_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     now = [0.0]
     with TransferDisplay(as_json=True, clock=lambda: now[0]) as display:

@@ -110,17 +110,28 @@ def test_finder_when_an_answer_lacks_its_data_reads_the_share_by_itself() -> Non
     assert found.known_count == 1
 
 
-def test_finder_when_a_share_is_false_drops_and_reports_it() -> None:
+def test_finder_when_no_share_matches_blames_the_capability_and_reports_none() -> None:
+    found = finder(SMALL, servers=3)
+    other = encoded(noise(3001)[1:], 3, 10, 1200)
+    for number, request in enumerate(found.search(0.0, 3)):
+        answer(found, request, other, [number])
+    assert found.take_reports() == [] and found.usable() == {}
+    verdict = found.verdict()
+    assert isinstance(verdict, NotEnoughSharesError) and "copy it again" in str(verdict)
+
+
+def test_finder_when_a_share_is_false_drops_it_and_reports_it_once_another_proves_the_capability() -> None:
     found = finder(SMALL)
     first, second = found.search(0.0, 2)
     wrong = bytearray(SMALL.shares[0])
     wrong[-1] ^= 1
     found.answer(first, {ShareNumber(0): [bytes(wrong)]}, 0.01)
-    (report,) = found.take_reports()
-    assert (report.server_id, report.share_number, report.parting) == ("s0", 0, True)
     assert found.take_reports() == []
     answer(found, second, SMALL, [1])
     assert sorted(found.usable()) == [1]
+    (report,) = found.take_reports()
+    assert (report.server_id, report.share_number, report.parting) == ("s0", 0, True)
+    assert found.take_reports() == []
 
 
 def test_finder_when_the_file_makes_no_sense_ends_the_read() -> None:

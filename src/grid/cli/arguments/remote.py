@@ -81,8 +81,12 @@ def parse_remote(argument: str, aliases: Mapping[str, str]) -> RemotePath:
     name, colon, rest = text.partition(":")
     if colon and "/" not in name:
         if name not in aliases:
+            from difflib import get_close_matches
+
+            close = get_close_matches(name, aliases, n=1)
+            meant = f" Did you mean '{close[0]}:'?" if close else ""
             raise UnknownAliasError(
-                f"Unknown alias '{name}', please create it with 'grid add-alias' or 'grid create-alias'.",
+                f"Unknown alias '{name}', please create it with 'grid add-alias' or 'grid create-alias'.{meant}",
                 name=f"{name}:",
             )
         return evolve(_path(alias_cap(name, aliases[name]), rest, f"{name}:", argument_is_cap=False), argument=text)

@@ -156,7 +156,9 @@ class Undo:
         from grid.caps import KnownCap
 
         if len(self.taken) == 1:
-            click.echo(f"{self.word.capitalize()} {self.taken[0].path.shown}. To link it again:", err=True)
+            # What was removed was said on stdout; what was replaced was not.
+            what = "" if self.word == "removed" else f"Replaced {self.taken[0].path.shown}. "
+            click.echo(f"{what}To link it again:", err=True)
         else:
             click.echo(f"{len(self.taken)} links were {self.word}. To link them again:", err=True)
         for each in self.taken:

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 FILE_COST = 64 * 1024
 """Bytes whose transfer takes as long as one more file does, whatever its size; for the estimate only."""
 
+_ESTIMATE_AFTER_S = 2.0
+_ESTIMATE_AFTER_PART = 0.005
+_ESTIMATE_ANYWAY_AFTER_S = 20.0
+"""When the rate so far says how long the rest takes: not while the first bytes are still waiting for connections."""
+
 _SHOW_AFTER_S = 0.4
 """A shorter operation shows no bar."""
 _BAR_EVERY_S = 0.1
@@ -48,8 +53,8 @@ class PhaseRate:
         return self.done / max(now - self.began_at, 1e-6)
 
     def remaining_s(self, now: float) -> float | None:
-        """Seconds until the phase ends at this rate; None while nothing is known."""
-        return (self.total - self.done) / self.rate(now) if self.done else None
+        """Seconds until the phase ends at this rate; None while that is a guess."""
+        return _remaining_s(self.done, self.total, now - self.began_at)
 
 
 @define
@@ -91,10 +96,9 @@ class Tally:
         return self.files / max(now - self.began_at, 1e-6)
 
     def remaining_s(self, now: float) -> float | None:
-        """Seconds until all is done at the rate so far; None while nothing is known."""
+        """Seconds until all is done at the rate so far; None while that is a guess."""
         done = self.byte_count + FILE_COST * self.files
-        rest = self.total_bytes + FILE_COST * self.total_files - done
-        return None if done <= 0 else max(rest, 0.0) * max(now - self.began_at, 1e-6) / done
+        return _remaining_s(done, self.total_bytes + FILE_COST * self.total_files, now - self.began_at)
 
 
 @frozen
@@ -292,6 +296,16 @@ class TransferDisplay(_Display):
         tally = self.tally
         title, _, details = describe_line(tally, now).partition(", ")
         return _Picture(title, tally.byte_count, tally.total_bytes or 1, details)
+
+
+def _remaining_s(done: float, total: float, elapsed_s: float) -> float | None:
+    """Seconds until the rest is done at the rate so far; None while too little is done to tell, unless all of it is."""
+    if done <= 0:
+        return None
+    is_known = elapsed_s >= _ESTIMATE_AFTER_S and done >= _ESTIMATE_AFTER_PART * total
+    if not is_known and elapsed_s < _ESTIMATE_ANYWAY_AFTER_S and done < total:
+        return None
+    return max(total - done, 0.0) * elapsed_s / done
 
 
 def describe_progress(tally: Tally, now: float) -> dict[str, object]:

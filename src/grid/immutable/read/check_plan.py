@@ -20,6 +20,7 @@ from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import AddLease, AdviseCorrupt, Compute, Request, ServerRequest
 from grid.engine.server_memory import SHORT_PATIENCE_S
 from grid.errors import DamagedFileError, GridError, PeerTimeoutError
+from grid.immutable.read.held_share import well_founded
 from grid.immutable.share.audit import ShareAudit, Verdict
 from grid.immutable.share.requests import FindShares, ReadShares
 from grid.immutable.share.verify import FileVerifier
@@ -84,7 +85,7 @@ class CheckPlan(PlanBase):
         self._errors: list[GridError] = []
 
     def _is_done(self) -> bool:
-        return not (self._to_ask or self._outstanding or self._audits or self._outbox)
+        return not (self._to_ask or self._outstanding or self._audits or well_founded(self._outbox, self._verifier))
 
     def result(self) -> Findings:
         """What was found; DamagedFileError if the file's proven parts contradict each other."""
@@ -144,6 +145,12 @@ class CheckPlan(PlanBase):
         if audit is not None:
             audit.failed(error)
             self._judge(audit, now)
+
+    def _take_outbox(self) -> list[Request]:
+        """The reports to send now: not those for which the capability may be to blame."""
+        taken = well_founded(self._outbox, self._verifier)
+        self._outbox = [report for report in self._outbox if report not in taken]
+        return taken
 
     def _take(self, request: Request, now: float) -> ShareAudit | None:
         """The share that an answered request verifies, if any; note how long the answer took."""

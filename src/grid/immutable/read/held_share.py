@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from typing import TypeVar
 
 from attrs import define, field
 
 from grid import limits
 from grid.engine.lateness import ServerLoad
+from grid.engine.requests import AdviseCorrupt, Request
 from grid.errors import DamagedFileError, FormatError, GridError
 from grid.immutable.share.layout import MAX_HEADER_SIZE, ShareLayout, parse_header, parse_ueb_length
-from grid.immutable.share.verify import FileVerifier
+from grid.immutable.share.verify import UEB_MISMATCH, FileVerifier
 from grid.ports import Buffer, Range, ServerId, ShareNumber
+
+R = TypeVar("R", bound=Request)
 
 
 class ShareState(Enum):
@@ -102,6 +106,20 @@ def _prove_ueb(share: HeldShare, layout: ShareLayout, verifier: FileVerifier) ->
     except FormatError as error:
         # Proven bytes that make no sense: they are the same in every share, so no other share helps.
         raise DamagedFileError(str(error)) from error
+
+
+def well_founded(reports: Sequence[R], verifier: FileVerifier | None) -> list[R]:
+    """The reports that blame a share rightly.
+
+    As long as no extension block is proven, one that does not match may just as well be the fault of a mistyped capability.
+    """
+    if verifier is None or verifier.geometry is not None:
+        return list(reports)
+    return [
+        report
+        for report in reports
+        if not (isinstance(report, AdviseCorrupt) and report.reason.startswith(UEB_MISMATCH))
+    ]
 
 
 def missing_ranges(share: HeldShare, verifier: FileVerifier, *, with_ueb: bool) -> list[Range]:

@@ -29,7 +29,14 @@ from grid.errors import (
     ShareError,
     UnknownVersionError,
 )
-from grid.immutable.read.held_share import HeldShare, Peer, ShareState, missing_ranges, prove_share
+from grid.immutable.read.held_share import (
+    HeldShare,
+    Peer,
+    ShareState,
+    missing_ranges,
+    prove_share,
+    well_founded,
+)
 from grid.immutable.read.peer_queue import PeerQueue
 from grid.immutable.read.speculation import speculate
 from grid.immutable.share.layout import Guess
@@ -189,8 +196,9 @@ class ShareFinder:
         self.peers.settle(in_time, late)
 
     def take_reports(self) -> list[AdviseCorrupt]:
-        """Corruption reports not yet sent."""
-        taken, self._outbox = self._outbox, []
+        """Corruption reports not yet sent, without those for which the capability may be to blame."""
+        taken = well_founded(self._outbox, self._verifier)
+        self._outbox = [report for report in self._outbox if report not in taken]
         return taken
 
     def verdict(self) -> GridError:
@@ -210,6 +218,11 @@ class ShareFinder:
             what = f"only {counted(found, 'usable share was', 'usable shares were')} found"
         else:
             what = f"file not found: none of {counted(len(self.peers), 'server')} has a share of it"
+        if self._outbox and not found:
+            return NotEnoughSharesError(
+                f"none of {counted(corrupt, 'share')} matches this capability: copy it again exactly; if it is right, all of them are damaged",
+                found=0, needed=self._geometry.k, causes=self.errors,
+            )  # fmt: skip
         hint = ", ".join([counted(self._geometry.k, "is needed", "are needed"), *notes])
         return NotEnoughSharesError(f"{what} ({hint})", found=found, needed=self._geometry.k, causes=self.errors)
 

@@ -27,6 +27,9 @@ CHUNK_LEAVES = 1024
 KEPT_CHUNKS = 4
 """Chunks kept per tree: a reader moves through a file, it does not return."""
 
+UEB_MISMATCH = "the URI extension block does not match the capability"
+"""Why a share is rejected of which nothing is proven: the share is false, or the capability is."""
+
 _UEB_TAG = b"allmydata_uri_extension_v1"
 
 
@@ -111,7 +114,7 @@ class FileVerifier:
         is the uploader's fault and no server's.
         """
         if tagged_hash(_UEB_TAG, data) != self._ueb_hash:
-            raise IntegrityError("the URI extension block does not match the capability")
+            raise IntegrityError(UEB_MISMATCH)
         if self.geometry is None:
             ueb = parse_ueb(data)
             geometry = check_ueb(ueb, self._size, self._k, self._n)
