@@ -149,7 +149,7 @@ class CheckPlan(PlanBase):
     def _take_outbox(self) -> list[Request]:
         """The reports to send now: not those for which the capability may be to blame."""
         taken = well_founded(self._outbox, self._verifier)
-        self._outbox = [report for report in self._outbox if report not in taken]
+        self._outbox[:] = [report for report in self._outbox if report not in taken]
         return taken
 
     def _take(self, request: Request, now: float) -> ShareAudit | None:
