@@ -28,7 +28,7 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of a client of a running S3 server that has one bucket."""
-    _require("obstore")
+    require("obstore")
     root = tmp_path_factory.mktemp("s3")
     (root / "remote" / BUCKET).mkdir(parents=True)
     server = Versity()
@@ -47,7 +47,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 @pytest.fixture(scope="session")
 def sftp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """The URL of a running SFTP server, and the home directory whose .ssh leads to it."""
-    _require("asyncssh")
+    require("asyncssh")
     program = shutil.which("sshd") or "/usr/sbin/sshd"
     if not Path(program).exists():
         pytest.skip("OpenSSH's sshd is not installed")
@@ -70,6 +70,7 @@ def sftp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
     server.stop()
 
 
-def _require(package: str) -> None:
+def require(package: str) -> None:
+    """Skip the test if a package is not installed, and say which."""
     if find_spec(package) is None:
         pytest.skip(f"the package {package} is not installed: pip install 'grid-storage[transfer]'")

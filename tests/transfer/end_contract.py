@@ -17,8 +17,12 @@ MTIME_NS = 1_700_000_000 * 10**9
 class BytesBody:
     """Contents in memory, in pieces; ends early if it is given less than it says."""
 
-    def __init__(self, data: bytes, size: int | None = None, ranges: Sequence[tuple[int, int]] = ()) -> None:
+    def __init__(
+        self, data: bytes, size: int | None = None, ranges: Sequence[tuple[int, int]] = (), *, changes: bool = False
+    ) -> None:
+        """changes: whether the source changed while it was read."""
         self._data, self.size, self._ranges = data, len(data) if size is None else size, ranges
+        self._changes = changes
 
     def ranges(self) -> Sequence[tuple[int, int]]:
         return self._ranges
@@ -34,6 +38,10 @@ class BytesBody:
             yield piece
         if offset < end:
             raise SourceChangedError("the source is shorter than it said")
+
+    async def require_unchanged(self) -> None:
+        if self._changes:
+            raise SourceChangedError("the source changed")
 
 
 async def stored(end: TargetEnd, entry: Entry, body: Body) -> None:
@@ -64,6 +72,7 @@ async def check_contract(end: TargetEnd) -> None:
     """Run all of it at an end where nothing is."""
     await _files_come_back_with_their_facts(end)
     await _a_file_that_ends_early_never_shows(end)
+    await _a_file_that_changes_meanwhile_never_shows(end)
     await _replacing_and_removing(end)
     await _names(end)
 
@@ -95,6 +104,20 @@ async def _a_file_that_ends_early_never_shows(end: TargetEnd) -> None:
         with pytest.raises(SourceChangedError):
             await stored(end, Entry(name=f"early-{size}", size=size), body)
     assert set(await listed(end)) == set(before)
+
+
+async def _a_file_that_changes_meanwhile_never_shows(end: TargetEnd) -> None:
+    """Neither as a new file nor in the place of an older one."""
+    older = Entry(name="stays", size=5, mtime_ns=MTIME_NS)
+    await stored(end, older, BytesBody(b"older"))
+    before = await listed(end)
+    for name, size in (("stays", 5), ("changes", 100), ("changes-large", 12 * 2**20)):
+        ranges = [(0, size // 2), (size // 2, size - size // 2)] if size > 2**20 else []
+        body = BytesBody(os.urandom(size), ranges=ranges, changes=True)
+        with pytest.raises(SourceChangedError):
+            await stored(end, Entry(name=name, size=size), body)
+    assert set(await listed(end)) == set(before)
+    assert await read(end, before["stays"]) == b"older"
 
 
 async def _replacing_and_removing(end: TargetEnd) -> None:

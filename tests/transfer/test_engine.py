@@ -16,7 +16,7 @@ from attrs import evolve
 from grid.errors import BusyError, GridError
 from grid.ports import Buffer
 from grid.transfer.choices import Mode, Selection
-from grid.transfer.ends import Body, Entry, LeftOut, OpenedSource, PassingError, SourceEnd
+from grid.transfer.ends import Body, Entry, LeftOut, OpenedSource, PassingError, SourceEnd, TargetEnd
 from grid.transfer.engine import Outcome, Plan, Transfer
 from grid.transfer.http_end import HttpEnd
 from grid.transfer.journal import Journal
@@ -26,7 +26,7 @@ from tests.transfer.scripted_web import WebRequest, scripted_web
 FAST = Plan(chunk_size=2**20, streams=3, transfers=4, retries=2)
 
 
-def send(source: SourceEnd | Path, target: Path | LocalEnd, state: Path, plan: Plan = FAST) -> Outcome:
+def send(source: SourceEnd | Path, target: Path | TargetEnd, state: Path, plan: Plan = FAST) -> Outcome:
     """One run, with its journal in the directory."""
     end = LocalEnd(str(source)) if isinstance(source, Path) else source
     to = LocalEnd(str(target), is_target=True) if isinstance(target, Path) else target
@@ -143,7 +143,7 @@ class _Liar:
         """Nothing to close."""
 
 
-class _LyingEnd:
+class LyingEnd:
     """A source of one lie; opened: how often it was asked for."""
 
     label = "liar"
@@ -170,7 +170,7 @@ def test_source_when_it_lies_about_its_size_fails_and_leaves_nothing(
     size: int, pieces: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("grid.transfer.engine.pause_before", lambda attempt, draw: 0.0)
-    liar = _LyingEnd(size, pieces)
+    liar = LyingEnd(size, pieces)
 
     outcome = send(liar, tmp_path / "target", tmp_path)
 
@@ -195,7 +195,7 @@ def test_target_when_full_is_not_tried_again_and_each_file_says_why(source: Path
     assert all("No space" in str(error) for _, error in outcome.failures)
 
 
-class _NamingEnd(_LyingEnd):
+class _NamingEnd(LyingEnd):
     """A source that gives names which lead elsewhere."""
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
@@ -210,7 +210,7 @@ def test_names_that_a_target_cannot_hold_fail_by_themselves(tmp_path: Path) -> N
     assert not (tmp_path / "out").exists()
 
 
-class _HugeEnd(_LyingEnd):
+class _HugeEnd(LyingEnd):
     """A listing of a hundred thousand files, and how many of them were asked for ahead of their sending."""
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:

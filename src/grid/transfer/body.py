@@ -100,6 +100,10 @@ class FileBody:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
 
+    async def require_unchanged(self) -> None:
+        """SourceChangedError if the source is not what was read."""
+        await self._opened.require_unchanged()
+
     async def _whole(self, offset: int, length: int) -> bytes:
         return b"".join([bytes(piece) async for piece in self._exactly(offset, length)])
 

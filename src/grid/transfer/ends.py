@@ -112,6 +112,9 @@ class Body(Protocol):
     def fetch(self, offset: int, length: int) -> AsyncIterator[Buffer]:
         """Exactly the bytes of a range, or an error."""
 
+    async def require_unchanged(self) -> None:
+        """SourceChangedError if the source is not what was read. A target asks this last, before the file can be seen."""
+
 
 class SourceEnd(Protocol):
     """Where files come from. label: how messages name it, without secrets."""
@@ -140,7 +143,7 @@ class TargetEnd(SourceEnd, Protocol):
         """A token if the file can be had without its bytes, None otherwise."""
 
     async def store(self, entry: Entry, body: Body) -> str:
-        """Take the contents, all or nothing, and return the token with which `settle` shows the file.
+        """Take the contents of a source that did not change meanwhile, or nothing; return the token with which `settle` shows the file.
 
         With no token ("") the file is in its place already. PassingError, EndError, OSError, GridError.
         """
@@ -169,6 +172,14 @@ def refuse_name(name: str) -> str | None:
         if len(name.encode("utf-8", "surrogateescape")) > MAX_PATH_BYTES
         else None
     )
+
+
+def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What went wrong first in a group of tasks."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 @contextmanager

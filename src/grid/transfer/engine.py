@@ -15,7 +15,16 @@ from attrs import define, field, frozen
 from grid.errors import GridError
 from grid.transfer.body import FileBody, Flow, digest_of
 from grid.transfer.choices import Comparison, Mode, Selection, is_same, may_pass, pause_before
-from grid.transfer.ends import Entry, LeftOut, NotThereError, OpenedSource, SourceChangedError, SourceEnd, TargetEnd
+from grid.transfer.ends import (
+    Entry,
+    LeftOut,
+    NotThereError,
+    OpenedSource,
+    SourceChangedError,
+    SourceEnd,
+    TargetEnd,
+    first_error,
+)
 from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
 from grid.transfer.rates import ByteBudget
 
@@ -117,7 +126,7 @@ class Transfer:
                 await waiting.join()
                 settler.cancel()
         except BaseExceptionGroup as errors:
-            raise _first(errors) from None
+            raise first_error(errors) from None
         await self._settle()
         if self._plan.delete and complete and not self.outcome.failures:
             await self._remove_unwanted()
@@ -217,7 +226,7 @@ class Transfer:
         except (GridError, OSError, TimeoutError) as error:
             return error
         except BaseExceptionGroup as errors:
-            first = _first(errors)
+            first = first_error(errors)
             if not isinstance(first, GridError | OSError):
                 raise
             return first
@@ -240,7 +249,6 @@ class Transfer:
         else:
             body = FileBody(opened, entry.size, self._flow)
             token = await self._target.store(entry, body)
-            await opened.require_unchanged()
             self.outcome.copied += 1
             self.outcome.sent_bytes += entry.size
             stored = _Stored(source, listed, entry, token, body.digest.hexdigest())
@@ -322,10 +330,3 @@ class Transfer:
 
     def _fail(self, name: str, error: GridError | OSError) -> None:
         self.outcome.failures.append((name, error))
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

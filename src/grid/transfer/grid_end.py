@@ -184,7 +184,9 @@ class GridEnd:
         store = await self._session.store()
         source = _BodySource(self._session, body, asyncio.get_running_loop())
         try:
-            return (await self._session.run(_put(store, source))).to_string()
+            cap = await self._session.run(_put(store, source))
+            await body.require_unchanged()
+            return cap.to_string()
         finally:
             await source.close()
 

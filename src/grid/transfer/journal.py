@@ -11,13 +11,14 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from attrs import field, frozen
 
 from grid.errors import BusyError, ConfigError
 from grid.node.files import make_private_directory
-from grid.transfer.ends import Entry
+from grid.transfer.ends import EndError, Entry
 
 STORED = "stored"
 """The target has the contents; the file is yet to be put in its place."""
@@ -36,6 +37,10 @@ _TEMPORARY = """
 CREATE TEMP TABLE there (name BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, tag TEXT) WITHOUT ROWID;
 CREATE TEMP TABLE wanted (name BLOB PRIMARY KEY, source TEXT) WITHOUT ROWID;
 """
+
+
+class JournalError(EndError):
+    """The journal cannot be written, so that the next run would not know what this one sent."""
 
 
 @frozen(kw_only=True)
@@ -62,7 +67,7 @@ class Journal:
 
     def __init__(self, path: Path, step: Callable[[], None] = lambda: None) -> None:
         """step: called before and after each change is on disk. BusyError if another process uses it; ConfigError if it cannot be opened."""
-        self._step = step
+        self._path, self._step = path, step
         try:
             make_private_directory(path.parent)
             self._lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -94,7 +99,7 @@ class Journal:
         return None if found is None else _row(source, name, found)
 
     def note(self, rows: Sequence[Row]) -> None:
-        """Take rows in the place of older ones, all or none."""
+        """Take rows in the place of older ones, all or none. JournalError."""
         values = [
             (
                 row.source, _key(row.entry.name), row.entry.size, row.entry.mtime_ns, row.entry.tag, row.state,
@@ -103,18 +108,12 @@ class Journal:
             for row in rows
         ]  # fmt: skip
         self._step()
-        self._rows.execute("BEGIN IMMEDIATE")
-        try:
-            self._rows.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
-        except BaseException:
-            self._rows.execute("ROLLBACK")
-            raise
-        self._rows.execute("COMMIT")
+        self._many("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
         self._step()
 
     def forget(self, source: str, name: str) -> None:
         """Drop the row of a file."""
-        self._rows.execute("DELETE FROM files WHERE source = ? AND name = ?", (source, _key(name)))
+        self._many("DELETE FROM files WHERE source = ? AND name = ?", [(source, _key(name))])
 
     def note_there(self, entries: Sequence[Entry]) -> None:
         """Take what the target has, for the time of this process."""
@@ -128,7 +127,7 @@ class Journal:
 
     def want(self, name: str, source: str) -> str:
         """Note that a source has a file of this name; the first source that has one."""
-        self._rows.execute("INSERT OR IGNORE INTO wanted VALUES (?, ?)", (_key(name), source))
+        self._many("INSERT OR IGNORE INTO wanted VALUES (?, ?)", [(_key(name), source)])
         return str(self._rows.execute("SELECT source FROM wanted WHERE name = ?", (_key(name),)).fetchone()[0])
 
     def unwanted(self) -> Iterator[str]:
@@ -146,9 +145,22 @@ class Journal:
         os.close(self._lock)
 
     def _many(self, statement: str, values: Sequence[tuple[object, ...]]) -> None:
-        self._rows.execute("BEGIN")
-        self._rows.executemany(statement, values)
-        self._rows.execute("COMMIT")
+        with self._as_journal_error():
+            self._rows.execute("BEGIN")
+            try:
+                self._rows.executemany(statement, values)
+                self._rows.execute("COMMIT")
+            except BaseException:
+                if self._rows.in_transaction:  # A full disk may have ended it already.
+                    self._rows.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _as_journal_error(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OverflowError) as error:
+            raise JournalError(f"{self._path}: the journal of the transfer cannot be written: {error}") from None
 
 
 def _key(name: str) -> bytes:

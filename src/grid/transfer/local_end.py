@@ -92,6 +92,7 @@ class LocalEnd:
         try:
             try:
                 await _fill(partial.descriptor, body)
+                await body.require_unchanged()
                 await asyncio.to_thread(partial.finish, entry, body.size)
             finally:
                 os.close(partial.descriptor)

@@ -1,12 +1,13 @@
 """Object stores as ends of a transfer: s3://, gs:// and az://, through obstore.
 
 Keys are names, with a prefix that ends with a slash; time, mode and content type travel as metadata of the object, the
-time as rclone writes it. An object appears whole or not at all. Reads name the entity tag that the listing gave, so that
-an object which changes in between is noticed.
+time as rclone writes it. An object appears whole or not at all. Reads name the entity tag of the first answer, so that an
+object which changes in between is noticed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,11 @@ MAX_PARTS = 10_000
 """Of an S3 upload."""
 
 MAX_KEY_BYTES = 1024
+
+_KEY_PROBLEM = re.compile("InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|TokenRefreshRequired")
+_STATUS = re.compile(r"status code: ([0-9]{3})")
+_PASSING = (408, 425, 429)
+"""Refusals that may pass."""
 
 _HEADERS = ("Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Cache-Control")
 
@@ -85,9 +91,9 @@ class ObjectEnd:
         import obstore
 
         key, shown = self._key(entry.name), f"{self.label.rstrip('/')}/{entry.name}"
-        options: Any = {"if_match": entry.tag} if entry.tag else {}
         with _as_end_errors(shown):
-            result = await obstore.get_async(self._store, key, options=options)
+            # One that changed since it was listed is sent as it is now; its other ranges name the tag of this answer.
+            result = await obstore.get_async(self._store, key)
             found = _entry(entry.name, result.meta)
         return _OpenedObject(self._store, key, _with_attributes(found, result.attributes), shown, result)
 
@@ -118,6 +124,7 @@ class ObjectEnd:
         with _as_end_errors(f"{self.label.rstrip('/')}/{entry.name}"):
             if body.size <= PART_SIZE:
                 data = b"".join([bytes(piece) async for piece in body.stream()])
+                await body.require_unchanged()
                 await obstore.put_async(self._store, key, data, attributes=attributes, use_multipart=False)
             else:
                 size = max(PART_SIZE, -(-body.size // MAX_PARTS))
@@ -126,6 +133,7 @@ class ObjectEnd:
                 ) as writer:
                     async for piece in body.stream():
                         await writer.write(piece)
+                    await body.require_unchanged()
         return ""
 
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
@@ -179,6 +187,8 @@ class _OpenedObject:
                 if self.entry.tag:
                     options["if_match"] = self.entry.tag
                 result = await obstore.get_async(self._store, self._key, options=options)
+                if self.entry.tag and (result.meta["e_tag"] or "") != self.entry.tag:  # Not every server minds.
+                    raise SourceChangedError(f"{self._shown} changed while it was read")
             async for piece in result.stream(min_chunk_size=PIECE_SIZE):
                 yield piece
 
@@ -210,7 +220,9 @@ def _as_end_errors(shown: str) -> Iterator[None]:
         raise SourceChangedError(f"{shown} changed since it was listed") from None
     except exceptions.UnauthenticatedError:
         raise EndError(f"{shown}: the server does not accept these credentials, or they have expired") from None
-    except exceptions.PermissionDeniedError:
+    except exceptions.PermissionDeniedError as error:
+        if _KEY_PROBLEM.search(str(error)):
+            raise _of_generic(shown, str(error)) from None
         raise EndError(f"{shown}: these credentials do not permit it") from None
     except exceptions.GenericError as error:
         raise _of_generic(shown, str(error)) from None
@@ -220,21 +232,21 @@ def _as_end_errors(shown: str) -> Iterator[None]:
 
 def _of_generic(shown: str, text: str) -> EndError:
     """What the client did not sort: answers with a status, lost connections, and what it could not make sense of."""
-    for word in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"):
-        if word in text:
-            return EndError(f"{shown}: the server does not accept these credentials ({word})")
-    if "status 4" in text and "status 408" not in text and "status 429" not in text:
-        return EndError(f"{shown}: the server refused: {_short(text)}")
-    if "status 3" in text:
+    if problem := _KEY_PROBLEM.search(text):
+        return EndError(f"{shown}: the server does not accept these credentials ({problem[0]})")
+    found = _STATUS.search(text)
+    status = int(found[1]) if found else 0
+    if 300 <= status < 400 or "redirect without LOCATION" in text:
         return EndError(f"{shown}: the server redirects; set the region or the endpoint of the bucket")
+    if 400 <= status < 500 and status not in _PASSING:
+        return EndError(f"{shown}: the server refused: {_short(text)}")
     return PassingError(f"{shown}: {_short(text)}")
 
 
 def _short(text: str) -> str:
-    for begin in ("Server returned error response:", "Error performing", "Generic"):
-        if begin in text:
-            text = text[text.index(begin) :]
-    return " ".join(text.split())[:200]
+    """The reason alone: neither the request, which is quoted before it, nor the values of the program behind it."""
+    text = text.partition("Debug source:")[0]
+    return " ".join((text.partition(" - ")[2] or text).split())[:200]
 
 
 def _entry(name: str, meta: Any) -> Entry:  # noqa: ANN401 - a TypedDict of obstore

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import stat
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -27,6 +27,7 @@ from grid.transfer.ends import (
     OpenedSource,
     PassingError,
     SourceChangedError,
+    first_error,
     refuse_name,
 )
 from grid.transfer.local_end import MODES, PARTIAL
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 CONNECT_S = 30
 SILENCE_S = 60.0
 """How long a server may take to answer one request."""
+
+Answer = Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]
+"""Awaits the answer to one request; TimeoutError."""
 
 
 def open_sftp_end(url: str) -> SftpEnd:
@@ -71,7 +75,7 @@ class SftpEnd:
         """Every regular file below the path; NotThereError, PassingError, EndError."""
         client = await self._sftp()
         with _as_end_errors(self.label):
-            facts = await _answer(client.stat(self._path))
+            facts = await self._answer(client.stat(self._path))
         if not stat.S_ISDIR(facts.permissions or 0):
             self._is_single = True
             yield _entry(self._path.rpartition("/")[2], facts)
@@ -84,7 +88,8 @@ class SftpEnd:
 
     async def _scan(self, client: Any, below: str, waiting: list[str]) -> AsyncIterator[Entry | LeftOut]:  # noqa: ANN401
         with _as_end_errors(f"{self.label}/{below}"):
-            async for found in client.scandir(self._place(below) if below else self._path):
+            listing = client.scandir(self._place(below) if below else self._path)
+            while (found := await self._answer(anext(listing, None))) is not None:
                 name = str(found.filename)
                 full = f"{below}/{name}" if below else name
                 mode = found.attrs.permissions or 0
@@ -103,9 +108,9 @@ class SftpEnd:
         """Open the file."""
         client, path, shown = await self._sftp(), self._place(entry.name), self._shown(entry.name)
         with _as_end_errors(shown):
-            file = await _answer(client.open(path, "rb"))
-            facts = await _answer(file.stat())
-        return _OpenedRemote(file, _entry(entry.name, facts), shown)
+            file = await self._answer(client.open(path, "rb"))
+            facts = await self._answer(file.stat())
+        return _OpenedRemote(file, _entry(entry.name, facts), shown, self._answer)
 
     async def close(self) -> None:
         """End the connection."""
@@ -129,19 +134,23 @@ class SftpEnd:
         folder = path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
         partial = f"{folder}/{PARTIAL}{secrets.token_hex(8)}"
         with _as_end_errors(shown):
-            await client.makedirs(folder, exist_ok=True)
-            file = await _answer(client.open(partial, "xb"))
+            await self._answer(client.makedirs(folder, exist_ok=True))
+            file = await self._answer(client.open(partial, "xb"))
             try:
                 try:
-                    await _fill(file, body)
+                    await _fill(file, body, self._answer)
+                    await body.require_unchanged()
                     with suppress(_unsupported()):
-                        await _answer(file.fsync())
-                finally:
-                    await file.close()
+                        await self._answer(file.fsync())
+                    await self._answer(file.close())
+                except BaseException:
+                    with suppress(*_ssh_errors()):
+                        await self._answer(file.close())
+                    raise
                 await self._finish(client, partial, path, entry)
             except BaseException:
                 with suppress(*_ssh_errors()):
-                    await client.remove(partial)
+                    await self._answer(client.remove(partial))
                 raise
         return ""
 
@@ -151,8 +160,10 @@ class SftpEnd:
         seconds = None if entry.mtime_ns is None else entry.mtime_ns // 10**9
         mode = None if entry.mode is None else entry.mode & MODES
         if seconds is not None or mode is not None:
-            await _answer(client.setstat(partial, asyncssh.SFTPAttrs(permissions=mode, atime=seconds, mtime=seconds)))
-        await _answer(client.posix_rename(partial, path))
+            await self._answer(
+                client.setstat(partial, asyncssh.SFTPAttrs(permissions=mode, atime=seconds, mtime=seconds))
+            )
+        await self._answer(client.posix_rename(partial, path))
 
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
         """Files are in their places already."""
@@ -163,7 +174,7 @@ class SftpEnd:
         client = await self._sftp()
         try:
             with _as_end_errors(self._shown(name)):
-                await _answer(client.remove(self._place(name)))
+                await self._answer(client.remove(self._place(name)))
         except NotThereError:
             return
 
@@ -179,10 +190,23 @@ class SftpEnd:
                 options["port"] = self._port
             if self._user is not None:
                 options["username"] = self._user
+            _say_nothing_of_lost_requests()
             with _as_end_errors(self.label):
                 self._connection = await asyncssh.connect(self._host, **options)
-                self._client = await _answer(self._connection.start_sftp_client())
+                self._client = await self._answer(self._connection.start_sftp_client())
             return self._client
+
+    async def _answer(self, request: Awaitable[Any]) -> Any:  # noqa: ANN401
+        """The answer to a request. TimeoutError if the server stalls: the connection is given up then, and made anew."""
+        connection = self._connection
+        try:
+            return await asyncio.wait_for(request, SILENCE_S)
+        except TimeoutError:
+            if connection is not None:
+                connection.abort()
+            if connection is self._connection:
+                self._connection = self._client = None
+            raise
 
     def _place(self, name: str) -> str:
         return self._path if self._is_single else f"{self._path.rstrip('/')}/{name}"
@@ -196,13 +220,13 @@ class _OpenedRemote:
 
     shortcut: object = None
 
-    def __init__(self, file: asyncssh.SFTPClientFile, entry: Entry, shown: str) -> None:
-        self._file, self.entry, self._shown = file, entry, shown
+    def __init__(self, file: asyncssh.SFTPClientFile, entry: Entry, shown: str, answer: Answer) -> None:
+        self._file, self.entry, self._shown, self._answer = file, entry, shown, answer
 
     async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
         while length > 0:
             with _as_end_errors(self._shown):
-                data = await _answer(self._file.read(min(length, PIECE_SIZE), offset))
+                data = await self._answer(self._file.read(min(length, PIECE_SIZE), offset))
             if not data:
                 return
             assert isinstance(data, bytes)
@@ -212,39 +236,50 @@ class _OpenedRemote:
 
     async def require_unchanged(self) -> None:
         with _as_end_errors(self._shown):
-            facts = await _answer(self._file.stat())
+            facts = await self._answer(self._file.stat())
         if _entry(self.entry.name, facts).facts != self.entry.facts:
             raise SourceChangedError(f"{self._shown} changed while it was read")
 
     async def close(self) -> None:
         with suppress(*_ssh_errors()):
-            await _answer(self._file.close())
+            await self._answer(self._file.close())
 
 
-async def _fill(file: Any, body: Body) -> None:  # noqa: ANN401
+async def _fill(file: Any, body: Body, answer: Answer) -> None:  # noqa: ANN401
     async def fill(offset: int, pieces: AsyncIterator[Buffer]) -> None:
         async for piece in pieces:
-            await _answer(file.write(bytes(piece), offset))
+            await answer(file.write(bytes(piece), offset))
             offset += len(piece)
 
     ranges = body.ranges()
     if not ranges:
         await fill(0, body.stream())
         return
-    async with asyncio.TaskGroup() as group:
-        for offset, length in ranges:
-            group.create_task(fill(offset, body.fetch(offset, length)))
-
-
-async def _answer(request: Any) -> Any:  # noqa: ANN401
-    """The answer to a request; TimeoutError if the server stalls."""
-    return await asyncio.wait_for(request, SILENCE_S)
+    try:
+        async with asyncio.TaskGroup() as group:
+            for offset, length in ranges:
+                group.create_task(fill(offset, body.fetch(offset, length)))
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from None
 
 
 def _ssh_errors() -> tuple[type[BaseException], ...]:
     import asyncssh
 
     return (asyncssh.Error, OSError, TimeoutError)
+
+
+def _say_nothing_of_lost_requests() -> None:
+    """Keep the event loop from complaining of requests that asyncssh made side by side and looked at only the first of."""
+    import asyncssh
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not isinstance(context.get("exception"), asyncssh.Error):
+            loop.default_exception_handler(context)
+
+    loop = asyncio.get_running_loop()
+    if loop.get_exception_handler() is None:
+        loop.set_exception_handler(handle)
 
 
 def _unsupported() -> type[BaseException]:

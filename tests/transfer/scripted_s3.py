@@ -1,0 +1,184 @@
+"""A small S3 server in memory, whose answers a test can spoil: statuses, lost connections, short bodies, wrong tags.
+
+It knows what the client of a transfer asks for: listing, HEAD, GET with ranges, PUT whole and in parts, DELETE.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+from attrs import define, field
+
+BUCKET = "bucket"
+TIME = "2026-11-22T12:00:00.000Z"
+
+
+@define
+class Fault:
+    """What happens to a request in place of its answer. status: 0 to hang up, 1 to send half of the body."""
+
+    method: str
+    status: int
+    code: str = ""
+    is_for: Callable[[str], bool] = lambda path: True
+
+
+@define
+class ScriptedS3:
+    """The objects, and what is to go wrong: each fault happens once, in order. asked: every request."""
+
+    objects: dict[str, bytes] = field(factory=dict)
+    faults: list[Fault] = field(factory=list)
+    asked: list[str] = field(factory=list)
+    uploads: dict[str, dict[int, bytes]] = field(factory=dict)
+    tag_of: Callable[[bytes], str] = lambda data: f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
+    ignores_conditions: bool = False
+    lock: Lock = field(factory=Lock)
+
+    def count(self, method: str) -> int:
+        """How many requests of a method there were."""
+        return sum(asked.startswith(method) for asked in self.asked)
+
+    def fault_of(self, method: str, path: str) -> Fault | None:
+        """Take the next fault if it is meant for this request."""
+        with self.lock:
+            self.asked.append(f"{method} {path}")
+            for fault in self.faults:
+                if fault.method == method and fault.is_for(path):
+                    self.faults.remove(fault)
+                    return fault
+        return None
+
+
+class _Request(BaseHTTPRequestHandler):
+    """One connection to the server."""
+
+    protocol_version = "HTTP/1.1"
+    server_state: ScriptedS3
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        if name not in ("do_HEAD", "do_PUT", "do_POST", "do_DELETE"):
+            raise AttributeError(name)
+        return self._serve
+
+    def _serve(self) -> None:
+        state, parts = self.server_state, urlsplit(self.path)
+        query = parse_qs(parts.query, keep_blank_values=True)
+        key = unquote(parts.path).removeprefix(f"/{BUCKET}").lstrip("/")
+        data = self._body()
+        fault = state.fault_of(self.command, self.path)
+        if fault is not None and fault.status != 1:
+            self._spoil(fault)
+        elif self.command in ("GET", "HEAD") and not key:
+            self._list(query.get("prefix", [""])[0])
+        elif self.command in ("GET", "HEAD"):
+            self._get(key, is_half=fault is not None)
+        elif self.command == "DELETE":
+            if "uploadId" in query:
+                state.uploads.pop(query["uploadId"][0], None)
+            else:
+                state.objects.pop(key, None)
+            self._answer(204)
+        elif self.command == "PUT" and "uploadId" in query:
+            state.uploads[query["uploadId"][0]][int(query["partNumber"][0])] = data
+            self._answer(200, ETag=state.tag_of(data))
+        elif self.command == "PUT":
+            state.objects[key] = data
+            self._answer(200, ETag=state.tag_of(data))
+        elif "uploads" in query:
+            upload = f"upload-{len(state.asked)}"
+            state.uploads[upload] = {}
+            self._answer(200, _xml("InitiateMultipartUploadResult", Bucket=BUCKET, Key=key, UploadId=upload))
+        else:
+            pieces = state.uploads.pop(query["uploadId"][0])
+            state.objects[key] = b"".join(pieces[number] for number in sorted(pieces))
+            tag = state.tag_of(state.objects[key])
+            self._answer(200, _xml("CompleteMultipartUploadResult", Bucket=BUCKET, Key=key, ETag=tag))
+
+    def _body(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+    def _spoil(self, fault: Fault) -> None:
+        self.close_connection = True
+        if fault.status:
+            body = _xml("Error", Code=fault.code or "InternalError", Message="scripted")
+            self._answer(fault.status, body)
+
+    def _get(self, key: str, *, is_half: bool) -> None:
+        state = self.server_state
+        data = state.objects.get(key)
+        if data is None:
+            self._answer(404, _xml("Error", Code="NoSuchKey", Message="scripted"))
+            return
+        tag, wanted = state.tag_of(data), self.headers.get("If-Match")
+        if wanted not in (None, tag) and not state.ignores_conditions:
+            self._answer(412, _xml("Error", Code="PreconditionFailed", Message="scripted"))
+            return
+        about = {"ETag": tag, "Last-Modified": "Sun, 22 Nov 2026 12:00:00 GMT"}
+        asked = self.headers.get("Range")
+        if asked is None:
+            self._answer(200, data, is_half=is_half, **about)
+            return
+        begin, end = asked.removeprefix("bytes=").split("-")
+        part = data[int(begin) : int(end) + 1]
+        about["Content-Range"] = f"bytes {begin}-{int(begin) + len(part) - 1}/{len(data)}"
+        self._answer(206, part, is_half=is_half, **about)
+
+    def _list(self, prefix: str) -> None:
+        state = self.server_state
+        found = "".join(
+            f"<Contents><Key>{escape(key)}</Key><LastModified>{TIME}</LastModified>"
+            f"<ETag>{escape(state.tag_of(data))}</ETag><Size>{len(data)}</Size></Contents>"
+            for key, data in sorted(state.objects.items())
+            if key.startswith(prefix)
+        )
+        body = f"<ListBucketResult><Name>{BUCKET}</Name><IsTruncated>false</IsTruncated>{found}</ListBucketResult>"
+        self._answer(200, body.encode())
+
+    def _answer(self, status: int, body: bytes = b"", *, is_half: bool = False, **headers: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body[: len(body) // 2] if is_half else body)
+        if is_half:
+            self.close_connection = True
+
+
+def _xml(name: str, **children: str) -> bytes:
+    inside = "".join(f"<{child}>{escape(text)}</{child}>" for child, text in children.items())
+    return f"<{name}>{inside}</{name}>".encode()
+
+
+@contextmanager
+def scripted_s3(state: ScriptedS3) -> Iterator[dict[str, str]]:
+    """The environment of a client of a server with these objects."""
+    handler = type("Scripted", (_Request,), {"server_state": state})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield {
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+        }
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

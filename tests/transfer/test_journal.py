@@ -1,0 +1,134 @@
+"""The journal of a transfer: what it keeps, who may use it, and what it says when it cannot keep anything."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grid.errors import BusyError, ConfigError
+from grid.transfer.ends import Entry
+from grid.transfer.journal import DONE, FAILED, STORED, Journal, JournalError, Row, journal_path
+
+ODD_NAMES = ("plain", "ü/ñ", "\udcff\udc80", "\ud800", "new\nline", "a" * 4000)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a journal goes, in a directory that is yet to be made."""
+    return tmp_path / "grid" / "journal.sqlite"
+
+
+def row(name: str, **others: object) -> Row:
+    entry = Entry(name=name, size=10, mtime_ns=-5, tag="t", mode=0o640)
+    return Row(source="s", entry=entry, **{"state": DONE, **others})  # type: ignore[arg-type]
+
+
+def test_rows_when_the_journal_is_opened_again_are_what_was_noted(path: Path) -> None:
+    rows = [row(name, state=STORED, token="URI:x", digest="d", error="e") for name in ODD_NAMES]
+    journal = Journal(path)
+    journal.note(rows)
+    journal.close()
+
+    journal = Journal(path)
+
+    assert [journal.find("s", name) for name in ODD_NAMES] == rows
+    assert journal.find("other", "plain") is None
+    assert (journal.count(STORED), journal.count(DONE)) == (len(rows), 0)
+    journal.close()
+
+
+def test_row_when_noted_again_replaces_the_older_one(path: Path) -> None:
+    journal = Journal(path)
+    journal.note([row("a", state=FAILED)])
+    journal.note([row("a", state=DONE)])
+    assert (journal.count(FAILED), journal.count(DONE)) == (0, 1)
+    journal.forget("s", "a")
+    assert journal.find("s", "a") is None
+    journal.close()
+
+
+def test_target_and_wishes_are_forgotten_with_the_process(path: Path) -> None:
+    journal = Journal(path)
+    journal.note_there([Entry(name=name, size=1) for name in ("a", "b", "\udcff")])
+    assert journal.want("a", "one") == "one"
+    assert journal.want("a", "two") == "one", "the first source that has a name keeps it"
+    assert set(journal.unwanted()) == {"b", "\udcff"}
+    assert journal.there("a") == Entry(name="a", size=1)
+    journal.close()
+    journal = Journal(path)
+    assert journal.there("a") is None
+    assert not list(journal.unwanted())
+    journal.close()
+
+
+def test_rows_when_one_of_them_cannot_be_kept_are_not_kept_at_all(path: Path) -> None:
+    journal = Journal(path)
+    with pytest.raises((JournalError, OverflowError)):
+        journal.note([row("good"), Row(source="s", entry=Entry(name="bad", size=2**70), state=DONE)])
+    assert journal.find("s", "good") is None
+    journal.note([row("good")])
+    assert journal.find("s", "good") is not None
+    journal.close()
+
+
+def test_journal_is_for_its_owner_and_for_one_process(path: Path) -> None:
+    journal = Journal(path)
+    journal.note([row("a", token="URI:secret")])
+    assert {each.stat().st_mode & 0o077 for each in path.parent.iterdir()} == {0}
+    with pytest.raises(BusyError):
+        Journal(path)
+    journal.close()
+    Journal(path).close()
+
+
+def test_journal_when_it_is_no_database_says_which_file_to_remove(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"not a database" * 1000)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"journal\.sqlite.*remove"):
+            Journal(path)
+
+
+def test_journal_when_its_disk_is_full_says_so_and_keeps_what_it_had(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+
+    def connect_to_small(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **options)
+        connection.execute("PRAGMA max_page_count = 20")
+        return connection
+
+    monkeypatch.setattr("grid.transfer.journal.sqlite3.connect", connect_to_small)
+    journal = Journal(path)
+    journal.note([row("a")])
+    with pytest.raises(JournalError, match="full"):
+        journal.note([row("n" * 3000 + str(number)) for number in range(100)])
+    assert journal.find("s", "a") == row("a")
+    journal.close()
+
+
+def test_name_of_a_journal_differs_by_ends_and_gives_none_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/state")
+    names = {journal_path(*ends) for ends in ((["a"], "b"), (["b"], "a"), (["a", "b"], ""), (["a\0b"], "c"))}
+    assert len(names) == 4
+    assert str(journal_path(["URI:DIR2:secret"], "b")).count("secret") == 0
+    assert journal_path(["a"], "b").parent == Path("/state/grid/transfers")
+
+
+def test_journal_when_its_step_is_killed_has_all_rows_or_none(path: Path) -> None:
+    class StopError(Exception):
+        pass
+
+    def stop() -> None:
+        raise StopError
+
+    journal = Journal(path, stop)
+    with pytest.raises(StopError):
+        journal.note([row("a"), row("b")])
+    journal.close()
+    rows = sqlite3.connect(path).execute("SELECT COUNT(*) FROM files").fetchone()[0]
+    assert rows == 0

@@ -1,0 +1,149 @@
+"""Disks that are full, files that change while they are read, and what is no regular file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from grid.transfer.choices import Mode
+from grid.transfer.ends import EndError, Entry, LeftOut
+from grid.transfer.local_end import LocalEnd
+from tests.transfer.test_engine import FAST, contents, send
+
+SIZE = 5 * 2**20 + 3
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A directory with one file of several chunks."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "large").write_bytes(os.urandom(SIZE))
+    return folder
+
+
+class _Writes:
+    """`os.pwrite`, which something happens before."""
+
+    def __init__(self, before: object, at: int) -> None:
+        self._before, self._left, self._write = before, at, os.pwrite
+
+    def __call__(self, descriptor: int, data: bytes, offset: int) -> int:
+        self._left -= 1
+        if self._left == 0:
+            assert callable(self._before)
+            self._before()
+        return self._write(descriptor, data, offset)
+
+
+def _no_space() -> None:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("at", [1, 3, 6])
+def test_target_when_its_disk_fills_keeps_the_older_file_and_goes_on_later(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "large").write_bytes(b"older")
+    with monkeypatch.context() as patch:
+        patch.setattr("grid.transfer.local_end.os.pwrite", _Writes(_no_space, at))
+        outcome = send(source, target, tmp_path)
+    assert ["No space" in str(error) for _, error in outcome.failures] == [True]
+    assert contents(target) == {"large": b"older"}
+
+    assert send(source, target, tmp_path).copied == 1
+
+    assert contents(target) == contents(source)
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace", "ftruncate"])
+def test_target_when_a_file_cannot_be_finished_leaves_nothing(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(f"grid.transfer.local_end.os.{failing}", lambda *_: _no_space())
+        outcome = send(source, tmp_path / "target", tmp_path)
+    assert len(outcome.failures) == 1
+    assert not contents(tmp_path / "target")
+
+
+@pytest.mark.parametrize("mode", ["stream", "chunked", "chunked-stream"])
+@pytest.mark.parametrize("change", ["grow", "shrink", "rewrite"])
+def test_file_when_it_changes_while_it_is_read_is_sent_as_it_is_in_the_end(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode, change: str
+) -> None:
+    monkeypatch.setattr("grid.transfer.engine.pause_before", lambda attempt, draw: 0.0)
+    path = source / "large"
+    final = {"grow": path.read_bytes() + b"more", "shrink": b"short", "rewrite": os.urandom(SIZE)}[change]
+
+    def alter() -> None:
+        path.write_bytes(final)
+        os.utime(path, ns=(10**18, 10**18))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("grid.transfer.local_end.os.pwrite", _Writes(alter, 3))
+        first = send(source, tmp_path / "target", tmp_path, evolve(FAST, mode=mode))
+    assert not first.failures
+    assert contents(tmp_path / "target") == {"large": final}
+
+
+def test_file_when_it_never_rests_is_never_shown(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grid.transfer.engine.pause_before", lambda attempt, draw: 0.0)
+    write, times = os.pwrite, iter(range(1, 10**6))
+
+    def restless(descriptor: int, data: bytes, offset: int) -> int:
+        os.utime(source / "large", ns=(0, next(times)))
+        return write(descriptor, data, offset)
+
+    monkeypatch.setattr("grid.transfer.local_end.os.pwrite", restless)
+    outcome = send(source, tmp_path / "target", tmp_path)
+    assert "changed while it was read" in str(outcome.failures[0][1])
+    assert not contents(tmp_path / "target")
+
+
+def test_sockets_and_devices_are_left_out_and_say_why(tmp_path: Path) -> None:
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(folder / "socket"))
+
+    async def case() -> list[Entry | LeftOut]:
+        inside = [each async for each in LocalEnd(str(folder)).entries()]
+        alone = [each async for each in LocalEnd("/dev/null").entries()]
+        with pytest.raises(EndError, match="not a regular file"):
+            await LocalEnd("/dev").open(Entry(name="null"))
+        return inside + alone
+
+    assert asyncio.run(case()) == [LeftOut("socket", "not a regular file"), LeftOut("null", "not a regular file")]
+
+
+def test_sparse_file_when_copied_stays_sparse(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    with (tmp_path / "source" / "sparse").open("wb") as file:
+        file.truncate(30 * 2**20)
+        file.seek(17 * 2**20)
+        file.write(b"island")
+    send(tmp_path / "source", tmp_path / "target", tmp_path)
+    assert contents(tmp_path / "target") == contents(tmp_path / "source")
+    assert (tmp_path / "target" / "sparse").stat().st_blocks * 512 <= 2 * 2**20
+
+
+def test_name_when_a_file_of_the_target_is_in_its_way_fails_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "source" / "taken").mkdir(parents=True)
+    (tmp_path / "source" / "taken" / "below").write_bytes(b"x")
+    (tmp_path / "source" / "folder").write_bytes(b"y")
+    (tmp_path / "source" / "good").write_bytes(b"z")
+    (tmp_path / "target" / "folder").mkdir(parents=True)
+    (tmp_path / "target" / "taken").write_bytes(b"file")
+
+    outcome = send(tmp_path / "source", tmp_path / "target", tmp_path)
+
+    assert {name for name, _ in outcome.failures} == {"taken/below", "folder"}
+    assert contents(tmp_path / "target") == {"taken": b"file", "good": b"z"}

@@ -1,0 +1,78 @@
+"""Accounts of object stores: what the environment and the files of the aws tools say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grid.errors import ConfigError
+from grid.transfer.object_accounts import s3_account, store_arguments
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home directory with two profiles."""
+    folder = tmp_path / ".aws"
+    folder.mkdir()
+    (folder / "credentials").write_text(
+        "[default]\naws_access_key_id = D\naws_secret_access_key = d%s\n[lab]\naws_access_key_id=L\naws_secret_access_key=l\n"
+    )
+    (folder / "config").write_text(
+        "[default]\nregion = eu-1\n[profile lab]\nregion = eu-2\nendpoint_url = http://lab\n[lab]\nregion = wrong\n"
+    )
+    return tmp_path
+
+
+def test_account_when_nothing_is_said_is_the_default_profile(home: Path) -> None:
+    assert s3_account({"HOME": str(home)}) == {"access_key_id": "D", "secret_access_key": "d%s", "region": "eu-1"}
+
+
+@pytest.mark.parametrize("variable", ["AWS_PROFILE", "AWS_DEFAULT_PROFILE"])
+def test_account_when_a_profile_is_named_is_that_one(home: Path, variable: str) -> None:
+    assert s3_account({"HOME": str(home), variable: "lab"}) == {
+        "access_key_id": "L",
+        "secret_access_key": "l",
+        "region": "eu-2",
+        "endpoint": "http://lab",
+    }
+
+
+def test_account_when_the_environment_has_keys_leaves_files_alone(home: Path) -> None:
+    assert s3_account({"HOME": str(home), "AWS_ACCESS_KEY_ID": "E"}) == {"region": "us-east-1"}
+
+
+def test_account_when_the_environment_names_region_and_endpoint_takes_them(home: Path) -> None:
+    found = s3_account(
+        {
+            "HOME": str(home),
+            "AWS_PROFILE": "lab",
+            "AWS_REGION": "here",
+            "AWS_DEFAULT_REGION": "there",
+            "AWS_ENDPOINT_URL": "http://all",
+            "AWS_ENDPOINT_URL_S3": "http://s3",
+        }
+    )
+    assert (found["region"], found["endpoint"]) == ("here", "http://s3")
+
+
+def test_account_when_files_are_elsewhere_reads_them_there(home: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("[default]\naws_session_token = T\n")
+    found = s3_account({"HOME": str(home), "AWS_SHARED_CREDENTIALS_FILE": str(other), "AWS_CONFIG_FILE": "/nowhere"})
+    assert found == {"session_token": "T", "region": "us-east-1"}
+
+
+def test_profile_when_missing_is_named_and_when_broken_tells_no_line(home: Path) -> None:
+    with pytest.raises(ConfigError, match="'gone'"):
+        s3_account({"HOME": str(home), "AWS_PROFILE": "gone"})
+    (home / ".aws" / "credentials").write_text("aws_secret_access_key = hidden\n")
+    with pytest.raises(ConfigError, match="cannot be read") as caught:
+        s3_account({"HOME": str(home)})
+    assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["gs", "az"])
+def test_account_of_other_stores_is_left_to_their_client(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "here")
+    assert set(store_arguments(scheme)) == {"client_options", "retry_config"}

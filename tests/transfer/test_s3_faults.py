@@ -1,0 +1,172 @@
+"""What object stores do wrong: what may pass is asked for again, what will not is one clear error, and no wrong byte arrives."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from grid.transfer.engine import Outcome, Plan
+from grid.transfer.object_end import open_object_end
+from tests.transfer.conftest import require
+from tests.transfer.scripted_s3 import BUCKET, Fault, ScriptedS3, scripted_s3
+from tests.transfer.test_engine import FAST, contents, send
+
+LARGE = 5 * 2**20 + 11
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedS3]:
+    """A running server with a small and a large object below `in`; retries do not wait."""
+    require("obstore")
+    monkeypatch.setattr("grid.transfer.engine.pause_before", lambda attempt, draw: 0.0)
+    state = ScriptedS3(objects={"in/small": b"small", "in/deep/large": os.urandom(LARGE)})
+    with scripted_s3(state) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield state
+
+
+def wanted(state: ScriptedS3) -> dict[str, bytes]:
+    """What a copy of `in` has."""
+    return {key.removeprefix("in/"): data for key, data in state.objects.items() if key.startswith("in/")}
+
+
+def fetch(state: Path, plan: Plan = FAST) -> Outcome:
+    return send(open_object_end(f"s3://{BUCKET}/in"), state / "target", state, plan)
+
+
+def upload(source: Path, state: Path) -> Outcome:
+    end = open_object_end(f"s3://{BUCKET}/out", is_target=True)
+    return send(source, end, state)
+
+
+FAULTS = [(500, "InternalError"), (503, "SlowDown"), (429, "TooManyRequests"), (0, ""), (1, "")]
+
+
+@pytest.mark.parametrize(("status", "code"), FAULTS)
+def test_download_when_the_server_fails_for_a_while_arrives(
+    s3: ScriptedS3, tmp_path: Path, status: int, code: str
+) -> None:
+    s3.faults = [Fault("GET", status, code, is_for=lambda path: "large" in path) for _ in range(3)]
+
+    outcome = fetch(tmp_path)
+
+    assert not s3.faults, "all faults happened"
+    assert not outcome.failures
+    assert contents(tmp_path / "target") == wanted(s3)
+
+
+@pytest.mark.parametrize(("status", "code"), FAULTS[:-1])
+def test_upload_when_the_server_fails_for_a_while_arrives(
+    s3: ScriptedS3, tmp_path: Path, status: int, code: str
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "small").write_bytes(b"small")
+    (source / "large").write_bytes(os.urandom(20 * 2**20))
+    s3.faults = [Fault(method, status, code) for method in ("PUT", "POST", "PUT")]
+
+    outcome = upload(source, tmp_path)
+
+    assert not s3.faults
+    assert not outcome.failures
+    assert {key: data for key, data in s3.objects.items() if key.startswith("out/")} == {
+        f"out/{name}": data for name, data in contents(source).items()
+    }
+
+
+def test_download_when_the_server_never_recovers_fails_by_itself(s3: ScriptedS3, tmp_path: Path) -> None:
+    s3.faults = [Fault("GET", 503, "SlowDown", is_for=lambda path: "large" in path) for _ in range(1000)]
+
+    outcome = fetch(tmp_path)
+
+    assert [name for name, _ in outcome.failures] == ["deep/large"]
+    assert contents(tmp_path / "target") == {"small": b"small"}
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "words"),
+    [
+        (400, "ExpiredToken", "credentials"),
+        (403, "ExpiredToken", "credentials"),
+        (401, "Unauthorized", "credentials"),
+        (403, "AccessDenied", "credentials"),
+        (400, "InvalidArgument", "refused"),
+    ],
+)
+def test_download_when_refused_is_asked_for_once_and_says_why(
+    s3: ScriptedS3, tmp_path: Path, status: int, code: str, words: str
+) -> None:
+    s3.faults = [Fault("GET", status, code, is_for=lambda path: "small" in path) for _ in range(5)]
+
+    outcome = fetch(tmp_path)
+
+    ((name, error),) = outcome.failures
+    assert name == "small"
+    assert words in str(error)
+    assert "secret" not in str(error)
+    assert "Debug" not in str(error)
+    assert len(s3.faults) == 4, "asked once"
+    assert contents(tmp_path / "target") == {"deep/large": s3.objects["in/deep/large"]}
+
+
+@pytest.mark.parametrize("status", [301, 307])
+def test_download_when_redirected_to_another_region_says_what_to_set(
+    s3: ScriptedS3, tmp_path: Path, status: int
+) -> None:
+    s3.faults = [Fault("GET", status, "PermanentRedirect", is_for=lambda path: "small" in path) for _ in range(20)]
+
+    outcome = fetch(tmp_path)
+
+    assert [name for name, _ in outcome.failures] == ["small"]
+    assert "region" in str(outcome.failures[0][1])
+
+
+@pytest.mark.parametrize("ignores", [False, True])
+def test_object_when_replaced_while_it_is_read_is_never_a_mixture(
+    s3: ScriptedS3, tmp_path: Path, *, ignores: bool
+) -> None:
+    old, new = s3.objects["in/deep/large"], os.urandom(LARGE)
+    s3.ignores_conditions = ignores
+    count = itertools.count()
+
+    def replace(path: str) -> bool:
+        if "large" in path and next(count) == 2:
+            s3.objects["in/deep/large"] = new
+        return False
+
+    s3.faults = [Fault("GET", 500, is_for=replace)]
+    outcome = fetch(tmp_path, evolve(FAST, mode="chunked"))
+
+    assert next(count) > 3, "it was read again"
+    assert not outcome.failures
+    assert contents(tmp_path / "target")["deep/large"] == new != old
+    assert fetch(tmp_path).failures == []
+
+
+def test_object_when_its_tag_changes_with_each_answer_fails_and_leaves_nothing(s3: ScriptedS3, tmp_path: Path) -> None:
+    count = itertools.count()
+    s3.tag_of = lambda data: f'"{next(count)}"'
+    s3.ignores_conditions = True
+
+    outcome = fetch(tmp_path, evolve(FAST, mode="chunked"))
+
+    assert [name for name, _ in outcome.failures] == ["deep/large"]
+    assert "changed" in str(outcome.failures[0][1])
+    assert contents(tmp_path / "target") == {"small": b"small"}
+
+
+def test_upload_when_its_source_ends_early_leaves_no_object_and_no_parts(s3: ScriptedS3, tmp_path: Path) -> None:
+    from tests.transfer.test_engine import LyingEnd
+
+    for size in (100, 20 * 2**20):
+        liar = LyingEnd(size, [b"x" * (size // 2)])
+        outcome = send(liar, open_object_end(f"s3://{BUCKET}/out", is_target=True), tmp_path)
+        assert len(outcome.failures) == 1
+    assert not [key for key in s3.objects if key.startswith("out/")]
+    assert not s3.uploads
