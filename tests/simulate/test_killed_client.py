@@ -51,4 +51,4 @@ def test_put_that_is_killed_leaves_nothing_and_can_be_repeated(
 
 def files(directory: Path) -> list[Path]:
     """All files below the directory, or those still there when it was looked at."""
-    return [path for path in directory.rglob("*") if path.is_file()]
+    return [Path(folder, name) for folder, _, names in os.walk(directory) for name in names]

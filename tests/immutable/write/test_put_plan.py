@@ -40,7 +40,7 @@ from tests.support.shares import EncodedFile
 from tests.support.stepped_server import Call, SteppedServer
 from tests.support.virtual_time import SeededEntropy, VirtualClock
 
-BATCH_BYTES = 6000
+BATCH_BYTES = 3000
 LIVE_BYTES = 2 * BATCH_BYTES
 WRITE_WINDOW = 7000
 ASK_FIRST_SIZE = 1500

@@ -62,5 +62,5 @@ def test_what_a_server_starts_counts_as_the_servers() -> None:
         psutil.wait_procs(psutil.Process(server.pid).children())
     server.communicate("\n")
 
-    assert sampler.watched.spent["client"].cpu_s == 0.0
+    assert sampler.watched.spent["client"].cpu_s < 0.1, "the watching itself at most"
     assert sampler.watched.spent["server0"].cpu_s >= 0.2
