@@ -17,7 +17,7 @@ from attrs import frozen
 
 from grid.ports import Buffer
 from grid.transfer.choices import Mode, choose_ranges
-from grid.transfer.ends import OpenedSource, SourceChangedError
+from grid.transfer.ends import OpenedSource, SourceChangedError, cancelled_as_error
 
 BLOCK = 2**20
 """Bytes that are hashed by themselves, so that ranges may come in any order."""
@@ -110,18 +110,19 @@ class FileBody:
     async def _exactly(self, offset: int, length: int) -> AsyncIterator[Buffer]:
         end = offset + length
         pieces = cast("aclosing[AsyncIterator[Buffer]]", aclosing(self._opened.read(offset, length)))  # type: ignore[type-var]
-        async with pieces as stream:
-            async for piece in stream:
-                if offset + len(piece) > end:
-                    raise SourceChangedError(f"{self._opened.entry.name}: the source sends more than it said")
-                self.digest.add(offset, piece)
-                offset += len(piece)
-                self.counted += len(piece)
-                self._flow.advance(len(piece))
-                pause = self._flow.slow(len(piece))
-                if pause > 0:
-                    await asyncio.sleep(pause)
-                yield piece
+        with cancelled_as_error(self._opened.entry.name):
+            async with pieces as stream:
+                async for piece in stream:
+                    if offset + len(piece) > end:
+                        raise SourceChangedError(f"{self._opened.entry.name}: the source sends more than it said")
+                    self.digest.add(offset, piece)
+                    offset += len(piece)
+                    self.counted += len(piece)
+                    self._flow.advance(len(piece))
+                    pause = self._flow.slow(len(piece))
+                    if pause > 0:
+                        await asyncio.sleep(pause)
+                    yield piece
         if offset < end:
             raise SourceChangedError(f"{self._opened.entry.name}: the source is shorter than it said")
 

@@ -6,11 +6,13 @@ the contract suite in tests/transfer/end_contract.py. Ends run on an asyncio eve
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 from attrs import field, frozen
+from twisted.internet.defer import CancelledError as CancelledByTwisted
 
 from grid.errors import ConfigError, GridError
 from grid.ports import Buffer
@@ -43,6 +45,22 @@ class MissingExtraError(ConfigError):
 
     def __init__(self, what: str, package: str) -> None:
         super().__init__(f"{what} needs the package {package}: pip install 'grid-storage[transfer]'")
+
+
+@contextmanager
+def cancelled_as_error(what: str) -> Iterator[None]:
+    """PassingError where a library gave up what is awaited here. A task that is itself cancelled ends as ever.
+
+    Libraries cancel what waits for a connection that they drop. A task group takes that for the end of a task that was
+    asked to end, and says nothing: its file would have a hole.
+    """
+    try:
+        yield
+    except (asyncio.CancelledError, CancelledByTwisted):
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise PassingError(f"{what}: the connection was dropped before the answer came") from None
 
 
 @frozen(kw_only=True)

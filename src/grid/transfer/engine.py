@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from attrs import define, field, frozen
 
@@ -23,6 +23,7 @@ from grid.transfer.ends import (
     SourceChangedError,
     SourceEnd,
     TargetEnd,
+    cancelled_as_error,
     first_error,
 )
 from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
@@ -113,7 +114,8 @@ class Transfer:
 
     async def run(self) -> Outcome:
         """Send what is new. The errors of listing a source; GridError, OSError."""
-        await self._note_target()
+        with cancelled_as_error(self._target.label):
+            await self._note_target()
         waiting: asyncio.Queue[tuple[SourceEnd, Entry] | None] = asyncio.Queue(2 * self._plan.transfers)
         try:
             async with asyncio.TaskGroup() as group:
@@ -150,7 +152,7 @@ class Transfer:
         """Give every file that is new to the workers; whether all sources were listed without a gap."""
         complete = True
         for source in self._sources:
-            async for found in source.entries():
+            async for found in _listed(source):
                 if isinstance(found, LeftOut):
                     complete = complete and not found.is_gap
                     self.outcome.left_out.append(found)
@@ -218,11 +220,12 @@ class Transfer:
         needed = FILE_MEMORY + min(entry.size or 0, self._plan.chunk_size * self._plan.streams)
         try:
             async with self._budget.hold(needed):
-                opened = await source.open(entry)
-                try:
-                    await self._send(source, entry, opened)
-                finally:
-                    await opened.close()
+                with cancelled_as_error(entry.name):
+                    opened = await source.open(entry)
+                    try:
+                        await self._send(source, entry, opened)
+                    finally:
+                        await opened.close()
         except (GridError, OSError, TimeoutError) as error:
             return error
         except BaseExceptionGroup as errors:
@@ -281,7 +284,8 @@ class Transfer:
             batch, self._stored = self._stored, []
             if not batch:
                 return
-            failed = await self._target.settle([(each.entry, each.token) for each in batch])
+            with cancelled_as_error(self._target.label):
+                failed = await self._target.settle([(each.entry, each.token) for each in batch])
             for each in batch:
                 if (error := failed.get(each.entry.name)) is not None:
                     self._fail(each.entry.name, error)
@@ -296,17 +300,21 @@ class Transfer:
         if not stored.digest:
             return
         try:
-            opened = await self._target.open(Entry(name=stored.entry.name))
-            try:
-                if opened.entry.size != stored.entry.size:
-                    raise SourceChangedError("it has another size")
-                if await digest_of(opened, opened.entry.size or 0) != stored.digest:
-                    raise SourceChangedError("its contents differ")
-            finally:
-                await opened.close()
+            with cancelled_as_error(stored.entry.name):
+                await self._read_back(stored)
         except (GridError, OSError) as error:
             self._journal.forget(stored.source.label, stored.entry.name)
             self._fail(stored.entry.name, GridError(f"{stored.entry.name}: read back at the target: {error}"))
+
+    async def _read_back(self, stored: _Stored) -> None:
+        opened = await self._target.open(Entry(name=stored.entry.name))
+        try:
+            if opened.entry.size != stored.entry.size:
+                raise SourceChangedError("it has another size")
+            if await digest_of(opened, opened.entry.size or 0) != stored.digest:
+                raise SourceChangedError("its contents differ")
+        finally:
+            await opened.close()
 
     def _row(self, stored: _Stored, state: str) -> Row:
         """The row of a file: its facts are those of the listing, with which the next run compares."""
@@ -323,10 +331,17 @@ class Transfer:
                 self.outcome.planned.append(("remove", name))
                 continue
             try:
-                await self._target.remove(name)
+                with cancelled_as_error(name):
+                    await self._target.remove(name)
                 self.outcome.removed += 1
             except (GridError, OSError) as error:
                 self._fail(name, error)
 
     def _fail(self, name: str, error: GridError | OSError) -> None:
         self.outcome.failures.append((name, error))
+
+
+async def _listed(source: SourceEnd) -> AsyncIterator[Entry | LeftOut]:
+    with cancelled_as_error(source.label):
+        async for found in source.entries():
+            yield found

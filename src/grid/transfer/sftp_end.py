@@ -27,6 +27,7 @@ from grid.transfer.ends import (
     OpenedSource,
     PassingError,
     SourceChangedError,
+    cancelled_as_error,
     first_error,
     refuse_name,
 )
@@ -200,7 +201,8 @@ class SftpEnd:
         """The answer to a request. TimeoutError if the server stalls: the connection is given up then, and made anew."""
         connection = self._connection
         try:
-            return await asyncio.wait_for(request, SILENCE_S)
+            with cancelled_as_error("the server"):
+                return await asyncio.wait_for(request, SILENCE_S)
         except TimeoutError:
             if connection is not None:
                 connection.abort()

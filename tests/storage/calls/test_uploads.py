@@ -14,6 +14,7 @@ from grid.ports import Allocation, ShareNumber, StorageIndex
 from grid.storage.calls import service, uploads
 from grid.storage.calls.uploads import IDLE_S, ShareUpload
 from grid.storage.files import incoming
+from grid.storage.files.disk import Handle
 from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.files.paths import INCOMING, SHARES
 from grid.storage.settings import StorageSettings
@@ -187,6 +188,32 @@ def test_close_when_another_share_has_taken_the_place_is_refused() -> None:
         scene.run(upload.close(share_numbers(0, 1)))
     assert held(scene) == {1: [bytes(4)]}
     assert plain(scene.run(scene.service.read_slot(INDEX, frozenset(), [WHOLE]))) == {0: [b"mutable"]}
+
+
+class _ExhaustedDisk(MemoryDisk):
+    """A disk on which one sync fails with what is no error of a disk."""
+
+    exhausted = True
+
+    def sync_file(self, handle: Handle) -> None:
+        if self.exhausted:
+            self.exhausted = False
+            raise MemoryError
+        super().sync_file(handle)
+
+
+def test_close_when_it_fails_in_a_way_nobody_foresaw_gives_every_share_of_it_up() -> None:
+    scene = ServiceScene(_ExhaustedDisk())
+    upload = start(scene, [0, 1, 2], 4)
+    with pytest.raises(MemoryError):
+        scene.run(upload.close(share_numbers(0, 1)))
+    assert upload.share_numbers == {2}
+    assert scene.service.reserved_size == 4
+    scene.run(upload.close(share_numbers(2)))
+    assert (timers(scene), scene.service.reserved_size, held(scene)) == (0, 0, {2: [bytes(4)]})
+    assert files_below(scene.disk, INCOMING) == []
+    assert start(scene, [0, 1], 4).share_numbers == {0, 1}, "nothing hides the shares that were given up"
+    scene.run(scene.service.stop())
 
 
 def test_write_when_the_disk_is_full_loses_that_share_for_good() -> None:

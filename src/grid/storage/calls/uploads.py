@@ -208,6 +208,14 @@ class ShareUpload:
         parts = self._open_parts(share_numbers)
         for part in parts:
             part.state = _State.CLOSING
+        try:
+            await self._close_parts(parts)
+        finally:
+            # After an error that nobody foresaw, no share may stay half closed: its room would be promised for good.
+            if unsettled := [part for part in parts if part.state is _State.CLOSING]:
+                await self._discard(unsettled)
+
+    async def _close_parts(self, parts: list[_Part]) -> None:
         errors = await together(self._sync_file(part) for part in parts)
         lost = [part for part, error in zip(parts, errors, strict=True) if error is not None]
         whole = [part for part, error in zip(parts, errors, strict=True) if error is None]
