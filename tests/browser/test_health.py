@@ -43,14 +43,14 @@ def test_an_upload_is_followed_live_from_its_begin_to_its_end(visitor: Visitor, 
     visitor.go("/status")
     page = visitor.page
     page.wait_for_function("() => Number(document.querySelector('[data-live]').dataset.followed) > 0")
-    served.order("slow 150")
+    served.order("slow 400")
     uploading = threading.Thread(target=visitor.store, args=(random.Random(5).randbytes(2_000_000),))
     uploading.start()
 
     running = page.locator("#operations tr", has_text="Running").first
     running.wait_for()
     name = running.get_by_role("link").inner_text()
-    running.get_by_role("link").click()
+    page.locator("#operations").get_by_role("link", name=name, exact=True).first.click()
     page.locator("svg.timeline rect").first.wait_for()
     visitor.picture("running")
     page.locator(".state", has_text="Done").wait_for()
