@@ -81,3 +81,18 @@ def test_long_string_when_its_length_is_known_is_in_memory_once() -> None:
     finally:
         tracemalloc.stop()
     assert buffer.popleft(100_000) == piece
+
+
+def test_long_string_when_it_comes_in_pieces_then_its_room_doubles() -> None:
+    buffer = ReceiveBuffer()
+    size, piece = 8 * 2**20, bytes(2**16)
+    buffer.append(piece)
+    buffer.collect(0, size)
+    rooms = set()
+    for come in range(2 * len(piece), size + 1, len(piece)):
+        buffer.append(piece)
+        assert buffer._string is not None
+        room = buffer._string._bytes.getbuffer().nbytes
+        assert come <= room <= min(size, 2 * come)
+        rooms.add(room)
+    assert len(rooms) <= 8

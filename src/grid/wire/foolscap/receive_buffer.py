@@ -14,6 +14,9 @@ from __future__ import annotations
 from collections import deque
 from io import BytesIO
 
+_GROWTH = 2
+"""Bytes of room for each byte of a long string that has come, at most."""
+
 
 class ReceiveBuffer:
     """A queue of bytes in pieces; as much of foolscap.stringchain.StringChain as the receiving side uses."""
@@ -130,12 +133,17 @@ class ReceiveBuffer:
 
 
 class _Collected:
-    """A string on its way, as one; and the pieces that have come after it."""
+    """A string on its way, as one; and the pieces that have come after it.
+
+    Its room doubles up to its size, so that nobody reserves much by announcing it, and little is copied again:
+    left to itself, BytesIO grows by an eighth, and copies a string of 2 MB four times.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.after: deque[bytes] = deque()
         self._bytes = BytesIO()
+        self._room = 0
         self._start = 0
 
     @property
@@ -150,7 +158,10 @@ class _Collected:
 
     def take(self, data: bytes) -> bytes:
         """Add what has come; what is beyond the string is returned."""
-        size = min(len(data), self.size - self._bytes.tell())
+        come = self._bytes.tell()
+        size = min(len(data), self.size - come)
+        if come + size > self._room:
+            self._grow(come, come + size)
         self._bytes.write(data if size == len(data) else memoryview(data)[:size])
         return data[size:]
 
@@ -175,8 +186,15 @@ class _Collected:
 
     def rest(self) -> bytes:
         """What has come and is not taken."""
-        return self._bytes.getvalue()[self._start :]
+        with self._bytes.getbuffer() as view:
+            return bytes(view[self._start : self._bytes.tell()])
 
     def value(self) -> bytes:
         """The whole string, without a copy."""
         return self._bytes.getvalue()
+
+    def _grow(self, come: int, least: int) -> None:
+        self._room = min(self.size, _GROWTH * least)
+        self._bytes.seek(self._room - 1)
+        self._bytes.write(b"\0")
+        self._bytes.seek(come)
