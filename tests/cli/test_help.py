@@ -18,11 +18,15 @@ def commands() -> list[tuple[str, click.Command]]:
     for name in COMMANDS:
         command = cli.get_command(CONTEXT, name)
         assert command is not None
-        if isinstance(command, click.Group):
-            found += [(f"{name} {below}", each) for below, each in command.commands.items()]
-        else:
-            found.append((name, command))
+        found += inside(name, command)
     return found
+
+
+def inside(name: str, command: click.Command) -> list[tuple[str, click.Command]]:
+    """The command, or those in a group of commands."""
+    if not isinstance(command, click.Group):
+        return [(name, command)]
+    return [found for below, each in command.commands.items() for found in inside(f"{name} {below}", each)]
 
 
 def test_help_lists_the_commands_in_four_groups() -> None:

@@ -8,6 +8,7 @@ Cost: listing: a read of the file. Changing a directory that was just read: one 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 from grid.caps import DirectoryCap, KnownCap, MdmfWriteCap, SdmfWriteCap
@@ -33,6 +34,12 @@ from grid.runtime import SMALL_WORK
 from grid.sinks import FrozenBytesSink
 
 T = TypeVar("T")
+
+Look = Callable[[str], Child | None]
+"""The child of a name in normal form; None if there is none, or none that can be listed."""
+
+Choose = Callable[[Look, bool], Sequence[Edit]]
+"""What to change, by what there is, and whether an earlier attempt may have been stored already."""
 
 POOLED_BYTES = 2**14
 """Bytes of a directory from which it is unpacked on the pool: 60 usual entries, 2 ms, or 250 of the smallest files."""
@@ -142,6 +149,14 @@ class Directory:
         When somebody else changes the directory meanwhile, the edits are made to what it is then. Nothing is
         published if nothing changes. NotWriteableError; the errors of `apply_edits`, of a read and of a publish.
         """
+        return await self.edit_by(lambda look, retrying: edits, len(edits))
+
+    async def edit_by(self, choose: Choose, count: int = 1) -> Mapping[str, Child]:
+        """Make the edits that are chosen by what the directory holds; otherwise as `edit`.
+
+        choose: called again for newer contents, on any thread; the edits of its last call are those that were made, and what
+        it raises is raised unless it was said of contents that are no longer there. count: about how many edits it makes.
+        """
         file, write_key = self._file, self._write_key
         if file is None or write_key is None:
             raise NotWriteableError("this directory cannot be changed with this cap: that needs its write cap")
@@ -150,7 +165,7 @@ class Directory:
         refusal: DirectoryError | FormatError | None = None
 
         def change(data: bytes, first: bool) -> bytes | Awaitable[bytes | None] | None:
-            if len(data) < POOLED_BYTES and len(edits) <= SMALL_WORK:
+            if len(data) < POOLED_BYTES and count <= SMALL_WORK:
                 return changed(data, first)
             return self._on_the_pool(max(POOLED_BYTES, len(data)), changed, data, first)
 
@@ -158,6 +173,7 @@ class Directory:
             nonlocal refusal
             refusal = self.published_size = None
             try:
+                edits = choose(partial(_child_of, self._parse(data)), not first)
                 edited = self._apply(data, edits, not first, write_key)
             except (DirectoryError, FormatError) as error:
                 if not first:
@@ -273,6 +289,11 @@ class Directory:
     def _apply(self, data: bytes, edits: Sequence[Edit], retrying: bool, write_key: bytes) -> Edited:
         now = self._store.runtime.clock.unix_time()
         return apply_edits(self._parse(data), edits, now=now, retrying=retrying, write_key=write_key)
+
+
+def _child_of(entries: Mapping[str, Entry], name: str) -> Child | None:
+    entry = entries.get(name)
+    return None if entry is None else entry.child
 
 
 def _is_same(one: bytes, other: bytes) -> bool:

@@ -88,6 +88,19 @@ class ClientSettings:
 
 
 @frozen(kw_only=True)
+class S3Settings:
+    """The S3 door. port: where it listens, None for no door; domain: whose subdomains are buckets, "" for none.
+
+    certificate, private_key: PEM files, as written, for TLS.
+    """
+
+    port: str | None = None
+    domain: str = ""
+    certificate: str | None = None
+    private_key: str | None = None
+
+
+@frozen(kw_only=True)
 class NodeSettings:
     """Everything a configuration file says.
 
@@ -114,6 +127,7 @@ class NodeSettings:
     certificates: tuple[tuple[str, str], ...] = ()
     client: ClientSettings = ClientSettings()
     storage: StorageSettings = StorageSettings()
+    s3: S3Settings = S3Settings()
 
 
 @frozen
@@ -182,6 +196,7 @@ def _settings(sections: Mapping[str, Mapping[str, str]], file_name: str) -> Node
         certificates=tuple(sections.get("grid_manager_certificates", {}).items()),
         client=_read_client(section("client")),
         storage=_read_storage(section("storage")),
+        s3=_read_s3(section("s3")),
     )
 
 
@@ -322,6 +337,19 @@ def _read_expiry(section: _Section) -> ExpirySettings:
         cutoff=cutoff,
         immutable=section.read("expire.immutable", parse_boolean, True),
         mutable=section.read("expire.mutable", parse_boolean, True),
+    )
+
+
+def _read_s3(section: _Section) -> S3Settings:
+    none: tuple[str, ...] = ()
+    domain = section.read("domain", parse_hosts, none)
+    if len(domain) > 1:
+        raise section.error("domain", "one name only")
+    certificate, private_key = section.text("certificate"), section.text("private_key")
+    if private_key is not None and certificate is None:
+        raise section.error("private_key", "takes a certificate as well")
+    return S3Settings(
+        port=section.text("port"), domain="".join(domain), certificate=certificate, private_key=private_key
     )
 
 

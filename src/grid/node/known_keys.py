@@ -18,12 +18,14 @@ helper: enabled
 tor: enabled socks.port control.port launch tor.executable onion onion.local_port onion.external_port
 tor: onion.private_key_file
 i2p: enabled sam.port launch i2p.configdir i2p.executable dest dest.port dest.private_key_file
+s3: port domain certificate private_key
 sftpd: enabled port host_pubkey_file host_privkey_file accounts.file
 """
 _OWN_KEYS = {
     "node": frozenset({"web.allowed_hosts", "web.drain_timeout", "log_format"}),
     "client": frozenset({"transport", "plaintext_reads", "pack"}),
     "storage": frozenset({"durability", "plaintext_reads"}),
+    "s3": frozenset({"port", "domain", "certificate", "private_key"}),
 }
 _FREE_SECTIONS = ("grid_managers", "grid_manager_certificates")
 _FREE_PREFIXES = ("storageclient.plugins.", "storageserver.plugins.")

@@ -16,6 +16,7 @@ from grid.codec import base32
 from grid.discovery.announcement import SignedAnnouncement, sign, storage_fields
 from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
 from grid.discovery.introducer_server import Introducer
+from grid.errors import ConfigError
 from grid.limits import MAX_CONNECTIONS, MAX_STORAGE_CONNECTIONS
 from grid.mutable.write.staging import encoding_notice
 from grid.node.client import Client
@@ -145,7 +146,7 @@ async def _run_storage(
         for introducer in _start_introducers(directory, runtime, tub, sign(fields, key), say):
             closing.callback(introducer.close)
         housekeeping.start()
-        if directory.settings.web_port is not None:
+        if directory.settings.web_port is not None or directory.settings.s3.port is not None:
             client = Client(directory, runtime, reactor)
             closing.push_async_callback(client.close)
             await _serve_web(closing, client, places, reactor, say, LocalStorage(service, housekeeping, settings))
@@ -162,14 +163,24 @@ async def _serve_web(
     storage: StorageView | None = None,
 ) -> None:
     """Serve the node's web gateway, if it is to have one, until `closing` closes."""
-    web_port = client.directory.settings.web_port
-    if web_port is not None:
-        # Only a gateway pays for the imports of one.
-        from grid.node.gateway import running_gateway
+    settings = client.directory.settings
+    if settings.web_port is None:
+        if settings.s3.port is not None:
+            raise ConfigError(
+                f"{client.directory.config_file}: section [s3], key port: the S3 door runs beside the web gateway; set "
+                "web.port under [node], too"
+            )
+        return
+    # Only a gateway pays for the imports of one.
+    from grid.node.gateway import running_gateway
 
-        await closing.enter_async_context(
-            running_gateway(client.directory, client, places, reactor, web_port, say, storage)
-        )
+    listening = await closing.enter_async_context(
+        running_gateway(client.directory, client, places, reactor, settings.web_port, say, storage)
+    )
+    if settings.s3.port is not None:
+        from grid.node.s3_door import running_s3_door
+
+        await closing.enter_async_context(running_s3_door(client.directory, listening.gateway, places, reactor, say))
 
 
 def _node_id(tub: Any) -> bytes:  # noqa: ANN401

@@ -75,6 +75,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "create": CommandEntry("create:create", "Create a client, a storage node or an introducer."),
         "run": CommandEntry("run:run", "Run a node in the foreground."),
         "gateway": CommandEntry("run:gateway", "Serve the grid over HTTP, with pages for a browser."),
+        "s3": CommandEntry("s3:s3", "Manage the access keys of the S3 door."),
         "stop": CommandEntry("run:stop", "Stop a running node."),
         "completion": CommandEntry("completion:completion", "Print the completion of a shell."),
     },

@@ -6,14 +6,14 @@ them; directories here, for paths, listings, changes and walks all come by this 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap
 from grid.crypto.rsa import PrivateKey
-from grid.directory.edits import Edit, Overwrite
+from grid.directory.edits import Overwrite
 from grid.directory.file_store import FileHealth, FileRepair, FileStore
 from grid.directory.moving import move
-from grid.directory.node import Directory, DirectoryStore
+from grid.directory.node import Choose, Directory, DirectoryStore
 from grid.directory.pack import Child
 from grid.directory.store import Trail
 from grid.directory.unpacking import UnpackingBudget
@@ -133,10 +133,10 @@ class RecordedDirectory(Directory):
         super().__init__(store, cap)
         self._history = history
 
-    async def edit(self, edits: Sequence[Edit]) -> Mapping[str, Child]:
-        """Make all of the edits in one publish, or none of them."""
+    async def edit_by(self, choose: Choose, count: int = 1) -> Mapping[str, Child]:
+        """Make the edits that are chosen in one publish, or none of them."""
         with self._history.publish(self.cap.storage_index) as operation:
-            previous = await super().edit(edits)
+            previous = await super().edit_by(choose, count)
             operation.size = self.published_size
         return previous
 

@@ -17,11 +17,20 @@ from twisted.logger import Logger
 from twisted.web import http
 
 from grid.errors import GridError
-from grid.gateway.faults import BadRequest, HttpFault, InternalError, RequestTimeout, ServiceUnavailable, fault_of
+from grid.gateway.faults import (
+    BadRequest,
+    Headers,
+    HttpFault,
+    InternalError,
+    RequestTimeout,
+    ServiceUnavailable,
+    fault_of,
+)
 from grid.gateway.http.answers import COMMON, SANDBOX, Answer, AnyAnswer, StreamedAnswer, keeping, protecting
 from grid.gateway.http.arguments import Arguments, parse_query
 from grid.gateway.http.body import Body, BodyPace, gone
-from grid.gateway.http.exchange import Exchange, Headers, split_path
+from grid.gateway.http.exchange import Exchange, split_path
+from grid.gateway.http.exchange import Headers as RequestHeaders
 from grid.gateway.http.guards import check_host, check_origin, loggable, split_target
 from grid.gateway.http.mistakes import refusal
 from grid.gateway.http.routing import Routes
@@ -29,6 +38,7 @@ from grid.gateway.http.websocket import SwitchingAnswer
 from grid.gateway.http.writer import Writer, piece_size
 from grid.gateway.shared.services import Services
 from grid.gateway.shared.spool import Spool
+from grid.gateway.shared.traffic import Traffic
 from grid.limits import GATEWAY_BODY_PACE, GATEWAY_DISCARDED
 from grid.ports import Clock
 from grid.wire.connections.body_rate import BodyRate
@@ -173,7 +183,7 @@ class GatewayRequest(http.Request):
             self._switch(answer)
             return
         self.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode("ascii"))
-        for name, value in (*COMMON, *keeping(answer), *protecting(answer, self._host), *answer.headers):
+        for name, value in (*self._common_headers(answer), *answer.headers):
             self.responseHeaders.setRawHeaders(name, [value])
         self.responseHeaders.setRawHeaders("Date", [http.datetimeToString().decode("ascii")])
         if answer.content_type:
@@ -186,6 +196,10 @@ class GatewayRequest(http.Request):
         if self.factory.is_closing or (self.body is not None and not self.body.has_ended):
             self.responseHeaders.setRawHeaders("Connection", ["close"])
             self.channel.persistent = False
+
+    def _common_headers(self, answer: AnyAnswer) -> Headers:
+        """What each answer has that does not say otherwise."""
+        return (*COMMON, *keeping(answer), *protecting(answer, self._host))
 
     def _switch(self, answer: SwitchingAnswer) -> None:
         """Send a head after which the connection is no longer HTTP's."""
@@ -216,18 +230,21 @@ class GatewayRequest(http.Request):
     async def _serve(self) -> None:
         try:
             try:
-                exchange = self._exchange = self._make_exchange()
-                answer = await self.factory.routes.dispatch(exchange)
+                answer = await self._answer()
             except (GridError, CancelledError) as error:
                 answer = self._of_error(error)
             except Exception:
                 _log.failure("a request failed")
-                fault = InternalError("internal error; see the gateway's log")
-                answer = refusal(self._exchange, fault)
+                answer = self._of_error(InternalError("internal error; see the gateway's log"))
             await self._send(answer)
         finally:
             if self._exchange is not None:
                 self._exchange.close()
+
+    async def _answer(self) -> AnyAnswer:
+        """What the request is answered; the errors of its handler."""
+        exchange = self._exchange = self._make_exchange()
+        return await self.factory.routes.dispatch(exchange)
 
     def _of_error(self, error: BaseException) -> Answer:
         if not isinstance(error, GridError):
@@ -241,12 +258,8 @@ class GatewayRequest(http.Request):
             )
         target_host, target = split_target(self.uri)
         raw_path, _, raw_query = target.partition(b"?")
-        headers = Headers(
-            {
-                name.decode("latin-1").lower(): values[0].decode("latin-1")
-                for name, values in self.requestHeaders.getAllRawHeaders()
-            }
-        )
+        raw = self.requestHeaders.getAllRawHeaders()
+        headers = RequestHeaders({name.decode("latin-1").lower(): values[0].decode("latin-1") for name, values in raw})
         segments = split_path(raw_path)
         method = self.method.decode("latin-1")
         if len(self.requestHeaders.getRawHeaders(b"host") or ()) > 1:
@@ -339,15 +352,9 @@ class GatewayRequest(http.Request):
             return
         self._relax()
         took_ms = 1000 * (self.clock.now() - self._record.began_at)
-        code, size = self.code, self._record.sent
-        _log.info(
-            "{method} {path} {code} {size} {ms:.0f} ms",
-            method=self._method,
-            path=self._record.shown,
-            code=code,
-            size=size,
-            ms=took_ms,
-        )
+        code, size, path = self.code, self._record.sent, self._record.shown
+        said = "{method} {path} {code} {size} {ms:.0f} ms"
+        _log.info(said, method=self._method, path=path, code=code, size=size, ms=took_ms)
         self._count(code)
         self.finish()
         self.factory.forget(self)
@@ -356,9 +363,12 @@ class GatewayRequest(http.Request):
         """The request is over. code: None if the client did not get the whole answer."""
         received = 0 if self.body is None else self.body.received
         seconds = self.clock.now() - self._record.began_at
-        self.factory.gateway.traffic.ended(
-            self._method, self._record.called, code, seconds, received, self._record.sent
-        )
+        self._traffic.ended(self._method, self._record.called, code, seconds, received, self._record.sent)
+
+    @property
+    def _traffic(self) -> Traffic:
+        """Where the request is counted."""
+        return self.factory.gateway.traffic
 
     @property
     def _method(self) -> str:

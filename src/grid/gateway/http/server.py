@@ -289,7 +289,7 @@ class GatewayFactory(http.HTTPFactory):
         self.gateway = gateway
         self.routes = routes
         self.requests: set[GatewayRequest] = set()
-        gateway.traffic.know(routes.segments, lambda: len(self.requests))
+        self._count_requests()
         self.is_closing = False
         self.connections: set[GatewayChannel] = set()
         self._idle: Deferred[None] | None = None
@@ -301,13 +301,17 @@ class GatewayFactory(http.HTTPFactory):
             if place is not None:
                 place.leave()
             return _Refused() if self.is_below_tls else None
-        channel: Any = GatewayChannel()
+        channel: Any = self.protocol()
         channel.place = place
         channel.factory = self
         channel.site = self
         channel.timeOut = GATEWAY_IDLE_S
         channel.callLater = self.reactor.callLater
         return channel
+
+    def _count_requests(self) -> None:
+        """Tell what counts requests what they can be called, and how many are under way."""
+        self.gateway.traffic.know(self.routes.segments, lambda: len(self.requests))
 
     def log(self, request: Any) -> None:
         """Twisted's own access log has whole URLs in it."""

@@ -66,6 +66,9 @@ class Metrics:
         self._http = _Http(self._registry)
         self._gauge("grid_http_requests_active", "Requests in progress.", gateway.traffic.active)
         gateway.traffic.watch(self._http.count)
+        self._s3 = _S3(self._registry)
+        self._gauge("grid_s3_requests_active", "Requests in progress at the S3 door.", gateway.s3_traffic.active)
+        gateway.s3_traffic.watch(self._s3.count)
         self._registry.register(_OpenFileReads(gateway))
         self._storage = _Storage()
         self._registry.register(self._storage)
@@ -129,6 +132,39 @@ class _Http:
         self._seconds.labels(served.method, served.endpoint).observe(served.seconds)
         self._received.labels(served.method).inc(served.received)
         self._sent.labels(served.method).inc(served.sent)
+
+
+class _S3:
+    """The requests of the S3 door, by their operations."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        kinds = ["operation", "status"]
+        self._requests = Counter(
+            "grid_s3_requests",
+            "Finished requests at the S3 door: by operation and class of status.",
+            kinds,
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "grid_s3_request_seconds",
+            "Time from the end of a request's head to the end of its answer, at the S3 door.",
+            ["operation"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._received = Counter(
+            "grid_s3_request_bytes", "Bytes of the bodies of requests at the S3 door.", ["operation"], registry=registry
+        )
+        self._sent = Counter(
+            "grid_s3_response_bytes", "Bytes of the bodies of answers of the S3 door.", ["operation"], registry=registry
+        )
+
+    def count(self, served: Served) -> None:
+        """One more."""
+        self._requests.labels(served.endpoint, served.outcome).inc()
+        self._seconds.labels(served.endpoint).observe(served.seconds)
+        self._received.labels(served.endpoint).inc(served.received)
+        self._sent.labels(served.endpoint).inc(served.sent)
 
 
 class _OpenFileReads(Collector):

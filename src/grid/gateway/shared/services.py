@@ -91,6 +91,7 @@ class Services:
     store: RecordedStore = field(init=False)
     history: History = field(init=False)
     traffic: Traffic = field(init=False, factory=Traffic)
+    s3_traffic: Traffic = field(init=False, factory=Traffic)
     open_files: OpenFiles = field(init=False)
     stores: Stores = field(init=False, factory=Stores)
 

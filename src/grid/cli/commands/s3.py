@@ -1,0 +1,153 @@
+"""`grid s3 key add|list|remove`: who may use the S3 door of a node, and which buckets they have."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.terminal.invocation import examples
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from grid.caps import DirectoryCap
+    from grid.cli.arguments.remote import RemotePath
+
+
+@click.group()
+def s3() -> None:
+    """Manage the S3 door of a node. `[s3] port` in the configuration opens the door."""
+
+
+@s3.group()
+def key() -> None:
+    """Manage access keys. A running door takes up changes at once."""
+
+
+@key.command(
+    short_help="makes an access key.",
+    epilog=examples(
+        "grid s3 key add --bucket photos=home:photos",
+        "grid s3 key add --bucket photos=home:photos --read-only",
+        "grid s3 key add --buckets-in home:buckets",
+    ),
+)
+@click.option(
+    "--bucket", "buckets", metavar="NAME=ALIAS:PATH", multiple=True,
+    help="A bucket of the key, and the directory that it is. Can be given several times.",
+)  # fmt: skip
+@click.option(
+    "--buckets-in", "home", metavar="ALIAS:PATH",
+    help="A directory whose directories are buckets of the key, and in which it can make and delete buckets.",
+)  # fmt: skip
+@click.option("--read-only", is_flag=True, help="The key cannot change anything.")
+@click.pass_context
+def add(ctx: click.Context, *, buckets: tuple[str, ...], home: str | None, read_only: bool) -> int:
+    """Make an access key and print it with its secret, which is never shown again.
+
+    The directories must exist; `grid mkdir` makes them.
+    """
+    import time
+
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.tree import Tree, open_tree_directory, run_in_tree
+    from grid.errors import GridError
+    from grid.node.s3_keys import changing_keys, new_pair
+    from grid.s3.accounts import Account, is_bucket_name
+
+    if not buckets and home is None:
+        raise click.UsageError("Name at least one bucket with --bucket, or a directory of buckets with --buckets-in.")
+    directory, aliases = open_tree_directory(ctx)
+    private = _private(directory)
+    wanted: dict[str, RemotePath] = {}
+    for text in buckets:
+        name, equals, path = text.partition("=")
+        if not equals or not is_bucket_name(name):
+            raise click.UsageError(
+                f"--bucket {text}: expected NAME=ALIAS:PATH; a NAME has 3 to 63 lower-case letters, digits, dots and hyphens"
+            )
+        if name in wanted:
+            raise GridError(f"the bucket {name} is named twice")
+        wanted[name] = parse_remote(path, aliases)
+    home_path = None if home is None else parse_remote(home, aliases)
+
+    async def operation(tree: Tree) -> tuple[dict[str, DirectoryCap], DirectoryCap | None]:
+        async def cap(path: RemotePath) -> DirectoryCap:
+            found = (await tree.find_directory(path)).cap
+            return found.read_cap() if read_only else found
+
+        found = {name: await cap(path) for name, path in wanted.items()}
+        return found, None if home_path is None else await cap(home_path)
+
+    found, home_cap = run_in_tree(directory, operation)
+    access_key, secret = new_pair()
+    with changing_keys(private) as accounts:
+        accounts[access_key] = Account(
+            access_key=access_key, secret=secret, buckets=found, home=home_cap, created=round(time.time())
+        )
+    click.echo(f"access key: {access_key}")
+    click.echo(f"secret key: {secret}")
+    return 0
+
+
+@key.command(
+    "list", short_help="shows the access keys.", epilog=examples("grid s3 key list", "grid s3 key list --json")
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def list_keys(ctx: click.Context, *, as_json: bool) -> int:
+    """Show the access keys and their buckets, never their secrets."""
+    from grid.cli.arguments.tree import open_tree_directory
+    from grid.node.s3_keys import read_keys
+
+    accounts = read_keys(_private(open_tree_directory(ctx)[0])).values()
+    if as_json:
+        said = [
+            {
+                "access_key": each.access_key,
+                "created": each.created,
+                "buckets": sorted(each.buckets),
+                "makes_buckets": each.home is not None and not each.is_read_only,
+                "read_only": each.is_read_only,
+            }
+            for each in accounts
+        ]
+        click.echo(json.dumps(said, indent=1))
+        return 0
+    for each in accounts:
+        created = datetime.fromtimestamp(each.created, UTC)
+        opened = [*sorted(each.buckets), *(["a directory of buckets"] if each.home else [])]
+        kind = "read only" if each.is_read_only else "read and write"
+        click.echo(f"{each.access_key}  {created:%Y-%m-%d}  {kind}: {', '.join(opened)}")
+    return 0
+
+
+@key.command(
+    short_help="removes an access key.",
+    epilog=examples("grid s3 key remove GK0123456789ABCDEFGH", "grid -d ~/client s3 key remove GK0123456789ABCDEFGH"),
+)
+@click.argument("access_key", metavar="KEY")
+@click.pass_context
+def remove(ctx: click.Context, *, access_key: str) -> int:
+    """Remove an access key; a running door refuses it from now on. Its buckets stay."""
+    from grid.cli.arguments.tree import open_tree_directory
+    from grid.errors import GridError
+    from grid.node.s3_keys import changing_keys
+
+    with changing_keys(_private(open_tree_directory(ctx)[0])) as accounts:
+        if accounts.pop(access_key, None) is None:
+            raise GridError(f"there is no access key {access_key}; `grid s3 key list` shows those there are")
+    click.echo(f"removed {access_key}")
+    return 0
+
+
+def _private(home: object) -> Path:
+    """Where the keys are kept; ConfigError if there is no client directory."""
+    from grid.cli.arguments.aliases import require_lasting
+
+    require_lasting(home)  # type: ignore[arg-type]
+    private: Path = home.private  # type: ignore[attr-defined]
+    return private

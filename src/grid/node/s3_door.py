@@ -1,0 +1,89 @@
+"""The S3 door of a node directory: put together, listening, and closed down in order, beside the web gateway."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from OpenSSL import SSL, crypto
+from twisted.internet.endpoints import serverFromString
+from twisted.internet.error import CannotListenError
+from twisted.internet.ssl import CertificateOptions
+from twisted.protocols.tls import TLSMemoryBIOFactory
+
+from grid.errors import ConfigError
+from grid.gateway.shared.services import Services
+from grid.node.directory import NodeDirectory
+from grid.node.files import expand_home
+from grid.node.redaction import one_line
+from grid.node.s3_keys import KeyFile
+from grid.node.web_address import place_to_listen
+from grid.s3.door import Door
+from grid.s3.server import S3Factory
+from grid.wire.connections.connection_limit import Places
+from grid.wire.connections.door import deepen_backlog
+
+_END = b"-----END CERTIFICATE-----"
+
+
+@asynccontextmanager
+async def running_s3_door(
+    directory: NodeDirectory,
+    services: Services,
+    places: Places,
+    reactor: Any,  # noqa: ANN401
+    say: Callable[[str], None],
+) -> AsyncIterator[Door | None]:
+    """Serve the node's S3 door while the context lasts, if it is to have one. ConfigError.
+
+    services: of the web gateway, whose grid and limits the door shares. places: of the connections of this process.
+    """
+    settings = directory.settings.s3
+    if settings.port is None:
+        yield None
+        return
+    where = f"{directory.config_file}: section [s3]"
+    keys = KeyFile(directory.private)
+    door = Door(services, keys.find, settings.domain)
+    factory = S3Factory(door, reactor, places)
+    listening: Any = factory
+    if settings.certificate is not None:
+        key = settings.private_key or settings.certificate
+        options = _certificate(directory.path / expand_home(settings.certificate), directory.path / expand_home(key))
+        factory.is_below_tls = True
+        listening = TLSMemoryBIOFactory(options, False, factory)
+    description = place_to_listen(settings.port)
+    try:
+        port = deepen_backlog(await serverFromString(reactor, description).listen(listening))
+    except (ValueError, TypeError, KeyError) as problem:
+        raise ConfigError(
+            f"{where}, key port: not a place to listen, such as 9000 or tcp:9000:interface=0.0.0.0"
+        ) from problem
+    except (OSError, OverflowError, CannotListenError) as problem:
+        raise ConfigError(f"{where}, key port: cannot listen there: {one_line(str(problem))}") from problem
+    scheme = "http" if settings.certificate is None else "https"
+    address = port.getHost()
+    try:
+        say(f"S3 door at {scheme}://{getattr(address, 'host', '')}:{getattr(address, 'port', '')}")
+        yield door
+    finally:
+        await port.stopListening()
+        await factory.drain(services.settings.drain_s)
+        door.directories.close()
+
+
+def _certificate(file: Path, key_file: Path) -> CertificateOptions:
+    """The certificate, what vouches for it, and its key; ConfigError."""
+    try:
+        blocks = [part + _END for part in file.read_bytes().split(_END)[:-1]]
+        first, *chain = [crypto.load_certificate(crypto.FILETYPE_PEM, block) for block in blocks]
+        key = crypto.load_privatekey(crypto.FILETYPE_PEM, key_file.read_bytes())
+        options = CertificateOptions(privateKey=key, certificate=first, extraCertChain=chain)
+        options.getContext().check_privatekey()
+    except OSError as problem:
+        raise ConfigError(f"{problem.filename}: {problem.strerror}") from None
+    except (ValueError, crypto.Error, SSL.Error):
+        raise ConfigError(f"{file}, {key_file}: not a certificate and its key in PEM, without a password") from None
+    return options

@@ -1,0 +1,88 @@
+"""The access keys of a node's S3 door, in the file `private/s3-keys.json`, which only its owner can read.
+
+A running door reads the file again when it has changed: a key that is removed opens nothing from then on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import string
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from twisted.logger import Logger
+
+from grid.errors import ConfigError
+from grid.node.files import make_private_directory, read_text, write_atomically
+from grid.s3.accounts import MAX_KEYS, Account, pack_accounts, parse_accounts
+
+NAME = "s3-keys.json"
+
+_log = Logger("grid.s3")
+
+
+def read_keys(private: Path) -> dict[str, Account]:
+    """The accounts by their access keys; ConfigError for a file that is none, or that others can read."""
+    file = private / NAME
+    text = read_text(file)
+    if text is None:
+        return {}
+    if file.stat().st_mode & 0o077:
+        raise ConfigError(f"{file}: others can read it; run `chmod 600` on it, and make new keys")
+    return parse_accounts(text, str(file))
+
+
+@contextmanager
+def changing_keys(private: Path) -> Iterator[dict[str, Account]]:
+    """The accounts, which are written back when the context ends well; others wait meanwhile. ConfigError, OSError."""
+    make_private_directory(private)
+    descriptor = os.open(private, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        accounts = read_keys(private)
+        yield accounts
+        if len(accounts) > MAX_KEYS:
+            raise ConfigError(f"{private / NAME}: at most {MAX_KEYS} access keys")
+        write_atomically(private / NAME, pack_accounts(accounts).encode())
+    finally:
+        os.close(descriptor)
+
+
+def new_pair() -> tuple[str, str]:
+    """An access key and a secret of the forms that S3 has."""
+    letters = string.ascii_uppercase + string.digits
+    return f"GK{''.join(secrets.choice(letters) for _ in range(18))}", secrets.token_hex(32)
+
+
+class KeyFile:
+    """The keys as a running door finds them."""
+
+    def __init__(self, private: Path) -> None:
+        """ConfigError if the file cannot be used now."""
+        self._private = private
+        self._mark: tuple[int, ...] | None = None
+        self._accounts: dict[str, Account] = {}
+        self._mark = self._look()
+        self._accounts = read_keys(private)
+
+    def find(self, access_key: str) -> Account | None:
+        """The account of an access key; none at all while the file cannot be read."""
+        mark = self._look()
+        if mark != self._mark:
+            self._mark = mark
+            try:
+                self._accounts = read_keys(self._private)
+            except (ConfigError, OSError) as problem:
+                self._accounts = {}
+                _log.warn("no access key is taken: {problem}", problem=str(problem))
+        return self._accounts.get(access_key)
+
+    def _look(self) -> tuple[int, ...] | None:
+        try:
+            found = (self._private / NAME).stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode

@@ -1,0 +1,94 @@
+"""Access keys and what each of them opens: the file that holds them, as bytes and as values. Pure.
+
+The file has secrets in it: a signature cannot be checked without. It is its owner's alone, and nothing here is logged.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from grid.caps import DirectoryCap, parse_cap
+from grid.errors import CapError, ConfigError
+
+MAX_KEYS = 10_000
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_ADDRESS = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+")
+
+
+@frozen(kw_only=True)
+class Account:
+    """An access key. buckets: directories by the names of buckets. home: a directory whose directories are buckets too, and
+    in which buckets can be made. A key that may only read has capabilities that do.
+    """
+
+    access_key: str
+    secret: str = field(repr=False)
+    buckets: Mapping[str, DirectoryCap] = field(factory=dict, repr=False)
+    home: DirectoryCap | None = field(default=None, repr=False)
+    created: float = 0.0
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be changed with it."""
+        caps = [*self.buckets.values(), *([self.home] if self.home else [])]
+        return all(cap.authority != "write" for cap in caps)
+
+
+def is_bucket_name(name: str) -> bool:
+    """Whether S3 has buckets of that name."""
+    return bool(_BUCKET.fullmatch(name)) and ".." not in name and not _ADDRESS.fullmatch(name)
+
+
+def parse_accounts(text: str, file: str) -> dict[str, Account]:
+    """The accounts in a file's text, by their access keys; ConfigError, which names the file."""
+    try:
+        found = [_account(each) for each in json.loads(text)["keys"]]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, CapError):
+        raise ConfigError(f"{file}: not a file of access keys; restore it, or remove it and make new keys") from None
+    return {account.access_key: account for account in found}
+
+
+def pack_accounts(accounts: Mapping[str, Account]) -> str:
+    """The text of the file."""
+    keys = [
+        {
+            "access_key": account.access_key,
+            "secret": account.secret,
+            "buckets": {name: cap.to_string() for name, cap in account.buckets.items()},
+            "home": None if account.home is None else account.home.to_string(),
+            "created": account.created,
+        }
+        for account in accounts.values()
+    ]
+    return json.dumps({"version": 1, "keys": keys}, indent=1) + "\n"
+
+
+def _account(said: Mapping[str, object]) -> Account:
+    buckets, home, created = said["buckets"], said["home"], said.get("created", 0)
+    if not isinstance(buckets, dict) or not isinstance(created, int | float):
+        raise ValueError
+    return Account(
+        access_key=_text(said["access_key"]),
+        secret=_text(said["secret"]),
+        buckets={_text(name): _directory(cap) for name, cap in buckets.items()},
+        home=None if home is None else _directory(home),
+        created=float(created),
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError
+    return value
+
+
+def _directory(text: object) -> DirectoryCap:
+    cap = parse_cap(_text(text))
+    if not isinstance(cap, DirectoryCap):
+        raise ValueError
+    return cap

@@ -1,0 +1,134 @@
+"""Bodies in aws-chunked encoding: chunks that may be signed, and fields behind them. Pure.
+
+Owns the bounds on what is kept: one line at a time. Bytes are handed on before their signature is known; whoever takes
+them stores nothing before `finish` has returned.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+
+from grid.s3.faults import S3Fault
+from grid.s3.signature import ChunkSigner, is_equal
+
+MAX_LINE = 1024
+MAX_TRAILERS = 10
+
+_SIZE = re.compile(rb"([0-9a-fA-F]{1,12})(?:;chunk-signature=([0-9a-f]{64}))?")
+
+
+def _malformed(why: str) -> S3Fault:
+    return S3Fault("InvalidRequest", f"The body is not in aws-chunked encoding: {why}.")
+
+
+class AwsChunks:
+    """Decodes one body."""
+
+    def __init__(self, size: int, signer: ChunkSigner | None, seed: str, has_trailer: bool) -> None:
+        """size: bytes that are to come decoded. signer: None for chunks that are not signed. seed: the request's."""
+        self._left = size
+        self._signer = signer
+        self._previous = seed
+        self._has_trailer = has_trailer
+        self._line = bytearray()
+        self._in_chunk = 0
+        self._hash = hashlib.sha256()
+        self._claimed = ""
+        self._state = "size"
+        self.trailers: dict[str, str] = {}
+        self._trailer_lines = bytearray()
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        """What more of the body holds; S3Fault."""
+        start = 0
+        while start < len(data):
+            if self._state == "data":
+                piece = data[start : start + self._in_chunk]
+                start += len(piece)
+                self._in_chunk -= len(piece)
+                if self._signer is not None:
+                    self._hash.update(piece)
+                yield piece
+                if not self._in_chunk:
+                    self._state = "end of data"
+                continue
+            end = data.find(b"\n", start)
+            stop = len(data) if end < 0 else end + 1
+            self._line += data[start:stop]
+            if len(self._line) > MAX_LINE:
+                raise _malformed("a line is too long")
+            start = stop
+            if end >= 0:
+                line = bytes(self._line[:-1]).removesuffix(b"\r")
+                self._line.clear()
+                self._take_line(line)
+
+    def finish(self) -> None:
+        """That was all; S3Fault unless it was all of the body, and signed."""
+        if self._state == "trailer" and not self._has_trailer:
+            self._state = "end"
+        if self._state == "trailer" and self._signer is None and not self._line:
+            self._state = "end"
+        if self._state != "end" or self._left or self._line:
+            raise S3Fault("IncompleteBody")
+
+    def _take_line(self, line: bytes) -> None:
+        match self._state:
+            case "size":
+                self._begin_chunk(line)
+            case "end of data":
+                if line:
+                    raise _malformed("a chunk is longer than it says")
+                self._end_chunk()
+                self._state = "size"
+            case "trailer":
+                self._take_trailer(line)
+            case _:
+                if line:
+                    raise _malformed("something follows its end")
+
+    def _begin_chunk(self, line: bytes) -> None:
+        found = _SIZE.fullmatch(line)
+        if found is None or (found[2] is None) != (self._signer is None):
+            raise _malformed("the size of a chunk cannot be read, or it is not signed")
+        self._in_chunk = int(found[1], 16)
+        self._claimed = (found[2] or b"").decode()
+        self._hash = hashlib.sha256()
+        self._left -= self._in_chunk
+        if self._left < 0:
+            raise _malformed("it is longer than x-amz-decoded-content-length")
+        if self._in_chunk:
+            self._state = "data"
+            return
+        self._end_chunk()
+        self._state = "trailer"
+
+    def _end_chunk(self) -> None:
+        if self._signer is None:
+            return
+        right = self._signer.chunk(self._previous, self._hash.hexdigest())
+        if not is_equal(right, self._claimed):
+            raise S3Fault("SignatureDoesNotMatch", "The signature of a chunk of the body is wrong.")
+        self._previous = right
+
+    def _take_trailer(self, line: bytes) -> None:
+        if not line:
+            if self._has_trailer and self._signer is not None and self._trailer_lines:
+                raise S3Fault("SignatureDoesNotMatch", "The fields behind the body are not signed.")
+            self._state = "end"
+            return
+        name, colon, value = line.partition(b":")
+        if not self._has_trailer or not colon or len(self.trailers) >= MAX_TRAILERS:
+            raise _malformed("the fields behind it cannot be read")
+        field, text = name.strip().lower().decode("latin-1"), value.strip().decode("latin-1")
+        if field != "x-amz-trailer-signature":
+            self.trailers[field] = text
+            self._trailer_lines += f"{field}:{text}\n".encode("latin-1")
+            return
+        if self._signer is None:
+            raise _malformed("it is not signed, and what follows it is")
+        if not is_equal(self._signer.trailer(self._previous, bytes(self._trailer_lines)), text):
+            raise S3Fault("SignatureDoesNotMatch", "The signature of the fields behind the body is wrong.")
+        self._state = "end"

@@ -1,0 +1,143 @@
+"""A bucket: objects by their keys in a tree of directories. Finding, linking and removing them.
+
+Owns where an object is when a directory has its name, and that no change loses another's: each is decided by the contents
+that are replaced. Directories that become empty stay: another gateway may be storing something in one.
+
+Cost: finding: a read of each directory on the way. Linking: the same but for the last, which is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attrs import define, field
+
+from grid.caps import DirectoryCap, KnownCap
+from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.node import Look
+from grid.directory.pack import Child
+from grid.s3.faults import S3Fault
+from grid.s3.gathering import Directories
+from grid.s3.names import KeyPath, path_of
+from grid.s3.object_info import StoredObject, object_of
+
+
+@define(eq=False)
+class _Outcome:
+    """What the last decision of a change found."""
+
+    before: StoredObject | None = None
+
+
+@define(eq=False)
+class Bucket:
+    """One bucket, open for what the capability of its directory permits."""
+
+    name: str
+    root: DirectoryCap = field(repr=False)
+    _directories: Directories
+
+    async def find(self, key: str) -> StoredObject | None:
+        """The object of that key; None if there is none. The errors of a listing."""
+        path = path_of(key)
+        parent = await self._walk(path.directories)
+        if parent is None:
+            return None
+        children = await self._directories.read(parent)
+        return find_object(children.get, path)
+
+    async def link(
+        self, key: str, target: KnownCap, describe: Callable[[StoredObject | None], dict[str, object]]
+    ) -> StoredObject | None:
+        """Lead the key to a file, durably; the object that was there.
+
+        describe: the link's metadata, by the object that is there now; what it raises refuses the change.
+        """
+        path = path_of(key)
+        parent = await self._make(path.directories)
+        outcome = _Outcome()
+
+        def decide(look: Look, retrying: bool) -> Sequence[SetChild | RemoveChild]:
+            outcome.before = find_object(look, path)
+            metadata = describe(outcome.before)
+            if _is_directory(look(path.name)):
+                return (SetChild(path.beside, target, metadata),)
+            moved = (RemoveChild(path.beside, must_exist=False),) if look(path.beside) else ()
+            return (SetChild(path.name, target, metadata), *moved)
+
+        await self._directories.change(parent, decide)
+        return outcome.before
+
+    async def change(self, key: str, describe: Callable[[StoredObject], dict[str, object]]) -> None:
+        """Change what is said of an object. NoSuchKey."""
+        path = path_of(key)
+        parent = await self._walk(path.directories)
+        if parent is None:
+            raise S3Fault("NoSuchKey")
+        self.require_writable()
+
+        def decide(look: Look, retrying: bool) -> Sequence[SetChild | RemoveChild]:
+            found = find_object(look, path)
+            if found is None:
+                raise S3Fault("NoSuchKey")
+            name = path.beside if _is_directory(look(path.name)) or look(path.name) is None else path.name
+            return (SetChild(name, found.target, describe(found)),)
+
+        await self._directories.change(parent, decide)
+
+    async def remove(self, key: str, permit: Callable[[StoredObject | None], None] = lambda found: None) -> None:
+        """Remove the object of that key, if there is one. permit: what it raises refuses the change."""
+        self.require_writable()
+        path = path_of(key)
+        parent = await self._walk(path.directories)
+        if parent is None:
+            permit(None)
+            return
+
+        def decide(look: Look, retrying: bool) -> Sequence[SetChild | RemoveChild]:
+            if not retrying:
+                permit(find_object(look, path))
+            here = look(path.name)
+            name = path.beside if here is None or _is_directory(here) else path.name
+            return (RemoveChild(name, must_exist=False),) if look(name) else ()
+
+        await self._directories.change(parent, decide)
+
+    def require_writable(self) -> None:
+        """AccessDenied unless the key permits changes."""
+        if self.root.authority != "write":
+            raise S3Fault("AccessDenied", "This access key may only read that bucket.")
+
+    async def _walk(self, names: Sequence[str]) -> DirectoryCap | None:
+        """The directory at the end of a way; None if there is none."""
+        found = self.root
+        for name in names:
+            child = (await self._directories.read(found)).get(name)
+            if child is None or not isinstance(child.target, DirectoryCap):
+                return None
+            found = child.target
+        return found
+
+    async def _make(self, names: Sequence[str]) -> DirectoryCap:
+        """The same; directories that are missing are made. A file in the way goes beside."""
+        self.require_writable()
+        found = self.root
+        for name in names:
+            child = (await self._directories.read(found)).get(name)
+            if child is not None and isinstance(child.target, DirectoryCap):
+                found = child.target
+            else:
+                found = await self._directories.make(found, name)
+            if found.authority != "write":
+                raise S3Fault("AccessDenied", "A directory on the way to that key cannot be changed.")
+        return found
+
+
+def find_object(look: Look, path: KeyPath) -> StoredObject | None:
+    """The object of a path, in its directory: under its own name, or beside the directory that has it."""
+    here = look(path.name)
+    return object_of(look(path.beside) if here is None or _is_directory(here) else here)
+
+
+def _is_directory(child: Child | None) -> bool:
+    return child is not None and isinstance(child.target, DirectoryCap)

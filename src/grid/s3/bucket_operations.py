@@ -1,0 +1,262 @@
+"""Operations on buckets: listing them and their objects, making and removing them, and removing many objects."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from attrs import frozen
+from twisted.internet.defer import DeferredSemaphore, gatherResults
+
+from grid.caps import DirectoryCap
+from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.node import Look
+from grid.errors import GridError
+from grid.gateway.http.answers import Answer, AnyAnswer
+from grid.s3.accounts import is_bucket_name
+from grid.s3.bucket import Bucket
+from grid.s3.documents import MAX_DOCUMENT, XML, document, element, flag, parse_document, text
+from grid.s3.door import Call
+from grid.s3.faults import S3Fault, not_implemented, s3_fault
+from grid.s3.listing import Entry, Page, Query
+from grid.s3.objects import require_offered
+from grid.s3.payload import Payload
+from grid.s3.times import iso_time
+
+MAX_PAGE = 1000
+MAX_DELETED = 1000
+DELETED_AT_ONCE = 100
+
+
+async def list_buckets(call: Call) -> AnyAnswer:
+    """The buckets of the access key."""
+    account = call.account
+    found = dict.fromkeys(account.buckets, account.created)
+    if account.home is not None:
+        for name, child in (await call.door.directories.read(account.home)).items():
+            if isinstance(child.target, DirectoryCap) and is_bucket_name(name):
+                times = (child.metadata or {}).get("tahoe")
+                made = times.get("linkcrtime") if isinstance(times, dict) else None
+                found.setdefault(name, float(made) if isinstance(made, int | float) else account.created)
+    buckets = (
+        element("Bucket", text("Name", name), text("CreationDate", iso_time(made)))
+        for name, made in sorted(found.items())
+    )
+    return Answer(200, XML, document("ListAllMyBucketsResult", _owner("Owner", call), element("Buckets", *buckets)))
+
+
+async def head_bucket(call: Call) -> AnyAnswer:
+    """Whether the bucket is there."""
+    await call.bucket()
+    return Answer(200, "", headers=(("x-amz-bucket-region", call.claim.scope.region),))
+
+
+async def get_location(call: Call) -> AnyAnswer:
+    """Where the bucket is: everywhere, which is called us-east-1, and that is written as nothing."""
+    await call.bucket()
+    return Answer(200, XML, document("LocationConstraint"))
+
+
+async def get_versioning(call: Call) -> AnyAnswer:
+    """Whether objects have versions: they never had."""
+    await call.bucket()
+    return Answer(200, XML, document("VersioningConfiguration"))
+
+
+async def create_bucket(call: Call) -> AnyAnswer:
+    """Make a directory where the access key may make buckets."""
+    account, name, door = call.account, call.bucket_name, call.door
+    require_offered(call)
+    if (call.header("x-amz-bucket-object-lock-enabled") or "false").lower() != "false":
+        raise not_implemented("object locks")
+    if not is_bucket_name(name):
+        raise S3Fault("InvalidBucketName")
+    if name in account.buckets:
+        raise S3Fault("BucketAlreadyOwnedByYou")
+    if body := await Payload(call, 2**16).read():
+        parse_document(body, "CreateBucketConfiguration")
+    home = account.home
+    if home is None or home.authority != "write":
+        raise S3Fault("AccessDenied", "This access key may not make buckets.")
+    if name in await door.directories.read(home):
+        raise S3Fault("BucketAlreadyOwnedByYou")
+    made = await door.services.store.create_directory()
+
+    def decide(look: Look, retrying: bool) -> Sequence[SetChild | RemoveChild]:
+        here = look(name)
+        if here is not None and not (retrying and here.target == made):
+            raise S3Fault("BucketAlreadyOwnedByYou")
+        return (SetChild(name, made, {}),)
+
+    await door.directories.change(home, decide)
+    return Answer(200, "", headers=(("Location", f"/{name}"),))
+
+
+async def delete_bucket(call: Call) -> AnyAnswer:
+    """Remove an empty bucket that the access key could have made."""
+    account, name, door = call.account, call.bucket_name, call.door
+    bucket = await call.bucket()
+    home = account.home
+    if name in account.buckets or home is None or home.authority != "write":
+        raise S3Fault("AccessDenied", "This access key may not remove that bucket.")
+    while True:
+        page = await door.lister.page(bucket.root, Query(most=1))
+        if page.entries:
+            raise S3Fault("BucketNotEmpty")
+        if page.next is None:
+            break
+        raise S3Fault("BucketNotEmpty", "The bucket has too many empty directories to be looked through.")
+
+    def decide(look: Look, retrying: bool) -> Sequence[SetChild | RemoveChild]:
+        return (RemoveChild(name, must_exist=False, only=bucket.root),)
+
+    await door.directories.change(home, decide)
+    return Answer(204, "")
+
+
+@frozen
+class _Encoding:
+    """How keys are written in a listing. is_url: as in addresses, so that any key can be."""
+
+    is_url: bool
+
+    @classmethod
+    def of(cls, call: Call) -> _Encoding:
+        """As the request wants it; InvalidArgument."""
+        given = call.parameter("encoding-type")
+        if given not in (None, "", "url"):
+            raise S3Fault("InvalidArgument", "The only encoding-type is url.")
+        return cls(given == "url")
+
+    def text(self, name: str, value: str) -> str:
+        """An element with a key in it."""
+        return text(name, quote(value, safe="/*-_.~") if self.is_url else value)
+
+
+async def list_objects(call: Call) -> AnyAnswer:
+    """A page of keys, as version 1 has it."""
+    encoding, marker = _Encoding.of(call), call.parameter("marker") or ""
+    query, page = await _page(call, marker, bool(marker))
+    said = [encoding.text("Marker", marker)]
+    if page.next is not None and (query.delimiter or not page.entries or page.entries[-1].key != page.next):
+        said.append(encoding.text("NextMarker", page.next))
+    return await _listing(call, query, page, said, encoding, True)
+
+
+async def list_objects_2(call: Call) -> AnyAnswer:
+    """A page of keys, as version 2 has it."""
+    encoding, token = _Encoding.of(call), call.parameter("continuation-token")
+    start_after = call.parameter("start-after") or ""
+    query, page = await _page(call, start_after if token is None else _after(token), token is not None)
+    said = [text("KeyCount", len(page.entries))]
+    if token is not None:
+        said.append(text("ContinuationToken", token))
+    if start_after:
+        said.append(encoding.text("StartAfter", start_after))
+    if page.next is not None:
+        said.append(text("NextContinuationToken", base64.urlsafe_b64encode(page.next.encode("utf-8")).decode()))
+    return await _listing(call, query, page, said, encoding, call.parameter("fetch-owner") == "true")
+
+
+def _after(token: str) -> str:
+    try:
+        after = base64.b64decode(token, b"-_", validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        after = ""
+    if not after:
+        raise S3Fault("InvalidArgument", "The continuation token is not one of this door's.")
+    return after
+
+
+async def _page(call: Call, after: str, is_continued: bool) -> tuple[Query, Page]:
+    bucket = await call.bucket()
+    query = Query(
+        prefix=call.parameter("prefix") or "",
+        delimiter=call.parameter("delimiter") or "",
+        after=after,
+        most=call.number("max-keys", MAX_PAGE, MAX_PAGE),
+        is_continued=is_continued,
+    )
+    return query, await call.door.lister.page(bucket.root, query)
+
+
+async def _listing(
+    call: Call, query: Query, page: Page, said: list[str], encoding: _Encoding, with_owner: bool
+) -> AnyAnswer:
+    owner = _owner("Owner", call) if with_owner else ""
+    contents = [await _content(call, entry, encoding, owner) for entry in page.entries if entry.found is not None]
+    prefixes = [
+        element("CommonPrefixes", encoding.text("Prefix", entry.key)) for entry in page.entries if entry.found is None
+    ]
+    body = document(
+        "ListBucketResult",
+        text("Name", call.bucket_name),
+        encoding.text("Prefix", query.prefix),
+        *said,
+        text("MaxKeys", call.number("max-keys", MAX_PAGE, 2**31)),
+        encoding.text("Delimiter", query.delimiter) if query.delimiter else "",
+        text("EncodingType", "url") if encoding.is_url else "",
+        flag("IsTruncated", page.next is not None),
+        *contents,
+        *prefixes,
+    )
+    return Answer(200, XML, body)
+
+
+async def _content(call: Call, entry: Entry, encoding: _Encoding, owner: str) -> str:
+    found = entry.found
+    assert found is not None
+    size = found.size
+    if size is None:
+        try:
+            size = await call.door.services.store.size(found.target)
+        except GridError:
+            size = 0  # A file that is lost is listed all the same, so that it can be removed.
+    algorithms = (text("ChecksumAlgorithm", name.upper()) for name in found.info.checksums)
+    return element(
+        "Contents",
+        encoding.text("Key", entry.key),
+        text("LastModified", iso_time(found.info.modified)),
+        text("ETag", f'"{found.info.etag}"'),
+        *algorithms,
+        text("Size", size),
+        text("StorageClass", "STANDARD"),
+        owner,
+    )
+
+
+def _owner(name: str, call: Call) -> str:
+    return element(name, text("ID", call.account.access_key), text("DisplayName", call.account.access_key))
+
+
+async def delete_objects(call: Call) -> AnyAnswer:
+    """Remove up to a thousand objects."""
+    bucket = await call.bucket()
+    bucket.require_writable()
+    root = parse_document(await Payload(call, MAX_DOCUMENT).read(), "Delete")
+    wanted = [(each.get("Key"), each.get("VersionId")) for each in root.all("Object")]
+    if not 0 < len(wanted) <= MAX_DELETED or not all(key for key, _ in wanted):
+        raise S3Fault("MalformedXML", f"One request removes between 1 and {MAX_DELETED} objects.")
+    turns = DeferredSemaphore(DELETED_AT_ONCE)
+    removing = [turns.run(_remove, bucket, key, version) for key, version in wanted]
+    refused = await gatherResults(removing, consumeErrors=True)
+    is_quiet = (root.get("Quiet") or "").strip().lower() == "true"
+    said = []
+    for (key, _), fault in zip(wanted, refused, strict=True):
+        if fault is not None:
+            said.append(element("Error", text("Key", key), text("Code", fault.code), text("Message", fault.message)))
+        elif not is_quiet:
+            said.append(element("Deleted", text("Key", key)))
+    return Answer(200, XML, document("DeleteResult", *said))
+
+
+async def _remove(bucket: Bucket, key: str | None, version: str | None) -> S3Fault | None:
+    try:
+        if version not in (None, "", "null"):
+            raise not_implemented("versions of objects")
+        await bucket.remove(key or "")
+    except GridError as error:
+        return s3_fault(error)
+    return None

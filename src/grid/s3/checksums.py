@@ -1,0 +1,126 @@
+"""Checksums that S3 knows of objects: made while bytes pass, and compared with what clients say. Pure.
+
+CRC32C and CRC64NVME are awscrt's, which the extra `s3` installs; without it a request that names one is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+from grid.ports import Buffer
+from grid.s3.faults import S3Fault
+
+ALGORITHMS = {"crc32": 4, "crc32c": 4, "crc64nvme": 8, "sha1": 20, "sha256": 32}
+"""Names as headers have them, and bytes of each."""
+
+FULL_OBJECT = frozenset({"crc32", "crc32c", "crc64nvme"})
+"""Those that may be of a whole object in parts."""
+
+
+def named_algorithm(text: str) -> str:
+    """The algorithm that a header names in capitals; InvalidRequest."""
+    name = text.lower()
+    if name not in ALGORITHMS:
+        raise S3Fault("InvalidRequest", "The checksum's algorithm is none of those known here.")
+    return name
+
+
+def stated_checksums(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The checksums that headers or trailers state, by algorithm; InvalidRequest for one that cannot be."""
+    found = {}
+    for name, value in fields:
+        algorithm = name.removeprefix("x-amz-checksum-")
+        if algorithm == name or algorithm in ("mode", "type", "algorithm"):
+            continue
+        if algorithm not in ALGORITHMS:
+            raise S3Fault("NotImplemented", "The checksum's algorithm is none of those known here.")
+        if _size(value) != ALGORITHMS[algorithm]:
+            raise S3Fault("InvalidRequest", f"The value of x-amz-checksum-{algorithm} is no such checksum.")
+        found[algorithm] = value
+    return found
+
+
+def parse_md5(value: str) -> str:
+    """The MD5 in a Content-MD5 header, in hexadecimal; InvalidDigest."""
+    if _size(value) != 16:
+        raise S3Fault("InvalidDigest", "The value of Content-MD5 is no MD5.")
+    return base64.b64decode(value).hex()
+
+
+def _size(value: str) -> int:
+    try:
+        return len(base64.b64decode(value, validate=True))
+    except (binascii.Error, ValueError):
+        return -1
+
+
+class _Crc:
+    """A running CRC."""
+
+    def __init__(self, advance: Callable[[Any, int], int], size: int) -> None:
+        self._advance = advance
+        self._size = size
+        self._value = 0
+
+    def update(self, data: Buffer) -> None:
+        """More bytes."""
+        self._value = self._advance(data, self._value)
+
+    def digest(self) -> bytes:
+        """The CRC of all of them."""
+        return self._value.to_bytes(self._size, "big")
+
+
+def _hasher(algorithm: str) -> Any:  # noqa: ANN401
+    match algorithm:
+        case "sha1" | "sha256":
+            return hashlib.new(algorithm, usedforsecurity=False)
+        case "crc32":
+            return _Crc(zlib.crc32, 4)
+    try:
+        library = import_module("awscrt.checksums")
+    except ImportError:
+        raise S3Fault(
+            "NotImplemented", f"{algorithm.upper()} needs the extra s3: pip install 'grid-storage[s3]'."
+        ) from None
+    return _Crc(getattr(library, algorithm), ALGORITHMS[algorithm])
+
+
+class Digests:
+    """The MD5 of bytes that pass, and other checksums of them. One call at a time, on any thread."""
+
+    def __init__(self, algorithms: Iterable[str]) -> None:
+        """S3Fault for an algorithm that is not installed."""
+        self._md5 = hashlib.md5(usedforsecurity=False)
+        self._others = {name: _hasher(name) for name in algorithms}
+
+    def update(self, data: Buffer) -> None:
+        """More bytes, in order."""
+        self._md5.update(data)
+        for other in self._others.values():
+            other.update(data)
+
+    @property
+    def md5(self) -> str:
+        """Of all bytes, in hexadecimal."""
+        return self._md5.hexdigest()
+
+    @property
+    def checksums(self) -> dict[str, str]:
+        """Of all bytes, in base64, by algorithm."""
+        return {name: base64.b64encode(other.digest()).decode() for name, other in self._others.items()}
+
+    def require(self, md5: str | None, stated: Mapping[str, str]) -> None:
+        """BadDigest unless they are what was stated."""
+        if md5 is not None and md5 != self.md5:
+            raise S3Fault("BadDigest", "The body does not have the MD5 in Content-MD5.")
+        found = self.checksums
+        for name, value in stated.items():
+            if found.get(name) != value:
+                raise S3Fault("BadDigest", f"The body does not have the checksum in x-amz-checksum-{name}.")

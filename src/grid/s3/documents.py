@@ -1,0 +1,115 @@
+"""The XML of S3: documents written, and those of clients read within bounds. Pure.
+
+A document of a client has no DTD, so that no entity can be declared in it: expat tells of one before it reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from xml.parsers import expat
+from xml.sax.saxutils import escape
+
+from attrs import define, field
+
+from grid.s3.faults import S3Fault
+
+NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+XML = "application/xml"
+
+MAX_DOCUMENT = 4 * 2**20
+"""Bytes of a client's document: that of 10,000 parts has two million at most."""
+
+MAX_DEPTH = 8
+MAX_ELEMENTS = 100_000
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ufffe\uffff]")
+
+
+def text(name: str, value: object) -> str:
+    """An element with text in it. Characters that XML cannot hold become references, as with S3."""
+    content = escape(str(value))
+    return f"<{name}>{_CONTROL.sub(lambda found: f'&#x{ord(found[0]):x};', content)}</{name}>"
+
+
+def flag(name: str, value: bool) -> str:
+    """An element that says true or false."""
+    return f"<{name}>{'true' if value else 'false'}</{name}>"
+
+
+def element(name: str, *content: str) -> str:
+    """An element with others in it."""
+    return f"<{name}>{''.join(content)}</{name}>"
+
+
+def document(name: str, *content: str, namespace: bool = True) -> bytes:
+    """A whole document."""
+    space = f' xmlns="{NAMESPACE}"' if namespace else ""
+    whole = f'<?xml version="1.0" encoding="UTF-8"?>\n<{name}{space}>{"".join(content)}</{name}>'
+    return whole.encode("utf-8", "replace")
+
+
+@define(eq=False)
+class Element:
+    """An element of a client's document: its name without a namespace, its own text, and the elements in it."""
+
+    name: str
+    text: str = ""
+    inside: list[Element] = field(factory=list)
+
+    def all(self, name: str) -> Iterator[Element]:
+        """The elements of that name directly in it."""
+        return (each for each in self.inside if each.name == name)
+
+    def get(self, name: str) -> str | None:
+        """The text of the first element of that name in it."""
+        return next((each.text for each in self.all(name)), None)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.root: Element | None = None
+        self._open: list[Element] = []
+        self._count = 0
+
+    def start(self, name: str, _: object) -> None:
+        self._count += 1
+        if len(self._open) >= MAX_DEPTH or self._count > MAX_ELEMENTS:
+            raise S3Fault("MalformedXML")
+        found = Element(name.rpartition(" ")[2])
+        if self._open:
+            self._open[-1].inside.append(found)
+        else:
+            self.root = found
+        self._open.append(found)
+
+    def end(self, _: str) -> None:
+        self._open.pop()
+
+    def data(self, text: str) -> None:
+        if self._open:
+            self._open[-1].text += text
+
+
+def _refuse(*_: object) -> None:
+    raise S3Fault("MalformedXML", "A document type is not taken.")
+
+
+def parse_document(data: bytes, name: str) -> Element:
+    """The root of a document, which has that name; MalformedXML."""
+    if len(data) > MAX_DOCUMENT:
+        raise S3Fault("MalformedXML")
+    reader = _Reader()
+    parser = expat.ParserCreate("utf-8", " ")
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = _refuse
+    parser.StartElementHandler = reader.start
+    parser.EndElementHandler = reader.end
+    parser.CharacterDataHandler = reader.data
+    try:
+        parser.Parse(data, True)
+    except (expat.ExpatError, UnicodeError):
+        raise S3Fault("MalformedXML") from None
+    if reader.root is None or reader.root.name != name:
+        raise S3Fault("MalformedXML")
+    return reader.root

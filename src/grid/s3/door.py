@@ -1,0 +1,89 @@
+"""What all requests of an S3 door share, and one request as its operations see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import define, field
+
+from grid.caps import DirectoryCap
+from grid.gateway.http.body import Body
+from grid.gateway.shared.services import Services
+from grid.s3.accounts import Account, is_bucket_name
+from grid.s3.authentication import Claim
+from grid.s3.bucket import Bucket
+from grid.s3.faults import S3Fault
+from grid.s3.gathering import Directories
+from grid.s3.listing import Lister
+from grid.s3.signature import RequestHead
+
+FindAccount = Callable[[str], Account | None]
+
+
+@define(eq=False)
+class Door:
+    """One door. domain: below which names of hosts are buckets; "" for none. find_account: by access key."""
+
+    services: Services
+    find_account: FindAccount = field(repr=False)
+    domain: str = ""
+    directories: Directories = field(init=False)
+    lister: Lister = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.directories = Directories(self.services.store)
+        self.lister = Lister(self.directories, self.services.store.runtime)
+
+    def now(self) -> float:
+        """Unix time."""
+        return self.services.store.runtime.clock.unix_time()
+
+    async def bucket(self, account: Account, name: str) -> Bucket:
+        """A bucket of an account; NoSuchBucket."""
+        cap = account.buckets.get(name)
+        if cap is None and account.home is not None and is_bucket_name(name):
+            child = (await self.directories.read(account.home)).get(name)
+            if child is not None and isinstance(child.target, DirectoryCap):
+                cap = child.target
+        if cap is None:
+            raise S3Fault("NoSuchBucket")
+        return Bucket(name, cap, self.directories)
+
+
+@define(kw_only=True, eq=False)
+class Call:
+    """One request whose sender is known. key: "" for a request on a bucket; bucket_name: "" for one on none.
+
+    signing_key: of the chunks of its body.
+    """
+
+    door: Door
+    head: RequestHead = field(repr=False)
+    account: Account
+    claim: Claim
+    signing_key: bytes = field(repr=False)
+    bucket_name: str
+    key: str
+    body: Body = field(repr=False)
+    request_id: str = ""
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header."""
+        return self.head.header(name)
+
+    def parameter(self, name: str) -> str | None:
+        """The first value of a parameter."""
+        return self.head.parameter(name)
+
+    async def bucket(self) -> Bucket:
+        """The bucket; NoSuchBucket."""
+        return await self.door.bucket(self.account, self.bucket_name)
+
+    def number(self, name: str, usual: int, most: int, least: int = 0) -> int:
+        """A parameter that is a whole number, and no more than `most`; InvalidArgument."""
+        text = self.parameter(name)
+        if text is None or text == "":
+            return usual
+        if not (text.isascii() and text.isdigit() and len(text) < 11 and int(text) >= least):
+            raise S3Fault("InvalidArgument", f"{name} is not a possible number.")
+        return min(int(text), most)

@@ -1,0 +1,89 @@
+"""Errors as a client of the S3 door sees them: a code of S3's, its status, and a line. Pure.
+
+Owns the table of codes, and which of them an error of the engines becomes. Never a capability or a secret.
+"""
+
+from __future__ import annotations
+
+from grid.errors import GridError, NotWriteableError
+from grid.gateway.faults import HttpFault, fault_of
+
+_CODES: dict[str, tuple[int, str]] = {
+    "AccessDenied": (403, "This access key does not permit that."),
+    "AuthorizationHeaderMalformed": (400, "The Authorization header is malformed."),
+    "AuthorizationQueryParametersError": (400, "The parameters of the presigned URL are malformed."),
+    "BadDigest": (400, "The body does not have the checksum that the request names."),
+    "BucketAlreadyOwnedByYou": (409, "You have that bucket already."),
+    "BucketNotEmpty": (409, "The bucket still has objects in it."),
+    "EntityTooLarge": (400, "The object is larger than one request may store."),
+    "EntityTooSmall": (400, "Each part but the last has at least 5 MiB."),
+    "ExpiredToken": (400, "The token has expired."),
+    "IncompleteBody": (400, "The body is shorter than the request says."),
+    "InternalError": (500, "Something went wrong here; the log of the node says more."),
+    "InsufficientStorage": (507, "A disk is full."),
+    "InvalidAccessKeyId": (403, "There is no such access key."),
+    "InvalidArgument": (400, "A parameter of the request is not valid."),
+    "InvalidBucketName": (400, "That is no name of a bucket."),
+    "InvalidDigest": (400, "The checksum in the request is malformed."),
+    "InvalidPart": (400, "One of the parts is not there, or has another ETag."),
+    "InvalidPartOrder": (400, "The parts are not in ascending order."),
+    "InvalidRange": (416, "The range begins behind the end of the object."),
+    "InvalidRequest": (400, "The request is not valid."),
+    "InvalidStorageClass": (400, "The only storage class here is STANDARD."),
+    "InvalidTag": (400, "A tag is not valid."),
+    "InvalidURI": (400, "The address is not valid."),
+    "KeyTooLongError": (400, "A key has at most 1024 bytes."),
+    "MalformedXML": (400, "The body is not the XML that this operation takes."),
+    "MetadataTooLarge": (400, "The user's metadata has at most 2 KiB."),
+    "MethodNotAllowed": (405, "That method is not allowed here."),
+    "MissingContentLength": (411, "The request has to say how long its body is."),
+    "NoSuchBucket": (404, "This access key has no such bucket."),
+    "NoSuchKey": (404, "There is no such object."),
+    "NoSuchUpload": (404, "There is no such upload: it was completed or aborted, or never begun."),
+    "NotImplemented": (501, "This door does not offer that."),
+    "PreconditionFailed": (412, "A condition of the request does not hold."),
+    "ConditionalRequestConflict": (409, "Another change was made at the same time; try again."),
+    "RequestTimeTooSkewed": (403, "The request's time and that of the node are more than 15 minutes apart."),
+    "RequestTimeout": (400, "The body comes too slowly."),
+    "ServiceUnavailable": (503, "The grid cannot do that now; try again later."),
+    "SignatureDoesNotMatch": (403, "The signature is not that of this request with this access key's secret."),
+    "SlowDown": (503, "Too many requests are in progress; try again later."),
+    "XAmzContentSHA256Mismatch": (400, "The body does not have the hash in x-amz-content-sha256."),
+}
+
+
+class S3Fault(HttpFault):
+    """A request that is refused. code: as S3 calls the reason."""
+
+    def __init__(self, code: str, message: str = "", *, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        self.status, usual = _CODES[code]
+        super().__init__(message or usual, headers=headers)
+        self.code = code
+
+
+def not_implemented(what: str) -> S3Fault:
+    """The refusal of something that S3 has and this door does not."""
+    return S3Fault("NotImplemented", f"This door does not offer {what}.")
+
+
+_BY_STATUS = {
+    400: "InvalidRequest",
+    403: "AccessDenied",
+    404: "NoSuchKey",
+    408: "RequestTimeout",
+    409: "ConditionalRequestConflict",
+    413: "EntityTooLarge",
+    503: "ServiceUnavailable",
+    507: "InsufficientStorage",
+}
+
+
+def s3_fault(error: GridError) -> S3Fault:
+    """The fault that a client sees for an error of the engines."""
+    if isinstance(error, S3Fault):
+        return error
+    if isinstance(error, NotWriteableError):
+        return S3Fault("AccessDenied")
+    fault = fault_of(error)
+    code = _BY_STATUS.get(fault.status, "InternalError")
+    return S3Fault(code, "" if code == "InternalError" and fault.status == 500 else str(fault))

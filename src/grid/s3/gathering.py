@@ -1,0 +1,221 @@
+"""Directories as many requests use them at once: changes that share a publish, and reads that share a read.
+
+What comes while a publish is under way waits for it, and goes out with the next one: a hundred puts at a time take a few
+publishes. Each is judged by the contents that it changes; one that is refused holds up no other. An answer comes after
+the publish. A read never begins before it was asked for, so that whoever has put something finds it.
+
+Cost: memory: the changes that wait, and a directory's queues while something waits in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+
+from grid.caps import DirectoryCap
+from grid.directory.edits import Edit, RemoveChild, SetChild
+from grid.directory.node import Directory, Look
+from grid.directory.pack import Child
+from grid.errors import GridError
+from grid.runtime import Tasks
+from grid.s3.names import beside_of
+
+MOST_TOGETHER = 1000
+"""Changes in one publish."""
+
+Decide = Callable[[Look, bool], Sequence[SetChild | RemoveChild]]
+"""The edits of one change, by what the directory holds and whether an earlier attempt may have been stored; called again
+for newer contents. Edits that no contents refuse; a GridError refuses the change."""
+
+Children = Mapping[str, Child]
+
+I = TypeVar("I")  # noqa: E741
+R = TypeVar("R")
+
+
+class Gathering(Generic[I, R]):
+    """Work on many items at once, one batch after the other."""
+
+    def __init__(self, work: Callable[[list[I]], Awaitable[R]], tasks: Tasks) -> None:
+        """work: what is done with a batch; its result or its error is that of each item."""
+        self._work = work
+        self._tasks = tasks
+        self._waiting: list[tuple[I, Deferred[R]]] = []
+        self._batch: list[tuple[I, Deferred[R]]] = []
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits or is under way."""
+        return not self._waiting and not self._batch
+
+    async def submit(self, item: I) -> R:
+        """The result of the batch that the item is in, which begins after this call."""
+        done: Deferred[R] = Deferred()
+        self._waiting.append((item, done))
+        if not self._batch:
+            self._next()
+        return await done
+
+    def _next(self) -> None:
+        self._batch, self._waiting = self._waiting[:MOST_TOGETHER], self._waiting[MOST_TOGETHER:]
+        if self._batch:
+            self._tasks.start(self._work([item for item, _ in self._batch]), self._done, self._fail)  # type: ignore[arg-type]
+
+    def _done(self, result: R) -> None:
+        batch, self._batch = self._batch, []
+        self._next()
+        for _, done in batch:
+            done.callback(result)
+
+    def _fail(self, error: BaseException) -> None:
+        batch, self._batch = self._batch, []
+        self._next()
+        for _, done in batch:
+            done.errback(error)
+
+
+class DirectoryOpener(Protocol):
+    """What opens and makes directories."""
+
+    async def create_directory(self, children: Mapping[str, Child] | None = None) -> DirectoryCap:
+        """Store a new mutable directory."""
+
+    def directory(self, cap: DirectoryCap) -> Directory:
+        """The directory of this cap."""
+
+
+@define(eq=False)
+class _Change:
+    """A change that waits. refusal: why the contents that it was judged by last do not permit it."""
+
+    decide: Decide
+    refusal: GridError | None = None
+
+
+@define(eq=False)
+class _Queues:
+    changes: Gathering[_Change, None]
+    reads: Gathering[None, Children]
+    makes: Gathering[str, Mapping[str, DirectoryCap]]
+
+    @property
+    def are_idle(self) -> bool:
+        return self.changes.is_idle and self.reads.is_idle and self.makes.is_idle
+
+
+@define(eq=False)
+class Directories:
+    """All directories that a door is using now."""
+
+    _store: DirectoryOpener
+    _tasks: Tasks = field(factory=Tasks)
+    _queues: dict[DirectoryCap, _Queues] = field(factory=dict)
+
+    async def read(self, cap: DirectoryCap) -> Children:
+        """The children, read after this was called; the errors of a listing."""
+        queues = self._of(cap)
+        try:
+            return await queues.reads.submit(None)
+        finally:
+            self._forget(cap, queues)
+
+    async def change(self, cap: DirectoryCap, decide: Decide) -> None:
+        """Make a change, and return when it is durable; what it raises, and the errors of `Directory.edit`."""
+        change, queues = _Change(decide), self._of(cap)
+        try:
+            await queues.changes.submit(change)
+        finally:
+            self._forget(cap, queues)
+        if change.refusal is not None:
+            raise change.refusal
+
+    async def make(self, parent: DirectoryCap, name: str) -> DirectoryCap:
+        """The directory of that name, made if it is missing; a file of that name goes beside it. The errors of `change`."""
+        queues = self._of(parent)
+        try:
+            return (await queues.makes.submit(name))[name]
+        finally:
+            self._forget(parent, queues)
+
+    async def _make_all(self, parent: DirectoryCap, names: Sequence[str]) -> Mapping[str, DirectoryCap]:
+        present = await self.read(parent)
+        found: dict[str, DirectoryCap] = {}
+        made: dict[str, DirectoryCap] = {}
+        for name in set(names):
+            child = present.get(name)
+            if child is not None and isinstance(child.target, DirectoryCap):
+                found[name] = child.target
+            else:
+                made[name] = await self._store.create_directory()
+
+        def decide(look: Look, retrying: bool) -> list[SetChild | RemoveChild]:
+            edits: list[SetChild | RemoveChild] = []
+            for name, new in made.items():
+                here = look(name)
+                if here is not None and isinstance(here.target, DirectoryCap):
+                    found[name] = here.target
+                    continue
+                found[name] = new
+                if here is not None:
+                    edits.append(SetChild(beside_of(name), here.target, here.metadata))
+                edits.append(SetChild(name, new, {}))
+            return edits
+
+        if made:
+            await self.change(parent, decide)
+        return found
+
+    def close(self) -> None:
+        """Give up what is under way."""
+        self._tasks.cancel()
+
+    def _of(self, cap: DirectoryCap) -> _Queues:
+        queues = self._queues.get(cap)
+        if queues is None:
+            directory = self._store.directory(cap)
+
+            async def publish(batch: list[_Change]) -> None:
+                await directory.edit_by(lambda look, retrying: _decide_all(batch, look, retrying), len(batch))
+
+            async def read(_: list[None]) -> Children:
+                return await directory.list()
+
+            async def make(names: list[str]) -> Mapping[str, DirectoryCap]:
+                return await self._make_all(cap, names)
+
+            queues = _Queues(
+                Gathering(publish, self._tasks), Gathering(read, self._tasks), Gathering(make, self._tasks)
+            )
+            self._queues[cap] = queues
+        return queues
+
+    def _forget(self, cap: DirectoryCap, queues: _Queues) -> None:
+        if queues.are_idle and self._queues.get(cap) is queues:
+            del self._queues[cap]
+
+
+def _decide_all(batch: Sequence[_Change], look: Look, retrying: bool) -> list[Edit]:
+    """The edits of all changes, each judged by what those before it leave."""
+    after: dict[str, Child | None] = {}
+    edits: list[Edit] = []
+
+    def look_after(name: str) -> Child | None:
+        return after[name] if name in after else look(name)
+
+    for change in batch:
+        change.refusal = None
+        try:
+            made = change.decide(look_after, retrying)
+        except GridError as error:
+            change.refusal = error
+            continue
+        for edit in made:
+            if isinstance(edit, SetChild):
+                after[edit.name] = Child(target=edit.target, metadata=edit.metadata or {})
+            else:
+                after[edit.name] = None
+        edits.extend(made)
+    return edits

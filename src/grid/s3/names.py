@@ -1,0 +1,94 @@
+"""Keys of objects as paths in directories, and back. Pure.
+
+A key's segments between slashes are names, one for one, but where a directory could not hold them, or people would be
+surprised: those begin with `%`. Two keys never have one path. (docs/s3.md has the table)
+
+    a/b.txt      directory `a`, in it `b.txt`
+    a//b, a/     the empty segment is `%`
+    a/../b       `%%2E%2E`
+    %a           `%%25a`
+    a beside a/b `a` is a directory; the object is `%=a` beside it
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import unquote_to_bytes
+
+from attrs import frozen
+
+from grid.s3.faults import S3Fault
+
+MAX_KEY = 1024
+RESERVED = "%!"
+"""How names begin that are the door's own, and no key's."""
+
+BESIDE = "%="
+
+UPLOADS = "%!uploads"
+"""The directory of uploads in parts that are not complete."""
+
+_PLAIN = re.compile(r"[^\x00-\x1f\x7f]+")
+_UNESCAPED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+
+
+@frozen
+class KeyPath:
+    """Where an object is. directories: names on the way. name: its own, if no directory has it; beside: otherwise."""
+
+    directories: tuple[str, ...]
+    name: str
+    beside: str
+
+
+def path_of(key: str) -> KeyPath:
+    """The path of a key; S3Fault if it is none, or too long."""
+    try:
+        size = len(key.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise S3Fault("InvalidURI", "A key is text in UTF-8.") from None
+    if size > MAX_KEY:
+        raise S3Fault("KeyTooLongError")
+    if not size:
+        raise S3Fault("InvalidRequest", "A key has at least one byte.")
+    *directories, last = key.split("/")
+    return KeyPath(directories=tuple(map(name_of, directories)), name=name_of(last), beside=f"{BESIDE}{_escape(last)}")
+
+
+def name_of(segment: str) -> str:
+    """The name of a segment of a key in its directory."""
+    if (
+        _PLAIN.fullmatch(segment)
+        and segment not in (".", "..")
+        and not segment.startswith("%")
+        and unicodedata.is_normalized("NFC", segment)
+    ):
+        return segment
+    return f"%{_escape(segment)}"
+
+
+def beside_of(name: str) -> str:
+    """Where the object is whose name a directory has."""
+    found = segment_of(name)
+    return f"{BESIDE}{_escape(name if found is None else found[0])}"
+
+
+def segment_of(name: str) -> tuple[str, bool] | None:
+    """The segment that a name in a directory stands for, and whether it is an object beside a directory.
+
+    None for a name that no key has: the door's own, and those that begin with % for other reasons.
+    """
+    if not name.startswith("%"):
+        return (name, False) if name_of(name) == name else None
+    is_beside = name.startswith(BESIDE)
+    try:
+        segment = unquote_to_bytes(name.removeprefix(BESIDE) if is_beside else name[1:]).decode("utf-8")
+    except UnicodeError:
+        return None
+    right = f"{BESIDE}{_escape(segment)}" if is_beside else name_of(segment)
+    return (segment, is_beside) if right == name and "/" not in segment else None
+
+
+def _escape(segment: str) -> str:
+    return "".join(chr(byte) if byte in _UNESCAPED else f"%{byte:02X}" for byte in segment.encode("utf-8"))

@@ -1,0 +1,128 @@
+"""What the door keeps of an object beside its bytes: in the metadata of the link that leads to it. Pure.
+
+It says of which file it is: a link that another program has led elsewhere, and whose metadata it kept, says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+from attrs import evolve, field, frozen
+
+from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap, UnknownChild
+from grid.directory.metadata import Metadata, seconds_in
+from grid.directory.pack import Child
+
+FIELD = "s3"
+"""The key in a link's metadata."""
+
+KEPT_HEADERS = (
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-type",
+    "expires",
+)
+
+Texts = Mapping[str, str]
+
+
+@frozen(kw_only=True)
+class ObjectInfo:
+    """etag: without quotes. modified: Unix time. nonce: of the put, which tells it from others with equal bytes.
+
+    headers, user: as clients gave them, names in lower case. checksums: by algorithm. parts: bytes of each, of an object that
+    came in parts, else none.
+    """
+
+    etag: str
+    modified: float
+    nonce: str = ""
+    headers: Texts = field(factory=dict)
+    user: Texts = field(factory=dict)
+    checksums: Texts = field(factory=dict)
+    checksum_type: str = ""
+    parts: tuple[int, ...] = ()
+    tags: Texts = field(factory=dict)
+
+    def to_metadata(self, target: KnownCap, others: Metadata) -> dict[str, object]:
+        """A link's metadata with this in it. others: what it has besides."""
+        said: dict[str, object] = {"of": _print(target), "etag": self.etag, "modified": self.modified}
+        said |= {
+            name: value
+            for name, value in (
+                ("nonce", self.nonce),
+                ("headers", dict(self.headers)),
+                ("user", dict(self.user)),
+                ("checksums", dict(self.checksums)),
+                ("checksum-type", self.checksum_type),
+                ("parts", list(self.parts)),
+                ("tags", dict(self.tags)),
+            )
+            if value
+        }
+        return {**others, FIELD: said}
+
+
+@frozen
+class StoredObject:
+    """An object that is there: the link to it, and what is known of it."""
+
+    target: KnownCap = field(repr=False)
+    info: ObjectInfo
+    metadata: Metadata = field(repr=False)
+
+    @property
+    def size(self) -> int | None:
+        """Bytes; None if only the servers know."""
+        return self.target.size if isinstance(self.target, LitCap | ChkCap | SliceCap | SequenceCap) else None
+
+
+def object_of(child: Child | None) -> StoredObject | None:
+    """The object that a link leads to; None if it is no file that can be read."""
+    if child is None or isinstance(child.target, UnknownChild):
+        return None
+    metadata = child.metadata or {}
+    return StoredObject(child.target, evolve(_parse(child.target, metadata)), metadata)
+
+
+def _parse(target: KnownCap, metadata: Metadata) -> ObjectInfo:
+    said, mark = metadata.get(FIELD), _print(target)
+    if not isinstance(said, Mapping) or said.get("of") != mark or not isinstance(said.get("etag"), str):
+        return ObjectInfo(etag=f"{mark}-0", modified=_linked_at(metadata))
+    parts = said.get("parts")
+    modified = seconds_in(said.get("modified"))
+    return ObjectInfo(
+        etag=said["etag"],
+        modified=_linked_at(metadata) if modified is None else modified,
+        nonce=_text(said.get("nonce")),
+        headers=_texts(said.get("headers")),
+        user=_texts(said.get("user")),
+        checksums=_texts(said.get("checksums")),
+        checksum_type=_text(said.get("checksum-type")),
+        parts=tuple(each for each in parts if isinstance(each, int)) if isinstance(parts, list | tuple) else (),
+        tags=_texts(said.get("tags")),
+    )
+
+
+def _print(target: KnownCap) -> str:
+    """What tells a file from others, and does not read it."""
+    return sha256(b"grid_s3_object_v1+" + target.read_cap().to_string().encode()).hexdigest()[:32]
+
+
+def _linked_at(metadata: Metadata) -> float:
+    times = metadata.get("tahoe")
+    found = seconds_in(times.get("linkmotime")) if isinstance(times, Mapping) else None
+    return 0.0 if found is None or found < 0 else found
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _texts(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        return {}
+    return {str(name): text for name, text in value.items() if isinstance(text, str)}

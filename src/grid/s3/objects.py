@@ -1,0 +1,321 @@
+"""Operations on one object: put, copy, get, head, delete and its tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from email.utils import formatdate
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from attrs import evolve
+
+from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap
+from grid.directory.metadata import pack_metadata
+from grid.gateway.files.uploads import Arriving, NewFile, store_new
+from grid.gateway.http.answers import Answer, AnyAnswer, StreamedAnswer
+from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, parse_range
+from grid.ports import Sink
+from grid.s3.bucket import Bucket
+from grid.s3.checksums import named_algorithm
+from grid.s3.conditions import Conditions
+from grid.s3.documents import XML, document, element, parse_document, text
+from grid.s3.door import Call
+from grid.s3.faults import S3Fault, not_implemented
+from grid.s3.object_info import KEPT_HEADERS, ObjectInfo, StoredObject
+from grid.s3.payload import Payload
+from grid.s3.times import iso_time
+
+MAX_USER_METADATA = 2048
+MAX_TAGS = 10
+MAX_TAGS_DOCUMENT = 2**16
+PRIVATE_ACLS = frozenset({"private", "bucket-owner-full-control", "bucket-owner-read"})
+
+Headers = tuple[tuple[str, str], ...]
+
+_USER = "x-amz-meta-"
+_USER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
+_REFUSED = {
+    "x-amz-server-side-encryption": "server-side encryption by request: everything is encrypted anyway",
+    "x-amz-server-side-encryption-customer-algorithm": "keys of customers: everything is encrypted anyway",
+    "x-amz-object-lock-mode": "object locks",
+    "x-amz-object-lock-retain-until-date": "object locks",
+    "x-amz-object-lock-legal-hold": "object locks",
+    "x-amz-website-redirect-location": "websites",
+    "x-amz-write-offset-bytes": "appending to objects",
+}
+"""Headers that ask for what this door does not do; ignoring one would be a lie."""
+
+
+async def put_object(call: Call) -> AnyAnswer:
+    """Store an object, durably."""
+    bucket = await call.bucket()
+    bucket.require_writable()
+    info = described(call)
+    conditions = Conditions.of(call.header)
+    payload = Payload(call)
+    if conditions != Conditions():
+        conditions.require_put(await bucket.find(call.key))
+    target = await store_payload(call, payload)
+    info = evolve(
+        info,
+        etag=payload.md5,
+        checksums=payload.checksums,
+        checksum_type="FULL_OBJECT" if payload.checksums else "",
+    )
+    await link_object(bucket, call.key, target, info, conditions)
+    return Answer(200, "", headers=(("ETag", f'"{info.etag}"'), *checksum_headers(info)))
+
+
+async def store_payload(call: Call, payload: Payload) -> KnownCap:
+    """A new file of what the request brings, proven and durable."""
+    services = call.door.services
+    body = Arriving(size=payload.size, chunks=payload.chunks())
+    with services.history.upload(size=payload.size) as operation:
+        cap = await store_new(services.store, services.settings.spools, services.stores, NewFile(), body)
+        if cap.storage_index is not None:
+            operation.name(cap.storage_index)
+    return cap
+
+
+async def link_object(bucket: Bucket, key: str, target: KnownCap, info: ObjectInfo, conditions: Conditions) -> None:
+    """Lead the key to the file, if the conditions hold of what it leads to now."""
+    metadata = info.to_metadata(target, {})
+    pack_metadata(metadata)
+
+    def describe(before: StoredObject | None) -> dict[str, object]:
+        if before is None or before.info.nonce != info.nonce:
+            conditions.require_put(before)
+        return metadata
+
+    await bucket.link(key, target, describe)
+
+
+def described(call: Call) -> ObjectInfo:
+    """What the headers of a request say of a new object; S3Fault for what cannot be kept."""
+    require_offered(call)
+    headers = {name: value for name in KEPT_HEADERS if (value := call.header(name)) is not None}
+    if "content-encoding" in headers:
+        parts = [part.strip() for part in headers["content-encoding"].split(",")]
+        headers["content-encoding"] = ",".join(part for part in parts if part and part != "aws-chunked")
+        if not headers["content-encoding"]:
+            del headers["content-encoding"]
+    user: dict[str, str] = {}
+    for name, value in call.head.headers:
+        if name.startswith(_USER) and _USER_NAME.fullmatch(short := name.removeprefix(_USER)):
+            user[short] = f"{user[short]},{value}" if short in user else value
+    if (
+        sum(len(name) + len(value.encode("utf-8", "surrogateescape")) for name, value in user.items())
+        > MAX_USER_METADATA
+    ):
+        raise S3Fault("MetadataTooLarge")
+    if not all(value.isprintable() for value in (*headers.values(), *user.values())):
+        raise S3Fault("InvalidRequest", "A header is not text in UTF-8.")
+    tags = call.header("x-amz-tagging")
+    return ObjectInfo(
+        etag="",
+        modified=round(call.door.now(), 3),
+        nonce=call.door.services.store.runtime.entropy.random_bytes(8).hex(),
+        headers=headers,
+        user=user,
+        tags={} if tags is None else check_tags(parse_qsl(tags, keep_blank_values=True)),
+    )
+
+
+def require_offered(call: Call) -> None:
+    """NotImplemented for a header whose meaning this door would have to ignore."""
+    for name, what in _REFUSED.items():
+        if call.header(name) is not None:
+            raise not_implemented(what)
+    if (call.header("x-amz-acl") or "private") not in PRIVATE_ACLS or any(
+        name.startswith("x-amz-grant-") for name, _ in call.head.headers
+    ):
+        raise not_implemented("access control lists: who may do what is said by access keys")
+    if (call.header("x-amz-storage-class") or "STANDARD") != "STANDARD":
+        raise S3Fault("InvalidStorageClass")
+
+
+async def copy_object(call: Call) -> AnyAnswer:
+    """Link a file under another key too; no byte of it moves."""
+    bucket = await call.bucket()
+    bucket.require_writable()
+    source_name, source_key = copy_source(call)
+    found = await source_of(call, source_name, source_key)
+    if found.size is None:
+        raise not_implemented("copies of mutable files")
+    replaces = _directive(call, "x-amz-metadata-directive") == "REPLACE"
+    if not replaces and (source_name, source_key) == (call.bucket_name, call.key):
+        raise S3Fault("InvalidRequest", "A copy of an object onto itself has to replace its metadata.")
+    given = described(call)
+    kept = given if replaces else found.info
+    tags = given.tags if _directive(call, "x-amz-tagging-directive") == "REPLACE" else found.info.tags
+    if (algorithm := call.header("x-amz-checksum-algorithm")) is not None:
+        named_algorithm(algorithm)
+    info = evolve(
+        found.info, modified=given.modified, nonce=given.nonce, headers=kept.headers, user=kept.user, tags=tags
+    )
+    await link_object(bucket, call.key, found.target, info, Conditions.of(call.header))
+    body = document("CopyObjectResult", text("LastModified", iso_time(info.modified)), text("ETag", f'"{info.etag}"'))
+    return Answer(200, XML, body)
+
+
+def copy_source(call: Call) -> tuple[str, str]:
+    """Bucket and key that a copy is made of; S3Fault."""
+    given = (call.header("x-amz-copy-source") or "").encode("utf-8", "surrogateescape")
+    path, _, version = given.partition(b"?")
+    if version not in (b"", b"versionId=null"):
+        raise not_implemented("versions of objects")
+    try:
+        name, _, key = unquote_to_bytes(path).decode("utf-8").removeprefix("/").partition("/")
+    except UnicodeDecodeError:
+        name = key = ""
+    if not name or not key:
+        raise S3Fault("InvalidArgument", "x-amz-copy-source names no object.")
+    return name, key
+
+
+async def source_of(call: Call, bucket_name: str, key: str) -> StoredObject:
+    """The object that is copied; NoSuchKey, PreconditionFailed."""
+    bucket = await call.door.bucket(call.account, bucket_name)
+    found = await bucket.find(key)
+    if found is None:
+        raise S3Fault("NoSuchKey")
+    Conditions.of(call.header, "x-amz-copy-source-").require(found)
+    return found
+
+
+def _directive(call: Call, name: str) -> str:
+    value = call.header(name) or "COPY"
+    if value not in ("COPY", "REPLACE"):
+        raise S3Fault("InvalidArgument", f"{name} is COPY or REPLACE.")
+    return value
+
+
+async def get_object(call: Call) -> AnyAnswer:
+    """An object, or part of it."""
+    bucket = await call.bucket()
+    found = await bucket.find(call.key)
+    if found is None:
+        raise S3Fault("NoSuchKey")
+    services, target, info = call.door.services, found.target, found.info
+    services.require_allowed(target)
+    if not Conditions.of(call.header).judge(found):
+        return Answer(304, "", headers=_identity(info))
+    size = found.size if found.size is not None else await services.store.size(target)
+    chosen, is_part = _range(call, info, size)
+    start, length = (chosen.start, chosen.length) if chosen is not None else (0, size)
+    headers = object_headers(call, info)
+    if chosen is not None:
+        headers = (*headers, ("Content-Range", chosen.content_range(size)))
+    elif (call.header("x-amz-checksum-mode") or "").upper() == "ENABLED":
+        headers = (*headers, *checksum_headers(info))
+    if is_part:
+        headers = (*headers, ("x-amz-mp-parts-count", str(max(1, len(info.parts)))))
+
+    async def write(sink: Sink) -> None:
+        with services.history.download(target.storage_index, length):
+            await _write(call, target, sink, start, length)
+
+    kind = call.parameter("response-content-type") or info.headers.get("content-type", "binary/octet-stream")
+    return StreamedAnswer(206 if chosen is not None else 200, kind, length, headers, write)
+
+
+async def _write(call: Call, target: KnownCap, sink: Sink, start: int, length: int) -> None:
+    services = call.door.services
+    if isinstance(target, LitCap):
+        await sink.write(target.data[start : start + length])
+    elif isinstance(target, ChkCap | SliceCap | SequenceCap):
+        await services.open_files.read(target, sink, start, length, services.store.grid.observer)
+    else:
+        await services.store.read(target, sink, start, length)
+
+
+def _range(call: Call, info: ObjectInfo, size: int) -> tuple[ByteRange | None, bool]:
+    """The bytes that are asked for, None for all; and whether they were asked for as a part."""
+    number = call.number("partNumber", 0, 10_001, least=1)
+    if number:
+        parts = info.parts or (size,)
+        if call.header("range") is not None or number > len(parts):
+            raise S3Fault("InvalidRange" if call.header("range") is None else "InvalidRequest")
+        start = sum(parts[: number - 1])
+        return (ByteRange(start, start + parts[number - 1]) if parts[number - 1] else None), True
+    try:
+        return parse_range(call.header("range"), size), False
+    except RangeBeyondEndError:
+        raise S3Fault("InvalidRange", headers=(("Content-Range", f"bytes */{size}"),)) from None
+
+
+def _identity(info: ObjectInfo) -> Headers:
+    return (("ETag", f'"{info.etag}"'), ("Last-Modified", formatdate(info.modified, usegmt=True)))
+
+
+def object_headers(call: Call, info: ObjectInfo) -> Headers:
+    """What is said of an object with its bytes. Parameters may say it otherwise."""
+    named = {name.title(): value for name, value in info.headers.items() if name in KEPT_HEADERS[:4] + ("expires",)}
+    for name in KEPT_HEADERS:
+        if name != "content-type" and (value := call.parameter(f"response-{name}")) is not None:
+            named[name.title()] = value
+    user = tuple((f"{_USER}{name}", value) for name, value in info.user.items() if _USER_NAME.fullmatch(name))
+    tags = (("x-amz-tagging-count", str(len(info.tags))),) if info.tags else ()
+    return (*_identity(info), ("Accept-Ranges", "bytes"), *named.items(), *user, *tags)
+
+
+def checksum_headers(info: ObjectInfo) -> Headers:
+    """The checksums of an object."""
+    found = tuple((f"x-amz-checksum-{name}", value) for name, value in info.checksums.items())
+    return (*found, ("x-amz-checksum-type", info.checksum_type or "FULL_OBJECT")) if found else ()
+
+
+async def delete_object(call: Call) -> AnyAnswer:
+    """Remove an object; none is there afterwards, whether one was before or not."""
+    bucket = await call.bucket()
+    match = call.header("if-match")
+
+    def permit(found: StoredObject | None) -> None:
+        if match is not None:
+            Conditions(match=match).require_put(found)
+
+    await bucket.remove(call.key, permit)
+    return Answer(204, "")
+
+
+async def get_tagging(call: Call) -> AnyAnswer:
+    """The tags of an object."""
+    found = await (await call.bucket()).find(call.key)
+    if found is None:
+        raise S3Fault("NoSuchKey")
+    tags = (element("Tag", text("Key", key), text("Value", value)) for key, value in found.info.tags.items())
+    return Answer(200, XML, document("Tagging", element("TagSet", *tags)))
+
+
+async def put_tagging(call: Call) -> AnyAnswer:
+    """Replace the tags of an object."""
+    bucket = await call.bucket()
+    bucket.require_writable()
+    root = parse_document(await Payload(call, MAX_TAGS_DOCUMENT).read(), "Tagging")
+    pairs = [(tag.get("Key") or "", tag.get("Value") or "") for each in root.all("TagSet") for tag in each.all("Tag")]
+    await _set_tags(call, check_tags(pairs))
+    return Answer(200, "")
+
+
+async def delete_tagging(call: Call) -> AnyAnswer:
+    """Remove the tags of an object."""
+    await _set_tags(call, {})
+    return Answer(204, "")
+
+
+async def _set_tags(call: Call, tags: Mapping[str, str]) -> None:
+    def describe(found: StoredObject) -> dict[str, object]:
+        metadata = evolve(found.info, tags=tags).to_metadata(found.target, found.metadata)
+        pack_metadata(metadata)
+        return metadata
+
+    await (await call.bucket()).change(call.key, describe)
+
+
+def check_tags(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    """The tags; InvalidTag for too many, or one that is too long."""
+    if len(pairs) > MAX_TAGS or len({key for key, _ in pairs}) != len(pairs):
+        raise S3Fault("InvalidTag", "An object has at most 10 tags, each with a key of its own.")
+    if any(not 0 < len(key) <= 128 or len(value) > 256 or not (key + value).isprintable() for key, value in pairs):
+        raise S3Fault("InvalidTag", "A tag's key has up to 128 characters, and its value up to 256.")
+    return dict(pairs)

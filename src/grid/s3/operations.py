@@ -1,0 +1,87 @@
+"""Which operation a request asks for: by its method, whether it names a bucket and a key, and the parameters that choose.
+
+Owns the table of what is offered. Whatever S3 has beside it answers NotImplemented, so that no client takes an answer to one
+question for the answer to another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+from attrs import frozen
+
+from grid.gateway.http.answers import AnyAnswer
+from grid.s3 import bucket_operations, objects
+from grid.s3.door import Call
+from grid.s3.faults import S3Fault, not_implemented
+from grid.s3.signature import RequestHead
+
+Level = Literal["service", "bucket", "object"]
+
+CHOOSING = frozenset(
+    {
+        "accelerate", "acl", "analytics", "attributes", "cors", "delete", "encryption", "intelligent-tiering",
+        "inventory", "legal-hold", "lifecycle", "location", "logging", "metadataConfiguration", "metadataTable",
+        "metrics", "notification", "object-lock", "ownershipControls", "partNumber", "policy", "policyStatus",
+        "publicAccessBlock", "rename", "renameObject", "replication", "requestPayment", "restore", "retention", "select",
+        "select-type", "session", "tagging", "torrent", "uploadId", "uploads", "versioning", "versions", "website",
+    }
+)  # fmt: skip
+"""Parameters that choose among operations."""
+
+
+@frozen
+class Operation:
+    """What is done with a request. name: as S3 calls it, and as it is counted."""
+
+    name: str
+    run: Callable[[Call], Awaitable[AnyAnswer]]
+
+
+_TABLE: dict[tuple[Level, str, frozenset[str]], Operation] = {}
+
+
+def _add(level: Level, method: str, choosing: str, name: str, run: Callable[[Call], Awaitable[AnyAnswer]]) -> None:
+    _TABLE[level, method, frozenset(choosing.split())] = Operation(name, run)
+
+
+_add("service", "GET", "", "ListBuckets", bucket_operations.list_buckets)
+_add("bucket", "PUT", "", "CreateBucket", bucket_operations.create_bucket)
+_add("bucket", "DELETE", "", "DeleteBucket", bucket_operations.delete_bucket)
+_add("bucket", "HEAD", "", "HeadBucket", bucket_operations.head_bucket)
+_add("bucket", "GET", "", "ListObjects", bucket_operations.list_objects)
+_add("bucket", "GET", "location", "GetBucketLocation", bucket_operations.get_location)
+_add("bucket", "GET", "versioning", "GetBucketVersioning", bucket_operations.get_versioning)
+_add("bucket", "POST", "delete", "DeleteObjects", bucket_operations.delete_objects)
+_add("object", "PUT", "", "PutObject", objects.put_object)
+_add("object", "GET", "", "GetObject", objects.get_object)
+_add("object", "HEAD", "", "HeadObject", objects.get_object)
+_add("object", "GET", "partNumber", "GetObject", objects.get_object)
+_add("object", "HEAD", "partNumber", "HeadObject", objects.get_object)
+_add("object", "DELETE", "", "DeleteObject", objects.delete_object)
+_add("object", "GET", "tagging", "GetObjectTagging", objects.get_tagging)
+_add("object", "PUT", "tagging", "PutObjectTagging", objects.put_tagging)
+_add("object", "DELETE", "tagging", "DeleteObjectTagging", objects.delete_tagging)
+
+_LIST_2 = Operation("ListObjectsV2", bucket_operations.list_objects_2)
+_COPY = Operation("CopyObject", objects.copy_object)
+
+
+def choose_operation(head: RequestHead, level: Level) -> Operation:
+    """What the request asks for; NotImplemented, MethodNotAllowed."""
+    choosing = frozenset(name for name, _ in head.query) & CHOOSING
+    found = _TABLE.get((level, head.method, choosing))
+    if found is None:
+        if head.method not in ("GET", "HEAD", "PUT", "POST", "DELETE"):
+            raise S3Fault("MethodNotAllowed")
+        named = f"{head.method} with {', '.join(sorted(choosing))}" if choosing else f"{head.method} of a {level}"
+        raise not_implemented(named)
+    version = head.parameter("versionId")
+    if version not in (None, "null") and level == "object":
+        raise not_implemented("versions of objects")
+    if found.name == "ListObjects" and head.parameter("list-type") == "2":
+        return _LIST_2
+    if found.name == "PutObject" and head.header("x-amz-copy-source") is not None:
+        return _COPY
+    return found

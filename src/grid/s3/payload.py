@@ -1,0 +1,118 @@
+"""The body of a request as the bytes it stands for: decoded, hashed, and proven before anybody stores them.
+
+Cost: memory: what the request's body may have waiting. CPU: MD5 and what checksums the client names, on the pool.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+
+from grid.ports import CpuPool
+from grid.s3.authentication import STREAMING
+from grid.s3.aws_chunks import AwsChunks
+from grid.s3.checksums import Digests, named_algorithm, parse_md5, stated_checksums
+from grid.s3.door import Call
+from grid.s3.faults import S3Fault
+from grid.s3.signature import UNSIGNED, ChunkSigner
+
+MAX_PUT = 5 * 2**30
+"""Bytes that one request may store, as with S3."""
+
+SMALL = 2**15
+"""Bytes that are hashed at once where they are."""
+
+
+class Payload:
+    """The bytes that a request brings. size: how many they are."""
+
+    def __init__(self, call: Call, most: int = MAX_PUT) -> None:
+        """S3Fault if the request does not say what it brings, or too much of it."""
+        self._call = call
+        self._cpu: CpuPool = call.door.services.store.runtime.cpu
+        self._decoder = _decoder(call)
+        self.size = _size(call, most)
+        self._md5 = None if (md5 := call.header("content-md5")) is None else parse_md5(md5)
+        self._stated = stated_checksums(call.head.headers)
+        wanted = set(self._stated) | _trailing(call)
+        if (named := call.header("x-amz-sdk-checksum-algorithm")) is not None:
+            wanted.add(named_algorithm(named))
+        self._payload_hash = call.claim.payload if call.claim.payload not in STREAMING | {UNSIGNED} else None
+        self._digests = Digests(wanted | ({"sha256"} if self._payload_hash else set()))
+        self._wanted = wanted
+
+    @property
+    def md5(self) -> str:
+        """Of all bytes, in hexadecimal, once they have come."""
+        return self._digests.md5
+
+    @property
+    def checksums(self) -> dict[str, str]:
+        """That the client named, of all bytes, once they have come."""
+        return {name: value for name, value in self._digests.checksums.items() if name in self._wanted}
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The bytes; S3Fault behind the last of them if they are not what the request says."""
+        count = 0
+        async for raw in self._call.body.chunks():
+            for piece in (raw,) if self._decoder is None else self._decoder.decode(raw):
+                count += len(piece)
+                if len(piece) <= SMALL:
+                    self._digests.update(piece)
+                else:
+                    await self._cpu.run(self._digests.update, piece)
+                yield piece
+        if self._decoder is not None:
+            self._decoder.finish()
+            trailers = stated_checksums(self._decoder.trailers.items())
+            if missing := _trailing(self._call) - set(trailers):
+                raise S3Fault("InvalidRequest", f"The trailer x-amz-checksum-{min(missing)} is missing.")
+            self._stated |= trailers
+        if count != self.size:
+            raise S3Fault("IncompleteBody")
+        self._require()
+
+    async def read(self) -> bytes:
+        """All of them."""
+        return b"".join([piece async for piece in self.chunks()])
+
+    def _require(self) -> None:
+        self._digests.require(self._md5, self._stated)
+        found = self._digests.checksums.get("sha256", "")
+        if self._payload_hash is not None and base64.b64decode(found).hex() != self._payload_hash:
+            raise S3Fault("XAmzContentSHA256Mismatch")
+
+
+def _trailing(call: Call) -> set[str]:
+    """The checksums that are to follow the body."""
+    names = (call.header("x-amz-trailer") or "").lower().split(",")
+    found = {name.strip().removeprefix("x-amz-checksum-") for name in names if name.strip()}
+    return {named_algorithm(name) for name in found}
+
+
+def _decoder(call: Call) -> AwsChunks | None:
+    kind = call.claim.payload
+    if kind not in STREAMING:
+        if call.header("x-amz-trailer") is not None:
+            raise S3Fault("InvalidRequest", "Only a body in aws-chunked encoding has trailers.")
+        return None
+    signer = None
+    if kind.startswith("STREAMING-AWS4"):
+        signer = ChunkSigner(call.signing_key, call.claim.moment, call.claim.scope)
+    return AwsChunks(_decoded_size(call), signer, call.claim.signature, kind.endswith("TRAILER"))
+
+
+def _decoded_size(call: Call) -> int:
+    text = call.header("x-amz-decoded-content-length") or ""
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise S3Fault("MissingContentLength", "The header x-amz-decoded-content-length is missing, or is no number.")
+    return int(text)
+
+
+def _size(call: Call, most: int) -> int:
+    size = _decoded_size(call) if call.claim.payload in STREAMING else call.body.size
+    if size is None:
+        raise S3Fault("MissingContentLength")
+    if size > most:
+        raise S3Fault("EntityTooLarge")
+    return size

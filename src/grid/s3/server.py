@@ -1,0 +1,160 @@
+"""HTTP connections of the S3 door: the gateway's framing and limits, and requests that prove who sent them.
+
+Nothing is read of a body before its sender is known. What is logged of a request is its operation, never an address, which
+may be signed, or a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from twisted.web.http_headers import Headers as HttpHeaders
+
+from grid.errors import GridError
+from grid.gateway.faults import Headers
+from grid.gateway.http.answers import SANDBOX, Answer, AnyAnswer
+from grid.gateway.http.guards import split_target
+from grid.gateway.http.request import GatewayRequest
+from grid.gateway.http.routing import Routes
+from grid.gateway.http.server import GatewayChannel, GatewayFactory
+from grid.gateway.shared.traffic import Traffic
+from grid.s3.authentication import parse_claim, verify_claim
+from grid.s3.documents import XML, document, text
+from grid.s3.door import Call, Door
+from grid.s3.faults import S3Fault, s3_fault
+from grid.s3.operations import Level, choose_operation
+from grid.s3.signature import RequestHead
+from grid.version import __version__
+from grid.wire.connections.connection_limit import Places, Standing
+
+MAX_PARAMETERS = 100
+
+
+class _AnswerHeaders(HttpHeaders):
+    """Headers of an answer, whose names that are S3's stay in lower case: clients take users' metadata from them."""
+
+    def getAllRawHeaders(self) -> Iterator[tuple[bytes, Sequence[bytes]]]:
+        """Names and values."""
+        for name, values in super().getAllRawHeaders():
+            yield (name.lower() if name.lower().startswith(b"x-amz-") else name), values
+
+
+class S3Request(GatewayRequest):
+    """One request of the door."""
+
+    factory: S3Factory
+
+    def __init__(self, channel: Any, *arguments: Any) -> None:
+        super().__init__(channel, *arguments)
+        self._request_id = ""
+        self.responseHeaders = _AnswerHeaders()
+
+    @property
+    def _traffic(self) -> Traffic:
+        return self.factory.gateway.s3_traffic
+
+    def _common_headers(self, answer: AnyAnswer) -> Headers:
+        own = (("Server", f"Grid/{__version__}"), ("x-amz-request-id", self._request_id))
+        return (*own, ("X-Content-Type-Options", "nosniff"), *SANDBOX)
+
+    async def _answer(self) -> AnyAnswer:
+        door = self.factory.door
+        self._request_id = door.services.store.runtime.entropy.random_bytes(8).hex().upper()
+        self._record.shown = "s3"
+        if len(self.factory.requests) > door.services.settings.max_concurrent:
+            raise S3Fault("SlowDown", headers=(("Retry-After", "5"),))
+        head = self._head()
+        claim = parse_claim(head)
+        account = door.find_account(claim.access_key)
+        if account is None:
+            raise S3Fault("InvalidAccessKeyId")
+        key = verify_claim(head, claim, account.secret, door.now())
+        self.channel.place.stand(Standing.ACTIVE)
+        bucket_name, object_key = self._named(head)
+        level: Level = "object" if object_key else "bucket" if bucket_name else "service"
+        operation = choose_operation(head, level)
+        self._record.shown = f"s3 {operation.name}"
+        self._record.called = (operation.name, "")
+        assert self.body is not None
+        call = Call(
+            door=door,
+            head=head,
+            account=account,
+            claim=claim,
+            signing_key=key,
+            bucket_name=bucket_name,
+            key=object_key,
+            body=self.body,
+            request_id=self._request_id,
+        )
+        return await operation.run(call)
+
+    def _of_error(self, error: BaseException) -> Answer:
+        if not isinstance(error, GridError):
+            raise error
+        fault = s3_fault(error)
+        said = (text("Code", fault.code), text("Message", fault.message), text("RequestId", self._request_id))
+        return Answer(fault.status, XML, document("Error", *said, namespace=False), fault.headers)
+
+    def _head(self) -> RequestHead:
+        """The request as it is signed; InvalidURI, InvalidRequest."""
+        _, target = split_target(self.uri)
+        path, _, query = target.partition(b"?")
+        pairs = [pair.partition(b"=") for pair in query.split(b"&") if pair]
+        if len(pairs) > MAX_PARAMETERS:
+            raise S3Fault("InvalidURI")
+        headers = [
+            (name.decode("latin-1").lower(), value.decode("utf-8", "surrogateescape"))
+            for name, values in self.requestHeaders.getAllRawHeaders()
+            for value in values
+        ]
+        if sum(name == "host" for name, _ in headers) != 1:
+            raise S3Fault("InvalidRequest", "A request has one Host header.")
+        return RequestHead(
+            method=self.method.decode("latin-1"),
+            path=path.decode("utf-8", "surrogateescape"),
+            query=[(_parameter(name), _parameter(value)) for name, _, value in pairs],
+            headers=headers,
+        )
+
+    def _named(self, head: RequestHead) -> tuple[str, str]:
+        """The bucket and the key that the request is for; "" for none."""
+        try:
+            path = unquote_to_bytes(head.path.encode("utf-8", "surrogateescape")).decode("utf-8").removeprefix("/")
+        except UnicodeDecodeError:
+            raise S3Fault("InvalidURI", "A key is text in UTF-8.") from None
+        host = (head.header("host") or "").lower().partition(":")[0]
+        domain = self.factory.door.domain
+        if domain and host.endswith(f".{domain}"):
+            return host.removesuffix(f".{domain}"), path
+        bucket, _, key = path.partition("/")
+        return bucket, key
+
+
+def _parameter(raw: bytes) -> str:
+    try:
+        return unquote_to_bytes(raw.replace(b"+", b"%20")).decode("utf-8")
+    except UnicodeDecodeError:
+        raise S3Fault("InvalidURI", "A parameter is text in UTF-8.") from None
+
+
+class S3Channel(GatewayChannel):
+    """One connection."""
+
+    requestFactory: Any = S3Request
+
+
+class S3Factory(GatewayFactory):
+    """All connections of a door."""
+
+    protocol: Any = S3Channel
+
+    def __init__(self, door: Door, reactor: Any, places: Places) -> None:
+        """places: of all connections of this process."""
+        self.door = door
+        super().__init__(door.services, Routes(), reactor, places)
+
+    def _count_requests(self) -> None:
+        self.gateway.s3_traffic.know((), lambda: len(self.requests))

@@ -1,0 +1,118 @@
+"""Signature version 4: what a client signs, and the signature of it by a secret. Pure.
+
+Owns the canonical form of a request, which both ends make alike, and the comparison, which takes the same time however
+much of a signature is right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Collection, Sequence
+from urllib.parse import quote, unquote_to_bytes
+
+from attrs import field, frozen
+
+ALGORITHM = "AWS4-HMAC-SHA256"
+EMPTY_HASH = hashlib.sha256(b"").hexdigest()
+UNSIGNED = "UNSIGNED-PAYLOAD"
+
+_BLANKS = re.compile(" +")
+
+Pairs = Sequence[tuple[str, str]]
+
+
+@frozen(kw_only=True)
+class RequestHead:
+    """What a request says before its body. path: as it came, encoded. query: names and values, decoded.
+
+    headers: names in lower case and values, in the order in which they came.
+    """
+
+    method: str
+    path: str = field(repr=False)
+    query: Pairs = field(repr=False)
+    headers: Pairs = field(repr=False)
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header."""
+        return next((value for found, value in self.headers if found == name), None)
+
+    def parameter(self, name: str) -> str | None:
+        """The first value of a parameter."""
+        return next((value for found, value in self.query if found == name), None)
+
+
+@frozen(kw_only=True)
+class Scope:
+    """What a signing key is for. day: eight digits."""
+
+    day: str
+    region: str
+    service: str = "s3"
+
+    def __str__(self) -> str:
+        return f"{self.day}/{self.region}/{self.service}/aws4_request"
+
+
+def signing_key(secret: str, scope: Scope) -> bytes:
+    """The key that the secret gives for a day, a region and a service."""
+    key = f"AWS4{secret}".encode()
+    for part in (scope.day, scope.region, scope.service, "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return key
+
+
+def sign(key: bytes, text: str) -> str:
+    """The signature of a text, in hexadecimal."""
+    return hmac.digest(key, text.encode("utf-8", "surrogateescape"), "sha256").hex()
+
+
+def is_equal(one: str, other: str) -> bool:
+    """Whether two signatures are the same, in time that does not tell how much of them is."""
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
+
+
+def request_text(head: RequestHead, moment: str, scope: Scope, signed: Collection[str], payload: str) -> str:
+    """What the signature of a request signs. payload: the hash of its body, or what stands for it."""
+    digest = hashlib.sha256(canonical_request(head, signed, payload).encode("utf-8", "surrogateescape")).hexdigest()
+    return f"{ALGORITHM}\n{moment}\n{scope}\n{digest}"
+
+
+def canonical_request(head: RequestHead, signed: Collection[str], payload: str) -> str:
+    """The request in the one form in which both ends write it."""
+    pairs = sorted((encode(name), encode(value)) for name, value in head.query if name != "X-Amz-Signature")
+    query = "&".join(f"{name}={value}" for name, value in pairs)
+    names = sorted(signed)
+    lines = []
+    for name in names:
+        values = ",".join(_BLANKS.sub(" ", value.strip()) for found, value in head.headers if found == name)
+        lines.append(f"{name}:{values}\n")
+    path = quote(unquote_to_bytes(head.path.encode("utf-8", "surrogateescape")), safe="/-_.~")
+    return "\n".join((head.method, path, query, "".join(lines), ";".join(names), payload))
+
+
+def encode(text: str) -> str:
+    """A parameter as it is signed."""
+    return quote(text.encode("utf-8", "surrogateescape"), safe="-_.~")
+
+
+@frozen
+class ChunkSigner:
+    """Signatures of the chunks of one body, each of which signs the one before it."""
+
+    key: bytes = field(repr=False)
+    moment: str
+    scope: Scope
+
+    def chunk(self, previous: str, digest: str) -> str:
+        """The signature of a chunk with this SHA-256."""
+        return sign(
+            self.key, f"AWS4-HMAC-SHA256-PAYLOAD\n{self.moment}\n{self.scope}\n{previous}\n{EMPTY_HASH}\n{digest}"
+        )
+
+    def trailer(self, previous: str, lines: bytes) -> str:
+        """The signature of the fields behind the last chunk."""
+        digest = hashlib.sha256(lines).hexdigest()
+        return sign(self.key, f"AWS4-HMAC-SHA256-TRAILER\n{self.moment}\n{self.scope}\n{previous}\n{digest}")

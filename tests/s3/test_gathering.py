@@ -1,0 +1,104 @@
+"""Many changes at once: few publishes, an answer for each, and nothing lost, by one gateway or two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twisted.internet.defer import Deferred, gatherResults
+
+from grid.caps import LitCap
+from grid.directory.edits import SetChild
+from grid.directory.file_store import FileStore
+from grid.engine.grid import Encoding
+from grid.gateway.site import Gateway
+from grid.placement.leases import LeaseMaster
+from tests.gateway.rig import Nobody, Reply, Rig
+from tests.s3.rig import MAIN, S3Rig, code, opened, path, running_door
+from tests.support.grids import grid_of
+
+ENCODING = Encoding(k=2, n=4, happy=2, max_segment_size=2**17)
+
+
+class Publishes:
+    """Counts the publishes of a gateway."""
+
+    def __init__(self, rig: S3Rig) -> None:
+        self.count = 0
+        rig.rig.gateway.history.watch(self._watch)
+
+    def _watch(self, operation: object) -> None:
+        self.count += getattr(operation, "kind", "") == "publish" and not getattr(operation, "is_active", True)
+
+
+async def put_all(rig: S3Rig, keys: list[str]) -> list[Reply]:
+    asked = [Deferred.fromCoroutine(rig.ask("PUT", path(key), key.encode())) for key in keys]
+    return list(await gatherResults(asked))
+
+
+async def test_a_hundred_puts_at_a_time_take_a_few_publishes(tmp_path: Path) -> None:
+    keys = [f"k{number:03}" for number in range(100)]
+    async with running_door(tmp_path) as rig:
+        publishes = Publishes(rig)
+        assert {reply.status for reply in await put_all(rig, keys)} == {200}
+        assert publishes.count <= 50
+        assert await rig.keys() == keys
+
+
+async def test_changes_that_come_during_a_publish_go_out_with_the_next_one(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        publishes = Publishes(rig)
+        root = rig.accounts[MAIN].buckets["bucket"]
+
+        def change(number: int) -> Deferred[None]:
+            edits = (SetChild(f"k{number}", LitCap(data=b"%d" % number), {}),)
+            return Deferred.fromCoroutine(rig.door.directories.change(root, lambda look, retrying: edits))
+
+        await gatherResults([change(number) for number in range(100)])
+        assert publishes.count == 2
+        assert len(await rig.keys()) == 100
+
+
+async def test_puts_at_a_time_into_a_directory_that_is_missing_make_it_once(tmp_path: Path) -> None:
+    keys = [f"deep/down/k{number:02}" for number in range(20)]
+    async with running_door(tmp_path) as rig:
+        publishes = Publishes(rig)
+        await put_all(rig, keys)
+        assert await rig.keys() == keys
+        assert publishes.count <= 20
+
+
+async def test_of_many_puts_that_must_be_the_first_one_is(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        asked = [
+            Deferred.fromCoroutine(rig.ask("PUT", path("a"), b"the same", {"If-None-Match": "*"})) for _ in range(12)
+        ]
+        replies = list(await gatherResults(asked))
+        assert [reply.status for reply in replies].count(200) == 1
+        assert {code(reply) for reply in replies if reply.status != 200} == {"PreconditionFailed"}
+
+
+async def test_two_gateways_on_one_bucket_lose_nothing_that_either_answered(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as first:
+        rig = first.rig
+        grid = grid_of(rig.servers, rig.gateway.store.runtime, leases=LeaseMaster(bytes(32)), encoding=ENCODING)
+        other = Gateway(store=FileStore(grid=grid), client=Nobody(), settings=rig.gateway.settings)
+        other_rig = Rig(other, rig.factory, 0, rig.servers)
+        async with opened(other_rig, first.accounts) as second:
+            keys = [
+                [f"{name}/{number}" for number in range(8)] + [f"{name}{number}" for number in range(8)]
+                for name in "ab"
+            ]
+            shared = [f"both/{number}" for number in range(8)]
+            asked = [
+                Deferred.fromCoroutine(put_all(door, [*own, *shared]))
+                for door, own in zip((first, second), keys, strict=True)
+            ]
+            answered = [reply.status for replies in await gatherResults(asked) for reply in replies]
+            assert set(answered) <= {200, 409}
+            put = [*keys[0], *shared, *keys[1], *shared]
+            kept = {key for key, status in zip(put, answered, strict=True) if status == 200}
+            assert len(kept) > 20
+            for door in (first, second):
+                assert set(await door.keys()) >= kept
+                for key in sorted(kept):
+                    assert (await door.ask("GET", path(key))).body == key.encode()

@@ -1,0 +1,145 @@
+"""The door attacked: by those without a key, with somebody else's, with one that only reads, and with bytes that lie."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.s3.rig import MAIN, OTHER, READER, SECRET, S3Rig, code, path, running_door, texts
+
+CHANGES = [
+    ("PUT", "/bucket/a", b"new", {}),
+    ("PUT", "/bucket/new/b", b"", {"x-amz-copy-source": "/bucket/a"}),
+    ("PUT", "/bucket/a?tagging", b"<Tagging><TagSet/></Tagging>", {}),
+    ("DELETE", "/bucket/a?tagging", b"", {}),
+    ("DELETE", "/bucket/a", b"", {}),
+    ("POST", "/bucket?delete", b"<Delete><Object><Key>a</Key></Object></Delete>", {}),
+    ("PUT", "/another", b"", {}),
+    ("DELETE", "/mine", b"", {}),
+]
+
+
+async def unchanged(rig: S3Rig) -> bool:
+    """Whether all is as it was before the attack."""
+    return (await rig.ask("GET", path("a"))).body == b"old" and (await rig.ask("HEAD", "/mine")).status == 200
+
+
+async def test_a_key_that_reads_changes_nothing_by_any_operation(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        await rig.ask("PUT", path("a"), b"old")
+        await rig.ask("PUT", "/mine")
+        for method, target, body, headers in CHANGES:
+            refused = await rig.ask(method, target, body, headers, key=READER)
+            assert (refused.status, code(refused)) == (403, "AccessDenied"), target
+        assert (await rig.ask("GET", path("a"), key=READER)).body == b"old"
+        assert await unchanged(rig)
+
+
+async def test_a_key_of_somebody_else_finds_no_bucket_by_any_operation(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        await rig.ask("PUT", path("a"), b"old")
+        await rig.ask("PUT", "/mine")
+        for method, target, body, headers in [*CHANGES, ("GET", "/bucket/a", b"", {}), ("GET", "/bucket", b"", {})]:
+            if target != "/another":
+                assert code(await rig.ask(method, target, body, headers, key=OTHER)) == "NoSuchBucket", target
+        stolen = {"x-amz-copy-source": "/bucket/a"}
+        await rig.ask("PUT", "/theirs", key=OTHER)
+        assert code(await rig.ask("PUT", "/theirs/a", headers=stolen, key=OTHER)) == "NoSuchBucket"
+        assert await unchanged(rig)
+
+
+async def test_a_request_that_is_not_signed_or_signed_wrongly_is_refused(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        await rig.ask("PUT", path("a"), b"old")
+        bare = f"GET /bucket/a HTTP/1.1\r\nHost: {rig.host}\r\nConnection: close\r\n\r\n".encode()
+        assert code(await rig.send(bare)) == "AccessDenied"
+        assert code(await rig.ask("GET", path("a"), secret="another")) == "SignatureDoesNotMatch"
+        assert code(await rig.ask("GET", path("a"), key="GKNOBODY")) == "InvalidAccessKeyId"
+        late = (datetime.now(UTC) - timedelta(minutes=16)).strftime("%Y%m%dT%H%M%SZ")
+        assert code(await rig.ask("GET", path("a"), moment=late)) == "RequestTimeTooSkewed"
+        signed = rig.head("GET", "/bucket/a", {"Connection": "close"})
+        for ours, theirs in ((b"GET /bucket/a", b"GET /bucket/b"), (b"GET", b"DELETE"), (b"/a ", b"/a?tagging ")):
+            assert code(await rig.send(signed.replace(ours, theirs, 1))) == "SignatureDoesNotMatch"
+        assert (await rig.send(signed)).body == b"old"
+
+
+async def test_a_body_that_is_not_the_signed_one_is_not_stored(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        for size in (3, 300_000):
+            said = hashlib.sha256(bytes(size)).hexdigest()
+            head = rig.head("PUT", "/bucket/a", {"Content-Length": str(size), "Connection": "close"}, payload=said)
+            assert code(await rig.send(head + b"x" * size)) == "XAmzContentSHA256Mismatch"
+        md5 = {"Content-MD5": "AAAAAAAAAAAAAAAAAAAAAA=="}
+        assert code(await rig.ask("PUT", path("a"), b"data", md5)) == "BadDigest"
+        assert code(await rig.ask("PUT", path("a"), b"data", {"x-amz-checksum-crc32": "AAAAAA=="})) == "BadDigest"
+        assert code(await rig.ask("PUT", path("a"), b"data", {"Content-MD5": "short"})) == "InvalidDigest"
+        assert await rig.keys() == []
+
+
+async def test_a_body_whose_length_lies_is_not_stored(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        streaming = {"payload": "STREAMING-UNSIGNED-PAYLOAD-TRAILER"}
+        for decoded, body in (("5", b"3\r\nabc\r\n0\r\n\r\n"), ("2", b"3\r\nabc\r\n0\r\n\r\n"), ("", b"0\r\n\r\n")):
+            said = {"x-amz-decoded-content-length": decoded}
+            reply = await rig.ask("PUT", path("a"), body, said, **streaming)
+            assert reply.status in (400, 411)
+        both = {"Content-Length": "3", "Transfer-Encoding": "chunked"}
+        assert (
+            await rig.ask("PUT", path("a"), b"3\r\nabc\r\n0\r\n\r\n", both, payload="UNSIGNED-PAYLOAD")
+        ).status == 400
+        huge = {"Content-Length": str(6 * 2**30)}
+        head = rig.head("PUT", "/bucket/a", {**huge, "Connection": "close"}, payload="UNSIGNED-PAYLOAD")
+        assert code(await rig.send(head)) == "EntityTooLarge"
+        assert await rig.keys() == []
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/bucket/../other/a", "/bucket/%2e%2e/a", "/bucket/..%2f..%2fa", "/bucket/%00", "/bucket//a", "/%2e%2e/a"],
+)
+async def test_a_key_that_looks_like_a_way_out_stays_in_its_bucket(tmp_path: Path, target: str) -> None:
+    async with running_door(tmp_path) as rig:
+        put = await rig.ask("PUT", target, b"1")
+        if target.startswith("/bucket"):
+            assert put.status == 200
+            assert (await rig.ask("GET", target)).body == b"1"
+            assert len(await rig.keys("&encoding-type=url")) == 1
+        else:
+            assert code(put) == "NoSuchBucket"
+        assert texts((await rig.ask("GET", "/")).body, "Name") == ["bucket"]
+
+
+async def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        for target in ("/bucket/%ff", "/bucket?prefix=%ff"):
+            assert (await rig.ask("GET", target)).status in (400, 403)
+        for query in ("max-keys=-1", "max-keys=x", "list-type=2&continuation-token=%21", "encoding-type=x"):
+            assert code(await rig.ask("GET", f"/bucket?{query}")) == "InvalidArgument"
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/bucket?acl", "/bucket?policy", "/bucket?uploads", "/bucket/a?acl", "/bucket/a?versionId=1", "/bucket?versions"],
+)
+async def test_what_is_not_offered_says_so(tmp_path: Path, target: str) -> None:
+    async with running_door(tmp_path) as rig:
+        refused = await rig.ask("GET", target)
+        assert (refused.status, code(refused)) == (501, "NotImplemented")
+        for header in ({"x-amz-acl": "public-read"}, {"x-amz-server-side-encryption": "AES256"}):
+            assert code(await rig.ask("PUT", path("a"), b"1", header)) == "NotImplemented"
+
+
+async def test_secrets_are_in_no_answer_metric_or_repr(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        said = [repr(rig.door), repr(rig.accounts)]
+        said.append(repr(await rig.ask("PUT", path("private-name"), b"1")))
+        said.append(repr(await rig.ask("GET", path("private-name"), secret="wrong")))
+        said.append(repr(await rig.ask("GET", "/")))
+        metrics = (await rig.rig.ask("GET", "/metrics")).body.decode()
+        for secret in (SECRET, "URI:DIR2"):
+            assert not any(secret in text for text in (*said, metrics))
+        assert "private-name" not in metrics and MAIN not in metrics
+        assert 'grid_s3_requests_total{operation="PutObject",status="2xx"} 1.0' in metrics
