@@ -26,14 +26,14 @@ def main() -> None:
     globalLogBeginner.beginLoggingTo([textFileLogObserver(sys.stderr)], redirectStandardIO=False)
     ended: Deferred[None] = Deferred()
 
-    class Watch(Protocol):
+    class Parent(Protocol):
         def connectionLost(self, reason: object = None) -> None:
             """The parent is done with us."""
             ended.callback(None)
 
     async def run() -> None:
         async with running_door(Path(sys.argv[1])) as rig:
-            stdio.StandardIO(Watch())
+            stdio.StandardIO(Parent())
             print(rig.port, flush=True)
             await ended
         reactor.stop()

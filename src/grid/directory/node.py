@@ -39,7 +39,7 @@ Look = Callable[[str], Child | None]
 """The child of a name in normal form; None if there is none, or none that can be listed."""
 
 Choose = Callable[[Look, bool], Sequence[Edit]]
-"""What to change, by what there is, and whether an earlier attempt may have been stored already."""
+"""What to change, by what the directory holds, and whether an earlier attempt may have been stored already."""
 
 POOLED_BYTES = 2**14
 """Bytes of a directory from which it is unpacked on the pool: 60 usual entries, 2 ms, or 250 of the smallest files."""
@@ -155,7 +155,7 @@ class Directory:
         """Make the edits that are chosen by what the directory holds; otherwise as `edit`.
 
         choose: called again for newer contents, on any thread; the edits of its last call are those that were made, and what
-        it raises is raised unless it was said of contents that are no longer there. count: about how many edits it makes.
+        it raises is raised unless it judged contents that are no longer there. count: about how many edits it makes.
         """
         file, write_key = self._file, self._write_key
         if file is None or write_key is None:

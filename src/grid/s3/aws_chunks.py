@@ -1,7 +1,7 @@
 """Bodies in aws-chunked encoding: chunks that may be signed, and fields behind them. Pure.
 
-Owns the bounds on what is kept: one line at a time. Bytes are handed on before their signature is known; whoever takes
-them stores nothing before `finish` has returned.
+Owns the bounds on what is kept: one line at a time. Bytes are handed on before their signature is known; the
+caller stores nothing before `finish` has returned.
 """
 
 from __future__ import annotations

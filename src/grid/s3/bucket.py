@@ -35,7 +35,7 @@ class Bucket:
 
     name: str
     root: DirectoryCap = field(repr=False)
-    _directories: Directories
+    directories: Directories
 
     async def find(self, key: str) -> StoredObject | None:
         """The object of that key; None if there is none. The errors of a listing."""
@@ -43,7 +43,7 @@ class Bucket:
         parent = await self._walk(path.directories)
         if parent is None:
             return None
-        children = await self._directories.read(parent)
+        children = await self.directories.read(parent)
         return find_object(children.get, path)
 
     async def link(
@@ -65,11 +65,11 @@ class Bucket:
             moved = (RemoveChild(path.beside, must_exist=False),) if look(path.beside) else ()
             return (SetChild(path.name, target, metadata), *moved)
 
-        await self._directories.change(parent, decide)
+        await self.directories.change(parent, decide)
         return outcome.before
 
     async def change(self, key: str, describe: Callable[[StoredObject], dict[str, object]]) -> None:
-        """Change what is said of an object. NoSuchKey."""
+        """Change the metadata of an object. NoSuchKey."""
         path = path_of(key)
         parent = await self._walk(path.directories)
         if parent is None:
@@ -83,7 +83,7 @@ class Bucket:
             name = path.beside if _is_directory(look(path.name)) or look(path.name) is None else path.name
             return (SetChild(name, found.target, describe(found)),)
 
-        await self._directories.change(parent, decide)
+        await self.directories.change(parent, decide)
 
     async def remove(self, key: str, permit: Callable[[StoredObject | None], None] = lambda found: None) -> None:
         """Remove the object of that key, if there is one. permit: what it raises refuses the change."""
@@ -101,7 +101,7 @@ class Bucket:
             name = path.beside if here is None or _is_directory(here) else path.name
             return (RemoveChild(name, must_exist=False),) if look(name) else ()
 
-        await self._directories.change(parent, decide)
+        await self.directories.change(parent, decide)
 
     def require_writable(self) -> None:
         """AccessDenied unless the key permits changes."""
@@ -112,7 +112,7 @@ class Bucket:
         """The directory at the end of a way; None if there is none."""
         found = self.root
         for name in names:
-            child = (await self._directories.read(found)).get(name)
+            child = (await self.directories.read(found)).get(name)
             if child is None or not isinstance(child.target, DirectoryCap):
                 return None
             found = child.target
@@ -123,11 +123,11 @@ class Bucket:
         self.require_writable()
         found = self.root
         for name in names:
-            child = (await self._directories.read(found)).get(name)
+            child = (await self.directories.read(found)).get(name)
             if child is not None and isinstance(child.target, DirectoryCap):
                 found = child.target
             else:
-                found = await self._directories.make(found, name)
+                found = await self.directories.make(found, name)
             if found.authority != "write":
                 raise S3Fault("AccessDenied", "A directory on the way to that key cannot be changed.")
         return found

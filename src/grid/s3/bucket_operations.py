@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from attrs import frozen
@@ -12,6 +12,7 @@ from twisted.internet.defer import DeferredSemaphore, gatherResults
 
 from grid.caps import DirectoryCap
 from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.metadata import seconds_in
 from grid.directory.node import Look
 from grid.errors import GridError
 from grid.gateway.http.answers import Answer, AnyAnswer
@@ -38,8 +39,8 @@ async def list_buckets(call: Call) -> AnyAnswer:
         for name, child in (await call.door.directories.read(account.home)).items():
             if isinstance(child.target, DirectoryCap) and is_bucket_name(name):
                 times = (child.metadata or {}).get("tahoe")
-                made = times.get("linkcrtime") if isinstance(times, dict) else None
-                found.setdefault(name, float(made) if isinstance(made, int | float) else account.created)
+                made = seconds_in(times.get("linkcrtime")) if isinstance(times, Mapping) else None
+                found.setdefault(name, account.created if made is None else made)
     buckets = (
         element("Bucket", text("Name", name), text("CreationDate", iso_time(made)))
         for name, made in sorted(found.items())

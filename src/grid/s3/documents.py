@@ -70,6 +70,7 @@ class _Reader:
     def __init__(self) -> None:
         self.root: Element | None = None
         self._open: list[Element] = []
+        self._texts: list[list[str]] = []
         self._count = 0
 
     def start(self, name: str, _: object) -> None:
@@ -82,13 +83,14 @@ class _Reader:
         else:
             self.root = found
         self._open.append(found)
+        self._texts.append([])
 
     def end(self, _: str) -> None:
-        self._open.pop()
+        self._open.pop().text = "".join(self._texts.pop())
 
     def data(self, text: str) -> None:
-        if self._open:
-            self._open[-1].text += text
+        if self._texts:
+            self._texts[-1].append(text)
 
 
 def _refuse(*_: object) -> None:

@@ -2,7 +2,7 @@
 
 What comes while a publish is under way waits for it, and goes out with the next one: a hundred puts at a time take a few
 publishes. Each is judged by the contents that it changes; one that is refused holds up no other. An answer comes after
-the publish. A read never begins before it was asked for, so that whoever has put something finds it.
+the publish. A read never begins before it was asked for, so that a client that has put something finds it.
 
 Cost: memory: the changes that wait, and a directory's queues while something waits in them.
 """
@@ -36,7 +36,7 @@ I = TypeVar("I")  # noqa: E741
 R = TypeVar("R")
 
 
-class Gathering(Generic[I, R]):
+class Coalescer(Generic[I, R]):
     """Work on many items at once, one batch after the other."""
 
     def __init__(self, work: Callable[[list[I]], Awaitable[R]], tasks: Tasks) -> None:
@@ -97,9 +97,9 @@ class _Change:
 
 @define(eq=False)
 class _Queues:
-    changes: Gathering[_Change, None]
-    reads: Gathering[None, Children]
-    makes: Gathering[str, Mapping[str, DirectoryCap]]
+    changes: Coalescer[_Change, None]
+    reads: Coalescer[None, Children]
+    makes: Coalescer[str, Mapping[str, DirectoryCap]]
 
     @property
     def are_idle(self) -> bool:
@@ -187,7 +187,7 @@ class Directories:
                 return await self._make_all(cap, names)
 
             queues = _Queues(
-                Gathering(publish, self._tasks), Gathering(read, self._tasks), Gathering(make, self._tasks)
+                Coalescer(publish, self._tasks), Coalescer(read, self._tasks), Coalescer(make, self._tasks)
             )
             self._queues[cap] = queues
         return queues

@@ -128,7 +128,8 @@ class _Walk:
         query = self._query
         self._read += 1
         if self._read > MOST_DIRECTORIES:
-            raise _TooFarError(path)
+            # Before all keys in it, and behind everything before it: a slash follows the dot.
+            raise _TooFarError(f"{path[:-1]}.\U0010ffff")
         for shown, child in await self._lister.items(cap, query.is_continued):
             key = path + shown
             if not isinstance(child.target, DirectoryCap):

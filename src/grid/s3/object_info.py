@@ -5,14 +5,16 @@ It says of which file it is: a link that another program has led elsewhere, and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from hashlib import sha256
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.directory.metadata import Metadata, seconds_in
 from grid.directory.pack import Child
+from grid.s3.checksums import ALGORITHMS
 
 FIELD = "s3"
 """The key in a link's metadata."""
@@ -27,6 +29,8 @@ KEPT_HEADERS = (
 )
 
 Texts = Mapping[str, str]
+
+_ETAG = re.compile(r"[0-9a-f]{32}(?:-[0-9]{1,5})?")
 
 
 @frozen(kw_only=True)
@@ -77,7 +81,7 @@ class StoredObject:
     @property
     def size(self) -> int | None:
         """Bytes; None if only the servers know."""
-        return self.target.size if isinstance(self.target, LitCap | ChkCap | SliceCap | SequenceCap) else None
+        return _size(self.target)
 
 
 def object_of(child: Child | None) -> StoredObject | None:
@@ -85,26 +89,36 @@ def object_of(child: Child | None) -> StoredObject | None:
     if child is None or isinstance(child.target, UnknownChild):
         return None
     metadata = child.metadata or {}
-    return StoredObject(child.target, evolve(_parse(child.target, metadata)), metadata)
+    return StoredObject(child.target, _parse(child.target, metadata), metadata)
 
 
 def _parse(target: KnownCap, metadata: Metadata) -> ObjectInfo:
     said, mark = metadata.get(FIELD), _print(target)
-    if not isinstance(said, Mapping) or said.get("of") != mark or not isinstance(said.get("etag"), str):
+    if not isinstance(said, Mapping) or said.get("of") != mark or not _ETAG.fullmatch(_text(said.get("etag"))):
         return ObjectInfo(etag=f"{mark}-0", modified=_linked_at(metadata))
-    parts = said.get("parts")
     modified = seconds_in(said.get("modified"))
     return ObjectInfo(
         etag=said["etag"],
         modified=_linked_at(metadata) if modified is None else modified,
         nonce=_text(said.get("nonce")),
-        headers=_texts(said.get("headers")),
-        user=_texts(said.get("user")),
-        checksums=_texts(said.get("checksums")),
+        headers=texts_in(said.get("headers")),
+        user=texts_in(said.get("user")),
+        checksums={name: text for name, text in texts_in(said.get("checksums")).items() if name in ALGORITHMS},
         checksum_type=_text(said.get("checksum-type")),
-        parts=tuple(each for each in parts if isinstance(each, int)) if isinstance(parts, list | tuple) else (),
-        tags=_texts(said.get("tags")),
+        parts=_parts(said.get("parts"), _size(target)),
+        tags=texts_in(said.get("tags")),
     )
+
+
+def _size(target: KnownCap) -> int | None:
+    return target.size if isinstance(target, LitCap | ChkCap | SliceCap | SequenceCap) else None
+
+
+def _parts(value: object, size: int | None) -> tuple[int, ...]:
+    """Sizes of parts that are those of a file; none otherwise, since anybody who can change the link can write some."""
+    if not isinstance(value, list | tuple) or not all(type(each) is int and each > 0 for each in value):
+        return ()
+    return tuple(value) if sum(value) == size else ()
 
 
 def _print(target: KnownCap) -> str:
@@ -122,7 +136,8 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _texts(value: object) -> dict[str, str]:
+def texts_in(value: object) -> dict[str, str]:
+    """The texts in an object of metadata that can be headers, by name."""
     if not isinstance(value, Mapping):
         return {}
-    return {str(name): text for name, text in value.items() if isinstance(text, str)}
+    return {str(name): text for name, text in value.items() if isinstance(text, str) and text.isprintable()}

@@ -215,7 +215,7 @@ async def get_object(call: Call) -> AnyAnswer:
         with services.history.download(target.storage_index, length):
             await _write(call, target, sink, start, length)
 
-    kind = call.parameter("response-content-type") or info.headers.get("content-type", "binary/octet-stream")
+    kind = _replaced(call, "content-type") or info.headers.get("content-type", "binary/octet-stream")
     return StreamedAnswer(206 if chosen is not None else 200, kind, length, headers, write)
 
 
@@ -249,14 +249,22 @@ def _identity(info: ObjectInfo) -> Headers:
 
 
 def object_headers(call: Call, info: ObjectInfo) -> Headers:
-    """What is said of an object with its bytes. Parameters may say it otherwise."""
+    """The headers of an object, which parameters may replace."""
     named = {name.title(): value for name, value in info.headers.items() if name in KEPT_HEADERS[:4] + ("expires",)}
     for name in KEPT_HEADERS:
-        if name != "content-type" and (value := call.parameter(f"response-{name}")) is not None:
+        if name != "content-type" and (value := _replaced(call, name)) is not None:
             named[name.title()] = value
     user = tuple((f"{_USER}{name}", value) for name, value in info.user.items() if _USER_NAME.fullmatch(name))
     tags = (("x-amz-tagging-count", str(len(info.tags))),) if info.tags else ()
     return (*_identity(info), ("Accept-Ranges", "bytes"), *named.items(), *user, *tags)
+
+
+def _replaced(call: Call, name: str) -> str | None:
+    """What a parameter has an answer's header be; InvalidArgument."""
+    value = call.parameter(f"response-{name}")
+    if value is not None and not value.isprintable():
+        raise S3Fault("InvalidArgument", f"response-{name} is not the text of a header.")
+    return value
 
 
 def checksum_headers(info: ObjectInfo) -> Headers:
