@@ -23,6 +23,7 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import deferLater
 from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
 
+from tests.support.costs import TestCosts
 from tests.support.distribution import ByGrid, long_first
 from tests.support.key_pool import pooled_keys
 
@@ -48,6 +49,12 @@ settings.register_profile("ci", parent=settings.get_profile("dev"), max_examples
 # By hand, for hours: HYPOTHESIS_PROFILE=search. A failing example is printed and is the whole reproduction.
 settings.register_profile("search", parent=settings.get_profile("dev"), max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With GRID_TEST_COSTS=FOLDER, write down there what each test costs."""
+    if folder := os.environ.get("GRID_TEST_COSTS"):
+        config.pluginmanager.register(TestCosts(Path(folder)))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
