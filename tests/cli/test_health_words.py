@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from grid.cli.commands.status import MAX_DETAIL, describe_status
+from grid.errors import PeerGoneError
 from tests.support.memory_command import MemoryCommand
 
 
@@ -43,6 +44,35 @@ def test_repair_when_shares_are_missing_says_so_as_check_does_and_what_was_done(
     mended = command.run("repair", cap)
     assert mended.out.splitlines()[0] == checked.out.splitlines()[0]
     assert (mended.code, mended.out.splitlines()[-1]) == (0, " repair successful")
+
+
+@pytest.mark.parametrize("options", [[], ["-m"]])
+def test_check_when_shares_are_missing_names_the_servers_that_did_not_answer(
+    command: MemoryCommand, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    async def gone(*arguments: object) -> None:
+        raise PeerGoneError("gone")
+
+    cap = command.succeed("put", *options, "file")
+    assert "did not answer" not in command.succeed("check", cap)
+    silent = command.grid.servers[3]
+    for method in ("find_shares", "read_slot"):
+        monkeypatch.setattr(silent, method, gone)
+    checked = command.run("check", cap)
+    assert checked.code == 1
+    assert checked.out.splitlines()[-1].startswith(" servers that did not answer: ")
+    assert (
+        f"({silent.identity.server_id[:11]})" in checked.out and checked.out.count("(") == checked.out.count(")") == 3
+    )
+
+
+def test_get_when_a_terminal_would_show_a_binary_file_says_how_to_get_it(command: MemoryCommand) -> None:
+    Path("binary").write_bytes(b"\0" * 30_000)
+    cap = command.succeed("put", "binary")
+    command.on_terminal = True
+    refused = command.run("get", cap)
+    assert refused.code == 2 and "looks binary" in refused.err and "\0" not in refused.out
+    assert command.run("get", cap, "copy").code == 0 and Path("copy").read_bytes() == b"\0" * 30_000
 
 
 def test_repair_when_it_fails_says_why(command: MemoryCommand) -> None:

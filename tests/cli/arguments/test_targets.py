@@ -11,10 +11,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
+import click
 import pytest
 from twisted.internet.defer import Deferred, succeed
 
-from grid.cli.arguments.targets import DescriptorSink, open_target
+from grid.cli.arguments.targets import DescriptorSink, TextSink, open_target
 
 T = TypeVar("T")
 
@@ -26,6 +27,20 @@ class _SameThread:
 
     def run(self, function: Callable[..., T], *arguments: object) -> Awaitable[T]:
         return succeed(function(*arguments))
+
+
+async def test_terminal_shows_a_text_and_refuses_what_looks_binary(tmp_path: Path) -> None:
+    shown = tmp_path / "shown"
+    with shown.open("wb") as terminal:
+        for text in (b"", "résumé\n".encode(), ("é" * 5000).encode()):
+            sink = TextSink(terminal.fileno(), _SameThread())
+            await sink.write(text)
+            assert sink.written == len(text)
+        size = shown.stat().st_size
+        for data in (b"a\0b", b"\xff\xd8\xff\xe0", bytes(range(256))):
+            with pytest.raises(click.UsageError, match="name a FILE"):
+                await TextSink(terminal.fileno(), _SameThread()).write(data)
+        assert shown.stat().st_size == size
 
 
 def test_target_appears_whole_at_the_end(tmp_path: Path) -> None:

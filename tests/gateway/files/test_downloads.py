@@ -144,7 +144,8 @@ async def test_cap_when_nothing_can_be_read_with_it_then_only_what_is_known_is_t
             kind, about = json.loads((await web.get(f"/uri/{verify.to_string()}?t=json")).text)
             assert kind == "filenode" and about["verify_uri"] == verify.to_string() and "ro_uri" not in about
         for unknown in ("nonsense", "x-future:abc", "ro.x-future:abc", "URI:CHK:short"):
-            assert (await web.get(f"/uri/{unknown}")).status == 400
+            refused = await web.get(f"/uri/{unknown}")
+            assert refused.status == 400 and "Was it copied completely?" in refused.text
             assert (await web.request("HEAD", f"/uri/{unknown}")).status == 400
             assert json.loads((await web.get(f"/uri/{unknown}?t=json")).text)[0] == "unknown"
             assert (await web.get(f"/uri/{unknown}?t=info")).status == 200

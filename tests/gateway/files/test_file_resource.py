@@ -143,5 +143,7 @@ async def test_named_when_a_file_is_asked_for_then_its_last_name_says_its_type(t
             assert (await web.put(f"/{prefix}/{cap}/a", b"y")).status == 400
             assert (await web.get(f"/{prefix}")).status == 404
             assert (await web.get(f"/{prefix}/")).status == 400
-            assert (await web.get(f"/{prefix}/nonsense")).status == 400
+            for malformed in ("nonsense", "URI:CHK:short"):
+                refused = await web.get(f"/{prefix}/{malformed}")
+                assert refused.status == 400 and "Was it copied completely?" in refused.text
             assert (await web.get(f"/{prefix}/URI%3ADIR2-LIT%3A")).status == 400

@@ -7,6 +7,7 @@ beside the target serves, which only a get that is killed leaves. Writes happen 
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import secrets
@@ -15,11 +16,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
+
 from grid.node.files import sync_directory
 from grid.ports import Buffer, CpuPool
 
 _NO_UNNAMED_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
 """What file systems and kernels without unnamed files answer."""
+
+
+_LOOKED_AT = 4096
+"""How many bytes show whether a file is a text."""
 
 
 class DescriptorSink:
@@ -40,6 +47,27 @@ class DescriptorSink:
             count = os.write(self._descriptor, view)
             view = view[count:]
             self.written += count
+
+
+class TextSink(DescriptorSink):
+    """A terminal as a Sink: a file that looks binary is refused before any of it is shown, with click.UsageError."""
+
+    async def write(self, data: Buffer) -> None:
+        """Write all of the bytes; OSError."""
+        if not self.written and _looks_binary(bytes(memoryview(data)[:_LOOKED_AT])):
+            raise click.UsageError(
+                "this file looks binary and could upset your terminal: name a FILE to write it to, or - to show it anyway"
+            )
+        await super().write(data)
+
+
+def _looks_binary(beginning: bytes) -> bool:
+    """Whether the first bytes of a file cannot be those of a text in UTF-8."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(beginning)
+    except UnicodeDecodeError:
+        return True
+    return b"\0" in beginning
 
 
 @contextmanager

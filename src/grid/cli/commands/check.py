@@ -11,6 +11,7 @@ from grid.cli.arguments.cap_argument import cap_file_option
 from grid.cli.arguments.completion import complete_remote
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.invocation import examples, invocation, progress_options
+from grid.cli.terminal.quoting import plain
 from grid.plural import counted
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
     Act = Callable[[Store, KnownCap], Awaitable[tuple[ExitCode, str]]]
     """Does something to an object; the status that it ends with, and what is to be printed."""
+
+
+MAX_ABSENT = 10
+"""Servers that are named when they did not answer."""
 
 
 @click.command(
@@ -71,7 +76,8 @@ def check(
                 await store.check(cap, add_lease=True)
             return _tell_repair(await store.repair(cap), as_json)
         before = await store.check(cap, verify=verify, add_lease=add_lease)
-        return health_code(before), json.dumps(before.to_json()) if as_json else "\n".join(describe_check(before))
+        lines = [json.dumps(before.to_json())] if as_json else [*describe_check(before), *_absent(store, before)]
+        return health_code(before), "\n".join(lines)
 
     return _for_each(ctx, arguments, as_json, examine)
 
@@ -126,6 +132,20 @@ def describe_check(result: Health) -> list[str]:
     if unknown:
         lines.append(f" shares of an unknown version: {len(unknown)}")
     return lines
+
+
+def _absent(store: Store, result: Health) -> list[str]:
+    """A line that names the servers which did not answer, if shares are missing; a gateway does not tell them."""
+    found = result.to_json().get("results")
+    grid = getattr(store, "grid", None)
+    if result.healthy or grid is None or not isinstance(found, dict):
+        return []
+    answered = set(found.get("servers-responding", ()))
+    silent = [server.identity for server in grid.servers if server.identity.server_id not in answered]
+    # Nicknames are what their owners say they are: shown, never trusted.
+    names = sorted(plain(f"{server.nickname or '-'} ({server.server_id[:11]})") for server in silent)
+    more = [f"and {len(names) - MAX_ABSENT} more"] if len(names) > MAX_ABSENT else []
+    return [f" servers that did not answer: {', '.join([*names[:MAX_ABSENT], *more])}"] if names else []
 
 
 def describe_repair(result: RepairResult) -> list[str]:

@@ -56,6 +56,7 @@ def get(
     as_json: bool,
 ) -> int:
     """Read REMOTE, a capability or a path, into FILE; without FILE, or with -, write to stdout.
+    On a terminal, a binary file needs FILE or -.
 
     FILE appears only when it is complete and verified; a get that fails leaves it as it was. Other users of this
     machine can see a capability on the command line: --cap-file FILE or - (stdin) keeps it secret.
@@ -72,6 +73,7 @@ def get(
     if len(rest) > 1:
         raise click.UsageError("too many arguments: give one FILE at most, or - for stdout")
     file = None if not rest or rest[0] == "-" else rest[0]
+    shows_text = not rest and sys.stdout.isatty()
     remote = _plain_cap(text, span) if has_cap_prefix(text) else None
     directory, aliases = open_tree_directory(ctx)
     remote = remote or parse_remote(text, aliases)
@@ -84,7 +86,7 @@ def get(
         policy.quiet = display.paused
 
         async def operation(connection: Connection) -> int | None:
-            return await _get(connection, remote, file, span, policy, display)
+            return await _get(connection, remote, file, span, policy, display, shows_text=shows_text)
 
         size = run_connected(directory, operation)
     if as_json:
@@ -130,10 +132,12 @@ async def _get(
     span: str | None,
     policy: ReplacePolicy,
     display: ProgressDisplay,
+    *,
+    shows_text: bool,
 ) -> int | None:
-    """Bytes read; None if the local file is not to be replaced."""
+    """Bytes read; None if the local file is not to be replaced. shows_text: a binary file is refused."""
     from grid.cli.arguments.replacing import time_of
-    from grid.cli.arguments.targets import DescriptorSink, open_target
+    from grid.cli.arguments.targets import DescriptorSink, TextSink, open_target
     from grid.cli.arguments.tree import known, open_tree
     from grid.directory.pack import Child
 
@@ -144,7 +148,8 @@ async def _get(
         if not await policy.permits(file, new_time=time_of(found.metadata), old_time=changed_at):
             return None
     with open_target(file) as descriptor:
-        return await _read(connection, cap, remote, DescriptorSink(descriptor, connection.runtime.cpu), span, display)
+        sink = (TextSink if shows_text else DescriptorSink)(descriptor, connection.runtime.cpu)
+        return await _read(connection, cap, remote, sink, span, display)
 
 
 async def _read(

@@ -215,4 +215,6 @@ def _describe_unhappy(error: NotHappyError, has_happy_option: bool) -> str:
     if code is ExitCode.NO_SPACE:
         return text
     hint = _OFFLINE + _RESTART if code is ExitCode.UNREACHABLE else _REFUSED
+    if text.startswith("no server "):
+        return text.removesuffix(".") + hint  # No smaller number would do.
     return text.removesuffix(".") + hint + (_FEWER_BY_OPTION if has_happy_option else _FEWER)

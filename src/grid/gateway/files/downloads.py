@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.directory.node_json import describe_file
 from grid.directory.pack import Child
-from grid.errors import ConflictError, GridError, NotEnoughSharesError
+from grid.errors import ConflictError, GridError, NotEnoughSharesError, UnknownWriteCapError
 from grid.gateway.content_type import UNNAMED, attachment, content_type
 from grid.gateway.faults import BadRequest, Gone, Headers, RangeNotSatisfiable
 from grid.gateway.http.answers import (
@@ -68,8 +68,10 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
             exchange, child, await _size_if_known(exchange, child), exchange.arguments.shown("filename") or name
         )
     target = child.target
-    if isinstance(target, UnknownChild) or target.authority == "verify":
-        raise BadRequest("this capability can be asked for t=json and t=info only: nothing can be read with it")
+    if isinstance(target, UnknownChild):
+        raise BadRequest(why_unknown(target))
+    if target.authority == "verify":
+        raise BadRequest("a verify capability can check this file, but not read it; t=json and t=info describe it")
     tag = entity_tag(target, view, by_path=by_path)
     match view:
         case "":
@@ -79,6 +81,13 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
         case "readonly-uri":
             return _tagged(exchange, plain_cap(target.read_cap()), tag)
     raise BadRequest(f"GET of a file: t={view!r} is not known")
+
+
+def why_unknown(target: UnknownChild) -> str:
+    """Why a capability in a URL leads to nothing that can be read, for whoever pasted it."""
+    if target.error is None or isinstance(target.error, UnknownWriteCapError):
+        return "this is not a capability of a kind that this gateway knows. Was it copied completely?"
+    return str(target.error)
 
 
 async def _json(exchange: Exchange, child: Child, by_path: bool) -> Answer:

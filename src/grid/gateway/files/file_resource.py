@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from grid.caps import DirectoryCap, UnknownCap, UnknownChild, parse_cap
 from grid.gateway.faults import BadRequest, NotFound, NotImplementedHere
-from grid.gateway.files.downloads import get_file, upload_page
+from grid.gateway.files.downloads import get_file, upload_page, why_unknown
 from grid.gateway.files.file_changes import new_file, required_form_file, store_body, store_form_file, when_done
 from grid.gateway.http.answers import AnyAnswer, cap_answer, redirect, with_cap
 from grid.gateway.http.exchange import Exchange, parse_child
@@ -98,8 +98,12 @@ async def named(exchange: Exchange) -> AnyAnswer:
     if not segments:
         raise NotFound("a capability is missing after this path")
     if exchange.method not in ("GET", "HEAD"):
-        raise BadRequest("only files can be read here", shape="page")
+        raise BadRequest("files can only be read here; write to /uri instead", shape="page")
     child = parse_child(segments[0])
-    if isinstance(child.target, DirectoryCap | UnknownChild):
-        raise BadRequest("only files can be read here", shape="page")
+    if isinstance(child.target, UnknownChild):
+        raise BadRequest(why_unknown(child.target), shape="page")
+    if isinstance(child.target, DirectoryCap):
+        raise BadRequest(
+            "this is a directory, and only files can be read here; open it with /uri/ instead", shape="page"
+        )
     return await get_file(exchange, child, name=segments[-1] if len(segments) > 1 else "", by_path=False)

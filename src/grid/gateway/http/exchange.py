@@ -7,7 +7,7 @@ from urllib.parse import unquote_to_bytes
 
 from attrs import define, field
 
-from grid.caps import UnknownCap, parse_cap, settle_unknown_child
+from grid.caps import UnknownCap, UnknownChild, parse_cap, settle_unknown_child
 from grid.directory.pack import Child
 from grid.gateway.faults import BadRequest
 from grid.gateway.http.arguments import Arguments
@@ -98,6 +98,8 @@ def parse_child(segment: str) -> Child:
     """The object of a capability in a path; one line feed behind it is not minded. Unknown ones are a target too."""
     cap = parse_cap(segment.removesuffix("\n"))
     if isinstance(cap, UnknownCap):
+        if cap.error is not None:
+            return Child(target=UnknownChild(error=cap.error))
         return Child(target=settle_unknown_child(cap.text, None))
     return Child(target=cap)
 

@@ -110,7 +110,8 @@ def too_few(
 ) -> NotHappyError:
     """The error of a write. verb: what too few servers did. failures: why the others did not. state: of the file."""
     if reached < happy:
-        text = f"only {counted(reached, 'server')} {verb}, and {happy} are needed"
+        took = f"only {counted(reached, 'server')}" if reached else "no server"
+        text = f"{took} {verb}, and {happy} are needed"
     else:
         text = f"only {counted(shares, 'share')} could be stored, and {k} are needed to read the file"
     unreachable = [
@@ -129,6 +130,9 @@ def name_missing(
     missing = [server_id for server_id in known if server_id in failed or server_id in error.unreachable]
     if not missing:
         return error
+    if len(missing) == len(known):
+        text = f"{error}; none of {counted(len(known), 'server')} can be reached"
+        return NotHappyError(text, causes=error.causes, unreachable=missing)
     names = [(known[server_id] or server_id.removeprefix("v0-")[:8])[:_MAX_NAME] for server_id in missing]
     shown = ", ".join(names[:MAX_NAMED])
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
