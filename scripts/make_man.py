@@ -7,16 +7,28 @@ commands, with neither a date nor a version that would change them without need.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 from click_man.core import generate_man_page
 
 from grid.cli.main import cli
+from grid.cli.terminal.exit_codes import ExitCode
+from grid.cli.terminal.invocation import DEFAULT_DIRECTORY, SECTIONS
 from grid.version import __version__
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "man"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+FOLDER = DOCS / "man"
+FILES = {
+    f"{DEFAULT_DIRECTORY}/": "The client directory that commands use if neither -d nor GRID_NODE_DIR names another.",
+    f"{DEFAULT_DIRECTORY}/tahoe.cfg": "Its configuration; grid.cfg is a link to it.",
+    f"{DEFAULT_DIRECTORY}/private/aliases": "The names of your directories, with their capabilities. Keep it secret, and keep a copy elsewhere.",
+    f"{DEFAULT_DIRECTORY}/node.url": "The address of the gateway that this client serves.",
+}
+"""What every page says of a client's files."""
 
 
 def main(arguments: list[str]) -> int:
@@ -66,7 +78,40 @@ def page_of(command: click.Command, context: click.Context) -> str:
     command.help = "\n\n".join(text for text in (whole, command.epilog) if text)
     text = generate_man_page(context, version=f"Grid {__version__}", date=" ")
     command.help = whole
-    return "\n".join(_safe(line) for line in text.splitlines()) + "\n"
+    lines = [*(_safe(line) for line in text.splitlines()), *_exit_status(), *_files(), *_see_also(context)]
+    return "\n".join(lines) + "\n"
+
+
+def _exit_status() -> list[str]:
+    """The section made from the first two columns of docs/exit-codes.md."""
+    rows = re.findall(
+        r"^\| (\d+) \| ([^|]+) \|", (DOCS / "exit-codes.md").read_text().partition("\n## ")[0], re.MULTILINE
+    )
+    assert [int(code) for code, _ in rows] == [code.value for code in ExitCode], "docs/exit-codes.md lacks a code"
+    return [".SH EXIT STATUS", *_terms(rows)]
+
+
+def _files() -> list[str]:
+    """The section of what a client directory holds."""
+    return [".SH FILES", *_terms(FILES.items())]
+
+
+def _see_also(context: click.Context) -> list[str]:
+    """The section that names the command above, and the ones of the same group."""
+    path = context.command_path.split(" ")
+    if len(path) == 1:
+        names = []
+    else:
+        group = next((list(entries) for entries in SECTIONS.values() if path[1] in entries), [])
+        names = ["-".join(path[:-1]), *(f"grid-{name}" for name in group if path != ["grid", name])]
+    shown = [f"\\fB{name.replace('-', chr(92) + '-')}\\fP(1)" for name in dict.fromkeys(names)]
+    where = "The documentation of Grid, from docs/README.md on, explains what the commands do together."
+    return [".SH SEE ALSO", *([", ".join(shown), ".PP"] if shown else []), where]
+
+
+def _terms(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """A list of terms with what each means."""
+    return [line for term, meaning in pairs for line in (".TP", f"\\fB{term}\\fP", meaning)]
 
 
 def _safe(line: str) -> str:

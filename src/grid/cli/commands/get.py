@@ -56,9 +56,9 @@ def get(
     as_json: bool,
 ) -> int:
     """Read REMOTE, a capability or a path, into FILE; without FILE, or with -, write to stdout.
-    On a terminal, a binary file needs FILE or -.
 
-    FILE appears only when it is complete and verified; a get that fails leaves it as it was. Other users of this
+    FILE appears only when it is complete and verified; a get that fails leaves it as it was. A binary file is shown on
+    a terminal only with -. Other users of this
     machine can see a capability on the command line: --cap-file FILE or - (stdin) keeps it secret.
     """
     from grid.caps import has_cap_prefix

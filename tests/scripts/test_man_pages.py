@@ -1,0 +1,20 @@
+"""The man pages that make_man.py writes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PAGES = sorted((Path(__file__).resolve().parents[2] / "docs" / "man").glob("*.1"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_ends_with_exit_statuses_files_and_pages_that_exist(page: Path) -> None:
+    text = page.read_text()
+    assert re.findall(r"^\.SH (.*)$", text, re.MULTILINE)[-3:] == ["EXIT STATUS", "FILES", "SEE ALSO"]
+    named = re.findall(r"\\fB([^\n]*?)\\fP\(1\)", text.partition(".SH SEE ALSO")[2])
+    pages = {each.stem for each in PAGES}
+    assert {name.replace("\\-", "-") for name in named} <= pages - {page.stem}
+    assert named or page.stem == "grid"
