@@ -84,7 +84,7 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
 
 
 def why_unknown(target: UnknownChild) -> str:
-    """Why a capability in a URL leads to nothing that can be read, for whoever pasted it."""
+    """Why a capability in a URL leads to nothing that can be read."""
     if target.error is None or isinstance(target.error, UnknownWriteCapError):
         return "this is not a capability of a kind that this gateway knows. Was it copied completely?"
     return str(target.error)
