@@ -15,15 +15,15 @@ from grid.immutable.share import verify
 from grid.mutable.read import layout_cache, read_plan
 from grid.mutable.share import hash_rows
 
-Place = tuple[ModuleType, str]
+Constant = tuple[ModuleType, str]
 
-BATCH: Sequence[Place] = ((batches, "READ_BYTES"), (batches, "WIDE_READ_BYTES"))
-CHUNK: Sequence[Place] = tuple(
+BATCH: Sequence[Constant] = ((batches, "READ_BYTES"), (batches, "WIDE_READ_BYTES"))
+CHUNK: Sequence[Constant] = tuple(
     (module, "CHUNK_LEAVES") for module in (verify, segment_batch, speculation, hash_rows, layout_cache)
 )
-KEPT: Sequence[Place] = ((verify, "KEPT_CHUNKS"), (segment_batch, "KEPT_CHUNKS"))
-WINDOW: Sequence[Place] = ((flow_window, "WINDOW_BYTES"), (read_plan, "WINDOW_BYTES"))
-START: Sequence[Place] = ((flow_window, "START_BYTES"),)
+KEPT: Sequence[Constant] = ((verify, "KEPT_CHUNKS"), (segment_batch, "KEPT_CHUNKS"))
+WINDOW: Sequence[Constant] = ((flow_window, "WINDOW_BYTES"), (read_plan, "WINDOW_BYTES"))
+START: Sequence[Constant] = ((flow_window, "START_BYTES"),)
 """Where each number stands: where it is defined, and wherever it was imported by name."""
 
 
@@ -72,8 +72,8 @@ SWITCHES: Mapping[str, Callable[[str], None]] = {
 }
 
 
-def _replace(places: Sequence[Place], value: int) -> None:
-    for module, name in places:
+def _replace(constants: Sequence[Constant], value: int) -> None:
+    for module, name in constants:
         _expect(module, name)
         setattr(module, name, value)
 

@@ -190,11 +190,11 @@ MAX_WAITING_ANSWERS = 2048
 ANSWER_WAIT_S = 30.0
 """Seconds that a request waits for room for its answer before it is refused."""
 
-ANSWER_PACE = 4096
+ANSWER_RATE = 4096
 """Bytes a second that a client must take of an answer that is held for it."""
 
 ANSWER_STALL_S = 60.0
-"""Seconds after which a client that falls behind that pace is disconnected."""
+"""Seconds after which a client that falls behind that rate is disconnected."""
 
 ANSWER_PRESSED_STALL_S = 2.0
 """The same while others wait for room."""
@@ -202,7 +202,7 @@ ANSWER_PRESSED_STALL_S = 2.0
 ANSWER_SMALL_STALL_S = 0.5
 """The same while others wait for room for small answers."""
 
-ANSWER_PRESSED_PACE = 64 * 1024
+ANSWER_PRESSED_RATE = 64 * 1024
 ANSWER_PRESSED_S = 60.0
 """While others wait, a client must take that many bytes a second, and all that is held for it in that many seconds."""
 
@@ -239,7 +239,7 @@ HTTP_IDLE_DEADLINE_S = 300.0
 HTTP_STALL_DEADLINE_S = 60.0
 """Seconds in which a body must move on, in either direction. [spec wire 18]"""
 
-HTTP_BODY_PACE = 4096
+HTTP_BODY_RATE = 4096
 """Bytes of a body that must come in that time while they are waited for: fewer do not count as moving on."""
 
 MAX_HTTP_UPLOAD_IDLE_S = 1800.0
@@ -335,7 +335,7 @@ GATEWAY_IDLE_S = 120
 GATEWAY_BODY_PERIOD_S = 60.0
 """How often the gateway looks whether a body comes on."""
 
-GATEWAY_BODY_PACE = 4096
+GATEWAY_BODY_RATE = 4096
 """Bytes of a body that must come in each such period while they are waited for."""
 
 MAX_GATEWAY_CONNECTIONS = 1000

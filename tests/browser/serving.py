@@ -34,7 +34,7 @@ from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.calls.service import StorageService
 from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
-from grid.wire.connections.connection_limit import Places
+from grid.wire.connections.connection_limit import ConnectionLimit
 
 NICKNAMES = ("Ada", "Barbara", "Edsger", "Grace", "Leslie")
 
@@ -161,7 +161,7 @@ async def serve(reactor: Any, folder: Path) -> None:
         nickname="My grid",
     )
     gateway = Gateway(store=store, client=View(servers), settings=settings)
-    factory = GatewayFactory(gateway, make_routes(gateway), reactor, Places())
+    factory = GatewayFactory(gateway, make_routes(gateway), reactor, ConnectionLimit())
     port = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     ended: Deferred[None] = Deferred()
     stdio.StandardIO(Orders(servers, ended))

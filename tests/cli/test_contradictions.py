@@ -143,7 +143,7 @@ def test_stop_when_the_configuration_is_broken_or_gone_ends_the_node(
     if text is not None:
         (tmp_path / "node" / "grid.cfg").write_text(text)
     assert main(["stop", str(tmp_path / "node")]) == 0
-    assert capsys.readouterr().out == "the node has ended\n"
+    assert capsys.readouterr().out == "the node has stopped\n"
     assert running.wait() == -signal.SIGTERM
 
 

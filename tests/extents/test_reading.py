@@ -33,9 +33,9 @@ def grid() -> TreeGrid:
 def put_pack(grid: TreeGrid, files: Sequence[bytes], secret: bytes | None = CONVERGENCE) -> list[SliceCap]:
     """The files in one pack."""
     contents = PackContents(secret, grid.runtime.entropy.random_bytes)
-    places = [contents.add(data) for data in files]
+    extents = [contents.add(data) for data in files]
     pack = grid.run(grid.store.put_immutable(MemorySource(bytes(contents.data)), segment_size=SEGMENT_SIZE))
-    return [place.slice_of(pack) for place in places]
+    return [extent.slice_of(pack) for extent in extents]
 
 
 @pytest.fixture(scope="module")
@@ -190,9 +190,9 @@ def test_pack_when_its_middle_is_damaged_still_gives_the_slices_beside() -> None
     grid.encoding = Encoding(k=3, n=3, happy=1)
     store = grid.client()
     contents_ = PackContents(CONVERGENCE, grid.runtime.entropy.random_bytes)
-    places = [contents_.add(data) for data in FILES]
+    extents = [contents_.add(data) for data in FILES]
     pack = grid.run(store.put_immutable(MemorySource(bytes(contents_.data)), segment_size=SEGMENT_SIZE))
-    slices = [place.slice_of(pack) for place in places]
+    slices = [extent.slice_of(pack) for extent in extents]
     damage_middle(grid)
     reader = grid.client()
     read: list[int] = []

@@ -11,7 +11,7 @@ from grid.caps import DirectoryCap
 from grid.directory.pack import Child
 from grid.gateway.faults import NotImplementedHere
 from grid.gateway.files.downloads import get_file
-from grid.gateway.files.file_changes import Place, delete_child, post_file, put_cap, put_file
+from grid.gateway.files.file_changes import PathEntry, delete_child, post_file, put_cap, put_file
 from grid.gateway.files.file_resource import routes
 from grid.gateway.http.answers import AnyAnswer
 from grid.gateway.http.exchange import Exchange, parse_child
@@ -20,32 +20,32 @@ from tests.support.web_gateway import WebGateway, web_gateway
 
 
 async def below(exchange: Exchange) -> AnyAnswer:
-    """What a place answers."""
-    place = await find(exchange)
+    """What an entry answers."""
+    entry = await find(exchange)
     match exchange.method, exchange.arguments.t:
         case ("GET" | "HEAD", _):
-            assert place.child is not None
-            return await get_file(exchange, place.child, name=place.name, by_path=place.parent is not None)
+            assert entry.child is not None
+            return await get_file(exchange, entry.child, name=entry.name, by_path=entry.parent is not None)
         case "PUT", "":
-            return await put_file(exchange, place)
+            return await put_file(exchange, entry)
         case "PUT", "uri":
-            return await put_cap(exchange, place)
+            return await put_cap(exchange, entry)
         case "POST", _:
-            return await post_file(exchange, place)
+            return await post_file(exchange, entry)
         case "DELETE", _:
-            return await delete_child(exchange, place)
+            return await delete_child(exchange, entry)
     raise NotImplementedHere("nothing else is tried here")
 
 
-async def find(exchange: Exchange) -> Place:
-    """The place that the path names."""
+async def find(exchange: Exchange) -> PathEntry:
+    """The entry that the path names."""
     _, cap, *path = exchange.segments
     root = parse_child(cap)
     if not path:
-        return Place(child=root)
+        return PathEntry(child=root)
     assert isinstance(root.target, DirectoryCap) and len(path) == 1
     parent = exchange.gateway.store.directory(root.target)
-    return Place(parent=parent, name=path[0], child=(await parent.list()).get(path[0]))
+    return PathEntry(parent=parent, name=path[0], child=(await parent.list()).get(path[0]))
 
 
 async def no_directories(exchange: Exchange) -> AnyAnswer:

@@ -27,7 +27,7 @@ from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.calls.service import StorageService
 from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
-from grid.wire.connections.connection_limit import Places
+from grid.wire.connections.connection_limit import ConnectionLimit
 from tests.support.conformance import require_documented
 from tests.support.grids import grid_of
 
@@ -217,7 +217,7 @@ async def running_gateway(
     )
     routes = make_routes(gateway)
     routes.add(handlers or {})
-    factory = GatewayFactory(gateway, routes, reactor, Places())
+    factory = GatewayFactory(gateway, routes, reactor, ConnectionLimit())
     port = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     address: Any = port.getHost()
     rig = Rig(gateway, factory, address.port, servers)

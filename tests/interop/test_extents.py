@@ -33,9 +33,9 @@ TEXTS = [b"%d " % number * 300 for number in range(50)]
 async def put_extents(store: FileStore) -> dict[str, SliceCap | SequenceCap]:
     """Slices of one pack, and a sequence of them."""
     contents = PackContents(CONVERGENCE, store.runtime.entropy.random_bytes)
-    places = [contents.add(text) for text in TEXTS]
+    extents = [contents.add(text) for text in TEXTS]
     pack = await store.put_immutable(MemorySource(contents.data), segment_size=SEGMENT_SIZE)
-    slices = [place.slice_of(pack) for place in places]
+    slices = [extent.slice_of(pack) for extent in extents]
     table = await store.put_immutable(MemorySource(pack_table([Part.whole(cap) for cap in slices])))
     return {"one": slices[1], "two": slices[2], "all": SequenceCap(size=sum(map(len, TEXTS)), table=table)}
 

@@ -169,11 +169,11 @@ def test_stop_when_a_transfer_runs_waits_for_it_and_says_so(tmp_path: Path) -> N
             [sys.executable, "-m", "grid.cli", "stop", str(directory)], stderr=subprocess.PIPE, stdout=subprocess.PIPE
         ) as stopping:
             assert stopping.stderr is not None and stopping.stdout is not None
-            assert b"finishes its requests: 325 s at most" in stopping.stderr.readline()
+            assert b"is finishing its requests; waiting up to 325 s" in stopping.stderr.readline()
             assert stopping.poll() is None and process.poll() is None
             connection.sendall(HALF)
             assert b"URI:LIT:" in connection.makefile("rb").read()
-            assert stopping.stdout.read() == b"the node has ended\n"
+            assert stopping.stdout.read() == b"the node has stopped\n"
         assert stopping.returncode == 0
         assert process.wait(timeout=120) == 0
 
@@ -182,7 +182,7 @@ def test_stop_when_told_not_to_wait_cuts_the_transfer(tmp_path: Path) -> None:
     directory = _client_directory(tmp_path)
     with _uploading(directory) as (process, _):
         done = grid("stop", directory, "--now")
-        assert (done.code, done.line, done.err) == (0, "the node has ended", "")
+        assert (done.code, done.line, done.err) == (0, "the node has stopped", "")
         assert process.wait(timeout=120) == 130
     assert grid("stop", directory).line == "no node was running"
 

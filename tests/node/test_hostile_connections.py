@@ -1,6 +1,6 @@
-"""Hundreds of connections that give nothing for their places, against real processes with few descriptors.
+"""Hundreds of connections that give nothing in return, against real processes with few descriptors.
 
-Every kind comes from the address of the honest client, fills more places than there are, and is kept up meanwhile. The honest
+Every kind comes from the address of the honest client, takes more connections than there are, and is kept up meanwhile. The honest
 client makes a new connection for each attempt, and gets its answer within the attempts of one second.
 """
 
@@ -39,7 +39,7 @@ from tests.support.hostile_clients import (
 )
 
 DESCRIPTORS = 400
-"""Of each process: some 160 places, of which one address gets 120."""
+"""Of each process: some 160 connections, of which one address gets 120."""
 
 COUNT = 512
 NEGOTIATED = 150

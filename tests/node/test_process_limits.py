@@ -12,7 +12,7 @@ import pytest
 
 from grid.limits import MAX_STORAGE_CONNECTIONS
 from grid.node.process_limits import WANTED, descriptors_in_use, plan_descriptors
-from grid.wire.connections.connection_limit import Places
+from grid.wire.connections.connection_limit import ConnectionLimit
 from perf.processes.node_directory import NodeSettings, grid_executable, make_node
 from perf.processes.node_process import NodeProcess, free_ports
 
@@ -43,16 +43,16 @@ def test_large_soft_limit_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("limit", [40, 64, 100, 256, 1024, 4096, WANTED])
-def test_descriptors_however_few_are_enough_for_places_and_files_together(limit: int) -> None:
+def test_descriptors_however_few_are_enough_for_connections_and_files_together(limit: int) -> None:
     in_use = 10
     plan = plan_descriptors(limit, in_use)
-    places = Places(plan.connections)
-    assert in_use + places.most + plan.files <= limit
+    connection_limit = ConnectionLimit(plan.connections)
+    assert in_use + connection_limit.most + plan.files <= limit
     assert plan.files >= min(8, plan.connections)
     assert plan.connections >= 4
 
 
-def test_descriptors_when_few_still_leave_places_for_several_clients() -> None:
+def test_descriptors_when_few_still_leave_room_for_several_clients() -> None:
     plan = plan_descriptors(64, 10)
     assert plan.connections >= 16
     assert plan.files >= 16

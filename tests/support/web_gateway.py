@@ -31,7 +31,7 @@ from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.calls.service import StorageService
 from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
-from grid.wire.connections.connection_limit import Places
+from grid.wire.connections.connection_limit import ConnectionLimit
 from tests.support.conformance import require_documented
 from tests.support.grids import grid_of
 
@@ -243,7 +243,9 @@ async def web_gateway(
     gateway = Gateway(store=store, client=_NoClient(), settings=settings)
     routes = Routes()
     routes.add(handlers or {})
-    factory = GatewayFactory(gateway, routes if handlers is not None else make_routes(gateway), reactor, Places())
+    factory = GatewayFactory(
+        gateway, routes if handlers is not None else make_routes(gateway), reactor, ConnectionLimit()
+    )
     listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     found = WebGateway(gateway, factory, services, disks, listening.getHost().port)
     try:

@@ -62,7 +62,10 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("module too short", "src/grid/version.py"): "setup.cfg reads it without importing anything else",
     ("module too short", "src/grid/wire/connections/body_rate.py"): "pure; three servers count with it",
     ("module too short", "src/grid/wire/connections/connect_watch.py"): "what both transports watch attempts with",
-    ("module too short", "src/grid/wire/connections/door.py"): "the one factory between ports and their limit",
+    (
+        "module too short",
+        "src/grid/wire/connections/limited_factory.py",
+    ): "the one factory between ports and their limit",
     ("module too short", "src/grid/wire/http/format/refusals.py"): "a table: errors and their statuses",
     ("module too short", "src/grid/wire/reasons.py"): "a table: failures and their words",
     ("module too short", "src/grid/wire/two_ways/watched_upload.py"): "one side of a port; fallback.py is full",

@@ -49,10 +49,15 @@ PHRASES = {
 GONE_CLASSES = {
     "Asker": "Requester",
     "Claims": "ProofRequests",
+    "Door": "LimitedFactory",
     "Entrance": "Endpoint",
     "Foresight": "Speculation",
     "Gathering": "BytesSink",
     "Mended": "RepairResult",
+    "Pace": "BodyRate",
+    "Place": "Permit, PathEntry, ShareLocation, Extent",
+    "Places": "ConnectionLimit",
+    "Portions": "ReadChunks",
     "Question": "HttpRequest",
     "Rivals": "OtherWriters",
     "Turns": "Semaphore, ReadWriteLock",
@@ -64,6 +69,7 @@ GONE_CLASSES = {
 GONE_MODULES = {
     "candidate",
     "claims",
+    "door",
     "finds",
     "foresight",
     "kept",

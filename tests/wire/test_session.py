@@ -21,7 +21,7 @@ class Session:
 
 
 @define
-class Place:
+class FakeServer:
     """A server that connects after takes_s, or fails then."""
 
     runtime: VirtualRuntime = field(factory=VirtualRuntime)
@@ -31,7 +31,7 @@ class Place:
     keeper: SessionKeeper[Session] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        connector = Connector(transport="t", connect=self.connect, place=lambda _: "tcp:there:1")
+        connector = Connector(transport="t", connect=self.connect, server=lambda _: "tcp:there:1")
         self.keeper = SessionKeeper(connector, self.runtime.clock, "server x", 15.0)
 
     async def connect(self) -> Session:
@@ -58,117 +58,117 @@ class Place:
 
 
 @pytest.fixture
-def place() -> Place:
-    return Place()
+def server() -> FakeServer:
+    return FakeServer()
 
 
-def test_session_when_the_server_is_back_within_the_backoff_is_made_by_the_first_call(place: Place) -> None:
-    place.error = PeerUnreachableError("refused")
+def test_session_when_the_server_is_back_within_the_backoff_is_made_by_the_first_call(server: FakeServer) -> None:
+    server.error = PeerUnreachableError("refused")
     for _ in range(100):  # Long enough for the longest delay.
-        place.fail()
-        place.wait(1.0)
-    place.error = None
-    assert place.ask() is place.keeper.current
+        server.fail()
+        server.wait(1.0)
+    server.error = None
+    assert server.ask() is server.keeper.current
 
 
-def test_session_when_the_backoff_runs_is_tried_at_most_once_a_second(place: Place) -> None:
-    place.error = PeerUnreachableError("refused")
+def test_session_when_the_backoff_runs_is_tried_at_most_once_a_second(server: FakeServer) -> None:
+    server.error = PeerUnreachableError("refused")
     for _ in range(600):
-        place.fail()
-        place.wait(0.1)
-    assert len(place.attempts_at) <= 61
-    gaps = [after - before for before, after in zip(place.attempts_at, place.attempts_at[1:], strict=False)]
+        server.fail()
+        server.wait(0.1)
+    assert len(server.attempts_at) <= 61
+    gaps = [after - before for before, after in zip(server.attempts_at, server.attempts_at[1:], strict=False)]
     assert min(gaps[1:]) >= ATTEMPTS_APART_S - 0.001
 
 
 def test_session_when_the_server_hangs_in_its_backoff_costs_one_call_a_short_try_and_the_others_nothing(
-    place: Place,
+    server: FakeServer,
 ) -> None:
-    place.error = PeerUnreachableError("refused")
+    server.error = PeerUnreachableError("refused")
     for _ in range(20):
-        place.fail()
-        place.wait(1.0)
-    place.takes_s = 1e9
-    began = place.now
-    place.fail()
-    assert place.now - began == pytest.approx(SHORT_TRY_S)
+        server.fail()
+        server.wait(1.0)
+    server.takes_s = 1e9
+    began = server.now
+    server.fail()
+    assert server.now - began == pytest.approx(SHORT_TRY_S)
     for _ in range(10):
-        began = place.now
-        place.fail()
-        assert place.now == began
-    place.wait(20)
-    assert place.keeper.status.detail == "did not finish connecting within 15 s"
+        began = server.now
+        server.fail()
+        assert server.now == began
+    server.wait(20)
+    assert server.keeper.status.detail == "did not finish connecting within 15 s"
 
 
-def test_session_when_a_short_try_takes_longer_is_there_for_the_next_call(place: Place) -> None:
-    place.error = PeerUnreachableError("refused")
+def test_session_when_a_short_try_takes_longer_is_there_for_the_next_call(server: FakeServer) -> None:
+    server.error = PeerUnreachableError("refused")
     for _ in range(20):
-        place.fail()
-        place.wait(1.0)
-    place.error, place.takes_s = None, 0.8
-    place.fail()
-    place.wait(0.5)
-    assert place.keeper.current is not None
+        server.fail()
+        server.wait(1.0)
+    server.error, server.takes_s = None, 0.8
+    server.fail()
+    server.wait(0.5)
+    assert server.keeper.current is not None
 
 
-def test_session_when_the_server_is_announced_again_is_made_without_regard_to_the_backoff(place: Place) -> None:
-    place.error = PeerUnreachableError("refused")
+def test_session_when_the_server_is_announced_again_is_made_without_regard_to_the_backoff(server: FakeServer) -> None:
+    server.error = PeerUnreachableError("refused")
     for _ in range(20):
-        place.fail()
-        place.wait(1.0)
-    place.error, place.takes_s = None, 5.0  # Longer than a short try.
-    place.wait(ATTEMPTS_APART_S)
-    place.keeper.forget_failures()
-    assert place.ask() is place.keeper.current
+        server.fail()
+        server.wait(1.0)
+    server.error, server.takes_s = None, 5.0  # Longer than a short try.
+    server.wait(ATTEMPTS_APART_S)
+    server.keeper.forget_failures()
+    assert server.ask() is server.keeper.current
 
 
-def test_session_when_the_server_is_announced_again_and_again_is_still_tried_once_a_second(place: Place) -> None:
-    place.error = PeerUnreachableError("refused")
+def test_session_when_the_server_is_announced_again_and_again_is_still_tried_once_a_second(server: FakeServer) -> None:
+    server.error = PeerUnreachableError("refused")
     for _ in range(100):
-        place.keeper.forget_failures()
-        place.fail()
-        place.wait(0.1)
-    assert len(place.attempts_at) <= 12
+        server.keeper.forget_failures()
+        server.fail()
+        server.wait(0.1)
+    assert len(server.attempts_at) <= 12
 
 
 @pytest.mark.parametrize("error", [ValueError("a..b"), RuntimeError("x"), PeerError("nonsense", reason="nonsense")])
-def test_session_when_an_attempt_fails_in_any_manner_backs_off(place: Place, error: Exception) -> None:
-    place.error = error
+def test_session_when_an_attempt_fails_in_any_manner_backs_off(server: FakeServer, error: Exception) -> None:
+    server.error = error
     with pytest.raises(PeerError):
-        place.ask()
+        server.ask()
     with pytest.raises(PeerUnreachableError, match="server x is away"):
-        place.ask()
-    assert place.keeper.status.state is ConnectionState.WAITING and place.keeper.status.detail
-    assert len(place.attempts_at) == 1
+        server.ask()
+    assert server.keeper.status.state is ConnectionState.WAITING and server.keeper.status.detail
+    assert len(server.attempts_at) == 1
 
 
-def test_backoff_when_failures_go_on_grows_to_its_limit(place: Place) -> None:
-    place.error = PeerUnreachableError("refused", reason="refused")
+def test_backoff_when_failures_go_on_grows_to_its_limit(server: FakeServer) -> None:
+    server.error = PeerUnreachableError("refused", reason="refused")
     for _ in range(20):
-        place.fail()
-        place.wait(1.0)
-    place.fail()
+        server.fail()
+        server.wait(1.0)
+    server.fail()
     with pytest.raises(
         PeerUnreachableError, match=rf"\(refused\); the next attempt is in {MAX_RECONNECT_DELAY_S:.1f} s"
     ):
-        place.ask()
+        server.ask()
 
 
-def test_close_when_an_attempt_is_under_way_ends_it_and_the_next_call_connects(place: Place) -> None:
-    place.takes_s = 3.0
-    place.wait(0)
+def test_close_when_an_attempt_is_under_way_ends_it_and_the_next_call_connects(server: FakeServer) -> None:
+    server.takes_s = 3.0
+    server.wait(0)
 
     async def close() -> None:
-        await place.runtime.clock.sleep(1.0)
-        place.keeper.close()
+        await server.runtime.clock.sleep(1.0)
+        server.keeper.close()
 
     async def both() -> None:
         from twisted.internet.defer import Deferred
 
         closing = Deferred.fromCoroutine(close())
         with pytest.raises(PeerGoneError, match="given up"):
-            await place.keeper.session()
+            await server.keeper.session()
         await closing
 
-    place.runtime.run(both())
-    assert place.ask() is place.keeper.current
+    server.runtime.run(both())
+    assert server.ask() is server.keeper.current

@@ -55,7 +55,7 @@ class Transports:
 
         if self.choice == "foolscap":
             return by_foolscap()
-        from grid.wire.http.format.announced import announced_nurls, announced_plain, tcp_places
+        from grid.wire.http.format.announced import announced_nurls, announced_plain, tcp_addresses
 
         nurls = announced_nurls(announcement.fields)
         plain = announced_plain(announcement.fields) if self.plaintext_reads else None
@@ -71,8 +71,8 @@ class Transports:
             return over_http()
         from grid.wire.two_ways.fallback import FallbackServer, Way
 
-        http = Way(name="HTTP", make=over_http, places=frozenset((nurl.host, nurl.port) for nurl in nurls))
-        foolscap = Way(name="Foolscap", make=by_foolscap, places=tcp_places(furl))
+        http = Way(name="HTTP", make=over_http, addresses=frozenset((nurl.host, nurl.port) for nurl in nurls))
+        foolscap = Way(name="Foolscap", make=by_foolscap, addresses=tcp_addresses(furl))
         if plain is not None or prefers_http(announcement):
             return FallbackServer(identity, http, foolscap, clock)
         return FallbackServer(identity, foolscap, http, clock)

@@ -231,8 +231,8 @@ class IntroducerClient:
 
     def _set_state(self, state: ConnectionState, detail: str = "") -> None:
         hints = self._settings.furl.hints if state is ConnectionState.CONNECTED else ()
-        place = hints[0] if hints else ""
-        self._status = ConnectionStatus(state=state, since=self._clock.unix_time(), detail=detail, place=place)
+        address = hints[0] if hints else ""
+        self._status = ConnectionStatus(state=state, since=self._clock.unix_time(), detail=detail, address=address)
 
 
 @implementer(RISubscriber)  # type: ignore[misc]

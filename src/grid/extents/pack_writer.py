@@ -33,7 +33,7 @@ def is_packed(size: int) -> bool:
 
 
 @frozen(kw_only=True)
-class Place:
+class Extent:
     """Where a file lies in a pack that is yet to be stored."""
 
     offset: int
@@ -53,7 +53,7 @@ class PackContents:
     def __init__(self, secret: bytes | None, random_bytes: Callable[[int], bytes]) -> None:
         self._secret = secret
         self._random_bytes = random_bytes
-        self._places: dict[bytes, Place] = {}
+        self._extents: dict[bytes, Extent] = {}
         self.data = bytearray()
 
     @property
@@ -66,15 +66,15 @@ class PackContents:
         """Whether it should be stored now."""
         return len(self.data) >= PACK_SIZE
 
-    def add(self, plaintext: Buffer) -> Place:
+    def add(self, plaintext: Buffer) -> Extent:
         """Put a file into it, unless an equal one is there. Hashes and encrypts, so that it belongs on the pool."""
         if not plaintext:
             raise GridError("an empty file is not packed")
         key = self._random_bytes(16) if self._secret is None else slice_key(self._secret, plaintext)
-        place = self._places.get(key)
-        if place is None:
-            place = Place(offset=len(self.data), length=len(plaintext), key=key)
+        extent = self._extents.get(key)
+        if extent is None:
+            extent = Extent(offset=len(self.data), length=len(plaintext), key=key)
             self.data += encrypt_slice(key, plaintext)
             if self._secret is not None:
-                self._places[key] = place
-        return place
+                self._extents[key] = extent
+        return extent

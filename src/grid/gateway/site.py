@@ -19,7 +19,7 @@ from grid.gateway.tree import operation_resource
 from grid.gateway.tree.mkdir import make_unlinked
 from grid.gateway.tree.operations import Operations
 from grid.gateway.tree.tree_resource import tree_resource
-from grid.wire.connections.connection_limit import Places
+from grid.wire.connections.connection_limit import ConnectionLimit
 
 
 @define(kw_only=True, eq=False)
@@ -58,6 +58,6 @@ def make_routes(gateway: Gateway) -> Routes:
     return found
 
 
-def make_site(gateway: Gateway, reactor: Any, places: Places) -> GatewayFactory:  # noqa: ANN401 - Twisted's
-    """The factory for a listening endpoint. places: of all connections of this process."""
-    return GatewayFactory(gateway, make_routes(gateway), reactor, places)
+def make_site(gateway: Gateway, reactor: Any, connection_limit: ConnectionLimit) -> GatewayFactory:  # noqa: ANN401 - Twisted's
+    """The factory for a listening endpoint. connection_limit: on all connections of this process."""
+    return GatewayFactory(gateway, make_routes(gateway), reactor, connection_limit)

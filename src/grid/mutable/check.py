@@ -1,7 +1,7 @@
 """Checking and repairing a mutable file. [spec mutable 18]
 
 Repair stores missing and damaged shares of the newest version again, byte for byte, where no other version could be
-newer; only where versions compete, and with force, it makes a new one. Shares that crowd on too few servers get second places.
+newer; only where versions compete, and with force, it makes a new one. Shares that crowd on too few servers get second locations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from grid.mutable.read.map_plan import MapMode
 from grid.mutable.session import Session
 from grid.mutable.share.health import CheckResult, RepairResult, storage_index_text
 from grid.mutable.share.prefix import Prefix
-from grid.mutable.share.versions import BadShare, Place, Sighting, VersionMap, front_of
+from grid.mutable.share.versions import BadShare, ShareLocation, Sighting, VersionMap, front_of
 from grid.mutable.sources import OverlaySource, SealedSource
 from grid.mutable.write.goal import ABSENT, Goal, assign_homeless, spread, tests_of, tests_of_version
 from grid.mutable.writing import find_for_write, require_key
@@ -78,7 +78,7 @@ async def repair(session: Session, *, force: bool = False, private_key: PrivateK
     moved = await move_into_place(session, found, key)
     before, examined = await _examine(session, moved, verify=True)
     is_whole = before.healthy and not before.corrupt and not found.bad and moved is found
-    if is_whole and not _second_places(session, examined, best):
+    if is_whole and not _second_locations(session, examined, best):
         return RepairResult(attempted=False, successful=False, before=before, after=before)
     if found.newer_unrecoverable or found.needs_merge or examined.best != best:
         repaired = await _publish_anew(session, examined, key)
@@ -94,7 +94,7 @@ async def _examine(session: Session, found: VersionMap, *, verify: bool) -> tupl
     Where too few shares of the best version are good, the next one is examined as well.
     """
     name = storage_index_text(session.keys.storage_index)
-    corrupt: dict[Place, str] = {}
+    corrupt: dict[ShareLocation, str] = {}
     best, examined = found.best, None
     while verify and best is not None and best != examined:
         report = await session.audit(found, best)
@@ -107,12 +107,12 @@ async def _examine(session: Session, found: VersionMap, *, verify: bool) -> tupl
 
 def _without(found: VersionMap, report: AuditReport) -> VersionMap:
     """The map whose good shares are those that passed."""
-    places = {share.place: share for share in found.sightings}
-    bad = [_as_bad(places[place], reason) for place, reason in report.corrupt.items()]
+    locations = {share.location: share for share in found.sightings}
+    bad = [_as_bad(locations[location], reason) for location, reason in report.corrupt.items()]
     gone = report.corrupt.keys() | report.unread
     return evolve(
         found,
-        sightings=[share for share in found.sightings if share.place not in gone],
+        sightings=[share for share in found.sightings if share.location not in gone],
         bad=[*found.bad, *bad],
         failed=found.failed | {server_id for server_id, _ in report.unread},
     )
@@ -144,7 +144,7 @@ async def _store_everywhere(session: Session, found: VersionMap, best: Prefix, k
     for _ in range(MOST_ROUNDS):
         before, found = found, await _store_again(session, found, best, key)
         numbers = {share.number for share in found.shares_of(best)}
-        is_whole = len(numbers) == best.n and not _second_places(session, found, best)
+        is_whole = len(numbers) == best.n and not _second_locations(session, found, best)
         if is_whole or not found.failed - before.failed:
             break
     return found
@@ -153,19 +153,19 @@ async def _store_everywhere(session: Session, found: VersionMap, best: Prefix, k
 async def _store_again(session: Session, found: VersionMap, best: Prefix, key: PrivateKey) -> VersionMap:
     """The same version, wherever a share of it is missing, damaged, or of an older version."""
     good = found.shares_of(best)
-    held = frozenset(share.place for share in good)
+    held = frozenset(share.location for share in good)
     goal: Goal = {
-        place: _tests(share)
-        for place, share in found.places().items()
-        if place not in held and place[1] < best.n and place[0] not in found.failed
+        location: _tests(share)
+        for location, share in found.locations().items()
+        if location not in held and location[1] < best.n and location[0] not in found.failed
     }
     have = {number for _, number in [*held, *goal]}
     homeless = [ShareNumber(number) for number in range(best.n) if number not in have]
     usable = [server_id for server_id in session.permitted if server_id not in found.failed]
-    for place in assign_homeless(homeless, [*held, *goal], usable, avoid=goal.keys() | held):
-        goal[place] = ABSENT
-    for place in _second_places(session, found, best, goal):
-        goal[place] = ABSENT
+    for location in assign_homeless(homeless, [*held, *goal], usable, avoid=goal.keys() | held):
+        goal[location] = ABSENT
+    for location in _second_locations(session, found, best, goal):
+        goal[location] = ABSENT
     if not goal:
         return found
     release = Release(
@@ -184,11 +184,15 @@ async def _store_again(session: Session, found: VersionMap, best: Prefix, key: P
         return evolve(found, failed=found.failed | {server_id for server_id, _ in goal})
 
 
-def _second_places(session: Session, found: VersionMap, best: Prefix, goal: Collection[Place] = ()) -> list[Place]:
+def _second_locations(
+    session: Session, found: VersionMap, best: Prefix, goal: Collection[ShareLocation] = ()
+) -> list[ShareLocation]:
     """Where shares that crowd on fewer servers than make a write safe are to be stored as well."""
-    held = [share.place for share in found.shares_of(best)]
+    held = [share.location for share in found.shares_of(best)]
     usable = [server_id for server_id in session.permitted if server_id not in found.failed]
-    return spread([*held, *goal], best.n, min(session.grid.encoding.happy, best.n), usable, avoid=found.places().keys())
+    return spread(
+        [*held, *goal], best.n, min(session.grid.encoding.happy, best.n), usable, avoid=found.locations().keys()
+    )
 
 
 def _tests(share: Sighting | BadShare) -> tuple[tuple[int, int, bytes], ...]:

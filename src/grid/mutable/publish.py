@@ -1,4 +1,4 @@
-"""Publishing: a new version is encoded, signed, and put in its places. [spec mutable 5, 15]
+"""Publishing: a new version is encoded, signed, and put at its locations. [spec mutable 5, 15]
 
 It owns the order of the steps. What is small goes out as one message a server, whole. What is large goes out in pieces
 which no reader sees until the headers are written; over an old version they are written behind it, and moved into place
@@ -27,7 +27,7 @@ from grid.mutable.share.keys import encrypt_private_key
 from grid.mutable.share.layout import VersionFields, pack_header, plan_table
 from grid.mutable.share.offset_table import ShareTable
 from grid.mutable.share.prefix import MAX_SEQNUM, Prefix
-from grid.mutable.share.versions import Place, Sighting, VersionMap
+from grid.mutable.share.versions import ShareLocation, Sighting, VersionMap
 from grid.mutable.sources import SealedSource
 from grid.mutable.staged_write import remove_old, stage_of, write_staged
 from grid.mutable.write.goal import Goal, Tests, guards_of, hosts_of
@@ -35,7 +35,7 @@ from grid.mutable.write.other_writers import Identity
 from grid.mutable.write.placed_shares import AS_IT_WAS, name_missing, too_few
 from grid.mutable.write.staging import Stage
 from grid.mutable.write.stream_plan import TOKEN_SIZE, ClaimKind, StreamJob, make_token
-from grid.mutable.write.write_job import REPAIR_FLOOR_S, LostPlaces, ShareContents, WriteJob, Written
+from grid.mutable.write.write_job import REPAIR_FLOOR_S, LostLocations, ShareContents, WriteJob, Written
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, ServerId, ShareNumber, Source
 
@@ -46,7 +46,7 @@ RUN_BYTES = 4 * 2**20
 """Bytes of text encoded by one pool call."""
 
 ALIGNMENT = 64
-"""What the place of blocks behind an old version is a multiple of."""
+"""What the offset of blocks behind an old version is a multiple of."""
 
 
 @frozen(kw_only=True)
@@ -54,7 +54,7 @@ class Release:
     """A version to be published.
 
     original: a share of the version that is to be stored again byte for byte; then source is its SealedSource.
-    goal: where it goes. happy: servers with a share of their own that make it safe. held: places that have it.
+    goal: where it goes. happy: servers with a share of their own that make it safe. held: locations that have it.
     """
 
     geometry: Geometry
@@ -64,11 +64,11 @@ class Release:
     goal: Goal
     happy: int
     original: Sighting | None = None
-    held: frozenset[Place] = frozenset()
+    held: frozenset[ShareLocation] = frozenset()
 
 
 async def publish(session: Session, found: VersionMap, release: Release) -> VersionMap:
-    """Put the release in its places; the map of what is there now.
+    """Put the release at its locations; the map of what is there now.
 
     ConflictError if somebody else wrote; NotHappyError if too few servers have it, or (nothing written) would have it.
     """
@@ -106,7 +106,7 @@ async def move_into_place(session: Session, found: VersionMap, key: PrivateKey) 
     astray = [share for share in found.shares_of(prefix) if share.table.data[0] != mdmf.DATA_OFFSET]
     if not astray or prefix.version == SDMF_VERSION:
         return found
-    goal: Goal = {share.place: tests_of_header(share) for share in astray}
+    goal: Goal = {share.location: tests_of_header(share) for share in astray}
     release = Release(
         geometry=prefix.geometry,
         seqnum=prefix.seqnum,
@@ -115,7 +115,7 @@ async def move_into_place(session: Session, found: VersionMap, key: PrivateKey) 
         goal=goal,
         happy=0,
         original=astray[0],
-        held=frozenset(share.place for share in found.shares_of(prefix)),
+        held=frozenset(share.location for share in found.shares_of(prefix)),
     )
     try:
         return await _publish_streamed(session, found, release, ClaimKind.NONE)
@@ -155,7 +155,7 @@ def _overwrites(release: Release, found: VersionMap) -> bool:
     if release.original is not None:
         return False
     readable = set(found.recoverable())
-    return any(share.prefix in readable and share.place in release.goal for share in found.sightings)
+    return any(share.prefix in readable and share.location in release.goal for share in found.sightings)
 
 
 async def _publish_whole(session: Session, found: VersionMap, release: Release, stage: Stage | None) -> VersionMap:
@@ -191,7 +191,7 @@ async def _publish_streamed(session: Session, found: VersionMap, release: Releas
     claim_offset, data_offset = 0, mdmf.DATA_OFFSET
     if claim is ClaimKind.BEHIND:
         standard = mdmf.plan_table(geometry, len(release.key.public_key.der), len(release.key.der))
-        ends = [share.table.eof for share in found.sightings if share.place in release.goal]
+        ends = [share.table.eof for share in found.sightings if share.location in release.goal]
         # All who write over one version put their tokens at one offset, however long their own versions are.
         claim_offset = round_up(max(_ends_of_best(found), default=0), ALIGNMENT)
         data_offset = round_up(max([claim_offset + TOKEN_SIZE, standard.eof, *ends]), ALIGNMENT)
@@ -216,12 +216,12 @@ async def _publish_streamed(session: Session, found: VersionMap, release: Releas
     share_bytes = geometry.tree_size + max(map(len, streamed.last.values()), default=0)
     write = _write_job(session, found, release, fields, payload, share_bytes, settle=False)
     token = make_token(entropy.random_bytes(32))
-    bars = {place: job.bar(before, token) for place, before in release.goal.items()}
-    places = LostPlaces(
+    bars = {location: job.bar(before, token) for location, before in release.goal.items()}
+    locations = LostLocations(
         bars={p: bar for p, bar in bars.items() if bar is not None and (p in streamed.denied or p in streamed.goal)},
-        suspects=frozenset(place for place in streamed.denied if bars[place] is None),
+        suspects=frozenset(location for location in streamed.denied if bars[location] is None),
     )
-    written = await session.write(evolve(write, lost=places), streamed.goal)
+    written = await session.write(evolve(write, lost=locations), streamed.goal)
     lost = release.goal.keys() - streamed.goal.keys()
     return updated(found, fields, streamed.hashes.chain, written, lost=lost, held=release.held)
 
@@ -336,14 +336,14 @@ def updated(
     fields: VersionFields,
     chain: Callable[[ShareNumber], bytes],
     written: Written,
-    lost: Collection[Place] = (),
-    held: Collection[Place] = (),
+    lost: Collection[ShareLocation] = (),
+    held: Collection[ShareLocation] = (),
 ) -> VersionMap:
-    """The map after a write: its places have the new version, and what is in doubt counts as failed.
+    """The map after a write: its locations have the new version, and what is in doubt counts as failed.
 
     chain: the packed share hash chain of one share. held: shares that were not to be written, which nothing has touched.
     """
-    sightings = [share for share in found.sightings if share.place not in written.places | written.removed]
+    sightings = [share for share in found.sightings if share.location not in written.locations | written.removed]
     sightings += [
         Sighting(
             server_id=server_id,
@@ -353,13 +353,13 @@ def updated(
             head=fields.front(chain(number)),
             number_proven=True,
         )
-        for server_id, number in sorted(written.places)
+        for server_id, number in sorted(written.locations)
     ]
     doubtful = {server_id for server_id, _ in [*written.lost, *lost]}
-    sure = {*written.places, *held}
+    sure = {*written.locations, *held}
     return evolve(
         found,
-        sightings=[share for share in sightings if share.place in sure or share.server_id not in doubtful],
-        bad=[share for share in found.bad if share.place not in written.places],
+        sightings=[share for share in sightings if share.location in sure or share.server_id not in doubtful],
+        bad=[share for share in found.bad if share.location not in written.locations],
         failed=found.failed | doubtful,
     )

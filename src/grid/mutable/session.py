@@ -26,7 +26,7 @@ from grid.mutable.read.refutations import Refutations
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.requests import ReadBlocks, ReadFronts
-from grid.mutable.share.versions import Place, VersionMap
+from grid.mutable.share.versions import ShareLocation, VersionMap
 from grid.mutable.write.goal import Goal, choose_goal
 from grid.mutable.write.other_writers import Conflicts
 from grid.mutable.write.row_plan import RowPlan, RowWants, ShareRows
@@ -169,14 +169,14 @@ class Session:
         return sink.data
 
     async def fetch_rows(
-        self, found: VersionMap, prefix: Prefix, wants: RowWants, besides: Mapping[Place, Sequence[Range]]
+        self, found: VersionMap, prefix: Prefix, wants: RowWants, besides: Mapping[ShareLocation, Sequence[Range]]
     ) -> dict[ShareNumber, ShareRows]:
         """Proven hashes of every share of a version; see RowPlan."""
         plan = RowPlan(prefix, found.shares_of(prefix), wants, self.loads, besides)
         return await drive(plan, self._performer(), self.grid)
 
     async def write(self, job: WriteJob, goal: Goal) -> Written:
-        """Put a version in its places; see WritePlan."""
+        """Put a version at its locations; see WritePlan."""
         plan = WritePlan(job, goal, self.keys, self.loads.memory)
         try:
             written = await drive(plan, self._performer(), self.grid)
@@ -185,11 +185,11 @@ class Session:
             self.grid.remembered.of(NewestSeen).learn(self.keys.storage_index, highest)
             self.conflicts.note(error.shown, error.ours)
             raise
-        self.refutations.forget(written.places)
+        self.refutations.forget(written.locations)
         return written
 
     async def stream(self, job: StreamJob, goal: Goal, source: Source) -> Streamed:
-        """Bring the blocks of a large version to its places; see StreamPlan."""
+        """Bring the blocks of a large version to its locations; see StreamPlan."""
         plan = StreamPlan(job, goal, self.loads.memory)
         return await drive(plan, self._performer(source=source), self.grid)
 

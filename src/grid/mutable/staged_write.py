@@ -1,4 +1,4 @@
-"""Writing over a version in two stages: the new one beside it first, then in its place. staging.py says why, and where.
+"""Writing over a version in two stages: the new one beside it first, then where that was. staging.py says why, and where.
 
 It owns the order of the stages. At every instant one of the two versions has k shares. A failure after the first stage leaves
 old shares behind, which the next write or repair removes.
@@ -36,22 +36,22 @@ async def write_staged(
     first = evolve(
         job,
         happy=stage.happy(job.happy),
-        spared=SparedShares(front=best.checkstring, places=frozenset(stage.old)),
+        spared=SparedShares(front=best.checkstring, locations=frozenset(stage.old)),
         held=frozenset(),
     )
     beside = await session.write(first, stage.goal)
     found = update(found, written=beside)
-    numbers = {number for _, number in beside.places}
-    old = {place: tests for place, tests in stage.old.items() if place[0] not in found.failed}
+    numbers = {number for _, number in beside.locations}
+    old = {location: tests for location, tests in stage.old.items() if location[0] not in found.failed}
     last = evolve(
         job,
-        held=beside.places,
+        held=beside.locations,
         spares=(),
-        spared=SparedShares(front=job.spared.front, places=frozenset(old)),
+        spared=SparedShares(front=job.spared.front, locations=frozenset(old)),
         guards={},
-        removes=frozenset(place for place in old if place[1] in numbers),
+        removes=frozenset(location for location in old if location[1] in numbers),
     )
-    return update(found, written=await session.write(last, old), held=beside.places)
+    return update(found, written=await session.write(last, old), held=beside.locations)
 
 
 async def remove_old(session: Session, before: VersionMap, staged: VersionMap, stage: Stage) -> VersionMap:
@@ -60,20 +60,20 @@ async def remove_old(session: Session, before: VersionMap, staged: VersionMap, s
     if before.best is None or best is None:
         return staged
     shares = staged.shares_of(best)
-    old = {place: tests for place, tests in stage.old.items() if place[0] not in staged.failed}
+    old = {location: tests for location, tests in stage.old.items() if location[0] not in staged.failed}
     job = WriteJob(
         prefix=best,
         contents=NOTHING,
         base=before.best.order,
         happy=0,
         settle=False,
-        held=frozenset(share.place for share in shares),
+        held=frozenset(share.location for share in shares),
         removes=frozenset(old),
     )
     written = await session.write(job, old)
     gone = {server_id for server_id, _ in written.lost}
     return evolve(
         staged,
-        sightings=[share for share in staged.sightings if share.prefix == best or share.place not in old],
+        sightings=[share for share in staged.sightings if share.prefix == best or share.location not in old],
         failed=staged.failed | gone,
     )

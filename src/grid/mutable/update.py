@@ -26,7 +26,7 @@ from grid.mutable.share.hash_rows import climb
 from grid.mutable.share.keys import encrypt_private_key
 from grid.mutable.share.layout import VersionFields, pack_header, plan_table
 from grid.mutable.share.prefix import Prefix
-from grid.mutable.share.versions import Place, Sighting, VersionMap
+from grid.mutable.share.versions import ShareLocation, Sighting, VersionMap
 from grid.mutable.sources import OverlaySource
 from grid.mutable.write.goal import Goal, hosts_of, tests_of_version
 from grid.mutable.write.row_plan import RowWants, ShareRows
@@ -79,7 +79,7 @@ def may_update_in_place(found: VersionMap, prefix: Prefix, offset: int, length: 
     False also where so much changes that it is better written in pieces, and where fewer than `happy` servers have a share
     of their own: an update places no new shares.
     """
-    if needs_stage(found, prefix) or happiness(hosts_of(share.place for share in found.sightings)) < happy:
+    if needs_stage(found, prefix) or happiness(hosts_of(share.location for share in found.sightings)) < happy:
         return False
     if prefix.version != MDMF_VERSION or len(found.sightings) != len(found.shares_of(prefix)) or found.bad:
         return False
@@ -119,8 +119,8 @@ async def update_in_place(
     rows = await session.fetch_rows(found, prefix, change.wants, _blocks_wanted(session, found, prefix, reads))
     if len(rows) != prefix.n:
         return None
-    have = {share.place: share.pieces for share in rows.values()}
-    at_hand = [evolve(share, pieces={**share.pieces, **have.get(share.place, {})}) for share in found.sightings]
+    have = {share.location: share.pieces for share in rows.values()}
+    at_hand = [evolve(share, pieces={**share.pieces, **have.get(share.location, {})}) for share in found.sightings]
     run = SourceRun(
         geometry=change.new,
         first_segment=change.first,
@@ -136,7 +136,7 @@ async def update_in_place(
     share_tree = build_tree(roots)
     fields = await _sign(session, prefix, change, key, share_tree[:HASH_SIZE])
     job = _write_job(prefix, change, fields, encoded, trees, share_tree, happy)
-    goal: Goal = {share.place: tests_of_version(prefix) for share in found.sightings}
+    goal: Goal = {share.location: tests_of_version(prefix) for share in found.sightings}
     written = await session.write(job, goal)
     return updated(found, fields, lambda number: chain_of(share_tree, prefix.n, number), written)
 
@@ -156,20 +156,20 @@ def _reads(change: _Change, offset: int, length: int) -> list[tuple[int, int]]:
 
 def _blocks_wanted(
     session: Session, found: VersionMap, prefix: Prefix, reads: Sequence[tuple[int, int]]
-) -> dict[Place, list[Range]]:
+) -> dict[ShareLocation, list[Range]]:
     """What k shares are asked for together with their hashes, so that the reads need nothing more.
 
     Those of which all of it has come with the map count first, and are asked for nothing.
     """
     held = found.shares_of(prefix)
-    # may_update_in_place has seen that the fields lie in the same places in all of them.
+    # may_update_in_place has seen that the fields lie at the same offsets in all of them.
     wanted = [piece for read in reads for piece in ranges_of_read(prefix.geometry, held[0].table, *read)]
     missing = {share: [piece for piece in wanted if share.at_hand(piece) is None] for share in held}
     shares: dict[ShareNumber, Sighting] = {}
     for share in sorted(missing, key=lambda s: (bool(missing[s]), session.loads.of(s.server_id).is_slow, s.number)):
         shares.setdefault(share.number, share)
     chosen = list(shares.values())[: prefix.k]
-    return {share.place: missing[share] for share in chosen if missing[share]}
+    return {share.location: missing[share] for share in chosen if missing[share]}
 
 
 async def _new_text(

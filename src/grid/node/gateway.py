@@ -36,8 +36,8 @@ from grid.node.web_address import PortInUseError, allowed_hosts, place_to_listen
 from grid.plural import counted
 from grid.ports import ServerId, StorageServer, Timer
 from grid.runtime import Tasks, with_deadline
-from grid.wire.connections.connection_limit import Places
-from grid.wire.connections.door import deepen_backlog
+from grid.wire.connections.connection_limit import ConnectionLimit
+from grid.wire.connections.limited_factory import deepen_backlog
 from grid.wire.status import ConnectionState, ConnectionStatus
 
 LOOK_S = 30.0
@@ -92,7 +92,7 @@ class LiveClient:
             last_received_at=self._heard_at.get(identity.server_id),
             transport=status.transport,
             latency_s=self._latency_s.get(identity.server_id),
-            host=status.place.removeprefix("tcp:").rpartition(":")[0],
+            host=status.address.removeprefix("tcp:").rpartition(":")[0],
         )
 
     def _look(self) -> None:
@@ -127,7 +127,7 @@ class Listening:
 async def running_gateway(
     directory: NodeDirectory,
     client: Client,
-    places: Places,
+    connection_limit: ConnectionLimit,
     reactor: Any,  # noqa: ANN401
     description: str,
     say: Callable[[str], None],
@@ -135,7 +135,7 @@ async def running_gateway(
 ) -> AsyncIterator[Listening]:
     """Serve the node's gateway while the context lasts; then let what runs end, within a limit. ConfigError.
 
-    places: of the connections of this process. description: where to listen, as `[node] web.port` has it. storage: the node's own storage server, if it has one.
+    connection_limit: on all connections of this process. description: where to listen, as `[node] web.port` has it. storage: the node's own storage server, if it has one.
     """
     where = f"the place to listen (--listen, or web.port under [node] in {directory.config_file})"
     description = place_to_listen(description)
@@ -145,7 +145,7 @@ async def running_gateway(
     gateway = Gateway(
         store=make_store(client), client=view, settings=_settings(directory, hosts), blocks=blocks, storage=storage
     )
-    factory = make_site(gateway, reactor, places)
+    factory = make_site(gateway, reactor, connection_limit)
     factory.is_below_tls = description.startswith("ssl:")
     try:
         port = deepen_backlog(await serverFromString(reactor, description).listen(factory))
@@ -187,7 +187,7 @@ def _connected_line(status: ConnectionStatus) -> str:
     """As 1.20 says it of Foolscap, which programs look for by its beginning. [spec webapi 9.1]"""
     how = "http" if status.transport == "http" else "tcp"
     fallback = f" ({status.fallback})" if status.fallback else ""
-    return one_line(f"Connected to {status.place or 'its address'} via {how}{fallback}")
+    return one_line(f"Connected to {status.address or 'its address'} via {how}{fallback}")
 
 
 def make_store(client: Client) -> FileStore:

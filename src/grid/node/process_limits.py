@@ -26,7 +26,7 @@ _OWN = 8
 class DescriptorPlan:
     """What the descriptors of a process are for.
 
-    connections: incoming ones that hold places. files: kept for what they ask for: share files, uploads in progress, bodies
+    connections: incoming ones that hold permits. files: kept for what they ask for: share files, uploads in progress, bodies
     spooled to the disk, connections to servers.
     """
 
@@ -35,9 +35,9 @@ class DescriptorPlan:
 
 
 def plan_descriptors(limit: int, in_use: int, most: int = MAX_CONNECTIONS) -> DescriptorPlan:
-    """Half of what is free for files, and of the other half eight parts in nine for places: one is for those being closed.
+    """Half of what is free for files, and of the other half eight parts in nine for permits: one is for those being closed.
 
-    A limit of 64 leaves some 15 places and 20 files. most: connections at most, however many descriptors there are.
+    A limit of 64 leaves some 15 permits and 20 files. most: connections at most, however many descriptors there are.
     """
     free = max(12, limit - in_use - _OWN)
     connections = min(most, max(4, free * 4 // 9 - 2))

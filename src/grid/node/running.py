@@ -97,14 +97,14 @@ def stop(
         _wait(process, _SOON_S)
         _send(process, signal.SIGINT)
     elif not _wait(process, min(_SOON_S, patience_s)):
-        say(f"waiting for process {process.pid}, which finishes its requests: {patience_s:.0f} s at most")
+        say(f"process {process.pid} is finishing its requests; waiting up to {patience_s:.0f} s")
     if _wait(process, patience_s):
         return True
-    say(f"process {process.pid} did not end and is killed")
+    say(f"process {process.pid} did not stop; killing it")
     _send(process, signal.SIGKILL)
     if _wait(process, 5.0):
         return True
-    raise GridError(f"{directory}: process {process.pid} does not end")
+    raise GridError(f"{directory}: process {process.pid} still runs after SIGKILL; its disk may hang")
 
 
 def _wait(process: RunningProcess, seconds: float) -> bool:

@@ -29,7 +29,7 @@ from grid.node.tubs import listen_as_configured, node_tub
 from grid.ports import Runtime
 from grid.runtime import ThreadCpuPool, return_freed_memory
 from grid.version import __version__
-from grid.wire.connections.connection_limit import Places
+from grid.wire.connections.connection_limit import ConnectionLimit
 from grid.wire.foolscap.negotiation import FoolscapEndpoint
 from grid.wire.foolscap.tub import register, share_memory, stop_tub
 from grid.wire.status import ConnectionState
@@ -53,19 +53,21 @@ async def run_node(directory: NodeDirectory, runtime: Runtime, reactor: Any, say
     stores = directory.kind is not NodeKind.INTRODUCER and directory.settings.storage.enabled
     most = MAX_STORAGE_CONNECTIONS if stores else MAX_CONNECTIONS
     plan = plan_descriptors(descriptor_limit(), descriptors_in_use(), most)
-    places = Places(plan.connections)
+    connection_limit = ConnectionLimit(plan.connections)
     if directory.kind is NodeKind.INTRODUCER:
-        await _run_introducer(directory, places, reactor, say)
+        await _run_introducer(directory, connection_limit, reactor, say)
     elif stores:
-        await _run_storage(directory, runtime, places, plan.files, reactor, say)
+        await _run_storage(directory, runtime, connection_limit, plan.files, reactor, say)
     else:
-        await _run_client(directory, runtime, places, reactor, say)
+        await _run_client(directory, runtime, connection_limit, reactor, say)
 
 
-async def _run_introducer(directory: NodeDirectory, places: Places, reactor: Any, say: Say) -> None:  # noqa: ANN401
+async def _run_introducer(directory: NodeDirectory, connection_limit: ConnectionLimit, reactor: Any, say: Say) -> None:  # noqa: ANN401
     tub = node_tub(directory)
     try:
-        await listen_as_configured(tub, directory, reactor, lambda endpoint: FoolscapEndpoint(endpoint, places))
+        await listen_as_configured(
+            tub, directory, reactor, lambda endpoint: FoolscapEndpoint(endpoint, connection_limit)
+        )
         register(tub, Introducer(VERSION), directory.private / "introducer.furl")
         say("introducer running")
         await _forever()
@@ -76,7 +78,7 @@ async def _run_introducer(directory: NodeDirectory, places: Places, reactor: Any
 async def _run_client(
     directory: NodeDirectory,
     runtime: Runtime,
-    places: Places,
+    connection_limit: ConnectionLimit,
     reactor: Any,  # noqa: ANN401
     say: Say,
 ) -> None:
@@ -84,7 +86,7 @@ async def _run_client(
     async with AsyncExitStack() as closing:
         closing.push_async_callback(client.close)
         client.start()
-        await _serve_web(closing, client, places, reactor, say)
+        await _serve_web(closing, client, connection_limit, reactor, say)
         notice = encoding_notice(client.encoding.k, client.encoding.n)
         if notice is not None:
             say(f"note: {notice}")
@@ -95,7 +97,7 @@ async def _run_client(
 async def _run_storage(
     directory: NodeDirectory,
     runtime: Runtime,
-    places: Places,
+    connection_limit: ConnectionLimit,
     open_files: int,
     reactor: Any,  # noqa: ANN401
     say: Say,
@@ -124,7 +126,7 @@ async def _run_storage(
         closing.push_async_callback(stop_tub, tub)
         memory = ServerMemory(runtime.clock, return_freed_memory)
         share_memory(tub, memory)
-        http = SharedHttp(directory, service, memory, places)
+        http = SharedHttp(directory, service, memory, connection_limit)
         closing.push_async_callback(http.close)
         hints = await listen_as_configured(tub, directory, reactor, http.share_port)
         await http.listen_in_the_clear(reactor)
@@ -149,7 +151,9 @@ async def _run_storage(
         if directory.settings.web_port is not None or directory.settings.s3.port is not None:
             client = Client(directory, runtime, reactor)
             closing.push_async_callback(client.close)
-            await _serve_web(closing, client, places, reactor, say, LocalStorage(service, housekeeping, settings))
+            await _serve_web(
+                closing, client, connection_limit, reactor, say, LocalStorage(service, housekeeping, settings)
+            )
         say("client running")
         await _forever()
 
@@ -157,7 +161,7 @@ async def _run_storage(
 async def _serve_web(
     closing: AsyncExitStack,
     client: Client,
-    places: Places,
+    connection_limit: ConnectionLimit,
     reactor: Any,  # noqa: ANN401
     say: Say,
     storage: StorageView | None = None,
@@ -175,12 +179,14 @@ async def _serve_web(
     from grid.node.gateway import running_gateway
 
     listening = await closing.enter_async_context(
-        running_gateway(client.directory, client, places, reactor, settings.web_port, say, storage)
+        running_gateway(client.directory, client, connection_limit, reactor, settings.web_port, say, storage)
     )
     if settings.s3.port is not None:
         from grid.node.s3_door import running_s3_door
 
-        await closing.enter_async_context(running_s3_door(client.directory, listening.gateway, places, reactor, say))
+        await closing.enter_async_context(
+            running_s3_door(client.directory, listening.gateway, connection_limit, reactor, say)
+        )
 
 
 def _node_id(tub: Any) -> bytes:  # noqa: ANN401

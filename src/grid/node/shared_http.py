@@ -11,8 +11,8 @@ from grid.errors import ConfigError
 from grid.node.directory import NodeDirectory
 from grid.ports import StorageServer
 from grid.wire.budget.server_memory import ServerMemory
-from grid.wire.connections.connection_limit import Places
-from grid.wire.connections.door import deepen_backlog
+from grid.wire.connections.connection_limit import ConnectionLimit
+from grid.wire.connections.limited_factory import deepen_backlog
 from grid.wire.foolscap.negotiation import FoolscapEndpoint
 from grid.wire.foolscap.tub import node_certificate
 from grid.wire.http.format.announced import nurls_of
@@ -24,7 +24,9 @@ from grid.wire.locators import Furl
 class SharedHttp:
     """The store over HTTP, unless the configuration leaves Foolscap alone on its port."""
 
-    def __init__(self, directory: NodeDirectory, server: StorageServer, memory: ServerMemory, places: Places) -> None:
+    def __init__(
+        self, directory: NodeDirectory, server: StorageServer, memory: ServerMemory, connection_limit: ConnectionLimit
+    ) -> None:
         """Nobody is let in before `open_to`; ConfigError if the certificate cannot be used."""
         settings = directory.settings.storage
         self._where = f"{directory.config_file}: section [storage], key plaintext_reads"
@@ -33,16 +35,16 @@ class SharedHttp:
         if settings.plaintext_reads is not None and (settings.force_foolscap or not settings.anonymous):
             raise ConfigError(f"{self._where}: needs HTTP, which force_foolscap or anonymous turns off")
         self._clock = memory.clock
-        self._places = places
+        self._connection_limit = connection_limit
         self._certificate_file = directory.private / "node.pem"
         self._offer = HttpOffer(server, memory) if settings.anonymous and not settings.force_foolscap else None
 
     def share_port(self, endpoint: Any) -> Any:  # noqa: ANN401 - foolscap and endpoints have no types
         """The endpoint to give to the Tub."""
         if self._offer is None:
-            return FoolscapEndpoint(endpoint, self._places)
+            return FoolscapEndpoint(endpoint, self._connection_limit)
         context = server_context(self._certificate_file)
-        return SharedEndpoint(endpoint, context, self._offer.connections, self._clock, self._places)
+        return SharedEndpoint(endpoint, context, self._offer.connections, self._clock, self._connection_limit)
 
     async def listen_in_the_clear(self, reactor: Any) -> None:  # noqa: ANN401
         """Listen for readers in the clear, if the configuration asks for it; ConfigError if that is not possible."""
@@ -57,7 +59,7 @@ class SharedHttp:
         except (ValueError, TypeError, KeyError):
             raise ConfigError(f"{self._where}: not a server endpoint") from None
         try:
-            listening = await endpoint.listen(PlainFactory(self._offer.plain_connections, self._places))
+            listening = await endpoint.listen(PlainFactory(self._offer.plain_connections, self._connection_limit))
             self._plain_port = deepen_backlog(listening)
         except (CannotListenError, OSError, OverflowError) as error:  # Overflow: there is no such port.
             raise ConfigError(f"{self._where}: cannot listen: {error}") from None

@@ -41,7 +41,7 @@ async def listen_as_configured(
     """Let the Tub listen where the configuration says, and know its location, which is returned. ConfigError if it cannot.
 
     What is registered right after this is there before the first connection is served. share_port: makes of an
-    endpoint one whose connections hold places, and where another protocol may listen as well.
+    endpoint one whose connections hold permits, and where another protocol may listen as well.
     """
     from twisted.internet.endpoints import serverFromString
 

@@ -31,11 +31,11 @@ def _nothing() -> None:
 
 @frozen(kw_only=True)
 class Connector(Generic[S]):
-    """How sessions are made. place: where one leads, as a location hint. clean_up: called when an attempt has failed."""
+    """How sessions are made. address: where one leads, as a location hint. clean_up: called when an attempt has failed."""
 
     transport: str
     connect: Callable[[], Awaitable[S]]
-    place: Callable[[S], str]
+    address: Callable[[S], str]
     clean_up: Callable[[], None] = _nothing
 
 
@@ -106,7 +106,9 @@ class SessionKeeper(Generic[S]):
         self._session = session
         self._backoff.reset()
         self._set_state(ConnectionState.CONNECTED, version=session.version)
-        self._status = evolve(self._status, place=self._connector.place(session), transport=self._connector.transport)
+        self._status = evolve(
+            self._status, address=self._connector.address(session), transport=self._connector.transport
+        )
 
     def _failed(self, error: GridError) -> None:
         self._session = None

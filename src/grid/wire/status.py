@@ -27,7 +27,7 @@ class ConnectionState(Enum):
 class ConnectionStatus:
     """state, since Unix time `since`; detail: the last failure's message, if any; version: the server's last word.
 
-    place: where the connection leads, as a location hint (`tcp:host:port`), "" unless connected; transport: what it speaks;
+    address: where the connection leads, as a location hint (`tcp:host:port`), "" unless connected; transport: what it speaks;
     fallback: why that is not the better transport, where the server announces one that does not work.
     """
 
@@ -35,7 +35,7 @@ class ConnectionStatus:
     since: float
     detail: str = ""
     version: ServerVersion | None = None
-    place: str = ""
+    address: str = ""
     transport: str = ""
     fallback: str = ""
 

@@ -12,7 +12,7 @@ import click
 import pytest
 from click.shell_completion import CompletionItem
 
-from grid.cli.arguments.completion import complete_place, complete_remote
+from grid.cli.arguments.completion import complete_local_or_remote, complete_remote
 from grid.cli.main import cli, main
 from grid.cli.terminal.invocation import Invocation
 from tests.support.memory_command import MemoryCommand
@@ -45,7 +45,7 @@ def test_paths_are_those_of_the_directory_as_far_as_it_is_named(command: MemoryC
     assert offered(command, "work:") == ["work:docs/", "work:photo.jpg"]
     assert offered(command, "work:do") == ["work:docs/"]
     assert offered(command, "work:docs/") == ["work:docs/a.txt", "work:docs/b c.txt"]
-    assert [item.type for item in items(command, "work:")] == ["place", "plain"]
+    assert [item.type for item in items(command, "work:")] == ["prefix", "plain"]
 
 
 def test_what_cannot_be_listed_offers_nothing_and_says_nothing(
@@ -61,7 +61,10 @@ def test_what_cannot_be_listed_offers_nothing_and_says_nothing(
 def test_local_files_are_left_to_the_shell(command: MemoryCommand) -> None:
     context = click.Context(cli, obj=Invocation())
     context.params["node_directory"] = str(command.path)
-    assert [item.type for item in complete_place(context, click.Argument(["path"]), "w")] == ["place", "file"]
+    assert [item.type for item in complete_local_or_remote(context, click.Argument(["path"]), "w")] == [
+        "prefix",
+        "file",
+    ]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

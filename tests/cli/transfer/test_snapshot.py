@@ -11,7 +11,7 @@ from attrs import define, field
 from grid.caps import DirectoryCap
 from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.database import LocalDatabase
-from grid.cli.transfer.endpoints import RemotePlace
+from grid.cli.transfer.endpoints import RemoteEndpoint
 from grid.cli.transfer.snapshot import Snapshotter, back_up, metadata_of
 from grid.cli.transfer.tree import FileFacts
 from grid.cli.transfer.upload import Uploader
@@ -40,8 +40,8 @@ class Backups:
         snapshotter = Snapshotter(
             store, uploader, self.database, display, jobs=3, warn=self.warnings.append, say=lambda line: None
         )
-        place = RemotePlace(target or self.target.cap, (), "w:")
-        work = back_up(store, snapshotter, str(self.source), place, lambda name: False, lambda *counts: None)
+        endpoint = RemoteEndpoint(target or self.target.cap, (), "w:")
+        work = back_up(store, snapshotter, str(self.source), endpoint, lambda name: False, lambda *counts: None)
         self.grid.runtime.run(work, limit_s=1e12)
         self.database.flush()
         return snapshotter

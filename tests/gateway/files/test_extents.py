@@ -23,9 +23,9 @@ async def put_extents(web: WebGateway) -> list[tuple[SliceCap | SequenceCap, byt
     """Two slices of one pack, and a sequence of all; with their contents."""
     store = web.gateway.store
     contents = PackContents(b"secret", store.runtime.entropy.random_bytes)
-    places = [contents.add(data) for data in FILES]
+    extents = [contents.add(data) for data in FILES]
     pack = await store.put_immutable(MemorySource(contents.data), segment_size=SEGMENT_SIZE)
-    slices = [place.slice_of(pack) for place in places]
+    slices = [extent.slice_of(pack) for extent in extents]
     table = await store.put_immutable(MemorySource(pack_table([Part.whole(cap) for cap in slices])))
     whole = b"".join(FILES)
     return [(slices[0], FILES[0]), (slices[1], FILES[1]), (SequenceCap(size=len(whole), table=table), whole)]

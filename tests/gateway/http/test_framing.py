@@ -163,7 +163,7 @@ async def test_answer_without_a_body_does_not_wait_for_the_rest_of_the_request(
 
 async def test_body_in_the_smallest_chunks_is_kept_in_few_pieces() -> None:
     clock = VirtualRuntime().clock
-    body = Body(None, "", pause=nothing, resume=nothing, make_spool=unused, pace=BodyRate(clock, 1))
+    body = Body(None, "", pause=nothing, resume=nothing, make_spool=unused, rate=BodyRate(clock, 1))
     for _ in range(100_000):
         body.arrive(b"xy")
     body.end()

@@ -111,7 +111,7 @@ def test_file_when_it_is_small_then_is_not_kept() -> None:
     assert reader.read(cap, 0, 10)[1] == reader.read(cap, 0, 10)[1]
 
 
-def test_file_when_it_is_long_then_each_portion_waits_for_its_taker() -> None:
+def test_file_when_it_is_long_then_each_chunk_waits_for_its_taker() -> None:
     reader = Reader()
     cap = reader.grid.store(noise(20_000_000)).cap
     for delay_s in (0.0, 0.2):

@@ -31,7 +31,7 @@ def test_goal_when_shares_are_known_then_keeps_their_places_and_spreads_the_rest
     bad = BadShare(server_id=SERVERS[1], number=ShareNumber(4), front=b"\0junk", reason="junk")
     found = VersionMap(servers=SERVERS, sightings=[sighting(0, 0), sighting(0, 1, 2), sighting(2, 0)], bad=[bad])
     goal = choose_goal(found, 6, SERVERS)
-    assert {place for place, tests in goal.items() if tests is not ABSENT} == {
+    assert {location for location, tests in goal.items() if tests is not ABSENT} == {
         (SERVERS[0], 0),
         (SERVERS[0], 1),
         (SERVERS[2], 0),
@@ -39,7 +39,7 @@ def test_goal_when_shares_are_known_then_keeps_their_places_and_spreads_the_rest
     }
     assert goal[SERVERS[1], ShareNumber(4)] == ((0, 75, b"\0junk"),)
     assert goal[SERVERS[0], ShareNumber(0)] != goal[SERVERS[0], ShareNumber(1)]
-    homeless = {place for place, tests in goal.items() if tests is ABSENT}
+    homeless = {location for location, tests in goal.items() if tests is ABSENT}
     assert homeless == {(SERVERS[3], 2), (SERVERS[4], 3), (SERVERS[1], 5)}
 
 

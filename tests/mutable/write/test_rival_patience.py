@@ -84,7 +84,7 @@ def test_write_that_is_safe_when_late_servers_could_hold_a_rival_waits_for_them(
     write.all_but(late)
     assert not write.plan.finished
     assert write.ends_at() == OTHER_WRITER_PATIENCE_S
-    assert len(write.plan.result().places) == N - late
+    assert len(write.plan.result().locations) == N - late
 
 
 @pytest.mark.parametrize(("k", "late", "hidden"), [(3, 2, 0), (3, 1, 1), (4, 3, 0), (3, 0, 5)])
@@ -104,7 +104,7 @@ def test_write_that_is_safe_when_late_servers_answer_ends_with_them() -> None:
     write.take(7, 1.1)
     write.plan.advance(1.1)
     assert write.plan.finished  # Two cannot hold three shares.
-    assert len(write.plan.result().places) == 8
+    assert len(write.plan.result().locations) == 8
 
 
 def test_write_that_is_safe_when_late_servers_are_in_doubt_does_not_wait_for_them() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 
 from grid.errors import DataTooLargeError, GridError, NoRoomError, PeerGoneError, PeerRefusedError
-from grid.limits import ANSWER_PACE, ANSWER_PRESSED_PACE, ANSWER_STALL_S, ANSWER_WAIT_S
+from grid.limits import ANSWER_PRESSED_RATE, ANSWER_RATE, ANSWER_STALL_S, ANSWER_WAIT_S
 from grid.wire.budget.answer_budget import AnswerBudget
 from grid.wire.budget.reservation import Reservation
 from tests.support.virtual_time import VirtualRuntime
@@ -23,14 +23,14 @@ class Client:
     """A connection whose client takes so much a second of what is held for it."""
 
     clock: Any
-    pace: float = 0.0
+    rate: float = 0.0
     is_gone: bool = False
     peer_address: str | None = None
     reservation: Reservation | None = None
 
     @property
     def received_size(self) -> int:
-        return int(self.pace * self.clock.now())
+        return int(self.rate * self.clock.now())
 
     def give_up(self) -> None:
         self.is_gone = True
@@ -46,9 +46,9 @@ class Scene:
         self.clock = self.runtime.clock
         self.budget = AnswerBudget(self.clock, total, small=small, kept=kept, **options)
 
-    def sent(self, size: int, pace: float = 0.0) -> Client:
+    def sent(self, size: int, rate: float = 0.0) -> Client:
         """A client whose answer of that size waits."""
-        client = Client(self.clock, pace)
+        client = Client(self.clock, rate)
         client.reservation = self.budget.reserve(client)
         assert client.reservation.take(size)
         client.reservation.sending()
@@ -246,7 +246,7 @@ def test_clients_that_take_nothing_give_way_oldest_first_and_no_more_than_are_in
 @pytest.mark.parametrize("seconds", [5, 25])
 def test_client_that_keeps_the_pace_is_left_alone(seconds: float) -> None:
     scene = Scene()
-    honest = scene.sent(10, pace=2 * ANSWER_PRESSED_PACE)
+    honest = scene.sent(10, rate=2 * ANSWER_PRESSED_RATE)
     _, outcome = scene.ask(5)
     scene.advance(seconds)
     assert not honest.is_gone
@@ -341,7 +341,7 @@ def test_clients_that_take_nothing_of_small_answers_give_way_within_a_second() -
 
 def test_client_that_trickles_gives_way_while_others_wait() -> None:
     scene = Scene(2**23)
-    hostile = scene.sent(2**23, pace=2 * ANSWER_PACE)
+    hostile = scene.sent(2**23, rate=2 * ANSWER_RATE)
     room, outcome = scene.ask(5)
     scene.advance(3.5)
     assert hostile.is_gone

@@ -12,39 +12,39 @@ def after(clock: VirtualClock, seconds: float) -> None:
 
 def test_trickle_when_it_goes_on_does_not_renew_the_time() -> None:
     clock = VirtualClock()
-    pace = BodyRate(clock, 100)
+    rate = BodyRate(clock, 100)
     for _ in range(10):
-        pace.wait()
+        rate.wait()
         after(clock, 20.0)
-        pace.move(1)
-        pace.rest()
-    assert pace.waited_s == 200.0
+        rate.move(1)
+        rate.rest()
+    assert rate.waited_s == 200.0
 
 
 def test_time_when_the_client_is_not_waited_for_does_not_count() -> None:
     clock = VirtualClock()
-    pace = BodyRate(clock, 100)
-    pace.wait()
+    rate = BodyRate(clock, 100)
+    rate.wait()
     after(clock, 1.0)
-    pace.rest()
+    rate.rest()
     after(clock, 1000.0)
-    pace.wait()
-    pace.wait()
+    rate.wait()
+    rate.wait()
     after(clock, 2.0)
-    assert pace.waited_s == 3.0
+    assert rate.waited_s == 3.0
 
 
 def test_steps_when_they_are_made_start_the_time_anew() -> None:
     clock = VirtualClock()
-    pace = BodyRate(clock, 100)
-    pace.wait()
+    rate = BodyRate(clock, 100)
+    rate.wait()
     after(clock, 5.0)
-    pace.move(99)
-    assert pace.waited_s == 5.0
-    pace.move(1)
-    assert pace.waited_s == 0.0
+    rate.move(99)
+    assert rate.waited_s == 5.0
+    rate.move(1)
+    assert rate.waited_s == 0.0
     after(clock, 4.0)
-    assert pace.waited_s == 4.0
-    pace.begin()
+    assert rate.waited_s == 4.0
+    rate.begin()
     after(clock, 4.0)
-    assert pace.waited_s == 0.0
+    assert rate.waited_s == 0.0

@@ -1,4 +1,4 @@
-"""Who keeps a place when more connections come than are served."""
+"""Who keeps a permit when more connections come than are served."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.wire.connections.connection_limit import PATIENCE_S, Place, Places, Standing, address_of
+from grid.wire.connections.connection_limit import PATIENCE_S, ConnectionLimit, Permit, Standing, address_of
 
 LIMIT = 16
 
 
 class Table:
-    """Places, and which of their connections gave way in which order; closing takes a turn."""
+    """Permits, and which of their connections gave way in which order; closing takes a turn."""
 
     def __init__(self, limit: int = LIMIT) -> None:
-        self.places = Places(limit)
-        self.gone: list[Place] = []
+        self.connection_limit = ConnectionLimit(limit)
+        self.gone: list[Permit] = []
 
-    def come(self, host: str | None = "10.0.0.1", waited_s: float = 0.0) -> Place | None:
-        place = self.places.enter(host)
-        if place is not None:
-            place.hold(lambda: self.gone.append(place), lambda: waited_s)
-        return place
+    def come(self, host: str | None = "10.0.0.1", waited_s: float = 0.0) -> Permit | None:
+        permit = self.connection_limit.acquire(host)
+        if permit is not None:
+            permit.hold(lambda: self.gone.append(permit), lambda: waited_s)
+        return permit
 
-    def get(self, host: str | None = "10.0.0.1", waited_s: float = 0.0) -> Place:
-        place = self.come(host, waited_s)
-        assert place is not None
-        return place
+    def get(self, host: str | None = "10.0.0.1", waited_s: float = 0.0) -> Permit:
+        permit = self.come(host, waited_s)
+        assert permit is not None
+        return permit
 
     def turn(self) -> None:
-        for place in self.gone:
-            place.leave()
+        for permit in self.gone:
+            permit.release()
 
 
 def hosts() -> Iterator[str]:
@@ -43,7 +43,7 @@ def hosts() -> Iterator[str]:
         yield f"10.1.{number // 250}.{number % 250}"
 
 
-def test_strangers_when_half_of_the_places_are_theirs_give_way_oldest_first() -> None:
+def test_strangers_when_half_of_the_permits_are_theirs_give_way_oldest_first() -> None:
     table, everywhere = Table(), hosts()
     strangers = [table.get(next(everywhere)) for _ in range(LIMIT // 2)]
     assert table.gone == []
@@ -51,10 +51,10 @@ def test_strangers_when_half_of_the_places_are_theirs_give_way_oldest_first() ->
         table.get(next(everywhere))
         assert table.gone == strangers[:count]
         table.turn()
-    assert len(table.places) == LIMIT // 2
+    assert len(table.connection_limit) == LIMIT // 2
 
 
-def test_known_when_strangers_come_keep_three_quarters_of_the_places() -> None:
+def test_known_when_strangers_come_keep_three_quarters_of_the_permits() -> None:
     table, everywhere = Table(), hosts()
     known = []
     for _ in range(LIMIT):
@@ -63,7 +63,7 @@ def test_known_when_strangers_come_keep_three_quarters_of_the_places() -> None:
     for _ in range(1000):
         table.get(next(everywhere))
         table.turn()
-    assert [place for place in known if place not in table.gone] == known[LIMIT // 4 + 1 :]
+    assert [permit for permit in known if permit not in table.gone] == known[LIMIT // 4 + 1 :]
 
 
 def test_known_when_idle_give_way_longest_idle_first() -> None:
@@ -77,7 +77,7 @@ def test_known_when_idle_give_way_longest_idle_first() -> None:
     assert table.gone == [known[1]]
 
 
-def fill_with_active(table: Table, waits: list[float]) -> list[Place]:
+def fill_with_active(table: Table, waits: list[float]) -> list[Permit]:
     active = []
     for host, waited_s in zip(hosts(), waits, strict=False):
         active.append(table.get(host, waited_s))
@@ -92,7 +92,7 @@ def test_active_when_all_are_give_way_slowest_first() -> None:
     assert table.gone == [active[6]]
 
 
-def test_active_when_their_clients_are_not_waited_for_keep_their_places() -> None:
+def test_active_when_their_clients_are_not_waited_for_keep_their_permits() -> None:
     table = Table()
     fill_with_active(table, [PATIENCE_S / 2] * LIMIT)
     assert table.come("10.9.9.9") is None
@@ -102,10 +102,10 @@ def test_active_when_their_clients_are_not_waited_for_keep_their_places() -> Non
 def test_one_address_when_it_comes_too_often_gives_way_to_itself_and_leaves_room_for_others() -> None:
     table = Table()
     for _ in range(LIMIT * 2):
-        place = table.get("10.0.0.1")
-        place.stand(Standing.IDLE)
+        permit = table.get("10.0.0.1")
+        permit.stand(Standing.IDLE)
         table.turn()
-    assert len(table.places) == LIMIT * 3 // 4
+    assert len(table.connection_limit) == LIMIT * 3 // 4
     gone = len(table.gone)
     table.get("10.0.0.2")
     assert len(table.gone) == gone
@@ -131,8 +131,8 @@ def test_same_address_when_hostile_and_honest_share_it_decides_by_what_they_show
 def test_burst_when_nobody_has_left_yet_is_cut_short() -> None:
     table = Table()
     taken = [table.come() for _ in range(1000)]
-    open_now = sum(place is not None for place in taken)
-    assert open_now <= table.places.most
+    open_now = sum(permit is not None for permit in taken)
+    assert open_now <= table.connection_limit.most
     table.turn()
     assert table.come() is not None
 
@@ -149,18 +149,18 @@ def test_connections_when_they_have_no_address_are_bounded_together() -> None:
     for _ in range(100):
         table.get(None)
         table.turn()
-    assert len(table.places) == LIMIT // 2
+    assert len(table.connection_limit) == LIMIT // 2
 
 
-def test_place_when_held_in_two_kinds_is_left_in_both() -> None:
-    table, inner = Table(), Places(4)
-    places = [table.get(host) for host, _ in zip(hosts(), range(8), strict=False)]
-    assert all(inner.admit(place) for place in places[:4])
-    assert table.gone == places[:2]
-    assert (len(inner), len(table.places)) == (2, 6)
-    assert (inner.leaving_count, table.places.leaving_count) == (2, 2)
+def test_permit_when_held_in_two_kinds_is_released_in_both() -> None:
+    table, inner = Table(), ConnectionLimit(4)
+    permits = [table.get(host) for host, _ in zip(hosts(), range(8), strict=False)]
+    assert all(inner.admit(permit) for permit in permits[:4])
+    assert table.gone == permits[:2]
+    assert (len(inner), len(table.connection_limit)) == (2, 6)
+    assert (inner.leaving_count, table.connection_limit.leaving_count) == (2, 2)
     table.turn()
-    assert (inner.leaving_count, table.places.leaving_count) == (0, 0)
+    assert (inner.leaving_count, table.connection_limit.leaving_count) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -187,24 +187,24 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(2, 12))
-def test_places_whatever_happens_are_bounded_and_all_given_back(steps: list[tuple[str, int, int]], limit: int) -> None:
+def test_permits_whatever_happens_are_bounded_and_all_given_back(steps: list[tuple[str, int, int]], limit: int) -> None:
     table = Table(limit)
-    held: list[Place] = []
+    held: list[Permit] = []
     for action, which, host in steps:
         if action == "come":
-            place = table.come(f"10.0.0.{host}", float(which % 3))
-            held += [] if place is None else [place]
+            permit = table.come(f"10.0.0.{host}", float(which % 3))
+            held += [] if permit is None else [permit]
         elif action == "turn":
             table.turn()
         elif held:
-            place = held[which % len(held)]
+            permit = held[which % len(held)]
             if action == "leave":
-                place.leave()
-            elif place not in table.gone:
-                place.stand(Standing.IDLE if action == "idle" else Standing.ACTIVE)
-        assert len(table.places) <= limit
-        assert len(table.places) + table.places.leaving_count <= table.places.most
-    for place in held:
-        place.leave()
-        place.leave()
-    assert (len(table.places), table.places.leaving_count) == (0, 0)
+                permit.release()
+            elif permit not in table.gone:
+                permit.stand(Standing.IDLE if action == "idle" else Standing.ACTIVE)
+        assert len(table.connection_limit) <= limit
+        assert len(table.connection_limit) + table.connection_limit.leaving_count <= table.connection_limit.most
+    for permit in held:
+        permit.release()
+        permit.release()
+    assert (len(table.connection_limit), table.connection_limit.leaving_count) == (0, 0)

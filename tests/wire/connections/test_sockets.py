@@ -4,7 +4,7 @@ import socket
 from types import SimpleNamespace
 
 from grid.limits import MAX_HTTP_CONNECTIONS
-from grid.wire.connections.connection_limit import Places
+from grid.wire.connections.connection_limit import ConnectionLimit
 from grid.wire.connections.sockets import LARGEST_STROKE, acknowledged_size, shortest_round_trip_s, stroke_size
 from grid.wire.http.client.spread import LONG_LINE_S
 
@@ -20,11 +20,11 @@ def test_buffers_that_openssl_keeps_for_all_http_connections_stay_bounded() -> N
     assert 2 * sum(stroke_size(crowd) for crowd in range(1, MAX_HTTP_CONNECTIONS + 1)) <= MOST_KEPT
 
 
-def test_crowd_of_a_place_is_the_fullest_of_its_rooms() -> None:
-    process, listener = Places(100), Places(10)
-    places = [process.enter("10.0.0.1") for _ in range(3)]
-    assert [place.crowd for place in places if place] == [3, 3, 3]
-    (first, second, third) = [place for place in places if place]
+def test_crowd_of_a_permit_is_the_fullest_of_its_groups() -> None:
+    process, listener = ConnectionLimit(100), ConnectionLimit(10)
+    permits = [process.acquire("10.0.0.1") for _ in range(3)]
+    assert [permit.crowd for permit in permits if permit] == [3, 3, 3]
+    (first, second, third) = [permit for permit in permits if permit]
     assert listener.admit(first)
     third.leave()
     assert (first.crowd, second.crowd, third.crowd) == (2, 2, 1)

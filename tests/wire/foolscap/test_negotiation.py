@@ -13,8 +13,8 @@ from twisted.internet.protocol import Protocol, connectionDone
 from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 
-from grid.wire.connections.connection_limit import Places
-from grid.wire.foolscap.negotiation import HEADER_SIZE, FoolscapEndpoint, PlacedNegotiation
+from grid.wire.connections.connection_limit import ConnectionLimit
+from grid.wire.foolscap.negotiation import HEADER_SIZE, FoolscapEndpoint, LimitedNegotiation
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub
 
 
@@ -35,11 +35,11 @@ class _Silent(Protocol):
         self.lost.callback(None)
 
 
-async def _serve(tub: Any, places: Places) -> tuple[str, int]:
+async def _serve(tub: Any, connection_limit: ConnectionLimit) -> tuple[str, int]:
     from twisted.internet import reactor
 
     endpoint = TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1")
-    port = await listen(tub, FoolscapEndpoint(endpoint, places))
+    port = await listen(tub, FoolscapEndpoint(endpoint, connection_limit))
     set_location(tub, (f"tcp:127.0.0.1:{port}",))
     return str(tub.registerReference(_Echo())), port
 
@@ -52,18 +52,18 @@ async def _connect(port: int) -> _Silent:
     return silent
 
 
-async def _all_have_left(places: Places) -> None:
+async def _all_have_left(connection_limit: ConnectionLimit) -> None:
     from twisted.internet import reactor
 
-    while len(places):
+    while len(connection_limit):
         await deferLater(reactor, 0.01)
 
 
 async def test_silent_connections_when_too_many_then_the_oldest_give_way_and_a_client_gets_in() -> None:
-    places = Places(8)  # Of which one address gets six, and three of them for strangers.
+    connection_limit = ConnectionLimit(8)  # Of which one address gets six, and three of them for strangers.
     server, client = start_tub(), start_tub()
     try:
-        furl, port = await _serve(server, places)
+        furl, port = await _serve(server, connection_limit)
         silent = [await _connect(port) for _ in range(5)]
         await silent[0].lost
         await silent[1].lost
@@ -79,33 +79,33 @@ async def test_silent_connections_when_too_many_then_the_oldest_give_way_and_a_c
         await stop_tub(server)
     for connection in silent:
         connection.end()
-    await _all_have_left(places)
+    await _all_have_left(connection_limit)
 
 
-async def test_negotiations_when_they_have_ended_then_none_holds_a_place_any_more() -> None:
-    places = Places(8)
+async def test_negotiations_when_they_have_ended_then_none_holds_a_permit_any_more() -> None:
+    connection_limit = ConnectionLimit(8)
     server, client = start_tub(), start_tub()
     try:
-        furl, port = await _serve(server, places)
+        furl, port = await _serve(server, connection_limit)
         silent = await _connect(port)
         transport: Any = silent.transport
         transport.write(b"no negotiation\r\n\r\n")
         await silent.lost
         reference = await client.getReference(furl)
         assert await reference.callRemote("echo", b"data") == b"data"
-        assert len(places) == 1
+        assert len(connection_limit) == 1
     finally:
         await stop_tub(client)
         await stop_tub(server)
-    await _all_have_left(places)
+    await _all_have_left(connection_limit)
 
 
 async def test_connections_when_they_negotiate_and_name_nothing_give_way_to_a_client() -> None:
-    places = Places(8)
+    connection_limit = ConnectionLimit(8)
     server, client = start_tub(), start_tub()
     strangers = [start_tub() for _ in range(6)]
     try:
-        furl, _ = await _serve(server, places)
+        furl, _ = await _serve(server, connection_limit)
         wrong = furl.rpartition("/")[0] + "/wrong"
         for stranger in strangers:
             with pytest.raises(RemoteException):
@@ -116,7 +116,7 @@ async def test_connections_when_they_negotiate_and_name_nothing_give_way_to_a_cl
     finally:
         for tub in (*strangers, client, server):
             await stop_tub(tub)
-    await _all_have_left(places)
+    await _all_have_left(connection_limit)
 
 
 class _Floor:
@@ -139,7 +139,7 @@ class _Floor:
 @pytest.mark.parametrize("phase", [PLAINTEXT, ENCRYPTED, DECIDING])
 @pytest.mark.parametrize("size", [1000, 2**18])
 def test_header_when_it_never_ends_is_refused_and_not_kept(phase: int, size: int) -> None:
-    negotiation, transport = PlacedNegotiation(), _Floor()
+    negotiation, transport = LimitedNegotiation(), _Floor()
     negotiation.transport, negotiation.isClient = transport, False
     negotiation.receive_phase = negotiation.send_phase = phase
     for _ in range(40):
@@ -150,7 +150,7 @@ def test_header_when_it_never_ends_is_refused_and_not_kept(phase: int, size: int
 
 
 def test_header_when_it_comes_in_pieces_is_put_together() -> None:
-    negotiation, transport = PlacedNegotiation(), _Floor()
+    negotiation, transport = LimitedNegotiation(), _Floor()
     negotiation.transport, negotiation.isClient = transport, False
     negotiation.receive_phase = negotiation.send_phase = PLAINTEXT
     negotiation.dataReceived(b"GET /id/ HT")

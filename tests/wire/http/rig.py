@@ -20,7 +20,7 @@ from grid.storage.calls.service import StorageService
 from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
 from grid.wire.budget.server_memory import ServerMemory
-from grid.wire.connections.connection_limit import Places
+from grid.wire.connections.connection_limit import ConnectionLimit
 from grid.wire.foolscap.tub import throwaway_certificate
 from grid.wire.http.client.pool import Address, Pool
 from grid.wire.http.client.requester import Access, HttpRequest, Reply, Requester
@@ -74,7 +74,7 @@ async def make_service(**settings: Any) -> StorageService:
 
 
 class RefusingFactory(Factory):
-    """Foolscap's place: nobody should come here."""
+    """In Foolscap's stead: nobody should come here."""
 
     def buildProtocol(self, addr: Any) -> None:
         return None
@@ -86,7 +86,7 @@ class Rig:
 
     service: StorageServer
     offer: HttpOffer
-    places: Places
+    connection_limit: ConnectionLimit
     port: int
     plain_port: int
     nurl: Nurl
@@ -107,11 +107,13 @@ async def running(
     runtime = make_runtime()
     offer = HttpOffer(service, memory or ServerMemory(runtime.clock), extensions=extensions)
     offer.open_to(SWISSNUM)
-    places = Places()
-    factory = SharedPortFactory(foolscap or RefusingFactory(), tls_context(), offer.connections, runtime.clock, places)
+    connection_limit = ConnectionLimit()
+    factory = SharedPortFactory(
+        foolscap or RefusingFactory(), tls_context(), offer.connections, runtime.clock, connection_limit
+    )
     listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     plain_listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(
-        PlainFactory(offer.plain_connections, places)
+        PlainFactory(offer.plain_connections, connection_limit)
     )
     port, plain_port = listening.getHost().port, plain_listening.getHost().port
     nurl = Nurl(spki_hash=spki_hash_of_pem(certificate()), host="127.0.0.1", port=port, swissnum=SWISSNUM)
@@ -121,7 +123,7 @@ async def running(
         yield Rig(
             service=service,
             offer=offer,
-            places=places,
+            connection_limit=connection_limit,
             port=port,
             plain_port=plain_port,
             nurl=nurl,

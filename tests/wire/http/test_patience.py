@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from twisted.internet.testing import StringTransport
 
-from grid.limits import HTTP_BODY_PACE, HTTP_HEAD_DEADLINE_S, HTTP_STALL_DEADLINE_S
-from grid.wire.connections.connection_limit import Place, Places, Standing
+from grid.limits import HTTP_BODY_RATE, HTTP_HEAD_DEADLINE_S, HTTP_STALL_DEADLINE_S
+from grid.wire.connections.connection_limit import ConnectionLimit, Permit, Standing
 from grid.wire.http.server.channel import ServerChannel
 from grid.wire.http.server.client_time import TICK_S
 from grid.wire.http.server.exchange import Exchange
@@ -39,18 +39,18 @@ class Scene:
         self.transport: Any = Transport()  # type: ignore[no-untyped-call]
         self.read_size = 0
         self._admits = admits
-        places = Places()
-        place = places.enter("192.0.2.1")
-        assert place is not None
-        self._place: Place = place
-        self.channel = ServerChannel(self._handle, self.clock, place, lambda _: None)
+        connection_limit = ConnectionLimit()
+        permit = connection_limit.acquire("192.0.2.1")
+        assert permit is not None
+        self._permit: Permit = permit
+        self.channel = ServerChannel(self._handle, self.clock, permit, lambda _: None)
         self.channel.makeConnection(self.transport)  # type: ignore[no-untyped-call]
 
     def standing(self) -> Standing:
-        return self._place.standing
+        return self._permit.standing
 
     def waited_s(self) -> float:
-        return self._place.waited_s
+        return self._permit.waited_s
 
     async def _handle(self, exchange: Exchange) -> None:
         if not self._admits:
@@ -94,9 +94,9 @@ def test_body_when_it_trickles_is_cut_off_as_if_it_had_stopped(admits: bool, eve
 def test_body_when_it_is_slow_but_comes_on_is_read_to_its_end() -> None:
     scene = Scene(admits=True)
     begin(scene)
-    per_step = b"x" * (HTTP_BODY_PACE // 4)
+    per_step = b"x" * (HTTP_BODY_RATE // 4)
     assert scene.cut_after(HTTP_STALL_DEADLINE_S / 5, lambda: scene.send(per_step), 3000.0) is None
-    assert scene.read_size > 40 * HTTP_BODY_PACE
+    assert scene.read_size > 40 * HTTP_BODY_RATE
 
 
 def test_head_when_it_trickles_is_cut_off() -> None:
@@ -107,7 +107,7 @@ def test_head_when_it_trickles_is_cut_off() -> None:
     assert after_s <= HTTP_HEAD_DEADLINE_S + TICK_S + 1.0
 
 
-def test_request_when_it_is_refused_gives_its_place_to_anybody_while_its_body_is_dropped() -> None:
+def test_request_when_it_is_refused_gives_its_permit_to_anybody_while_its_body_is_dropped() -> None:
     scene = Scene(admits=False)
     begin(scene)
     scene.send(b"x" * 1000)
@@ -115,7 +115,7 @@ def test_request_when_it_is_refused_gives_its_place_to_anybody_while_its_body_is
     assert scene.standing() is Standing.STRANGER
 
 
-def test_request_when_it_is_admitted_holds_its_place_by_how_long_its_body_is_waited_for() -> None:
+def test_request_when_it_is_admitted_holds_its_permit_by_how_long_its_body_is_waited_for() -> None:
     scene = Scene(admits=True)
     begin(scene)
     assert scene.standing() is Standing.ACTIVE
@@ -123,8 +123,8 @@ def test_request_when_it_is_admitted_holds_its_place_by_how_long_its_body_is_wai
     scene.send(b"x")
     scene.clock.task_clock.advance(2.0)
     assert scene.waited_s() == 4.0
-    scene.send(b"x" * HTTP_BODY_PACE)
+    scene.send(b"x" * HTTP_BODY_RATE)
     assert scene.waited_s() == 0.0
-    scene.send(b"x" * (LENGTH - 1 - HTTP_BODY_PACE))
+    scene.send(b"x" * (LENGTH - 1 - HTTP_BODY_RATE))
     assert b" 200 " in scene.transport.value()
     assert scene.standing() is Standing.IDLE

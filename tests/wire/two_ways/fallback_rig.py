@@ -15,22 +15,22 @@ SLOT = SlotSecrets(write_enabler=b"w" * 32, lease=LEASE)
 WRONG_KEY = "server x is not who answers there: the key is another"
 
 
-Places = frozenset[tuple[str, int]]
+Addresses = frozenset[tuple[str, int]]
 
 
 class Rig:
     """A server in memory, two ways to it, and what chooses between them."""
 
-    def __init__(self, http: Places = frozenset(), foolscap: Places = frozenset()) -> None:
-        """http, foolscap: the places that the ways lead to."""
+    def __init__(self, http: Addresses = frozenset(), foolscap: Addresses = frozenset()) -> None:
+        """http, foolscap: the addresses that the ways lead to."""
         self.runtime = VirtualRuntime()
         self.inner = ScriptedServer(shares={number(1): b"sample of a share"})
         self.http = ScriptedWay(self.inner, "http", self.runtime.clock)
         self.foolscap = ScriptedWay(self.inner, "foolscap", self.runtime.clock)
         self.server = FallbackServer(
             IDENTITY,
-            Way(name="HTTP", make=lambda: self.http, places=http),
-            Way(name="Foolscap", make=lambda: self.foolscap, places=foolscap),
+            Way(name="HTTP", make=lambda: self.http, addresses=http),
+            Way(name="Foolscap", make=lambda: self.foolscap, addresses=foolscap),
             self.runtime.clock,
         )
 

@@ -20,11 +20,13 @@ PATIENCE_S = 5.0
 
 MAX_ITEMS = 1000
 
-PLACE = "place"
+PREFIX = "prefix"
 """The type of an item after which more of the path may follow: no space is added to it."""
 
 
-def complete_place(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_local_or_remote(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     """Names of aliases, paths below them, and local files."""
     found = complete_remote(context, parameter, incomplete)
     return found if ":" in incomplete.partition("/")[0] else [*found, CompletionItem(incomplete, type="file")]
@@ -64,7 +66,7 @@ def _complete(context: click.Context, incomplete: str) -> list[CompletionItem]:
 
     home, aliases = open_tree_directory(context)
     if ":" not in incomplete:
-        return [CompletionItem(f"{name}:", type=PLACE) for name in sorted(aliases) if name.startswith(incomplete)]
+        return [CompletionItem(f"{name}:", type=PREFIX) for name in sorted(aliases) if name.startswith(incomplete)]
     above, slash, begun = incomplete.rpartition("/")
     if not slash:
         above, slash, begun = *incomplete.partition(":")[:2], incomplete.partition(":")[2]
@@ -94,4 +96,4 @@ def _item(path: str, child: object) -> CompletionItem:
     from grid.caps import DirectoryCap
 
     is_directory = isinstance(getattr(child, "target", None), DirectoryCap)
-    return CompletionItem(f"{path}/", type=PLACE) if is_directory else CompletionItem(path)
+    return CompletionItem(f"{path}/", type=PREFIX) if is_directory else CompletionItem(path)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grid.cli.arguments.completion import complete_place, complete_remote
+from grid.cli.arguments.completion import complete_local_or_remote, complete_remote
 from grid.cli.commands.cp import JOBS
 from grid.cli.snapshots.options import exclude_options, note_options
 from grid.cli.terminal.exit_codes import ExitCode
@@ -39,7 +39,7 @@ INCOMPLETE = ExitCode.USAGE
         "grid backup --quiet --tag monthly ~/docs work:backups/docs",
     )
 )
-@click.argument("source", metavar="DIR", shell_complete=complete_place)
+@click.argument("source", metavar="DIR", shell_complete=complete_local_or_remote)
 @click.argument("target", metavar="ALIAS:[PATH]", shell_complete=complete_remote)
 @click.option("-v", "--verbose", is_flag=True, help="Say what is done with each file and directory.")
 @exclude_options
@@ -79,14 +79,14 @@ def backup(
     from grid.cli.arguments.remote import require_local_source
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.names import make_exclusion
-    from grid.cli.transfer.session import open_remote_place, transfer_session, wants_packs
+    from grid.cli.transfer.session import open_remote_endpoint, transfer_session, wants_packs
     from grid.node.files import expand_home
 
     with (
         transfer_session(ctx) as session,
         TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
     ):
-        place = open_remote_place(session, target)
+        endpoint = open_remote_endpoint(session, target)
         require_local_source(source, session.aliases)
         report = _Report(display, verbose, as_json, is_quiet=invocation(ctx).is_quiet)
 
@@ -104,7 +104,7 @@ def backup(
             )  # fmt: skip
             report.begin(snapshotter, uploader)
             path = str(expand_home(source))
-            return await back_up(store, snapshotter, path, place, make_exclusion(excluded), report.set_total, note)
+            return await back_up(store, snapshotter, path, endpoint, make_exclusion(excluded), report.set_total, note)
 
         archived = session.run(operation)
     return report.conclude(archived)

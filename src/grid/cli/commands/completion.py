@@ -31,7 +31,7 @@ _BASH = """\
                     [[ -d $item ]] && { item+=/; compopt -o nospace; }
                     COMPREPLY+=("$(printf %%q "$item")")
                 done < <(compgen "-${kind:0:1}" -- "$value") ;;
-            place) COMPREPLY+=("$value"); compopt -o nospace ;;
+            prefix) COMPREPLY+=("$value"); compopt -o nospace ;;
             *) COMPREPLY+=("$value") ;;
         esac
     done < <(COMP_LINE="$COMP_LINE" COMP_POINT="$COMP_POINT" COMP_WORDBREAKS="$COMP_WORDBREAKS" \
@@ -42,7 +42,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 _ZSH = """\
 #compdef %(prog_name)s
 %(complete_func)s() {
-    local -a plain places
+    local -a plain prefixes
     local kind value
     (( ! $+commands[%(prog_name)s] )) && return 1
     [[ $PREFIX == --*=* ]] && compset -P 1 '*='
@@ -51,11 +51,11 @@ _ZSH = """\
         case $kind in
             file) _path_files -f ;;
             dir) _path_files -/ ;;
-            place) places+=("$value") ;;
+            prefix) prefixes+=("$value") ;;
             *) plain+=("$value") ;;
         esac
     done < <(COMP_WORDS="${(j: :)${(@q)words}}" COMP_CWORD=$((CURRENT-1)) %(complete_var)s=zsh_complete %(prog_name)s 2>/dev/null)
-    (( $#places )) && compadd -S "" -i "$IPREFIX" -U -V places -a places
+    (( $#prefixes )) && compadd -S "" -i "$IPREFIX" -U -V prefixes -a prefixes
     (( $#plain )) && compadd -i "$IPREFIX" -U -V plain -a plain
 }
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
@@ -130,7 +130,7 @@ class GridFish(FishComplete):
 
     def format_completion(self, item: CompletionItem) -> str:
         """One line, as click's code for fish takes it."""
-        kind = "plain" if item.type == "place" else item.type
+        kind = "plain" if item.type == "prefix" else item.type
         return f"{kind},{item.value}\t{item.help}" if item.help else f"{kind},{item.value}"
 
 

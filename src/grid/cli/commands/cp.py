@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grid.cli.arguments.completion import complete_place
+from grid.cli.arguments.completion import complete_local_or_remote
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import tell_problem
@@ -27,7 +27,7 @@ JOBS = 8
 @click.command(
     epilog=examples("grid cp notes.txt report.pdf work:docs/", "grid cp -r photos work:", "grid cp -r -u work:docs .")
 )
-@click.argument("arguments", metavar="FROM... TO", nargs=-1, required=True, shell_complete=complete_place)
+@click.argument("arguments", metavar="FROM... TO", nargs=-1, required=True, shell_complete=complete_local_or_remote)
 @click.option("-r", "--recursive", is_flag=True, help="Copy directories with everything in them.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is being done.")
 @click.option("--caps-only", is_flag=True, help="Write each file's capability instead of its contents.")
@@ -67,7 +67,7 @@ def cp(
     """
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copying import Copier, CopyOptions
-    from grid.cli.transfer.session import open_places, transfer_session, wants_packs
+    from grid.cli.transfer.session import open_endpoints, transfer_session, wants_packs
 
     if len(arguments) < 2:
         raise click.UsageError("give at least one source and a target")
@@ -75,7 +75,7 @@ def cp(
         transfer_session(ctx) as session,
         TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
     ):
-        *sources, target = open_places(session, arguments)
+        *sources, target = open_endpoints(session, arguments)
         policy.quiet = display.paused
         options = CopyOptions(
             recursive=recursive,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grid.cli.arguments.cap_argument import cap_file_option
-from grid.cli.arguments.completion import complete_place
+from grid.cli.arguments.completion import complete_local_or_remote
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
 from grid.cli.terminal.invocation import examples, invocation, progress_options
 
@@ -34,7 +34,7 @@ _RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
         "grid get --cap-file secret.cap --range 0-999",
     )
 )
-@click.argument("arguments", metavar="REMOTE|- [FILE|-]", nargs=-1, shell_complete=complete_place)
+@click.argument("arguments", metavar="REMOTE|- [FILE|-]", nargs=-1, shell_complete=complete_local_or_remote)
 @cap_file_option
 @click.option(
     "--range",

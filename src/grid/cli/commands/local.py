@@ -132,5 +132,5 @@ def _watch(started: list[StartedNode]) -> None:
     while running:
         for node in [node for node in running if node.ended]:
             running.remove(node)
-            click.echo(f"{node.name} has ended", err=True)
+            click.echo(f"{node.name} has stopped", err=True)
         time.sleep(0.2)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grid.cli.arguments.completion import complete_place
+from grid.cli.arguments.completion import complete_local_or_remote
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
 from grid.cli.terminal.invocation import examples, invocation, progress_options
 
@@ -26,7 +26,7 @@ _COUNTS = ("needed", "happy", "total")
         "tar c docs | grid put - work:docs.tar       # from a pipe",
     )
 )
-@click.argument("arguments", metavar="[FILE|-] [REMOTE]", nargs=-1, shell_complete=complete_place)
+@click.argument("arguments", metavar="[FILE|-] [REMOTE]", nargs=-1, shell_complete=complete_local_or_remote)
 @click.option("-m", "--mutable", is_flag=True, help="Make a mutable file: one whose contents can be changed.")
 @click.option("--format", "format_name", type=click.Choice(["SDMF", "MDMF", "CHK"], case_sensitive=False),
               help="CHK (immutable, the default), SDMF (small, mutable) or MDMF (large, mutable).")  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grid.cli.arguments.completion import complete_place, complete_remote
+from grid.cli.arguments.completion import complete_local_or_remote, complete_remote
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
 from grid.cli.commands.cp import JOBS, conclude, describe_result
 from grid.cli.terminal.invocation import examples, invocation, progress_options
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from grid.cli.arguments.tree import Tree
     from grid.cli.connection import Connection
     from grid.cli.terminal.progress import TransferDisplay
-    from grid.cli.transfer.endpoints import RemotePlace
+    from grid.cli.transfer.endpoints import RemoteEndpoint
 
 
 @click.command(
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("source", metavar="ALIAS:PATH", shell_complete=complete_remote)
-@click.argument("directory", metavar="[DIR]", required=False, shell_complete=complete_place)
+@click.argument("directory", metavar="[DIR]", required=False, shell_complete=complete_local_or_remote)
 @click.option("--target", metavar="DIR", type=click.Path(), help="The directory to restore into; the same as DIR.")
 @click.option(
     "--snapshot", metavar="NAME",
@@ -80,7 +80,7 @@ def restore(
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copying import restore_tree
     from grid.cli.transfer.selection import parse_selection
-    from grid.cli.transfer.session import open_remote_place, transfer_session
+    from grid.cli.transfer.session import open_remote_endpoint, transfer_session
     from grid.node.files import expand_home
 
     into, selection = _target(directory, target), parse_selection(include, exclude)
@@ -88,7 +88,7 @@ def restore(
         transfer_session(ctx) as session,
         TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
     ):
-        place = open_remote_place(session, source)
+        endpoint = open_remote_endpoint(session, source)
         require_local_target(into, session.aliases)
         policy.quiet = display.paused
 
@@ -96,7 +96,7 @@ def restore(
             from grid.cli.arguments.tree import open_tree
 
             tree = await open_tree(connection)
-            chosen = place if snapshot is None else await _snapshot_in(tree, place, snapshot)
+            chosen = endpoint if snapshot is None else await _snapshot_in(tree, endpoint, snapshot)
             path = str(expand_home(into))
             await restore_tree(
                 tree.store, session.database, display, chosen, path, jobs=jobs, replace=policy, selection=selection
@@ -118,14 +118,14 @@ def _target(directory: str | None, target: str | None) -> str:
     return named[0]
 
 
-async def _snapshot_in(tree: Tree, place: RemotePlace, name: str) -> RemotePlace:
+async def _snapshot_in(tree: Tree, endpoint: RemoteEndpoint, name: str) -> RemoteEndpoint:
     """Where the snapshot of that name is; NoSuchChildError."""
     from grid.cli.snapshots.catalog import read_catalog
-    from grid.cli.transfer.endpoints import RemotePlace
+    from grid.cli.transfer.endpoints import RemoteEndpoint
 
-    backup = place.below(())
+    backup = endpoint.below(())
     chosen = (await read_catalog(tree, backup)).choose(name)
-    return RemotePlace(chosen.cap, (), f"{backup.with_name(chosen.name).shown}")
+    return RemoteEndpoint(chosen.cap, (), f"{backup.with_name(chosen.name).shown}")
 
 
 def _summary(display: TransferDisplay) -> str:

@@ -1,4 +1,4 @@
-"""`grid run` and `grid gateway`: one node in the foreground, until it is asked to stop; and `grid stop`, which asks it."""
+"""`grid run` and `grid gateway`: one node in the foreground, until it is stopped; and `grid stop`, which stops it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from grid.cli.terminal.invocation import examples, invocation
 @click.option("--allow-stdin-close", is_flag=True, hidden=True, help="What `grid run` does anyway; 1.20 has it.")
 @click.pass_context
 def run(ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, allow_stdin_close: bool) -> int:
-    """Run the node of DIR (default: that of -d) until SIGTERM or Ctrl-C.
+    """Run the node in DIR, or in the directory of -d, until SIGTERM or Ctrl-C.
 
     The log goes to stdout, and never contains a capability.
     """
@@ -77,7 +77,7 @@ def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
 )
 @click.pass_context
 def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) -> int:
-    """Serve the web API and the pages for browsers, with the client directory DIR (default: that of -d).
+    """Serve the web API and the pages for browsers from the client in DIR, or in the directory of -d.
 
     Anyone who can reach it can store files, and can use the capabilities they know. The log goes to stdout, and never
     contains a capability. The address is written to DIR/node.url, where `tahoe` looks for it too.
@@ -129,10 +129,10 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
 
 @click.command(epilog=examples("grid stop ~/storage1", "grid stop --now ~/storage1"))
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
-@click.option("--now", is_flag=True, help="Break off requests in progress.")
+@click.option("--now", is_flag=True, help="Cut off requests in progress.")
 @click.pass_context
 def stop(ctx: click.Context, *, directory: str | None, now: bool) -> int:
-    """Stop the node of DIR (default: that of -d), and wait until it has ended.
+    """Stop the node in DIR, or in the directory of -d, and wait until it has stopped.
 
     Its web gateway accepts no more connections, and finishes requests in progress for up to `[node] web.drain_timeout`
     (60 s). Ctrl-C ends the wait, not the node.
@@ -147,5 +147,5 @@ def stop(ctx: click.Context, *, directory: str | None, now: bool) -> int:
     found = stop_node(path, patience_s=patience_s(path), say=lambda line: click.echo(line, err=True), at_once=now)
     if not found:
         require_node_directory(path)
-    click.echo("the node has ended" if found else "no node was running")
+    click.echo("the node has stopped" if found else "no node was running")
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grid.cli.arguments.completion import complete_place
+from grid.cli.arguments.completion import complete_local_or_remote
 from grid.cli.commands.cp import conclude
 from grid.cli.terminal.failures import describe
 from grid.cli.terminal.invocation import examples, invocation, progress_options
@@ -49,7 +49,9 @@ class _Size(click.ParamType[int]):
         "grid transfer --bwlimit '08:00,2M 19:00,off' ~/data work:data",
     )
 )
-@click.argument("arguments", metavar="SOURCE... TARGET", nargs=-1, required=True, shell_complete=complete_place)
+@click.argument(
+    "arguments", metavar="SOURCE... TARGET", nargs=-1, required=True, shell_complete=complete_local_or_remote
+)
 @click.option("--mode", type=click.Choice(["auto", "stream", "chunked", "chunked-stream"]), default="auto",
               show_default=True, help="Read a large file in one stream, or in ranges side by side.")  # fmt: skip
 @click.option("--chunk-size", metavar="SIZE", type=_Size(), default="20MiB", show_default=True,

@@ -24,9 +24,9 @@ from grid.cli.transfer.copy_plan import (
 )
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.endpoints import (
-    LocalPlace,
-    Place,
-    RemotePlace,
+    Endpoint,
+    LocalEndpoint,
+    RemoteEndpoint,
     describe_remote_source,
     describe_remote_target,
     examine_local_source,
@@ -93,22 +93,22 @@ class Copier:
         """What was replaced on the grid."""
         return self._remote.undo
 
-    async def run(self, sources: Sequence[Place], target: Place) -> str:
+    async def run(self, sources: Sequence[Endpoint], target: Endpoint) -> str:
         """Copy, and say in the words of 1.20 what was done; single failures inside of a tree are in the tally."""
         facts: list[SourceFacts] = []
         origins: list[RemoteOrigin | None] = []
         for number, source in enumerate(sources):
             self._say(f"examining {number + 1} of {len(sources)}")
-            origin = None if isinstance(source, LocalPlace) else await find_remote(self._store, source)
+            origin = None if isinstance(source, LocalEndpoint) else await find_remote(self._store, source)
             origins.append(origin)
             facts.append(
                 examine_local_source(source)
-                if isinstance(source, LocalPlace)
+                if isinstance(source, LocalEndpoint)
                 else describe_remote_source(source, origin)
             )
-        there = None if isinstance(target, LocalPlace) else await find_remote(self._store, target)
+        there = None if isinstance(target, LocalEndpoint) else await find_remote(self._store, target)
         target_facts = (
-            examine_local_target(target) if isinstance(target, LocalPlace) else describe_remote_target(target, there)
+            examine_local_target(target) if isinstance(target, LocalEndpoint) else describe_remote_target(target, there)
         )
         planned = plan_attachment(facts, target_facts, recursive=self._options.recursive)
         things = [
@@ -121,15 +121,15 @@ class Copier:
             return await self._copy_file(thing, target, there)
         tree = merge_sources(things, planned.names)
         self._begin(tree)
-        if isinstance(target, LocalPlace):
+        if isinstance(target, LocalEndpoint):
             await self._local.copy_into(target.path, tree)
         else:
             await self._remote.copy_into(await self._make_target(target, there), tree, target.below)
         return "Success: files copied"
 
-    async def _read_source(self, source: Place, facts: SourceFacts, origin: RemoteOrigin | None) -> Leaf | Branch:
+    async def _read_source(self, source: Endpoint, facts: SourceFacts, origin: RemoteOrigin | None) -> Leaf | Branch:
         name = facts.name or ""
-        if isinstance(source, LocalPlace):
+        if isinstance(source, LocalEndpoint):
             path = os.path.abspath(source.path)
             if facts.kind == "file":
                 return Leaf(name, LocalOrigin(path=path, facts=FileFacts.of(os.stat(path))))
@@ -159,18 +159,18 @@ class Copier:
         tally.total_bytes = sum(size_of(leaf) for _, branch in tree.walk() for leaf in branch.leaves.values())
         self._say(f"starting copy, {_things(files, directories - 1)}")
 
-    async def _make_target(self, target: RemotePlace, there: RemoteOrigin | None) -> OpenDirectory:
+    async def _make_target(self, target: RemoteEndpoint, there: RemoteOrigin | None) -> OpenDirectory:
         if there is not None:
             assert isinstance(there.cap, DirectoryCap)
             return self._store.directory(there.cap)
         assert isinstance(target.root, DirectoryCap)
         return await self._store.directory(target.root).make_directories(target.path)
 
-    async def _copy_file(self, leaf: Leaf, target: Place, there: RemoteOrigin | None) -> str:
+    async def _copy_file(self, leaf: Leaf, target: Endpoint, there: RemoteOrigin | None) -> str:
         """One file onto a file, or where nothing is."""
         tally = self._display.tally
         tally.total_files, tally.total_bytes = 1, size_of(leaf)
-        if isinstance(target, LocalPlace):
+        if isinstance(target, LocalEndpoint):
             await self._write_file(leaf, target.path if target.path != "-" else "./-")
         elif not target.path:
             assert there is not None
@@ -222,7 +222,7 @@ async def restore_tree(
     store: Store,
     database: LocalDatabase,
     display: TransferDisplay,
-    source: RemotePlace,
+    source: RemoteEndpoint,
     target: str,
     *,
     jobs: int,

@@ -18,7 +18,7 @@ from grid.errors import CapError, ChildOfWrongTypeError, NoSuchChildError
 
 
 @frozen
-class LocalPlace:
+class LocalEndpoint:
     """A path of this machine; shown: as it was typed."""
 
     path: str
@@ -31,7 +31,7 @@ class LocalPlace:
 
 
 @frozen
-class RemotePlace:
+class RemoteEndpoint:
     """A path below a capability of the grid; shown: as it was typed, a capability left out; argument: with it.
 
     suggestion: what was probably meant if nothing is there.
@@ -53,71 +53,71 @@ class RemotePlace:
         return path
 
 
-Place = LocalPlace | RemotePlace
+Endpoint = LocalEndpoint | RemoteEndpoint
 
 
-def examine_local_source(place: LocalPlace) -> SourceFacts:
+def examine_local_source(endpoint: LocalEndpoint) -> SourceFacts:
     """What a local source is; links count as what they lead to."""
     kind: SourceKind = "other"
     try:
-        mode = os.stat(place.path).st_mode
+        mode = os.stat(endpoint.path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         # A file with a slash after its name is there, but is no directory.
-        kind = "file" if place.ends_with_slash and os.path.isfile(place.path.rstrip("/")) else "missing"
+        kind = "file" if endpoint.ends_with_slash and os.path.isfile(endpoint.path.rstrip("/")) else "missing"
     except ValueError:
         kind = "missing"
     except OSError as problem:
-        raise CopyError(f"Error examining source '{place.shown}': {problem.strerror}") from None
+        raise CopyError(f"Error examining source '{endpoint.shown}': {problem.strerror}") from None
     else:
         kind = "file" if stat.S_ISREG(mode) else "directory" if stat.S_ISDIR(mode) else "other"
-    name = os.path.basename(os.path.abspath(place.path)) or None
-    return SourceFacts(shown=place.shown, kind=kind, name=name, ends_with_slash=place.ends_with_slash)
+    name = os.path.basename(os.path.abspath(endpoint.path)) or None
+    return SourceFacts(shown=endpoint.shown, kind=kind, name=name, ends_with_slash=endpoint.ends_with_slash)
 
 
-def examine_local_target(place: LocalPlace) -> TargetFacts:
+def examine_local_target(endpoint: LocalEndpoint) -> TargetFacts:
     """What a local target is."""
     kind: TargetKind = "missing"
     try:
-        mode = os.stat(place.path).st_mode
+        mode = os.stat(endpoint.path).st_mode
         kind = "directory" if stat.S_ISDIR(mode) else "file"
     except FileNotFoundError:
         pass
     except NotADirectoryError:
         kind = "file"
     except (OSError, ValueError) as problem:
-        raise CopyError(f"Error examining target '{place.shown}': {problem}") from None
-    return TargetFacts(shown=place.shown, kind=kind, ends_with_slash=place.ends_with_slash)
+        raise CopyError(f"Error examining target '{endpoint.shown}': {problem}") from None
+    return TargetFacts(shown=endpoint.shown, kind=kind, ends_with_slash=endpoint.ends_with_slash)
 
 
-async def find_remote(store: Store, place: RemotePlace) -> RemoteOrigin | None:
-    """What is at a place of the grid, None if nothing is; CopyError, CapError or what reading a directory raises."""
-    root = require_usable(place.root)
-    if not place.path:
-        return RemoteOrigin(cap=_readable(root), where=place.shown)
+async def find_remote(store: Store, endpoint: RemoteEndpoint) -> RemoteOrigin | None:
+    """What is at an endpoint on the grid, None if nothing is; CopyError, CapError or what reading a directory raises."""
+    root = require_usable(endpoint.root)
+    if not endpoint.path:
+        return RemoteOrigin(cap=_readable(root), where=endpoint.shown)
     if not isinstance(root, DirectoryCap):
         raise ChildOfWrongTypeError(
-            f"'{place.shown}' leads through something that is not a directory", name=place.shown
+            f"'{endpoint.shown}' leads through something that is not a directory", name=endpoint.shown
         )
     try:
-        child: Child = await store.directory(root).get(place.path)
+        child: Child = await store.directory(root).get(endpoint.path)
     except NoSuchChildError:
         return None
     if isinstance(child.target, UnknownChild):
-        raise CopyError(f"Cannot copy unknown nodes (ones with unknown capabilities): '{place.shown}'")
-    return RemoteOrigin(cap=child.target, where=place.shown.rstrip("/"), metadata=child.metadata)
+        raise CopyError(f"Cannot copy unknown nodes (ones with unknown capabilities): '{endpoint.shown}'")
+    return RemoteOrigin(cap=child.target, where=endpoint.shown.rstrip("/"), metadata=child.metadata)
 
 
-def describe_remote_source(place: RemotePlace, found: RemoteOrigin | None) -> SourceFacts:
+def describe_remote_source(endpoint: RemoteEndpoint, found: RemoteOrigin | None) -> SourceFacts:
     """What a source of the grid is."""
     kind: SourceKind = "missing" if found is None else "directory" if isinstance(found.cap, DirectoryCap) else "file"
-    name = place.path[-1] if place.path else None
-    return SourceFacts(shown=place.shown, kind=kind, name=name, ends_with_slash=place.ends_with_slash)
+    name = endpoint.path[-1] if endpoint.path else None
+    return SourceFacts(shown=endpoint.shown, kind=kind, name=name, ends_with_slash=endpoint.ends_with_slash)
 
 
-def describe_remote_target(place: RemotePlace, found: RemoteOrigin | None) -> TargetFacts:
+def describe_remote_target(endpoint: RemoteEndpoint, found: RemoteOrigin | None) -> TargetFacts:
     """What a target of the grid is."""
     kind: TargetKind = "missing" if found is None else "directory" if isinstance(found.cap, DirectoryCap) else "file"
-    return TargetFacts(shown=place.shown, kind=kind, ends_with_slash=place.ends_with_slash)
+    return TargetFacts(shown=endpoint.shown, kind=kind, ends_with_slash=endpoint.ends_with_slash)
 
 
 def _readable(cap: KnownCap) -> KnownCap:

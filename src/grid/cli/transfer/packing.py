@@ -21,7 +21,7 @@ from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.tree import FileFacts, Leaf, LocalOrigin
 from grid.directory.store import Store
 from grid.errors import GridError, NotHappyError, PeerError
-from grid.extents.pack_writer import SEGMENT_SIZE, PackContents, Place, is_packed
+from grid.extents.pack_writer import SEGMENT_SIZE, Extent, PackContents, is_packed
 from grid.mutable.sources import MemorySource
 
 FILES_AT_ONCE = 64
@@ -38,7 +38,7 @@ class _Added:
     path: str
     facts: FileFacts
     read_at_ns: int
-    place: Place = field(repr=False)
+    extent: Extent = field(repr=False)
 
 
 class Packer:
@@ -88,13 +88,13 @@ class Packer:
                 continue  # It is uploaded by itself, which says what is wrong with it.
             if read is not None:
                 data, facts = read
-                added.append(_Added(path=path, facts=facts, read_at_ns=read_at_ns, place=contents.add(data)))
+                added.append(_Added(path=path, facts=facts, read_at_ns=read_at_ns, extent=contents.add(data)))
         return added
 
     async def _put(self, contents: PackContents, added: list[_Added]) -> None:
         try:
             pack = await self._put_twice(MemorySource(contents.data))
-            caps = [each.place.slice_of(pack) for each in added]
+            caps = [each.extent.slice_of(pack) for each in added]
         except GridError as error:
             self.packed.update((each.path, error) for each in added)
             return

@@ -26,7 +26,7 @@ from grid.directory.store import Store
 from grid.directory.walk import Path, walk
 from grid.errors import GridError
 from grid.extents.pack_reader import BoundedSink
-from grid.extents.pack_writer import SEGMENT_SIZE, PackContents, Place, is_packed
+from grid.extents.pack_writer import SEGMENT_SIZE, Extent, PackContents, is_packed
 from grid.mutable.sources import MemorySource
 
 JOBS = 8
@@ -40,7 +40,7 @@ Failed = Callable[[str, GridError], None]
 
 
 @define(eq=False)
-class _Place:
+class _Directory:
     """A directory: the names of its chosen files, and of immutable directories in it."""
 
     path: Path
@@ -53,15 +53,15 @@ class _Place:
 class Found:
     """What a tree has. order: its directories as they were walked. stats: of the whole tree."""
 
-    order: list[_Place]
+    order: list[_Directory]
     stats: Stats
 
     def chosen(self) -> dict[ImmutableFileCap, str]:
         """Each distinct chosen file, and a path to it."""
         found: dict[ImmutableFileCap, str] = {}
-        for place in self.order:
-            for name, cap in place.files.items():
-                found.setdefault(cap, "/".join((*place.path, name)))
+        for directory in self.order:
+            for name, cap in directory.files.items():
+                found.setdefault(cap, "/".join((*directory.path, name)))
         return found
 
 
@@ -103,22 +103,22 @@ async def find(store: Store, root: DirectoryCap, choose: Choose) -> Found:
 
     GridError if a directory cannot be read.
     """
-    order: list[_Place] = []
+    order: list[_Directory] = []
     stats = Stats()
     async with aclosing(walk(store, root)) as visits:
         async for visited in visits:
             stats.add(visited)
             if not isinstance(visited.target, DirectoryCap):
                 continue
-            place = _Place(visited.path, visited.target)
+            directory = _Directory(visited.path, visited.target)
             for name, child in (visited.children or {}).items():
                 target = child.target
                 if isinstance(target, DirectoryCap):
                     if not target.is_mutable:
-                        place.below[name] = target
+                        directory.below[name] = target
                 elif isinstance(target, ImmutableFileCap) and choose(target):
-                    place.files[name] = target
-            order.append(place)
+                    directory.files[name] = target
+            order.append(directory)
     return Found(order=order, stats=stats)
 
 
@@ -142,77 +142,79 @@ class Rewriter:
                 self.done.files += len(some)
                 await self._link_what_is_complete()
         await self._rebuild()
-        for place in self._found.order:
-            if place.cap.is_mutable:
-                await self._link(place, {**self._changed_files(place), **self._changed_below(place)})
+        for directory in self._found.order:
+            if directory.cap.is_mutable:
+                await self._link(directory, {**self._changed_files(directory), **self._changed_below(directory)})
         self.done.root = self._moved.get(self.done.root, self.done.root)
         return self.done
 
     async def _link_what_is_complete(self) -> None:
         """Link the new files of mutable directories of which all have one."""
-        for place in self._found.order:
-            if place.cap.is_mutable and id(place) not in self._is_linked and place.files:
-                changed = self._changed_files(place)
-                if len(changed) == len(place.files):
-                    self._is_linked.add(id(place))
-                    await self._link(place, changed)
+        for directory in self._found.order:
+            if directory.cap.is_mutable and id(directory) not in self._is_linked and directory.files:
+                changed = self._changed_files(directory)
+                if len(changed) == len(directory.files):
+                    self._is_linked.add(id(directory))
+                    await self._link(directory, changed)
 
-    def _changed_files(self, place: _Place) -> dict[str, KnownCap]:
-        if id(place) in self._is_linked and place.cap.is_mutable:
+    def _changed_files(self, directory: _Directory) -> dict[str, KnownCap]:
+        if id(directory) in self._is_linked and directory.cap.is_mutable:
             return {}
-        return {name: self._new[cap] for name, cap in place.files.items() if cap in self._new}
+        return {name: self._new[cap] for name, cap in directory.files.items() if cap in self._new}
 
-    def _changed_below(self, place: _Place) -> dict[str, KnownCap]:
-        return {name: self._moved[cap] for name, cap in place.below.items() if cap in self._moved}
+    def _changed_below(self, directory: _Directory) -> dict[str, KnownCap]:
+        return {name: self._moved[cap] for name, cap in directory.below.items() if cap in self._moved}
 
-    async def _link(self, place: _Place, changed: Mapping[str, KnownCap]) -> None:
+    async def _link(self, directory: _Directory, changed: Mapping[str, KnownCap]) -> None:
         if not changed:
             return
-        old: dict[str, KnownCap] = {**place.files, **place.below}
+        old: dict[str, KnownCap] = {**directory.files, **directory.below}
         try:
-            await self._store.directory(place.cap).edit(
+            await self._store.directory(directory.cap).edit(
                 [SetChild(name, cap, only=old[name]) for name, cap in changed.items()]
             )
         except GridError as error:
-            self._failed("/".join(place.path), error)
+            self._failed("/".join(directory.path), error)
         else:
             self.done.directories += 1
 
     async def _rebuild(self) -> None:
         """Store the immutable directories anew that have something new in them, each after those that it holds."""
-        places = {place.cap: place for place in self._found.order if not place.cap.is_mutable}
-        for place in _deepest_first(places):
-            changed = {**self._changed_files(place), **self._changed_below(place)}
+        directories = {directory.cap: directory for directory in self._found.order if not directory.cap.is_mutable}
+        for directory in _deepest_first(directories):
+            changed = {**self._changed_files(directory), **self._changed_below(directory)}
             if not changed:
                 continue
             try:
-                children = await self._store.directory(place.cap).list()
+                children = await self._store.directory(directory.cap).list()
                 new = {
                     name: Child(target=changed.get(name, child.target), metadata=child.metadata)
                     for name, child in children.items()
                 }
-                self._moved[place.cap] = await self._store.create_immutable_directory(new)
+                self._moved[directory.cap] = await self._store.create_immutable_directory(new)
             except GridError as error:
-                self._failed("/".join(place.path), error)
+                self._failed("/".join(directory.path), error)
             else:
                 self.done.directories += 1
 
 
-def _deepest_first(places: Mapping[DirectoryCap, _Place]) -> Iterator[_Place]:
+def _deepest_first(directories: Mapping[DirectoryCap, _Directory]) -> Iterator[_Directory]:
     """Each directory after those that it holds; immutable directories have no circles."""
     done: set[DirectoryCap] = set()
-    for start in places.values():
+    for start in directories.values():
         waiting = [(start, False)]
         while waiting:
-            place, is_ready = waiting.pop()
-            if place.cap in done:
+            directory, is_ready = waiting.pop()
+            if directory.cap in done:
                 continue
             if is_ready:
-                done.add(place.cap)
-                yield place
+                done.add(directory.cap)
+                yield directory
                 continue
-            waiting.append((place, True))
-            waiting += [(places[cap], False) for cap in place.below.values() if cap in places and cap not in done]
+            waiting.append((directory, True))
+            waiting += [
+                (directories[cap], False) for cap in directory.below.values() if cap in directories and cap not in done
+            ]
 
 
 class ToPacks:
@@ -227,27 +229,27 @@ class ToPacks:
         self, files: Mapping[ImmutableFileCap, str]
     ) -> AsyncGenerator[dict[ImmutableFileCap, ImmutableFileCap], None]:
         """As `Converter.convert`."""
-        contents, places = self._begin()
+        contents, extents = self._begin()
         caps = iter(sorted(files, key=_by_pack))
         while group := list(islice(caps, 4 * JOBS)):
             for cap, data in (await read_files(self._store, group, files, self._failed)).items():
-                places[cap] = await self._store.runtime.cpu.run(contents.add, data)
+                extents[cap] = await self._store.runtime.cpu.run(contents.add, data)
             if contents.is_full:
-                yield await self._put(contents, places)
-                contents, places = self._begin()
-        if places:
-            yield await self._put(contents, places)
+                yield await self._put(contents, extents)
+                contents, extents = self._begin()
+        if extents:
+            yield await self._put(contents, extents)
 
-    def _begin(self) -> tuple[PackContents, dict[ImmutableFileCap, Place]]:
+    def _begin(self) -> tuple[PackContents, dict[ImmutableFileCap, Extent]]:
         return PackContents(self._store.convergence, self._store.runtime.entropy.random_bytes), {}
 
     async def _put(
-        self, contents: PackContents, places: Mapping[ImmutableFileCap, Place]
+        self, contents: PackContents, extents: Mapping[ImmutableFileCap, Extent]
     ) -> dict[ImmutableFileCap, ImmutableFileCap]:
         pack = await self._store.put_immutable(MemorySource(contents.data), segment_size=SEGMENT_SIZE)
         self._done.packs += 1
         self._done.stored_bytes += contents.size
-        return {cap: place.slice_of(pack) for cap, place in places.items()}
+        return {cap: extent.slice_of(pack) for cap, extent in extents.items()}
 
 
 class ToFiles:
@@ -322,8 +324,8 @@ def sparse_only(found: Found, threshold: float) -> Found:
     def is_sparse(cap: ImmutableFileCap) -> bool:
         return isinstance(cap, SliceCap) and found.stats.packs.live_share(cap.pack) < threshold
 
-    for place in found.order:
-        place.files = {name: cap for name, cap in place.files.items() if is_sparse(cap)}
+    for directory in found.order:
+        directory.files = {name: cap for name, cap in directory.files.items() if is_sparse(cap)}
     return evolve(found)
 
 

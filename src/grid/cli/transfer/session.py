@@ -15,7 +15,7 @@ from grid.cli.arguments.aliases import read_aliases
 from grid.cli.arguments.remote import parse_remote, require_local_source, require_local_target
 from grid.cli.connection import Connection, open_home, run_connected
 from grid.cli.transfer.database import LocalDatabase
-from grid.cli.transfer.endpoints import LocalPlace, Place, RemotePlace
+from grid.cli.transfer.endpoints import Endpoint, LocalEndpoint, RemoteEndpoint
 
 if TYPE_CHECKING:
     from grid.cli.connection import Connection, Home
@@ -50,28 +50,28 @@ def transfer_session(context: click.Context) -> Iterator[TransferSession]:
         database.close()
 
 
-def open_places(session: TransferSession, arguments: Sequence[str]) -> list[Place]:
-    """The places that the arguments of a copy name; an argument without a colon is local. [spec cli 1.5]
+def open_endpoints(session: TransferSession, arguments: Sequence[str]) -> list[Endpoint]:
+    """The endpoints that the arguments of a copy name; an argument without a colon is local. [spec cli 1.5]
 
     What is local, is not there, and has the name of an alias is refused.
     """
-    places: list[Place] = []
+    endpoints: list[Endpoint] = []
     for index, text in enumerate(arguments):
         text = text.strip(" ")
         before, colon, _ = text.partition(":")
         if not has_cap_prefix(text) and (not colon or "/" in before):
             require = require_local_target if index == len(arguments) - 1 else require_local_source
             require(text, session.aliases)
-            places.append(LocalPlace(os.path.expanduser(text), text))
+            endpoints.append(LocalEndpoint(os.path.expanduser(text), text))
         else:
-            places.append(open_remote_place(session, text))
-    return places
+            endpoints.append(open_remote_endpoint(session, text))
+    return endpoints
 
 
-def open_remote_place(session: TransferSession, text: str) -> RemotePlace:
-    """The place on the grid that an argument names: a capability or ALIAS:, and a path below it. [spec cli 1.5]"""
+def open_remote_endpoint(session: TransferSession, text: str) -> RemoteEndpoint:
+    """The endpoint on the grid that an argument names: a capability or ALIAS:, and a path below it. [spec cli 1.5]"""
     path = parse_remote(text, session.aliases)
-    return RemotePlace(
+    return RemoteEndpoint(
         path.root, path.names, path.shown, path.inside and bool(path.names), path.argument, path.suggestion
     )
 

@@ -16,7 +16,7 @@ from grid.cli.terminal.failures import describe
 from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.copy_plan import WrongTypeError
 from grid.cli.transfer.database import LocalDatabase, hash_directory, needs_check
-from grid.cli.transfer.endpoints import RemotePlace
+from grid.cli.transfer.endpoints import RemoteEndpoint
 from grid.cli.transfer.local_tree import LeftOut, Scan, Trouble, scan_directory
 from grid.cli.transfer.names import normalize_names
 from grid.cli.transfer.post_order import run_post_order
@@ -240,7 +240,7 @@ async def back_up(
     store: Store,
     snapshotter: Snapshotter,
     path: str,
-    target: RemotePlace,
+    target: RemoteEndpoint,
     is_excluded: Callable[[str], bool],
     begin: Callable[[int, int], None],
     note: SnapshotNote | None = None,
@@ -277,7 +277,7 @@ def _scan(path: str, is_excluded: Callable[[str], bool]) -> Scan:
     return scan_directory(path, follow_links=False, is_excluded=is_excluded)
 
 
-async def _open_target(store: Store, target: RemotePlace) -> OpenDirectory:
+async def _open_target(store: Store, target: RemoteEndpoint) -> OpenDirectory:
     root = require_usable(target.root)
     if not isinstance(root, DirectoryCap):
         raise WrongTypeError(f"'{target.shown}' is not a directory", name=target.shown)
@@ -291,7 +291,7 @@ async def _open_target(store: Store, target: RemotePlace) -> OpenDirectory:
     return directory
 
 
-async def _require_meant(directory: OpenDirectory, target: RemotePlace) -> None:
+async def _require_meant(directory: OpenDirectory, target: RemoteEndpoint) -> None:
     """NoSuchChildError if the target begins with an alias without its colon, and with nothing that is there."""
     try:
         await directory.get(target.path[:1])

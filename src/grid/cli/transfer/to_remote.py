@@ -34,7 +34,7 @@ LOOKS_AT_ONCE = 8
 
 
 @define
-class _Place:
+class _Target:
     """A directory that exists: what is in it already."""
 
     directory: OpenDirectory
@@ -73,7 +73,7 @@ class RemoteWriter:
         self._replace = replace or ReplacePolicy()
         self._path_of: PathOf = _unnamed
         self.undo = Undo()
-        self._places: dict[int, _Place] = {}
+        self._targets: dict[int, _Target] = {}
         self._made: dict[int, dict[str, KnownCap]] = {}
 
     async def copy_into(self, target: OpenDirectory, tree: Branch, path_of: PathOf = _unnamed) -> None:
@@ -84,8 +84,8 @@ class RemoteWriter:
         self._path_of = path_of
         for shown in normalize_names(tree):
             self._display.fail(f"{shown}: another file beside it has the same name on the grid")
-        self._places[id(tree)] = _Place(target, await target.list())
-        await self._find_places(tree)
+        self._targets[id(tree)] = _Target(target, await target.list())
+        await self._find_targets(tree)
         await self._uploader.pack(self._new_files(tree))
         await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
 
@@ -120,31 +120,31 @@ class RemoteWriter:
             )
         await self._overwrite(cap, leaf)
 
-    async def _find_places(self, tree: Branch) -> None:
+    async def _find_targets(self, tree: Branch) -> None:
         """Read every directory that the tree adds to; what cannot go there is dropped from the tree."""
-        waiting = self._match(tree, self._places[id(tree)])
+        waiting = self._match(tree, self._targets[id(tree)])
 
         def next_piece() -> Coroutine[Any, Any, None] | None:
             return look(*waiting.pop()) if waiting else None
 
         async def look(above: Branch, branch: Branch, cap: DirectoryCap) -> None:
-            place = _Place(self._store.directory(cap))
+            target = _Target(self._store.directory(cap))
             try:
-                place.children = await place.directory.list()
+                target.children = await target.directory.list()
             except GridError as problem:
                 self._drop(above, branch, describe(problem))
                 return
-            self._places[id(branch)] = place
-            waiting.extend(self._match(branch, place))
+            self._targets[id(branch)] = target
+            waiting.extend(self._match(branch, target))
 
         await run_pieces(next_piece, LOOKS_AT_ONCE)
 
     def _new_files(self, tree: Branch) -> Iterator[Leaf]:
         """Files that get a capability in any case: no question about replacing is open, and nothing is written in place."""
         for _, branch in tree.walk():
-            place = self._places.get(id(branch))
+            target = self._targets.get(id(branch))
             for name, leaf in sorted(branch.leaves.items()):
-                existing = None if place is None else place.children.get(name)
+                existing = None if target is None else target.children.get(name)
                 if existing is None or (
                     not self._replace.is_given
                     and isinstance(existing.target, KnownCap)
@@ -152,11 +152,11 @@ class RemoteWriter:
                 ):
                     yield leaf
 
-    def _match(self, branch: Branch, place: _Place) -> list[tuple[Branch, Branch, DirectoryCap]]:
+    def _match(self, branch: Branch, target: _Target) -> list[tuple[Branch, Branch, DirectoryCap]]:
         """The directories below the branch which exist, with itself."""
         found = []
         for name, below in list(branch.branches.items()):
-            child = place.children.get(name)
+            child = target.children.get(name)
             if child is None:
                 continue
             if isinstance(child.target, DirectoryCap):
@@ -164,7 +164,7 @@ class RemoteWriter:
             else:
                 self._drop(branch, below, "cannot copy directory into a file")
         for name, leaf in list(branch.leaves.items()):
-            child = place.children.get(name)
+            child = target.children.get(name)
             if child is not None and isinstance(child.target, DirectoryCap):
                 del branch.leaves[name]
                 self._fail(leaf, "the target has a directory of this name")
@@ -179,8 +179,8 @@ class RemoteWriter:
         self._display.fail(why if why.startswith(shown) else f"{shown}: {why}")
 
     async def _do_leaf(self, path: tuple[str, ...], branch: Branch, leaf: Leaf) -> None:
-        place = self._places.get(id(branch))
-        existing = None if place is None else place.children.get(leaf.name)
+        target = self._targets.get(id(branch))
+        existing = None if target is None else target.children.get(leaf.name)
         try:
             if await self.may_replace(self._path_of((*path, leaf.name)), leaf, existing):
                 cap = await self._store_leaf(leaf, existing)
@@ -241,14 +241,14 @@ class RemoteWriter:
 
     async def _do_branch(self, path: tuple[str, ...], branch: Branch, above: Branch | None) -> None:
         made = self._made.pop(id(branch), {})
-        place = self._places.get(id(branch))
+        target = self._targets.get(id(branch))
         try:
-            if place is not None:
+            if target is not None:
                 edits: list[Edit] = [SetChild(name, cap, overwrite="only-files") for name, cap in sorted(made.items())]
                 if edits:
-                    replaced = await place.directory.edit(edits)
+                    replaced = await target.directory.edit(edits)
                     for name, cap in sorted(made.items()):
-                        old = previous_child(name, place.children, replaced)
+                        old = previous_child(name, target.children, replaced)
                         self.undo.note(self._path_of((*path, name)), old, cap)
                 return
             if above is None:

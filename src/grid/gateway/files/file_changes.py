@@ -1,4 +1,4 @@
-"""PUT, POST and DELETE of a file at a place: the end of a request's path. [spec webapi 4, 4.7, 4.8, 5.1]
+"""PUT, POST and DELETE of a file: the entry at the end of a request's path. [spec webapi 4, 4.7, 4.8, 5.1]
 
 Owns the choice between new contents in place and a new link. Everything that can be refused is refused before any of the
 body is read, or linked where early_upload.py has stored it meanwhile.
@@ -50,7 +50,7 @@ class Parent(Protocol):
 
 
 @frozen(kw_only=True)
-class Place:
+class PathEntry:
     """child: what is there, None if nothing is. parent: where it is linked, None for the object of the URL's own cap.
 
     name: under which it is linked there, in NFC; "" without a parent.
@@ -78,8 +78,8 @@ MAX_LABEL = 64
 """Characters of what a client calls an operation of its own (`progress=`)."""
 
 
-async def put_file(exchange: Exchange, place: Place, early: EarlyUpload | None = None) -> Answer:
-    """PUT without `t`: new contents for what is there, or a new file under the place's name, which may be free.
+async def put_file(exchange: Exchange, entry: PathEntry, early: EarlyUpload | None = None) -> Answer:
+    """PUT without `t`: new contents for what is there, or a new file under the entry's name, which may be free.
 
     early: has the body, if that is being stored already.
     """
@@ -87,7 +87,7 @@ async def put_file(exchange: Exchange, place: Place, early: EarlyUpload | None =
     offset, replace = arguments.offset(), arguments.replace()
     if exchange.headers.get("content-range") is not None:
         raise NotImplementedHere("Content-Range in a PUT is not supported; offset= is, for mutable files")
-    file = _require_replaceable(place, replace)
+    file = _require_replaceable(entry, replace)
     if file is not None:
         exchange.gateway.require_allowed(file)
         if early is not None:
@@ -95,33 +95,33 @@ async def put_file(exchange: Exchange, place: Place, early: EarlyUpload | None =
         else:
             await _put_contents(exchange, file, offset)
         return warned(cap_answer(file), exchange.gateway.store.open_mutable(file).warning)
-    if offset or (offset is not None and place.child is not None):
+    if offset or (offset is not None and entry.child is not None):
         raise BadRequest("offset= is for mutable files: an immutable one is never changed")
     cap = await (store_body(exchange, new_file(exchange)) if early is None else early.cap())
-    return await _link(place, cap, "only-files" if replace else False)
+    return await _link(entry, cap, "only-files" if replace else False)
 
 
-async def put_cap(exchange: Exchange, place: Place) -> Answer:
+async def put_cap(exchange: Exchange, entry: PathEntry) -> Answer:
     """PUT with `t=uri`: link to the capability that the body holds. 200, whether or not something was there."""
     replace = exchange.arguments.replace()
-    if place.parent is None:
+    if entry.parent is None:
         raise BadRequest("t=uri needs the path of a child: a bare capability cannot be replaced")
-    _require_writable(place)
-    if (replace is False and place.child is not None) or (replace == "only-files" and place.is_directory):
-        raise _exists(place)
+    _require_writable(entry)
+    if (replace is False and entry.child is not None) or (replace == "only-files" and entry.is_directory):
+        raise _exists(entry)
     text = await exchange.body.read_all(MAX_CAP_LENGTH)
     target = parse_target(text)
-    await _link(place, target, replace)
+    await _link(entry, target, replace)
     return cap_answer(target_text(target))
 
 
-async def post_file(exchange: Exchange, place: Place) -> Answer:
+async def post_file(exchange: Exchange, entry: PathEntry) -> Answer:
     """POST `t=upload` to a file that is there: new contents for it, or a new file in its place."""
-    if place.child is None:
-        raise NotFound(f"No such child: {place.name}", shape="page")
-    _require_replaceable(place, True)
+    if entry.child is None:
+        raise NotFound(f"No such child: {entry.name}", shape="page")
+    _require_replaceable(entry, True)
     file = await required_form_file(exchange)
-    return await put_form_file(exchange, place, file, exchange.arguments.flag("replace", True))
+    return await put_form_file(exchange, entry, file, exchange.arguments.flag("replace", True))
 
 
 async def required_form_file(exchange: Exchange) -> Spool:
@@ -132,28 +132,28 @@ async def required_form_file(exchange: Exchange) -> Spool:
     return form.file
 
 
-async def put_form_file(exchange: Exchange, place: Place, spool: Spool, replace: Replace) -> Answer:
-    """The file of a form as the contents of what is there, or as a new file under the place's name, free or not."""
+async def put_form_file(exchange: Exchange, entry: PathEntry, spool: Spool, replace: Replace) -> Answer:
+    """The file of a form as the contents of what is there, or as a new file under the entry's name, free or not."""
     location = when_done(exchange)
-    file = _require_replaceable(place, replace)
+    file = _require_replaceable(entry, replace)
     if file is not None:
         exchange.gateway.require_allowed(file)
         await _replace(exchange, file, spool, None)
         answer = redirect(location) if location else cap_answer(file)
         return warned(answer, exchange.gateway.store.open_mutable(file).warning)
     cap = await store_form_file(exchange, new_file(exchange), spool)
-    await _link(place, cap, "only-files" if replace else False)
+    await _link(entry, cap, "only-files" if replace else False)
     return redirect(location) if location else cap_answer(cap)
 
 
-async def delete_child(exchange: Exchange, place: Place) -> Answer:
+async def delete_child(exchange: Exchange, entry: PathEntry) -> Answer:
     """DELETE: the link to a file or a directory is removed; the answer is the capability of what it led to."""
-    if place.parent is None:
+    if entry.parent is None:
         raise BadRequest("DELETE needs the path of a child: a bare capability cannot be removed")
-    if place.child is None:
-        raise NotFound(f"No such child: {place.name}", shape="page")
-    previous = await place.parent.edit([RemoveChild(place.name)])
-    target = previous.get(place.name, place.child).target
+    if entry.child is None:
+        raise NotFound(f"No such child: {entry.name}", shape="page")
+    previous = await entry.parent.edit([RemoveChild(entry.name)])
+    target = previous.get(entry.name, entry.child).target
     return cap_answer(target_text(target))
 
 
@@ -211,27 +211,27 @@ def parse_target(text: bytes) -> Target:
     return unknown
 
 
-def _require_replaceable(place: Place, replace: Replace) -> KnownCap | None:
-    """The mutable file whose contents are to be replaced; None if the place is to have a new file. Or what forbids it."""
-    if place.is_directory:
+def _require_replaceable(entry: PathEntry, replace: Replace) -> KnownCap | None:
+    """The mutable file whose contents are to be replaced; None if the entry is to get a new file. Or what forbids it."""
+    if entry.is_directory:
         raise BadRequest("a directory is there: a file cannot replace it")
-    if place.child is not None and replace is False and place.parent is not None:
-        raise _exists(place)
-    file = place.mutable_file
+    if entry.child is not None and replace is False and entry.parent is not None:
+        raise _exists(entry)
+    file = entry.mutable_file
     if file is not None:
         if file.authority != "write":
             raise BadRequest("this capability is read-only: it cannot change the file")
         return file
-    if place.parent is None:
-        if place.child is None or isinstance(place.child.target, UnknownChild):
+    if entry.parent is None:
+        if entry.child is None or isinstance(entry.child.target, UnknownChild):
             raise NotImplementedHere("an object of an unknown kind cannot be written to")
         raise BadRequest("an immutable file cannot be changed, and there is no link here to replace")
-    _require_writable(place)
+    _require_writable(entry)
     return None
 
 
-def _require_writable(place: Place) -> None:
-    if place.parent is not None and not place.parent.is_writable:
+def _require_writable(entry: PathEntry) -> None:
+    if entry.parent is not None and not entry.parent.is_writable:
         raise NotWriteableError("this capability is read-only: it cannot change the directory")
 
 
@@ -254,8 +254,8 @@ def _note(operation: Operation, cap: KnownCap, size: int) -> None:
         operation.name(cap.storage_index)
 
 
-def _exists(place: Place) -> Conflict:
-    return Conflict(f"there is a {place.name!r} already, and replace= forbids replacing it")
+def _exists(entry: PathEntry) -> Conflict:
+    return Conflict(f"there is a {entry.name!r} already, and replace= forbids replacing it")
 
 
 async def _put_contents(exchange: Exchange, cap: KnownCap, offset: int | None) -> None:
@@ -280,8 +280,8 @@ async def _replace(exchange: Exchange, cap: KnownCap, spool: Spool, offset: int 
         raise unrecoverable(error) from error
 
 
-async def _link(place: Place, target: Target, overwrite: Replace) -> Answer:
+async def _link(entry: PathEntry, target: Target, overwrite: Replace) -> Answer:
     """The link to the new file, and the answer: 201 if the name was free."""
-    assert place.parent is not None
-    replaced = await place.parent.edit([SetChild(place.name, target, overwrite=overwrite)])
-    return cap_answer(target_text(target), 200 if place.name in replaced else 201)
+    assert entry.parent is not None
+    replaced = await entry.parent.edit([SetChild(entry.name, target, overwrite=overwrite)])
+    return cap_answer(target_text(target), 200 if entry.name in replaced else 201)

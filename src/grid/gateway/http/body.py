@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 
 from grid.gateway.faults import BadRequest, PayloadTooLarge
 from grid.gateway.shared.spool import Spool
-from grid.limits import GATEWAY_BODY_PACE, GATEWAY_BODY_PERIOD_S
+from grid.limits import GATEWAY_BODY_PERIOD_S, GATEWAY_BODY_RATE
 from grid.ports import Buffer, Clock, Timer
 from grid.wire.connections.body_rate import BodyRate
 from grid.wire.http.format.messages import keep_piece
@@ -36,17 +36,17 @@ class Body:
         pause: Callable[[], None],
         resume: Callable[[], None],
         make_spool: Callable[[], Spool],
-        pace: BodyRate,
+        rate: BodyRate,
     ) -> None:
         """pause, resume: stop and go on reading the socket. make_spool: where a body is kept that is read twice.
-        pace: notified when we wait for the client, and of what comes.
+        rate: notified when we wait for the client, and of what comes.
         """
         self.size = size
         self.content_type = content_type
         self._pause = pause
         self._resume = resume
         self._make_spool = make_spool
-        self._rate = pace
+        self._rate = rate
         self._pieces: deque[Buffer] = deque()
         self._waiting = 0
         self._is_paused = False
@@ -171,7 +171,7 @@ def gone() -> BadRequest:
     return BadRequest("the client disconnected before its request was complete")
 
 
-class BodyPace:
+class LateBodyWatch:
     """Looks at one body again and again."""
 
     def __init__(self, clock: Clock, body: Body, on_late: Callable[[], None]) -> None:
@@ -202,7 +202,7 @@ class BodyPace:
         body = self._body
         if body.has_ended:
             return
-        if body.is_wanted and body.received - self._seen < GATEWAY_BODY_PACE:
+        if body.is_wanted and body.received - self._seen < GATEWAY_BODY_RATE:
             self._on_late()
             return
         self._seen = body.received

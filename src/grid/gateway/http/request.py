@@ -28,7 +28,7 @@ from grid.gateway.faults import (
 )
 from grid.gateway.http.answers import COMMON, SANDBOX, Answer, AnyAnswer, StreamedAnswer, keeping, protecting
 from grid.gateway.http.arguments import Arguments, parse_query
-from grid.gateway.http.body import Body, BodyPace, gone
+from grid.gateway.http.body import Body, LateBodyWatch, gone
 from grid.gateway.http.exchange import Exchange, split_path
 from grid.gateway.http.exchange import Headers as RequestHeaders
 from grid.gateway.http.guards import check_host, check_origin, loggable, split_target
@@ -39,7 +39,7 @@ from grid.gateway.http.writer import Writer, piece_size
 from grid.gateway.shared.services import Services
 from grid.gateway.shared.spool import Spool
 from grid.gateway.shared.traffic import Traffic
-from grid.limits import GATEWAY_BODY_PACE, GATEWAY_DISCARDED
+from grid.limits import GATEWAY_BODY_RATE, GATEWAY_DISCARDED
 from grid.ports import Clock
 from grid.wire.connections.body_rate import BodyRate
 from grid.wire.connections.connection_limit import Standing
@@ -95,7 +95,7 @@ class GatewayRequest(http.Request):
         self._host = ""
         self._is_gone = False
         self._exchange: Exchange | None = None
-        self._rate: BodyPace | None = None
+        self._rate: LateBodyWatch | None = None
 
     @property
     def clock(self) -> Clock:
@@ -116,11 +116,11 @@ class GatewayRequest(http.Request):
             pause=self.channel.stop_reading,
             resume=self.channel.go_on_reading,
             make_spool=lambda: Spool(gateway.settings.spools, gateway.store.runtime.cpu),
-            pace=BodyRate(self.clock, GATEWAY_BODY_PACE),
+            rate=BodyRate(self.clock, GATEWAY_BODY_RATE),
         )
         self.factory.requests.add(self)
         self._record.began_at = self.clock.now()
-        self._rate = BodyPace(self.clock, self.body, self._body_is_late)
+        self._rate = LateBodyWatch(self.clock, self.body, self._body_is_late)
         self._rate.watch()
         self.clock.call_later(0, self._start)
 
@@ -267,7 +267,7 @@ class GatewayRequest(http.Request):
         host = check_host(headers, self.factory.gateway.settings.hosts, self._own_address, target=target_host)
         self._host = host
         check_origin(method, headers, host)
-        self.channel.place.stand(Standing.ACTIVE)
+        self.channel.permit.stand(Standing.ACTIVE)
         arguments = Arguments(parse_query(raw_query))
         self._record.shown = loggable(segments, arguments.t)
         self._record.called = self.factory.gateway.traffic.called(segments[0], arguments.t.lower())
@@ -310,7 +310,7 @@ class GatewayRequest(http.Request):
         self._reply.is_over = True
         if self.channel is not None:
             # What is dropped of a body that nobody wants holds nothing against others.
-            self.channel.place.stand(Standing.IDLE if self.code < 400 else Standing.STRANGER)
+            self.channel.permit.stand(Standing.IDLE if self.code < 400 else Standing.STRANGER)
         if self.body is None or self.body.has_ended:
             self._finish()
         else:

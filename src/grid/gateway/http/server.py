@@ -32,7 +32,7 @@ from grid.limits import (
     MAX_GATEWAY_CONNECTIONS,
 )
 from grid.ports import Timer
-from grid.wire.connections.connection_limit import Place, Places
+from grid.wire.connections.connection_limit import ConnectionLimit, Permit
 from grid.wire.http.format.messages import ChunkedDecoder
 
 _MOST_DIGITS = 19
@@ -171,7 +171,7 @@ class GatewayChannel(FramedChannel):
     factory: GatewayFactory
     transport: Any
     site: Any
-    place: Place
+    permit: Permit
     maxHeaders = GATEWAY_HEADER_COUNT
     totalHeadersSize = GATEWAY_HEADERS_SIZE
     requestFactory: Any = GatewayRequest
@@ -186,7 +186,7 @@ class GatewayChannel(FramedChannel):
         """Begin; what a stranger may take his time for is bounded from here on."""
         super().connectionMade()
         self.factory.connections.add(self)
-        self.place.hold(self.transport.abortConnection, lambda: self.requests[-1].waited_s if self.requests else 0.0)
+        self.permit.hold(self.transport.abortConnection, lambda: self.requests[-1].waited_s if self.requests else 0.0)
         self.transport.SEND_LIMIT = _SEND_SIZE
         self.setTimeout(GATEWAY_IDLE_S)
 
@@ -221,7 +221,7 @@ class GatewayChannel(FramedChannel):
         self._relax()
         if self._farewell is not None:
             self._farewell.cancel()
-        self.place.leave()
+        self.permit.release()
         super().connectionLost(reason)
         self.factory.lost(self)
 
@@ -280,11 +280,11 @@ class GatewayFactory(http.HTTPFactory):
     noisy = False
     reactor: Any
 
-    def __init__(self, gateway: Services, routes: Routes, reactor: Any, places: Places) -> None:
-        """places: of all connections of this process."""
+    def __init__(self, gateway: Services, routes: Routes, reactor: Any, connection_limit: ConnectionLimit) -> None:
+        """connection_limit: on all connections of this process."""
         super().__init__(timeout=GATEWAY_IDLE_S, reactor=reactor)
-        self._places = places
-        self._own_places = Places(MAX_GATEWAY_CONNECTIONS)
+        self._connection_limit = connection_limit
+        self._own_limit = ConnectionLimit(MAX_GATEWAY_CONNECTIONS)
         self.is_below_tls = False
         self.gateway = gateway
         self.routes = routes
@@ -296,13 +296,13 @@ class GatewayFactory(http.HTTPFactory):
 
     def buildProtocol(self, address: Any) -> Any:
         """A connection's channel, without Twisted's choice between versions of HTTP."""
-        place = self._places.enter(getattr(address, "host", None))
-        if place is None or not self._own_places.admit(place):
-            if place is not None:
-                place.leave()
+        permit = self._connection_limit.acquire(getattr(address, "host", None))
+        if permit is None or not self._own_limit.admit(permit):
+            if permit is not None:
+                permit.release()
             return _Refused() if self.is_below_tls else None
         channel: Any = self.protocol()
-        channel.place = place
+        channel.permit = permit
         channel.factory = self
         channel.site = self
         channel.timeOut = GATEWAY_IDLE_S

@@ -176,7 +176,7 @@ class _OpenFileReads(Collector):
     def collect(self) -> Iterable[Metric]:
         """As they are now."""
         family = CounterMetricFamily(
-            "grid_open_file_reads", "Portions read of immutable files, by whether the file was open.", labels=["cache"]
+            "grid_open_file_reads", "Chunks read of immutable files, by whether the file was open.", labels=["cache"]
         )
         family.add_metric(["hit"], self._files.found_open)
         family.add_metric(["miss"], self._files.opened)

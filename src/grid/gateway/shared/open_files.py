@@ -23,30 +23,30 @@ from grid.ports import Buffer, Clock, Observer, ServerId, Sink
 from grid.sinks import CountingSink
 
 MOMENT_S = 0.25
-"""Seconds in which the client is to take a portion."""
+"""Seconds in which the client is to take a chunk."""
 
 BOLD_SIZE = 16 * 2**20
-"""Bytes of the first portion, while few others read."""
+"""Bytes of the first chunk, while few others read."""
 
 LARGEST_SIZE = 64 * 2**20
-"""Bytes of a portion at most: what the next one costs at its beginning is nothing to it."""
+"""Bytes of a chunk at most: what the next one costs at its beginning is nothing to it."""
 
 TOGETHER_SIZE = 64 * 2**20
 """Bytes that all reads under way may be ahead of their clients together. What the system's sockets take in at once looks
-like a fast client, and two hundred of those at the same time must not each be given the largest portion."""
+like a fast client, and two hundred of those at the same time must not each be given the largest chunk."""
 
 SHARE = 4
-"""The part of the room left that one portion takes where others read besides: those who come later need some too."""
+"""The part of the room left that one chunk takes where others read besides: those who come later need some too."""
 
 FEW = 4
 """Reads beside which a new one begins boldly."""
 
 
-class Portions:
-    """The portions of one read: as much as its client takes in a moment.
+class ReadChunks:
+    """The chunks of one read: as much as its client takes in a moment.
 
     A read has up to 32 MiB in flight: right for one fast client, and far too much for two hundred slow ones. So a file
-    is read in portions, each begun when the client has taken the one before it. Only the client's own slowness makes
+    is read in chunks, each begun when the client has taken the one before it. Only the client's own slowness makes
     them small: a slow or distant grid gets long ones, because each begins with a round trip.
     segment_size: the least that can be read of the file.
     """
@@ -57,7 +57,7 @@ class Portions:
         self._size = float(BOLD_SIZE if others < FEW else segment_size)
 
     def next_stop(self, position: int, stop: int, room: int = TOGETHER_SIZE) -> int:
-        """The end of the portion that begins at `position`: that of a segment, and not behind `stop`.
+        """The end of the chunk that begins at `position`: that of a segment, and not behind `stop`.
 
         room: bytes that it may have, beyond its first segment.
         """
@@ -66,7 +66,7 @@ class Portions:
         return min(stop, (position // self._segment_size + segments) * self._segment_size)
 
     def taken(self, size: int, waited_s: float) -> None:
-        """Note that the client took a portion of `size` bytes, and kept us waiting for waited_s."""
+        """Note that the client took a chunk of `size` bytes, and kept us waiting for waited_s."""
         self._size = min(float(LARGEST_SIZE), size / max(waited_s, 1e-6) * MOMENT_S)
 
 
@@ -106,7 +106,7 @@ class OpenFiles:
         return len(self._files)
 
     async def read(self, cap: ChkCap | ExtentCap, sink: Sink, start: int, length: int, observer: Observer) -> int:
-        """ImmutableFile.read, in portions of which each waits until the client has taken the one before it.
+        """ImmutableFile.read, in chunks of which each waits until the client has taken the one before it.
 
         The sink takes an empty write as the question whether it has room. A file that was open already and fails
         before it gave anything is tried once anew.
@@ -114,18 +114,18 @@ class OpenFiles:
         if isinstance(cap, SliceCap | SequenceCap):
             return await self._extents.read(cap, _PatientSink(sink), start, length)
         timed = TimedSink(sink, self._grid.runtime.clock)
-        portions = Portions(Geometry.of_file(cap.size, cap.needed, cap.total).segment_size, self._reading)
+        chunks = ReadChunks(Geometry.of_file(cap.size, cap.needed, cap.total).segment_size, self._reading)
         position, stop = start, min(cap.size, start + length)
         self._reading += 1
         try:
             while position < stop:
-                end = portions.next_stop(position, stop, self._room())
+                end = chunks.next_stop(position, stop, self._room())
                 self._ahead += end - position
                 try:
-                    await self._read_portion(cap, timed, position, end - position, observer)
+                    await self._read_chunk(cap, timed, position, end - position, observer)
                     if end < stop:
                         await timed.write(b"")
-                        portions.taken(end - position, timed.take_waited())
+                        chunks.taken(end - position, timed.take_waited())
                 finally:
                     self._ahead -= end - position
                 position = end
@@ -135,14 +135,14 @@ class OpenFiles:
 
     async def _read_chk(self, cap: ChkCap, sink: Sink, offset: int, length: int) -> int:
         self._permit(cap)
-        return await self._read_portion(cap, sink, offset, length, self._grid.observer)
+        return await self._read_chunk(cap, sink, offset, length, self._grid.observer)
 
     def _room(self) -> int:
-        """Bytes that the next portion of one read may have."""
+        """Bytes that the next chunk of one read may have."""
         left = max(0, TOGETHER_SIZE - self._ahead)
         return left if self._reading == 1 else left // SHARE
 
-    async def _read_portion(self, cap: ChkCap, sink: Sink, start: int, length: int, observer: Observer) -> int:
+    async def _read_chunk(self, cap: ChkCap, sink: Sink, start: int, length: int, observer: Observer) -> int:
         kept, is_new = self._open(cap)
         counting = CountingSink(sink)
         try:

@@ -14,7 +14,7 @@ from grid.directory.store import Trail
 from grid.errors import GridError
 from grid.gateway.faults import BadRequest
 from grid.gateway.files.file_changes import (
-    Place,
+    PathEntry,
     new_file,
     parse_target,
     put_form_file,
@@ -141,7 +141,7 @@ async def _upload(exchange: Exchange, directory: Directory) -> Answer:
     file = await required_form_file(exchange)
     name = await _upload_name(exchange)
     child = (await list_children(directory)).get(name)
-    return await put_form_file(exchange, Place(child=child, parent=directory, name=name), file, replace)
+    return await put_form_file(exchange, PathEntry(child=child, parent=directory, name=name), file, replace)
 
 
 async def _upload_name(exchange: Exchange) -> str:

@@ -1,7 +1,7 @@
 """`/uri/$CAP[/PATH]`: what a path leads to, and which handler its method and `t` mean. [spec webapi 4, 5]
 
 Owns the order: what can be refused without looking is refused first, then the path is followed, and only then is
-anything made. Handlers of files are elsewhere, and find the last name of a path in a Place.
+anything made. Handlers of files are elsewhere, and find the last name of a path in a PathEntry.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grid.gateway.faults import BadRequest, Conflict, NotFound, NotImplementedHe
 from grid.gateway.files.downloads import get_file
 from grid.gateway.files.early_upload import EarlyUpload, may_store_early
 from grid.gateway.files.file_changes import (
-    Place,
+    PathEntry,
     delete_child,
     new_file,
     post_file,
@@ -52,7 +52,7 @@ async def tree_resource(operations: Operations, exchange: Exchange) -> AnyAnswer
         with EarlyUpload(exchange) as early:
             await early.begin(partial(store_form_file, exchange, new_file(exchange)))
             reached = await _follow(exchange, path)
-            return await put_file(exchange, _place_at(exchange, reached), early)
+            return await put_file(exchange, _entry_at(exchange, reached), early)
     reached = await _follow(exchange, path)
     if reached.missing:
         return await _at_nothing(exchange, path, reached)
@@ -65,7 +65,7 @@ async def tree_resource(operations: Operations, exchange: Exchange) -> AnyAnswer
             return await _post(operations, exchange, path, reached)
         case "DELETE":
             _require_no_slash(path, reached)
-            return await delete_child(exchange, _place(reached))
+            return await delete_child(exchange, _entry(reached))
     raise NotImplementedHere("the method is not known here")
 
 
@@ -86,11 +86,11 @@ def _is_new_file(exchange: Exchange, path: TreePath) -> bool:
         return False
 
 
-def _place_at(exchange: Exchange, reached: Reached) -> Place:
+def _entry_at(exchange: Exchange, reached: Reached) -> PathEntry:
     """The end of the path, whether or not anything is there."""
     if not reached.missing:
-        return _place(reached)
-    return _new_place(open_directory(exchange.gateway, reached.child), reached.missing)
+        return _entry(reached)
+    return _new_entry(open_directory(exchange.gateway, reached.child), reached.missing)
 
 
 async def _get(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
@@ -109,7 +109,7 @@ async def _put(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswe
             raise BadRequest("a file is there: PUT t=mkdir makes a directory, or finds one")
         exchange.gateway.require_allowed(target)
         return plain_cap(target)
-    return await (put_cap if t == "uri" else put_file)(exchange, _place(reached))
+    return await (put_cap if t == "uri" else put_file)(exchange, _entry(reached))
 
 
 async def _post(operations: Operations, exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
@@ -119,7 +119,7 @@ async def _post(operations: Operations, exchange: Exchange, path: TreePath, reac
     if not isinstance(target, DirectoryCap):
         _require_no_slash(path, reached)
         if t == "upload" and not isinstance(target, UnknownChild):
-            return await post_file(exchange, _place(reached))
+            return await post_file(exchange, _entry(reached))
         raise BadRequest(f"POST to a file: t={t!r} is not known")
     if t in STREAMS:
         return await stream_tree(exchange, open_directory(exchange.gateway, reached.child).cap)
@@ -139,7 +139,7 @@ async def _at_nothing(exchange: Exchange, path: TreePath, reached: Reached) -> A
     if method == "PUT":
         if path.has_slash:
             raise BadRequest("the name after the last slash is empty", shape="page")
-        return await (put_cap if t == "uri" else put_file)(exchange, _new_place(directory, missing))
+        return await (put_cap if t == "uri" else put_file)(exchange, _new_entry(directory, missing))
     if method == "POST" and t in MAKERS:
         return await _make(exchange, directory, missing)
     raise absent
@@ -154,13 +154,13 @@ async def _make(exchange: Exchange, directory: Directory, missing: tuple[str, ..
     return redirect(location) if location else cap_answer(cap)
 
 
-def _new_place(directory: Directory, missing: tuple[str, ...]) -> Place:
+def _new_entry(directory: Directory, missing: tuple[str, ...]) -> PathEntry:
     holder = directory if len(missing) == 1 else NewBranch(directory, missing[:-1])
-    return Place(child=None, parent=holder, name=missing[-1])
+    return PathEntry(child=None, parent=holder, name=missing[-1])
 
 
-def _place(reached: Reached) -> Place:
-    return Place(child=reached.child, parent=reached.parent, name=reached.name)
+def _entry(reached: Reached) -> PathEntry:
+    return PathEntry(child=reached.child, parent=reached.parent, name=reached.name)
 
 
 def _require_no_slash(path: TreePath, reached: Reached) -> None:

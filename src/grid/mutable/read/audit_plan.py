@@ -23,7 +23,7 @@ from grid.mutable.share.audit import ShareAudit, Verdict
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.requests import ReadBlocks, ReadFields, ReadSlot
-from grid.mutable.share.versions import Place, Sighting, VersionMap
+from grid.mutable.share.versions import ShareLocation, Sighting, VersionMap
 
 
 @frozen(kw_only=True)
@@ -31,8 +31,8 @@ class AuditReport:
     """corrupt: shares that are, and why. unread: shares that could not be read, or have changed since."""
 
     good: Sequence[Sighting]
-    corrupt: Mapping[Place, str]
-    unread: frozenset[Place]
+    corrupt: Mapping[ShareLocation, str]
+    unread: frozenset[ShareLocation]
 
 
 class AuditPlan(PlanBase):
@@ -56,8 +56,8 @@ class AuditPlan(PlanBase):
             audit.verdict, audit.reason = Verdict.CORRUPT, "the private key differs from that of the other shares"
         return AuditReport(
             good=[audit.sighting for audit in self._audits.done if audit.verdict is Verdict.GOOD],
-            corrupt={a.sighting.place: a.reason for a in self._audits.done if a.verdict is Verdict.CORRUPT},
-            unread=frozenset(a.sighting.place for a in self._audits.done if a.verdict is Verdict.UNREAD),
+            corrupt={a.sighting.location: a.reason for a in self._audits.done if a.verdict is Verdict.CORRUPT},
+            unread=frozenset(a.sighting.location for a in self._audits.done if a.verdict is Verdict.UNREAD),
         )
 
     def wake_at(self) -> float | None:
@@ -120,7 +120,7 @@ class AuditPlan(PlanBase):
     def _judge(self, audit: ShareAudit, now: float) -> None:
         self._events.extend(self._audits.stepped(audit, now))
         if audit.verdict is Verdict.CORRUPT:
-            self._reject(*audit.sighting.place, audit.reason, now)
+            self._reject(*audit.sighting.location, audit.reason, now)
 
     def _odd_ones(self) -> list[ShareAudit]:
         """Good shares whose private key has other bytes than most: without the write key nothing else shows it."""

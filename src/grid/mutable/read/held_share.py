@@ -12,7 +12,7 @@ from grid.mutable.share.geometry import HASH_SIZE, Geometry
 from grid.mutable.share.hash_rows import hash_ranges
 from grid.mutable.share.prefix import checkstring_size
 from grid.mutable.share.segment_run import ShareRun
-from grid.mutable.share.versions import Place, Sighting
+from grid.mutable.share.versions import ShareLocation, Sighting
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 
@@ -59,9 +59,9 @@ class HeldShare:
         return self.sighting.number
 
     @property
-    def place(self) -> Place:
+    def location(self) -> ShareLocation:
         """Where it is."""
-        return self.sighting.place
+        return self.sighting.location
 
     def is_current(self, front: Buffer) -> bool:
         """Whether a share that starts so is still of the version."""

@@ -33,7 +33,7 @@ from grid.mutable.share.layout import parse_header
 from grid.mutable.share.offset_table import ShareTable
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.requests import ReadFields, ReadFronts, ReadSlot
-from grid.mutable.share.versions import BadShare, CandidateShare, Place, Sighting, VersionMap, front_of
+from grid.mutable.share.versions import BadShare, CandidateShare, ShareLocation, Sighting, VersionMap, front_of
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 
@@ -78,8 +78,8 @@ class _Proofs:
     private_key: PrivateKey | None
     public_key: PublicKey | None = None
     prefixes: set[Prefix] = field(factory=set)
-    key_tried: set[Place] = field(factory=set)
-    numbers_sought: set[Place] = field(factory=set)
+    key_tried: set[ShareLocation] = field(factory=set)
+    numbers_sought: set[ShareLocation] = field(factory=set)
 
 
 class MapPlan(PlanBase):
@@ -185,7 +185,7 @@ class MapPlan(PlanBase):
                 pieces = answer[number]
                 if pieces and pieces[0]:
                     self._consider(request, number, pieces, now)
-        proof_came = {candidate.sighting.place for candidate in question.candidates} & self._proofs.numbers_sought
+        proof_came = {candidate.sighting.location for candidate in question.candidates} & self._proofs.numbers_sought
         self._prove_numbers(request.server_id, proof_came, now)
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
@@ -260,11 +260,11 @@ class MapPlan(PlanBase):
             return
         if candidate.pieces:
             sighting = evolve(sighting, pieces={**sighting.pieces, **candidate.pieces})
-        self._sightings = [seen for seen in self._sightings if seen.place != sighting.place]
+        self._sightings = [seen for seen in self._sightings if seen.location != sighting.location]
         self._sightings.append(sighting)
         self._try_key(candidate)
 
-    def _prove_numbers(self, server_id: ServerId, proof_came: Collection[Place], now: float) -> None:
+    def _prove_numbers(self, server_id: ServerId, proof_came: Collection[ShareLocation], now: float) -> None:
         """Where a server shows several shares of one version, see whether they are those that it says.
 
         proof_came: those whose proof was asked for, and has come as far as it ever will.
@@ -276,10 +276,10 @@ class MapPlan(PlanBase):
             proof = prove_number(share)
             if proof is NumberProof.PROVEN:
                 self._sightings[index] = evolve(share, number_proven=True)
-            elif proof is NumberProof.FALSE or share.place in proof_came:
+            elif proof is NumberProof.FALSE or share.location in proof_came:
                 self._discard(server_id, share.number, share.head, "it is not the share of that number", now)
-        bad = {share.place for share in self._bad}
-        self._sightings = [share for share in self._sightings if share.place not in bad]
+        bad = {share.location for share in self._bad}
+        self._sightings = [share for share in self._sightings if share.location not in bad]
 
     def _seek_numbers(self, now: float) -> None:
         """Ask for what proves the numbers of shares, where that may change which versions can be read, or their health."""
@@ -293,9 +293,9 @@ class MapPlan(PlanBase):
                 several
                 and share.prefix.size
                 and not share.number_proven
-                and share.place not in self._proofs.numbers_sought
+                and share.location not in self._proofs.numbers_sought
             ):
-                self._proofs.numbers_sought.add(share.place)
+                self._proofs.numbers_sought.add(share.location)
                 wanted.setdefault((share.server_id, share.table), []).append(CandidateShare(sighting=share))
         for (_, table), candidates in wanted.items():
             self._fetch(candidates, proof_ranges(table), now)
@@ -314,7 +314,7 @@ class MapPlan(PlanBase):
         encrypted = candidate.get(candidate.sighting.table.private_key) if self._wants_key else None
         if encrypted is None:
             return
-        self._proofs.key_tried.add(candidate.sighting.place)
+        self._proofs.key_tried.add(candidate.sighting.location)
         try:
             self._proofs.private_key = self._keys.accept_private_key(bytes(encrypted))
         except (FormatError, IntegrityError):
@@ -325,8 +325,8 @@ class MapPlan(PlanBase):
         if not self._wants_key or self._waiting or self._wants.mode not in {MapMode.WRITE, MapMode.REPAIR}:
             return
         for sighting in self._sightings:
-            if sighting.place not in self._proofs.key_tried:
-                self._proofs.key_tried.add(sighting.place)
+            if sighting.location not in self._proofs.key_tried:
+                self._proofs.key_tried.add(sighting.location)
                 self._fetch([CandidateShare(sighting=sighting)], [sighting.table.private_key], now)
                 break
 

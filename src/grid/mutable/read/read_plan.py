@@ -27,7 +27,7 @@ from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.requests import ReadBlocks, ReadSlot
 from grid.mutable.share.segment_run import OpenedRun, SegmentRun
-from grid.mutable.share.versions import Place, Sighting
+from grid.mutable.share.versions import ShareLocation, Sighting
 from grid.ports import Buffer, Event, Range, ServerId, ShareNumber
 
 WINDOW_BYTES = 16 * 2**20
@@ -39,7 +39,7 @@ class ReadResult:
     """size: bytes delivered. bad: shares that proved bad, and why."""
 
     size: int
-    bad: Mapping[Place, str]
+    bad: Mapping[ShareLocation, str]
 
 
 @define
@@ -49,13 +49,13 @@ class ReadFailures:
     bad: shares that proved bad, and why. moved: some share has another version by now. causes: errors of servers.
     """
 
-    bad: dict[Place, str] = field(factory=dict)
+    bad: dict[ShareLocation, str] = field(factory=dict)
     moved: bool = False
     causes: list[GridError] = field(factory=list)
 
     def is_suspect(self, server_id: ServerId) -> bool:
         """Whether a share of this server proved bad."""
-        return any(place[0] == server_id for place in self.bad)
+        return any(location[0] == server_id for location in self.bad)
 
     def verdict(self, usable: int, k: int) -> GridError:
         """The error of a read that finds `usable` distinct shares where it needs k."""
@@ -103,14 +103,14 @@ class ReadPlan(PlanBase):
         return ReadResult(size=self._range.delivered, bad=self._failures.bad)
 
     @property
-    def refuted(self) -> Mapping[Place, str]:
+    def refuted(self) -> Mapping[ShareLocation, str]:
         """Shares that proved false, and why."""
         return self._failures.bad
 
     @property
-    def lost(self) -> frozenset[Place]:
+    def lost(self) -> frozenset[ShareLocation]:
         """Shares that could not be had: their servers failed, or they have moved on."""
-        return frozenset(share.place for share in self._held if not share.usable) - self._failures.bad.keys()
+        return frozenset(share.location for share in self._held if not share.usable) - self._failures.bad.keys()
 
     def wake_at(self) -> float | None:
         """When the next outstanding answer is late or hopeless."""
@@ -335,9 +335,9 @@ class ReadPlan(PlanBase):
         for batch in self._batches:
             if batch.state is BatchState.FETCHING:
                 self._forget_run(batch, share)
-        if share.place in self._failures.bad:
+        if share.location in self._failures.bad:
             return
-        self._failures.bad[share.place] = reason
+        self._failures.bad[share.location] = reason
         self._reject(share.server_id, share.number, reason, now)
 
     def _deliver(self) -> list[Request]:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from attrs import define, field
 
 from grid.mutable.share.prefix import Prefix
-from grid.mutable.share.versions import Place, VersionMap
+from grid.mutable.share.versions import ShareLocation, VersionMap
 
 REFUTED_S = 60.0
 """How long what was shown of a share is remembered."""
@@ -21,7 +21,7 @@ REFUTED_S = 60.0
 LOST_TWICE = 2
 """A share is given up when it could not be had so often: a server may fail once."""
 
-Claim = tuple[Place, Prefix]
+Claim = tuple[ShareLocation, Prefix]
 """That a share of this version lies there."""
 
 
@@ -35,19 +35,21 @@ class Refutations:
     _false: dict[Claim, tuple[str, float]] = field(factory=dict)
     _lost: dict[Claim, tuple[int, float]] = field(factory=dict)
 
-    def note(self, prefix: Prefix, refuted: Mapping[Place, str], lost: Collection[Place], now: float) -> None:
+    def note(
+        self, prefix: Prefix, refuted: Mapping[ShareLocation, str], lost: Collection[ShareLocation], now: float
+    ) -> None:
         """A read of that version has failed because of these shares."""
-        for place, reason in refuted.items():
-            self._false[place, prefix] = reason, now
-        for place in lost:
-            count, since = self._lost.get((place, prefix), (0, now))
-            self._lost[place, prefix] = (count + 1 if now - since < REFUTED_S else 1), now
+        for location, reason in refuted.items():
+            self._false[location, prefix] = reason, now
+        for location in lost:
+            count, since = self._lost.get((location, prefix), (0, now))
+            self._lost[location, prefix] = (count + 1 if now - since < REFUTED_S else 1), now
         self.count += len(refuted) + len(lost)
 
-    def forget(self, places: Collection[Place]) -> None:
+    def forget(self, locations: Collection[ShareLocation]) -> None:
         """These have been written."""
         for claims in (self._false, self._lost):
-            for claim in [claim for claim in claims if claim[0] in places]:
+            for claim in [claim for claim in claims if claim[0] in locations]:
                 del claims[claim]
 
     def clear(self) -> None:
@@ -61,11 +63,11 @@ class Refutations:
             return found
         refuted, lost = {}, set()
         for share in found.sightings:
-            claim = share.place, share.prefix
+            claim = share.location, share.prefix
             reason, since = self._false.get(claim, ("", 0.0))
             if reason and now - since < REFUTED_S:
-                refuted[share.place] = reason
+                refuted[share.location] = reason
             count, since = self._lost.get(claim, (0, 0.0))
             if count >= LOST_TWICE and now - since < REFUTED_S:
-                lost.add(share.place)
+                lost.add(share.location)
         return found.without(refuted, lost) if refuted or lost else found

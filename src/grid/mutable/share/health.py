@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from attrs import field, frozen
 
 from grid.codec.base32 import encode
-from grid.mutable.share.versions import Place, Sighting, VersionMap, distinct_hosts, version_name
+from grid.mutable.share.versions import ShareLocation, Sighting, VersionMap, distinct_hosts, version_name
 from grid.placement import health
 from grid.placement.happiness import happiness
 from grid.plural import counted
@@ -30,7 +30,7 @@ class CheckResult:
 
     storage_index: str
     found: VersionMap = field(repr=False)
-    corrupt: Mapping[Place, str] = {}
+    corrupt: Mapping[ShareLocation, str] = {}
     verified: bool = False
     happy: int = 0
 

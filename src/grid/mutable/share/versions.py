@@ -20,7 +20,7 @@ from grid.mutable.share.prefix import LONGEST_PREFIX, Prefix
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
-Place = tuple[ServerId, ShareNumber]
+ShareLocation = tuple[ServerId, ShareNumber]
 
 
 @frozen(kw_only=True, eq=False)
@@ -40,7 +40,7 @@ class Sighting:
     number_proven: bool = False
 
     @property
-    def place(self) -> Place:
+    def location(self) -> ShareLocation:
         """Where it is."""
         return self.server_id, self.number
 
@@ -59,7 +59,7 @@ class BadShare:
     reason: str
 
     @property
-    def place(self) -> Place:
+    def location(self) -> ShareLocation:
         """Where it is."""
         return self.server_id, self.number
 
@@ -166,23 +166,28 @@ class VersionMap:
         lean = [evolve(s, head=bytes(s.head), pieces={}) if s.pieces else s for s in self.sightings]
         return evolve(self, sightings=lean)
 
-    def without(self, refuted: Mapping[Place, str], lost: Collection[Place] = ()) -> VersionMap:
+    def without(self, refuted: Mapping[ShareLocation, str], lost: Collection[ShareLocation] = ()) -> VersionMap:
         """The map where shares that were read count as bad, for these reasons, and lost ones as not seen."""
-        gone = {share.place: share for share in self.sightings if share.place in refuted or share.place in lost}
+        gone = {
+            share.location: share for share in self.sightings if share.location in refuted or share.location in lost
+        }
         bad = [
             BadShare(
-                server_id=share.server_id, number=share.number, front=front_of(share.head), reason=refuted[share.place]
+                server_id=share.server_id,
+                number=share.number,
+                front=front_of(share.head),
+                reason=refuted[share.location],
             )
             for share in gone.values()
-            if share.place in refuted
+            if share.location in refuted
         ]
-        kept = [share for share in self.sightings if share.place not in gone]
+        kept = [share for share in self.sightings if share.location not in gone]
         return evolve(self, sightings=kept, bad=[*self.bad, *bad])
 
-    def places(self) -> dict[Place, Sighting | BadShare]:
-        """Everything found, by place."""
-        found: dict[Place, Sighting | BadShare] = {share.place: share for share in self.bad}
-        found.update({share.place: share for share in self.sightings})
+    def locations(self) -> dict[ShareLocation, Sighting | BadShare]:
+        """Everything found, by location."""
+        found: dict[ShareLocation, Sighting | BadShare] = {share.location: share for share in self.bad}
+        found.update({share.location: share for share in self.sightings})
         return found
 
     def _sorted(self, recoverable: bool) -> list[Prefix]:

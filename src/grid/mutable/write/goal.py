@@ -1,6 +1,6 @@
-"""Where the shares of a new version go: every place where the file has any, and homes for the rest. [spec mutable 12, 15]
+"""Where the shares of a new version go: every location where the file has any, and homes for the rest. [spec mutable 12, 15]
 
-Pure. A place's tests say what must be there still when it is written.
+Pure. A location's tests say what must be there still when it is written.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from grid.mutable.share.prefix import LONGEST_PREFIX, Prefix
-from grid.mutable.share.versions import BadShare, Place, Sighting, VersionMap
+from grid.mutable.share.versions import BadShare, ShareLocation, Sighting, VersionMap
 from grid.placement.happiness import match_servers
 from grid.ports import ServerId, ShareNumber
 
@@ -18,7 +18,7 @@ Tests = tuple[tuple[int, int, bytes], ...]
 ABSENT: Tests = ((0, 1, b""),)
 """There is no such share, or it is empty."""
 
-Goal = dict[Place, Tests]
+Goal = dict[ShareLocation, Tests]
 
 Guards = Mapping[ShareNumber, Tests]
 """What must hold of the other shares on a server for it to take any share at all."""
@@ -40,10 +40,10 @@ def tests_of_version(prefix: Prefix) -> Tests:
 def guards_of(found: VersionMap, n: int) -> Mapping[ServerId, Guards]:
     """For each server that answered: that it still holds the shares below n that it showed, and no others.
 
-    Without these tests two writers who choose different places on one server would not meet there.
+    Without these tests two writers who choose different locations on one server would not meet there.
     """
     guards = {server_id: dict.fromkeys(map(ShareNumber, range(n)), ABSENT) for server_id in found.answered}
-    for (server_id, number), share in found.places().items():
+    for (server_id, number), share in found.locations().items():
         if server_id in guards and number < n:
             guards[server_id][number] = tests_of(share)
     return guards
@@ -61,66 +61,73 @@ def choose_goal(
     doubtful: Collection[ServerId] = frozenset(),
     happy: int = 0,
 ) -> Goal:
-    """Every place of a share below n in the map, a place for each number that has none, and more to reach `happy` servers.
+    """Every location of a share below n in the map, a location for each number that has none, and more to reach `happy` servers.
 
     permitted: servers that may be given new shares, in the file's order; those that failed are not. doubtful: servers that
-    may keep silent: what only they would hold gets a second place.
+    may keep silent: what only they would hold gets a second location.
     """
-    goal = {place: tests_of(share) for place, share in found.places().items() if place[1] < n}
+    goal = {location: tests_of(share) for location, share in found.locations().items() if location[1] < n}
     usable = [server_id for server_id in permitted if server_id not in found.failed]
-    for place in assign_homeless(_homeless(goal, n), goal, usable):
-        goal[place] = ABSENT
-    for place in spread(goal, n, happy, usable):
-        goal[place] = ABSENT
-    sure = [place for place in goal if place[0] not in doubtful]
+    for location in assign_homeless(_homeless(goal, n), goal, usable):
+        goal[location] = ABSENT
+    for location in spread(goal, n, happy, usable):
+        goal[location] = ABSENT
+    sure = [location for location in goal if location[0] not in doubtful]
     trusted = [server_id for server_id in usable if server_id not in doubtful]
-    for place in assign_homeless(_homeless(sure, n), goal, trusted, avoid=goal.keys()):
-        goal[place] = ABSENT
+    for location in assign_homeless(_homeless(sure, n), goal, trusted, avoid=goal.keys()):
+        goal[location] = ABSENT
     return goal
 
 
-def _homeless(places: Iterable[Place], n: int) -> list[ShareNumber]:
-    """The numbers that have none of these places."""
-    have = {number for _, number in places}
+def _homeless(locations: Iterable[ShareLocation], n: int) -> list[ShareNumber]:
+    """The numbers that have none of these locations."""
+    have = {number for _, number in locations}
     return [ShareNumber(number) for number in range(n) if number not in have]
 
 
 def assign_homeless(
-    homeless: Iterable[ShareNumber], goal: Collection[Place], usable: Sequence[ServerId], avoid: Collection[Place] = ()
-) -> list[Place]:
-    """A place for each of these share numbers, on the servers with the fewest shares first. [spec mutable 15]
+    homeless: Iterable[ShareNumber],
+    goal: Collection[ShareLocation],
+    usable: Sequence[ServerId],
+    avoid: Collection[ShareLocation] = (),
+) -> list[ShareLocation]:
+    """A location for each of these share numbers, on the servers with the fewest shares first. [spec mutable 15]
 
-    avoid: places that are not to be used; a number that has no other gets none.
+    avoid: locations that are not to be used; a number that has no other gets none.
     """
     load = dict.fromkeys(usable, 0)
     for server_id, _ in goal:
         if server_id in load:
             load[server_id] += 1
     order = sorted(usable, key=lambda server_id: load[server_id])
-    places: list[Place] = []
+    locations: list[ShareLocation] = []
     for index, number in enumerate(sorted(homeless)):
         turn = [order[(index + step) % len(order)] for step in range(len(order))]
-        places += [(server_id, number) for server_id in turn if (server_id, number) not in avoid][:1]
-    return places
+        locations += [(server_id, number) for server_id in turn if (server_id, number) not in avoid][:1]
+    return locations
 
 
 def spread(
-    places: Iterable[Place], n: int, happy: int, usable: Sequence[ServerId], avoid: Collection[Place] = ()
-) -> list[Place]:
-    """Second places for shares that crowd on few servers, until `happy` servers have a share of their own.
+    locations: Iterable[ShareLocation],
+    n: int,
+    happy: int,
+    usable: Sequence[ServerId],
+    avoid: Collection[ShareLocation] = (),
+) -> list[ShareLocation]:
+    """Second locations for shares that crowd on few servers, until `happy` servers have a share of their own.
 
     Without them a file could not be written any more once its shares crowd, as after a repair while servers were away, or
-    on a grid that has grown. avoid: places that are not to be used.
+    on a grid that has grown. avoid: locations that are not to be used.
     """
     held: dict[ServerId, int] = {}
-    for server_id, number in places:
+    for server_id, number in locations:
         held[server_id] = held.get(server_id, 0) | 1 << number
     servers, matched = list(held), match_servers(list(held.values()))
     counted = {servers[index] for index in matched}
     # A server that is left out of a largest matching holds none of the numbers that are left out.
     free = [ShareNumber(number) for number in range(n) if number not in matched.values()]
     idle = [server_id for server_id in usable if server_id not in counted]
-    chosen: list[Place] = []
+    chosen: list[ShareLocation] = []
     for server_id in sorted(idle, key=lambda server_id: held.get(server_id, 0).bit_count()):
         open_numbers = [number for number in free if (server_id, number) not in avoid]
         if open_numbers and len(counted) + len(chosen) < happy:
@@ -129,9 +136,9 @@ def spread(
     return chosen
 
 
-def hosts_of(places: Iterable[Place]) -> Mapping[ShareNumber, set[ServerId]]:
+def hosts_of(locations: Iterable[ShareLocation]) -> Mapping[ShareNumber, set[ServerId]]:
     """Share number to the servers that have it."""
     hosts: dict[ShareNumber, set[ServerId]] = {}
-    for server_id, number in places:
+    for server_id, number in locations:
         hosts.setdefault(number, set()).add(server_id)
     return hosts

@@ -1,6 +1,6 @@
 """Where the shares of one version have arrived, whether they are enough, and the words for when they are not. Pure.
 
-Part of the plans that write. It keeps count and finds places for what has none; the plans decide when a write has failed.
+Part of the plans that write. It keeps count and finds locations for what has none; the plans decide when a write has failed.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from grid.errors import GridError, NotHappyError, PeerGoneError, PeerTimeoutError
-from grid.mutable.share.versions import Place
+from grid.mutable.share.versions import ShareLocation
 from grid.mutable.write.goal import ABSENT, Goal, Tests, assign_homeless, hosts_of, spread
 from grid.mutable.write.write_job import WriteJob, Written
 from grid.placement.happiness import happiness
@@ -23,22 +23,22 @@ _MAX_NAME = 40
 
 
 class PlacedShares:
-    """The places of one write.
+    """The locations of one write.
 
     goal: all that were chosen so far. due: those to write next. yielded: those left to another writer.
     """
 
     def __init__(self, job: WriteJob, goal: Goal) -> None:
         self._job = job
-        self._tried: set[Place] = {*goal, *job.lost.bars, *job.lost.suspects, *job.spared.places}
+        self._tried: set[ShareLocation] = {*goal, *job.lost.bars, *job.lost.suspects, *job.spared.locations}
         self.goal = dict(goal)
         self.due = dict(goal)
-        self.placed: set[Place] = set()
-        self.removed: set[Place] = set()
-        self.yielded: set[Place] = set()
+        self.placed: set[ShareLocation] = set()
+        self.removed: set[ShareLocation] = set()
+        self.yielded: set[ShareLocation] = set()
 
     @property
-    def safe(self) -> set[Place]:
+    def safe(self) -> set[ShareLocation]:
         """Where the version is."""
         return self.placed | self._job.held
 
@@ -52,31 +52,33 @@ class PlacedShares:
         """Servers that each hold a share of their own."""
         return happiness(hosts_of(self.safe))
 
-    def are_enough(self, more: Collection[Place] = ()) -> bool:
-        """Whether the version is safe, or would be with these places as well."""
+    def are_enough(self, more: Collection[ShareLocation] = ()) -> bool:
+        """Whether the version is safe, or would be with these locations as well."""
         return are_enough(self.safe.union(more), self._job.prefix.k, self._job.happy)
 
-    def taken(self, done: Collection[Place]) -> None:
-        """A server has written to these places, or removed the shares there."""
+    def taken(self, done: Collection[ShareLocation]) -> None:
+        """A server has written to these locations, or removed the shares there."""
         self.removed |= self._job.removes.intersection(done)
         self.placed |= set(done) - self._job.removes
 
-    def require(self, place: Place, tests: Tests) -> None:
-        """Have a place written where these tests hold."""
-        self.due[place] = tests
-        self.goal.setdefault(place, tests)
+    def require(self, location: ShareLocation, tests: Tests) -> None:
+        """Have a location written where these tests hold."""
+        self.due[location] = tests
+        self.goal.setdefault(location, tests)
 
     def forget(self, server_id: ServerId) -> None:
         """Count nothing that this server says it has taken."""
-        self.placed = {place for place in self.placed if place[0] != server_id}
+        self.placed = {location for location in self.placed if location[0] != server_id}
 
-    def find_homes(self, broken: Collection[ServerId], silent: Collection[ServerId], late: Collection[Place]) -> None:
+    def find_homes(
+        self, broken: Collection[ServerId], silent: Collection[ServerId], late: Collection[ShareLocation]
+    ) -> None:
         """Have the shares of servers that failed written elsewhere, and of late ones if they are needed.
 
-        broken: servers that failed. silent: servers that have not answered everything yet. late: places whose servers are late.
+        broken: servers that failed. silent: servers that have not answered everything yet. late: locations whose servers are late.
         """
-        for place in [place for place in self.due if place[0] in broken]:
-            del self.due[place]
+        for location in [location for location in self.due if location[0] in broken]:
+            del self.due[location]
         taken = [*self.safe, *self.due]
         is_safe = self.are_enough()
         if is_safe and self._job.base is not None:
@@ -85,23 +87,23 @@ class PlacedShares:
         have = {number for _, number in taken}
         homeless = [ShareNumber(number) for number in range(self._job.prefix.n) if number not in have]
         usable = [server_id for server_id in self._job.spares if server_id not in broken and server_id not in silent]
-        places = assign_homeless(homeless, taken, usable, avoid=self._tried)
+        locations = assign_homeless(homeless, taken, usable, avoid=self._tried)
         if not is_safe:
-            avoid = {*self._tried, *places}
-            places += spread([*taken, *places], self._job.prefix.n, self._job.happy, usable, avoid)
-        for place in places:
-            self._tried.add(place)
-            self.goal[place] = self.due[place] = ABSENT
+            avoid = {*self._tried, *locations}
+            locations += spread([*taken, *locations], self._job.prefix.n, self._job.happy, usable, avoid)
+        for location in locations:
+            self._tried.add(location)
+            self.goal[location] = self.due[location] = ABSENT
 
     def written(self) -> Written:
         """The result of the write."""
         lost = self.goal.keys() - self.placed - self.removed
-        return Written(places=frozenset(self.placed), removed=frozenset(self.removed), lost=frozenset(lost))
+        return Written(locations=frozenset(self.placed), removed=frozenset(self.removed), lost=frozenset(lost))
 
 
-def are_enough(places: Iterable[Place], k: int, happy: int) -> bool:
-    """Whether shares in these places make a version safe."""
-    hosts = hosts_of(places)
+def are_enough(locations: Iterable[ShareLocation], k: int, happy: int) -> bool:
+    """Whether shares at these locations make a version safe."""
+    hosts = hosts_of(locations)
     return len(hosts) >= k and happiness(hosts) >= happy
 
 

@@ -24,7 +24,7 @@ from grid.mutable.share.hash_rows import climb, merge_ranges, nodes_beside
 from grid.mutable.share.offset_table import ShareTable, parse_chain
 from grid.mutable.share.prefix import Prefix, checkstring_size
 from grid.mutable.share.requests import ReadFields, ReadSlot
-from grid.mutable.share.versions import Place, Sighting
+from grid.mutable.share.versions import ShareLocation, Sighting
 from grid.ports import Buffer, Event, Range, ShareNumber
 
 MESSAGE_BYTES = 16 * 2**20
@@ -58,12 +58,12 @@ class RowWants:
 class ShareRows:
     """nodes: the wanted nodes of the share's block tree, proven. root: the tree's root.
 
-    pieces: what was asked for besides, of the copy at that place; nothing of it is proven.
+    pieces: what was asked for besides, of the copy at that location; nothing of it is proven.
     """
 
     nodes: Mapping[int, bytes] = field(repr=False)
     root: bytes = field(repr=False)
-    place: Place
+    location: ShareLocation
     pieces: Mapping[Range, Buffer] = field(repr=False)
 
 
@@ -82,7 +82,7 @@ class RowPlan(PlanBase):
         sightings: Sequence[Sighting],
         wants: RowWants,
         loads: ServerLoads,
-        besides: Mapping[Place, Sequence[Range]] | None = None,
+        besides: Mapping[ShareLocation, Sequence[Range]] | None = None,
     ) -> None:
         """besides: more ranges of some copies, to come in the same messages."""
         super().__init__()
@@ -195,7 +195,7 @@ class RowPlan(PlanBase):
         if own is None:
             own = [(0, checkstring_size(self._prefix.version)), table.chain, *self._wants.ranges(table)]
             self._own[table] = own
-        return list(dict.fromkeys([*own, *self._besides.get(sighting.place, ())]))
+        return list(dict.fromkeys([*own, *self._besides.get(sighting.location, ())]))
 
     def _take(self, sighting: Sighting, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
         if len(pieces) != len(ranges):
@@ -216,8 +216,8 @@ class RowPlan(PlanBase):
             raise IntegrityError("the share's block hash tree is cut short")
         self._prove(sighting, nodes, parse_chain(pieces[1]))
         whole = {wanted: piece for wanted, piece in zip(ranges, pieces, strict=True) if len(piece) == wanted[1]}
-        kept = {wanted: whole[wanted] for wanted in self._besides.get(sighting.place, ()) if wanted in whole}
-        self._rows[sighting.number] = ShareRows(nodes=nodes, root=nodes[0], place=sighting.place, pieces=kept)
+        kept = {wanted: whole[wanted] for wanted in self._besides.get(sighting.location, ()) if wanted in whole}
+        self._rows[sighting.number] = ShareRows(nodes=nodes, root=nodes[0], location=sighting.location, pieces=kept)
 
     def _prove(self, sighting: Sighting, nodes: dict[int, bytes], chain: Mapping[int, bytes]) -> None:
         wants = self._wants

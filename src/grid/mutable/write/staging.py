@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from grid.mutable.share.prefix import Prefix
-from grid.mutable.share.versions import Place, VersionMap
+from grid.mutable.share.versions import ShareLocation, VersionMap
 from grid.mutable.write.goal import ABSENT, Goal, hosts_of, spread, tests_of
 from grid.placement.happiness import happiness
 from grid.ports import ServerId, ShareNumber
@@ -22,7 +22,7 @@ from grid.ports import ServerId, ShareNumber
 
 @frozen(kw_only=True)
 class Stage:
-    """goal: the places of the first wave. old: those of the version that is written over, which no wave before may touch."""
+    """goal: the locations of the first wave. old: those of the version that is written over, which no wave before may touch."""
 
     goal: Goal
     old: Goal
@@ -58,9 +58,9 @@ def needs_stage(found: VersionMap, prefix: Prefix) -> bool:
 
 
 def plan_stage(found: VersionMap, prefix: Prefix, usable: Sequence[ServerId], happy: int = 0) -> Stage | None:
-    """A place for every number where no share of this version is lost; None if fewer than k numbers have one.
+    """A location for every number where no share of this version is lost; None if fewer than k numbers have one.
 
-    usable: servers that may be given new shares, in the file's order, those in doubt last. The places follow from the map
+    usable: servers that may be given new shares, in the file's order, those in doubt last. The locations follow from the map
     alone, so that two writers meet at them. More are on servers that have none, until `happy` have a share of their own.
     """
     shares = [share for share in found.shares_of(prefix) if share.number < prefix.n]
@@ -69,35 +69,35 @@ def plan_stage(found: VersionMap, prefix: Prefix, usable: Sequence[ServerId], ha
     primary: dict[ShareNumber, ServerId] = {}
     for share in shares:
         primary.setdefault(share.number, share.server_id)
-    known = found.places()
-    old: Goal = {share.place: tests_of(share) for share in shares}
+    known = found.locations()
+    old: Goal = {share.location: tests_of(share) for share in shares}
     needed = {(server_id, number) for number, server_id in primary.items()}
     goal: Goal = {p: tests_of(share) for p, share in known.items() if p not in old and p[1] < prefix.n}
-    staged = _places(prefix.n, primary, needed, usable)
+    staged = _locations(prefix.n, primary, needed, usable)
     if len(staged) < prefix.k:
         return None
-    for place in staged:
-        goal[place] = tests_of(known[place]) if place in known else ABSENT
+    for location in staged:
+        goal[location] = tests_of(known[location]) if location in known else ABSENT
     goal.update(dict.fromkeys(spread(goal, prefix.n, happy, usable, avoid=known.keys()), ABSENT))
-    return Stage(goal=goal, old={place: tests for place, tests in old.items() if place not in goal})
+    return Stage(goal=goal, old={location: tests for location, tests in old.items() if location not in goal})
 
 
-def _places(
-    n: int, primary: Mapping[ShareNumber, ServerId], needed: set[Place], usable: Sequence[ServerId]
-) -> list[Place]:
-    """One place for each number that can have one: each server gets as many as it holds, where that is possible."""
+def _locations(
+    n: int, primary: Mapping[ShareNumber, ServerId], needed: set[ShareLocation], usable: Sequence[ServerId]
+) -> list[ShareLocation]:
+    """One location for each number that can have one: each server gets as many as it holds, where that is possible."""
     held = list(primary.items())
     sizes = [sum(server_id == other for _, other in held) for server_id in set(primary.values())]
     shift = max(sizes, default=0)
     load = dict.fromkeys(usable, 0)
-    places: list[Place] = []
+    locations: list[ShareLocation] = []
     rest: list[ShareNumber] = [ShareNumber(number) for number in range(n) if number not in primary]
     for index, (number, _) in enumerate(held):
         # Shifted by the largest server's count, no number goes to the server that holds it, unless that holds most.
         server_id = held[(index + shift) % len(held)][1]
         if server_id in load and (server_id, number) not in needed:
             load[server_id] += 1
-            places.append((server_id, number))
+            locations.append((server_id, number))
         else:
             rest.append(number)
     for number in sorted(rest):
@@ -105,5 +105,5 @@ def _places(
         if free:
             server_id = min(free, key=lambda server_id: load[server_id])
             load[server_id] += 1
-            places.append((server_id, number))
-    return places
+            locations.append((server_id, number))
+    return locations

@@ -1,7 +1,7 @@
-"""The plan that brings the blocks of a large version to its places, piece by piece. [spec mutable 4, 5]
+"""The plan that brings the blocks of a large version to its locations, piece by piece. [spec mutable 4, 5]
 
 Synchronous and pure; drive.py runs it. It writes nothing that a reader looks at: what it leaves behind becomes a version
-when somebody writes the headers. The first piece claims a place by a token that every later piece, and the header,
+when somebody writes the headers. The first piece claims a location by a token that every later piece, and the header,
 must find there still; so two writers never mix their blocks. See docs/decisions/0030-large-mutable-files.md.
 
 Cost: round trips: per server one message per batch, IN_FLIGHT at a time. Memory: LIVE_BYTES of shares. CPU: one pool
@@ -26,7 +26,7 @@ from grid.errors import ConflictError, FormatError, GridError, PeerTimeoutError
 from grid.mutable.share.blocks import EncodedRun, SourceRun, VersionHashes, split_salted
 from grid.mutable.share.geometry import HASH_SIZE, SALT_SIZE, Geometry
 from grid.mutable.share.requests import EncodeRun, WriteSlot
-from grid.mutable.share.versions import Place
+from grid.mutable.share.versions import ShareLocation
 from grid.mutable.write.goal import ABSENT, Goal, Tests, hosts_of
 from grid.mutable.write.placed_shares import AS_IT_WAS, are_enough, too_few
 from grid.placement.happiness import happiness
@@ -39,10 +39,10 @@ LIVE_BYTES = 2 * WRITE_BYTES
 """Bytes of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
 
 FIRST_PART = 6
-"""The first batch is this many times smaller than the others: it claims the places while the next one is encoded."""
+"""The first batch is this many times smaller than the others: it claims the locations while the next one is encoded."""
 
 IN_FLIGHT = 2
-"""Messages on their way to a server that has shown that the place is ours: while it waits for its disk, the next one comes."""
+"""Messages on their way to a server that has shown that the location is ours: while it waits for its disk, the next one comes."""
 
 STREAM_FLOOR_S = 0.5
 """A server that takes longer for a piece than this, and several times as long as the others, is left behind where they suffice."""
@@ -66,7 +66,7 @@ class ClaimKind(Enum):
 
 @frozen(kw_only=True)
 class StreamJob:
-    """What to encode, and how its places are claimed.
+    """What to encode, and how its locations are claimed.
 
     data_offset: where blocks start in a share. salts: 16 bytes a segment and the source is plaintext, or None: the
     source has each segment's salt and ciphertext. token: TOKEN_SIZE bytes, the first of them UNFINISHED.
@@ -85,7 +85,7 @@ class StreamJob:
     happy: int
 
     def tests_after_claim(self, before: Tests) -> Tests:
-        """What holds at a place from its first piece on."""
+        """What holds at a location from its first piece on."""
         if self.claim is ClaimKind.NONE:
             return before
         token = (self.claim_offset, len(self.token), self.token)
@@ -96,7 +96,7 @@ class StreamJob:
         return (*front, token)
 
     def bar(self, before: Tests, token: bytes) -> TestWrite | None:
-        """What takes a place from another writer whose token stands there, and spoils nothing else; None without tokens."""
+        """What takes a location from another writer whose token stands there, and spoils nothing else; None without tokens."""
         match self.claim:
             case ClaimKind.NONE:
                 return None
@@ -109,10 +109,10 @@ class StreamJob:
 
 @frozen(kw_only=True)
 class Streamed:
-    """hashes: of all shares. goal: the places that have all blocks but the last, and what holds there until then.
+    """hashes: of all shares. goal: the locations that have all blocks but the last, and what holds there until then.
 
     last_offset, last: the bytes that are missing from each share, and where they go: they come with its header.
-    denied: places whose servers say that they are not as they were any more, and what was tested there at first.
+    denied: locations whose servers say that they are not as they were any more, and what was tested there at first.
     """
 
     hashes: VersionHashes
@@ -146,19 +146,19 @@ class _Servers(dict[ServerId, _Server]):
         self._dispensable.clear()
         return self.pop(server_id)
 
-    def places(self, without: ServerId | None = None) -> list[Place]:
-        """The places of all shares, leaving one server out."""
+    def locations(self, without: ServerId | None = None) -> list[ShareLocation]:
+        """The locations of all shares, leaving one server out."""
         return [(sid, number) for sid, server in self.items() if sid != without for number in server.shares]
 
     def is_dispensable(self, server_id: ServerId) -> bool:
         """Whether the other servers are enough; worked out once for as long as they are the same."""
         if server_id not in self._dispensable:
-            self._dispensable[server_id] = are_enough(self.places(without=server_id), self._needed, self._happy)
+            self._dispensable[server_id] = are_enough(self.locations(without=server_id), self._needed, self._happy)
         return self._dispensable[server_id]
 
 
 class StreamPlan(PlanBase):
-    """Brings the blocks of the job to the places of the goal, or of as many of them as are needed.
+    """Brings the blocks of the job to the locations of the goal, or of as many of them as are needed.
 
     Those of the last batch are encoded and left to who writes the header: one message and its syncs fewer.
     """
@@ -318,9 +318,9 @@ class StreamPlan(PlanBase):
         self._failures[server_id] = error
         self._withdrawn.extend(server.writing)
         self._batches.lose(server_id)
-        places, job = self._servers.places(), self._job
-        if not are_enough(places, job.needed, job.happy):
-            hosts = hosts_of(places)
+        locations, job = self._servers.locations(), self._job
+        if not are_enough(locations, job.needed, job.happy):
+            hosts = hosts_of(locations)
             conflict = next((cause for cause in self._failures.values() if isinstance(cause, ConflictError)), None)
             counts = happiness(hosts), job.happy, len(hosts), job.needed
             # A conflict is tried again, so it counts for more than what went wrong before.

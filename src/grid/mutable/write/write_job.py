@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from grid.engine.lateness import WRITE_FLOOR_S
 from grid.mutable.share.prefix import Prefix
-from grid.mutable.share.versions import Place
+from grid.mutable.share.versions import ShareLocation
 from grid.mutable.write.goal import Guards
 from grid.mutable.write.other_writers import Identity
 from grid.ports import Buffer, ServerId, ShareNumber, TestWrite
@@ -34,23 +34,23 @@ NOTHING = ShareContents(payload=lambda _: (), share_bytes=0, new_length=None)
 
 
 @frozen(kw_only=True)
-class LostPlaces:
-    """Places that another writer has claimed, or whose servers say so.
+class LostLocations:
+    """Locations that another writer has claimed, or whose servers say so.
 
-    bars: writes that keep another writer from finishing what it has begun at a place, and change nothing else. suspects: places
+    bars: writes that keep another writer from finishing what it has begun at a location, and change nothing else. suspects: locations
     whose servers have to prove what they hold.
     """
 
-    bars: Mapping[Place, TestWrite] = field(factory=dict, repr=False)
-    suspects: frozenset[Place] = frozenset()
+    bars: Mapping[ShareLocation, TestWrite] = field(factory=dict, repr=False)
+    suspects: frozenset[ShareLocation] = frozenset()
 
 
 @frozen(kw_only=True)
 class SparedShares:
-    """Shares of the old version that are not to be written over. front: what they start with. places: where they lie."""
+    """Shares of the old version that are not to be written over. front: what they start with. locations: where they lie."""
 
     front: bytes = b""
-    places: frozenset[Place] = frozenset()
+    locations: frozenset[ShareLocation] = frozenset()
 
 
 @frozen(kw_only=True)
@@ -58,10 +58,10 @@ class WriteJob:
     """One write of one version.
 
     base: the order of the version written over, None for a new file. settle: whether to write over what has changed,
-    where that is safe; else such a place is given up. spares: servers for shares whose own fail, in the file's order.
-    hidden: numbers that may lie on servers that did not answer. held: places that have the version already.
+    where that is safe; else such a location is given up. spares: servers for shares whose own fail, in the file's order.
+    hidden: numbers that may lie on servers that did not answer. held: locations that have the version already.
     unfinished: versions newer than the base that cannot be read, and their shares. late_floor_s: see WriteLateness.
-    removes: places of the goal whose shares are to be removed. guards: what the map shows of each server's shares; a server
+    removes: locations of the goal whose shares are to be removed. guards: what the map shows of each server's shares; a server
     where that has changed takes none.
     """
 
@@ -72,19 +72,19 @@ class WriteJob:
     settle: bool
     spares: Sequence[ServerId] = ()
     hidden: int = 0
-    held: frozenset[Place] = frozenset()
+    held: frozenset[ShareLocation] = frozenset()
     unfinished: Mapping[Identity, frozenset[ShareNumber]] = field(factory=dict)
     late_floor_s: float = WRITE_FLOOR_S
     spared: SparedShares = SparedShares()
-    removes: frozenset[Place] = frozenset()
-    lost: LostPlaces = field(factory=LostPlaces)
+    removes: frozenset[ShareLocation] = frozenset()
+    lost: LostLocations = field(factory=LostLocations)
     guards: Mapping[ServerId, Guards] = field(factory=dict, repr=False)
 
 
 @frozen(kw_only=True)
 class Written:
-    """places: where the version is now. removed: places whose shares are gone. lost: all others in the goal."""
+    """locations: where the version is now. removed: locations whose shares are gone. lost: all others in the goal."""
 
-    places: frozenset[Place]
-    removed: frozenset[Place]
-    lost: frozenset[Place]
+    locations: frozenset[ShareLocation]
+    removed: frozenset[ShareLocation]
+    lost: frozenset[ShareLocation]

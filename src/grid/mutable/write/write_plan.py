@@ -1,13 +1,13 @@
-"""The plan that puts a version in its places, by test-and-set. [spec mutable 12, 15]
+"""The plan that puts a version at its locations, by test-and-set. [spec mutable 12, 15]
 
-Synchronous and pure; drive.py runs it. A place that is no longer as it was seen may have been written by somebody else, or
+Synchronous and pure; drive.py runs it. A location that is no longer as it was seen may have been written by somebody else, or
 its server lies: the signature of what stands there is demanded before anything follows from it. Who cannot show it has failed
 like one that refused. Of two writers at once the one that others may already count on wins, and where neither's version is, the
 one of the higher root hash: so that one version is always left to be read. Numbers whose server fails or keeps silent
 go to another one. Success is `happy` servers with a share of their own, and k shares; then nobody is waited for any longer than
 engine/lateness.py says.
 
-Cost: round trips: one; another for each round of places that had changed or servers that failed, and two to demand proofs.
+Cost: round trips: one; another for each round of locations that had changed or servers that failed, and two to demand proofs.
 Memory: the shares, which are the caller's.
 """
 
@@ -24,7 +24,7 @@ from grid.errors import BadWriteEnablerError, ConflictError, GridError, Integrit
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import parse_identity
 from grid.mutable.share.requests import ReadSlot, WriteSlot
-from grid.mutable.share.versions import Place
+from grid.mutable.share.versions import ShareLocation
 from grid.mutable.write.goal import ABSENT, Goal, Tests, tests_of_front
 from grid.mutable.write.other_writers import OtherWriters
 from grid.mutable.write.placed_shares import PlacedShares, too_few
@@ -34,21 +34,21 @@ from grid.mutable.write.write_queue import Sent, WriteQueue
 from grid.ports import Event, ServerId, ShareNumber, SlotAnswer
 
 MAX_DENIALS = 3
-"""How often a server may say in one publish that a place has changed: an honest one does so where others write as well."""
+"""How often a server may say in one publish that a location has changed: an honest one does so where others write as well."""
 
 WRITE_KIND = WriteSlot.__name__
 
 
 class WritePlan(PlanBase):
-    """Writes the job's version to every place of the goal."""
+    """Writes the job's version to every location of the goal."""
 
     def __init__(self, job: WriteJob, goal: Goal, keys: FileKeys, memory: ServerMemory) -> None:
         super().__init__()
         self._job = job
         self._shares = PlacedShares(job, goal)
         self._queue = WriteQueue(job)
-        self._queue.add_bars({place: bar for place, bar in job.lost.bars.items() if place not in goal})
-        self._shown: set[Place] = set()
+        self._queue.add_bars({location: bar for location, bar in job.lost.bars.items() if location not in goal})
+        self._shown: set[ShareLocation] = set()
         self._proof_requests = ProofRequests(keys)
         for server_id, number in sorted(job.lost.suspects):
             self._proof_requests.demand(server_id, [number])
@@ -175,7 +175,7 @@ class WritePlan(PlanBase):
             self._distrust(request.server_id, request.share_numbers[0], "the share is never as it was shown", now)
 
     def _compare(self, server_id: ServerId, sent: Sent, answer: SlotAnswer, now: float) -> None:
-        """Find places that had changed, and shares that were not known; they are due, claimed, or given up."""
+        """Find locations that had changed, and shares that were not known; they are due, claimed, or given up."""
         fronts = {number: bytes(pieces[0]) if pieces else b"" for number, pieces in answer.data.items()}
         guarded: set[ShareNumber] = set()
         if not answer.passed:  # Denials are counted, so that a server cannot have this go on without end.
@@ -200,8 +200,8 @@ class WritePlan(PlanBase):
             self._distrust(server_id, min(sent.tests), "the server refuses a write whose tests hold", now)
             return
         for number, front in fronts.items():
-            place = (server_id, number)
-            known = place in self._shares.safe or place in self._shares.goal or number >= self._job.prefix.n
+            location = (server_id, number)
+            known = location in self._shares.safe or location in self._shares.goal or number >= self._job.prefix.n
             # What has no version at all is left to the next map: nothing hangs on it.
             if (
                 (number in guarded or not known)
@@ -223,21 +223,21 @@ class WritePlan(PlanBase):
             )
 
     def _in_the_way(self, server_id: ServerId, number: ShareNumber, front: bytes, now: float) -> None:
-        """A place has this front. An older version is written over; a newer one, or none, is to be proven."""
-        place = (server_id, number)
+        """A location has this front. An older version is written over; a newer one, or none, is to be proven."""
+        location = (server_id, number)
         if front and self._others.is_newer(parse_identity(front)):
-            self._shown.add(place)
+            self._shown.add(location)
             self._proof_requests.demand(server_id, [number])
         elif self._job.spared.front and front.startswith(self._job.spared.front):
             return
         elif self._job.settle:
-            self._shares.require(place, tests_of_front(front) if front else ABSENT)
-        elif place in self._shares.goal:
-            self._shares.yielded.add(place)
+            self._shares.require(location, tests_of_front(front) if front else ABSENT)
+        elif location in self._shares.goal:
+            self._shares.yielded.add(location)
             if not front or self._others.is_older(parse_identity(front)):
                 self._reject(server_id, number, "the share is not what the server has shown before", now)
-            if place in self._job.lost.bars:
-                self._queue.add_bars({place: self._job.lost.bars[place]})
+            if location in self._job.lost.bars:
+                self._queue.add_bars({location: self._job.lost.bars[location]})
 
     def _weigh(self, proof: ServerProof, now: float) -> None:
         """Take proven versions for what they are; who cannot prove what it has shown has failed."""
@@ -278,8 +278,8 @@ class WritePlan(PlanBase):
 
     def _may_go_on(self) -> bool:
         """Whether no other writer can count its version as safe, and ours is the one to prevail."""
-        places = self._shares.goal.keys() | self._job.lost.bars.keys() | self._job.lost.suspects
-        away = {number for server_id, number in places if server_id in self._broken}
+        locations = self._shares.goal.keys() | self._job.lost.bars.keys() | self._job.lost.suspects
+        away = {number for server_id, number in locations if server_id in self._broken}
         away |= {ShareNumber(number) for request in self._queue.late() for number in request.share_numbers}
         return self._others.may_go_on(self._shares.numbers, away, self._job.hidden)
 

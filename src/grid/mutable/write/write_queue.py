@@ -13,7 +13,7 @@ from attrs import define, field
 from grid.engine.requests import Request
 from grid.mutable.share.prefix import LONGEST_PREFIX
 from grid.mutable.share.requests import WriteSlot
-from grid.mutable.share.versions import Place
+from grid.mutable.share.versions import ShareLocation
 from grid.mutable.write.goal import ABSENT, Goal, Guards, Tests, tests_of_front, tests_of_version
 from grid.mutable.write.write_job import WriteJob
 from grid.ports import ServerId, ShareNumber, SlotAnswer, TestWrite
@@ -43,12 +43,12 @@ class Sent:
 
 
 class WriteQueue:
-    """Makes messages of places, and keeps count of them."""
+    """Makes messages of locations, and keeps count of them."""
 
     def __init__(self, job: WriteJob) -> None:
         self._job = job
         self._waiting: deque[tuple[ServerId, dict[ShareNumber, Tests]]] = deque()
-        self._bars: dict[Place, TestWrite] = {}
+        self._bars: dict[ShareLocation, TestWrite] = {}
         self._guards: dict[ServerId, Guards] = dict(job.guards)
         self.sent: dict[WriteSlot, Sent] = {}
 
@@ -67,21 +67,21 @@ class WriteQueue:
         return (request for request, sent in self.sent.items() if sent.late)
 
     def add(self, due: Goal) -> None:
-        """Have shares written to these places."""
+        """Have shares written to these locations."""
         by_server: dict[ServerId, dict[ShareNumber, Tests]] = {}
         for (server_id, number), tests in due.items():
             by_server.setdefault(server_id, {})[number] = tests
         per_message = max(1, MESSAGE_BYTES // max(1, self._job.contents.share_bytes))
         for server_id, shares in by_server.items():
-            if server_id in self._guards:  # A claim has changed what the map shows of these places.
+            if server_id in self._guards:  # A claim has changed what the map shows of these locations.
                 self._guards[server_id] = {**self._guards[server_id], **shares}
             numbers = list(shares)
             for start in range(0, len(numbers), per_message):
                 part = {number: shares[number] for number in numbers[start : start + per_message]}
                 self._waiting.append((server_id, part))
 
-    def add_bars(self, bars: Mapping[Place, TestWrite]) -> None:
-        """Have other writers kept from these places."""
+    def add_bars(self, bars: Mapping[ShareLocation, TestWrite]) -> None:
+        """Have other writers kept from these locations."""
         self._bars |= bars
 
     def learn(self, server_id: ServerId, sent: Sent, answer: SlotAnswer) -> None:

@@ -19,10 +19,10 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from grid.errors import DataTooLargeError, PeerGoneError, PeerRefusedError
 from grid.limits import (
-    ANSWER_PACE,
-    ANSWER_PRESSED_PACE,
+    ANSWER_PRESSED_RATE,
     ANSWER_PRESSED_S,
     ANSWER_PRESSED_STALL_S,
+    ANSWER_RATE,
     ANSWER_SMALL_STALL_S,
     ANSWER_STALL_S,
     ANSWER_WAIT_S,
@@ -278,7 +278,7 @@ class AnswerBudget:
 
 @define
 class _Patience:
-    """How long a client may be behind which pace, by who else waits: connections, as their ids."""
+    """How long a client may be behind which rate, by who else waits: connections, as their ids."""
 
     large: set[int]
     small: set[int]
@@ -288,10 +288,10 @@ class _Patience:
         """Seconds, and bytes a second."""
         own = {id(sending.outgoing)}
         if self.small - own or (self.is_awaited and sending.holds_request):
-            return ANSWER_SMALL_STALL_S, max(ANSWER_PRESSED_PACE, sending.size / ANSWER_PRESSED_S)
+            return ANSWER_SMALL_STALL_S, max(ANSWER_PRESSED_RATE, sending.size / ANSWER_PRESSED_S)
         if self.large - own:
-            return ANSWER_PRESSED_STALL_S, max(ANSWER_PRESSED_PACE, sending.size / ANSWER_PRESSED_S)
-        return ANSWER_STALL_S, ANSWER_PACE
+            return ANSWER_PRESSED_STALL_S, max(ANSWER_PRESSED_RATE, sending.size / ANSWER_PRESSED_S)
+        return ANSWER_STALL_S, ANSWER_RATE
 
 
 def _busy() -> PeerRefusedError:

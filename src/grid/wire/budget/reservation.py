@@ -145,13 +145,13 @@ class Reservation:
             self._is_over = True
         self.empty()
 
-    def stalls(self, now: float, patience_s: float, pace: float) -> bool:
-        """Whether its client has been behind that pace for so long."""
+    def stalls(self, now: float, patience_s: float, rate: float) -> bool:
+        """Whether its client has been behind that rate for so long."""
         if self.outgoing is None:
             return False
         received = self.outgoing.received_size
         behind_s = now - self.behind_since
-        if received - self._received >= max(1.0, pace * behind_s):
+        if received - self._received >= max(1.0, rate * behind_s):
             self._received, self.behind_since = received, now
             return False
         return behind_s >= patience_s

@@ -22,7 +22,7 @@ from zope.interface import implementer
 
 from grid.limits import MAX_CALLS_EACH, MAX_MESSAGE_OBJECTS, MAX_UNSENT, MAX_WIRE_MESSAGE, MESSAGE_OBJECT_BYTES
 from grid.wire.budget.reservation import Reservation
-from grid.wire.connections.connection_limit import Place, Standing
+from grid.wire.connections.connection_limit import Permit, Standing
 from grid.wire.connections.sockets import acknowledged_size, set_wake_mark
 from grid.wire.foolscap.call_load import CallLoad
 from grid.wire.foolscap.outgoing import HeldAnswer, HeldRoom, serving
@@ -68,23 +68,23 @@ class BoundedBroker(Broker):
     """One connection: no message longer than MAX_WIRE_MESSAGE bytes, not much more than MAX_UNSENT waiting to go."""
 
     unslicerClass = _RootUnslicer  # noqa: N815 - the name is Foolscap's
-    _place: Place | None = None
+    _permit: Permit | None = None
 
-    def hold_place(self, place: Place) -> None:
-        """The connection holds that place until it is lost."""
-        self._place = place
+    def hold_permit(self, permit: Permit) -> None:
+        """The connection holds that permit until it is lost."""
+        self._permit = permit
 
     def remote_getReferenceByName(self, name: bytes) -> Any:
         """The object of that name: who knows one is no stranger."""
         found = super().remote_getReferenceByName(name)
-        if self._place is not None:
-            self._place.stand(Standing.IDLE)
+        if self._permit is not None:
+            self._permit.stand(Standing.IDLE)
         return found
 
     def connectionLost(self, why: Any) -> None:
         """The connection is gone."""
-        if self._place is not None:
-            self._place.leave()
+        if self._permit is not None:
+            self._permit.release()
         super().connectionLost(why)
 
     def initReceive(self) -> None:
@@ -173,8 +173,8 @@ class BoundedBroker(Broker):
 
     @property
     def peer_address(self) -> str | None:
-        """Where the client is, if its connection holds a place."""
-        return None if self._place is None else self._place.address
+        """Where the client is, if its connection holds a permit."""
+        return None if self._permit is None else self._permit.address
 
     @property
     def received_size(self) -> int:
@@ -305,8 +305,8 @@ class BoundedBroker(Broker):
         """A whole message has been received, or refused."""
         self._message.size = self._message.objects = 0
         self._load.message_ended()
-        if self._place is not None and self._place.standing is not Standing.STRANGER:
-            self._place.stand(self._place.standing)
+        if self._permit is not None and self._permit.standing is not Standing.STRANGER:
+            self._permit.stand(self._permit.standing)
 
     def handleOpen(self, openCount: int, objectCount: int, indexToken: Any) -> None:  # noqa: N803 - Foolscap's names
         """A container begins; BananaError if its message has too many."""

@@ -1,7 +1,7 @@
-"""Incoming Foolscap connections until they have said who they are, with the places that they hold.
+"""Incoming Foolscap connections until they have said who they are, with the permits that they hold.
 
 Foolscap gives each one two minutes to finish its negotiation, and then any time at all. A connection is a stranger's, whose
-place is the first to go, until it has named an object that is offered here; after that it is as recent as its last message.
+permit is the first to go, until it has named an object that is offered here; after that it is as recent as its last message.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from twisted.internet.protocol import Protocol
 from zope.interface import implementer
 
 from grid.wire.connections.connect_watch import ConnectWatch
-from grid.wire.connections.connection_limit import Place, Places
-from grid.wire.connections.door import Door, deepen_backlog
+from grid.wire.connections.connection_limit import ConnectionLimit, Permit
+from grid.wire.connections.limited_factory import LimitedFactory, deepen_backlog
 from grid.wire.connections.sockets import largest_stroke, stroke_size
 from grid.wire.foolscap.bulk import BulkNegotiation
 
@@ -33,21 +33,21 @@ def watch_connections(tub: Any, tub_id: str, watch: ConnectWatch) -> None:
     _watches.setdefault(tub, {})[tub_id] = watch
 
 
-class PlacedNegotiation(BulkNegotiation):
-    """A negotiation, and after it a broker, with a place if somebody else began it."""
+class LimitedNegotiation(BulkNegotiation):
+    """A negotiation, and after it a broker, with a permit if somebody else began it."""
 
-    place: Place | None = None
-    _crowded: Place | None = None
+    permit: Permit | None = None
+    _crowded: Permit | None = None
 
     def stroke_size(self) -> int:
-        """Bytes to encrypt at once: fewer, the more connections hold places."""
+        """Bytes to encrypt at once: fewer, the more connections hold permits."""
         return largest_stroke() if self._crowded is None else stroke_size(self._crowded.crowd)
 
     def connectionMadeServer(self) -> None:
         """Wait for the peer to speak."""
-        if self.place is not None:
-            self._crowded = self.place
-            self.place.hold(self.transport.abortConnection)
+        if self.permit is not None:
+            self._crowded = self.permit
+            self.permit.hold(self.transport.abortConnection)
         super().connectionMadeServer()
 
     def connectionMadeClient(self) -> None:
@@ -73,52 +73,52 @@ class PlacedNegotiation(BulkNegotiation):
         super().dataReceived(chunk[: HEADER_SIZE + 1 - len(self.buffer)])
 
     def switchToBanana(self, params: Any) -> None:
-        """The negotiation has succeeded: the place is the broker's from now on."""
+        """The negotiation has succeeded: the permit is the broker's from now on."""
         try:
             super().switchToBanana(params)
         finally:
             # Foolscap makes the broker in there, and notifies it of the loss of the connection instead of us.
             broker: Any = self.connectionLost.__self__
-            if broker is not self and self.place is not None:
-                broker.hold_place(self.place)
-                self.place = None
+            if broker is not self and self.permit is not None:
+                broker.hold_permit(self.permit)
+                self.permit = None
 
     def negotiationFailed(self) -> None:
         """The negotiation has failed, or its connection was lost."""
         super().negotiationFailed()
-        if self.place is not None:
-            self.place.leave()
+        if self.permit is not None:
+            self.permit.release()
 
 
-def with_place(protocol: Any, place: Place) -> Any:
-    """The negotiation that Foolscap made, if it made one, with its place."""
+def with_permit(protocol: Any, permit: Permit) -> Any:
+    """The negotiation that Foolscap made, if it made one, with its permit."""
     if protocol is not None:
-        protocol.place = place
+        protocol.permit = permit
     return protocol
 
 
-class _FoolscapDoor(Door):
+class _LimitedFoolscapFactory(LimitedFactory):
     """A port that speaks nothing else."""
 
-    def __init__(self, places: Places, foolscap: Any) -> None:
-        super().__init__(places, foolscap)
+    def __init__(self, connection_limit: ConnectionLimit, foolscap: Any) -> None:
+        super().__init__(connection_limit, foolscap)
         self._foolscap = foolscap
 
-    def open(self, addr: Any, place: Place) -> Protocol:
+    def open(self, addr: Any, permit: Permit) -> Protocol:
         """A negotiation."""
-        protocol: Protocol = with_place(self._foolscap.buildProtocol(addr), place)
+        protocol: Protocol = with_permit(self._foolscap.buildProtocol(addr), permit)
         return protocol
 
 
 @implementer(IStreamServerEndpoint)
 class FoolscapEndpoint:
-    """An endpoint to give to Foolscap in place of its own, whose connections hold places."""
+    """An endpoint to give to Foolscap in place of its own, whose connections hold permits."""
 
-    def __init__(self, endpoint: Any, places: Places) -> None:
+    def __init__(self, endpoint: Any, connection_limit: ConnectionLimit) -> None:
         self._endpoint = endpoint
-        self._places = places
+        self._connection_limit = connection_limit
 
     def listen(self, factory: Any) -> Deferred[Any]:
         """Listen; the factory is Foolscap's."""
-        listening: Deferred[Any] = self._endpoint.listen(_FoolscapDoor(self._places, factory))
+        listening: Deferred[Any] = self._endpoint.listen(_LimitedFoolscapFactory(self._connection_limit, factory))
         return listening.addCallback(deepen_backlog)

@@ -68,12 +68,12 @@ MOST_TRIES = 3
 class Way:
     """A transport: its name for users, and what makes the client that speaks it, when that is needed first.
 
-    places: the hosts and ports that it leads to; none if that is not known.
+    addresses: the hosts and ports that it leads to; none if that is not known.
     """
 
     name: str
     make: Callable[[], RemoteServer]
-    places: frozenset[tuple[str, int]] = frozenset()
+    addresses: frozenset[tuple[str, int]] = frozenset()
 
 
 class FallbackServer:
@@ -306,7 +306,7 @@ class FallbackServer:
                 raise
 
         async def connect_second() -> None:
-            if refusal and self._is_same_place(first, second):
+            if refusal and self._is_same_address(first, second):
                 raise refusal[0]  # To speak another protocol to nobody would not help, and costs the import of one.
             await self._server(second).connect()
 
@@ -319,10 +319,10 @@ class FallbackServer:
         self._judge(ways[arrival.winner], brief(loser) if loser else self._preference.doubt or late)
         return ways[arrival.winner]
 
-    def _is_same_place(self, one: int, other: int) -> bool:
+    def _is_same_address(self, one: int, other: int) -> bool:
         """Whether the other way leads nowhere but where this one does."""
-        places = self._ways[other].places
-        return bool(places) and places <= self._ways[one].places
+        addresses = self._ways[other].addresses
+        return bool(addresses) and addresses <= self._ways[one].addresses
 
     def _judge(self, way: int, failure: str) -> None:
         """Note which way connected, and say so where it is news."""

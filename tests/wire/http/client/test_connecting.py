@@ -75,7 +75,7 @@ def test_acquire_when_connecting_fails_in_whatever_manner_raises_an_error_of_our
 ) -> None:
     runtime = VirtualRuntime()
     pool = Pool(NoNetwork(error), runtime.clock)
-    for _ in range(20):  # More often than there are places for connections.
+    for _ in range(20):  # More often than connections are permitted.
         with pytest.raises(PeerUnreachableError) as caught:
             runtime.run(pool.acquire(Address("127.0.0.1", 1, SPKI), "server x"))
         assert str(caught.value) == f"server x cannot be reached: {words}"

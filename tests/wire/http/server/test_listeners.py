@@ -19,7 +19,7 @@ from grid.ports import Buffer, Range, ServerVersion, ShareNumber, StorageIndex
 from grid.runtime import ReactorClock
 from grid.wire.budget.answer_budget import AnswerBudget
 from grid.wire.budget.server_memory import ServerMemory
-from grid.wire.connections.connection_limit import Places
+from grid.wire.connections.connection_limit import ConnectionLimit
 from grid.wire.foolscap.client.server import FoolscapServer
 from grid.wire.foolscap.server.server import RemoteStorageServer
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub
@@ -107,7 +107,9 @@ async def test_one_port_when_asked_by_either_protocol_serves_both(tmp_path: Any)
     pool = Pool(reactor, runtime.clock)
     try:
         endpoint = TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1")
-        port = await listen(tub, SharedEndpoint(endpoint, tls_context(), offer.connections, runtime.clock, Places()))
+        port = await listen(
+            tub, SharedEndpoint(endpoint, tls_context(), offer.connections, runtime.clock, ConnectionLimit())
+        )
         set_location(tub, (f"tcp:127.0.0.1:{port}",))
         furl = parse_furl(tub.registerReference(RemoteStorageServer(service, AnswerBudget(ReactorClock(reactor)))))
         nurl = Nurl(spki_hash=spki_hash_of_pem(certificate()), host="127.0.0.1", port=port, swissnum=furl.swissnum)
@@ -223,7 +225,7 @@ async def test_requests_when_pipelined_are_answered_in_turn() -> None:
 
 async def test_connections_when_there_are_too_many_take_the_place_of_the_longest_idle() -> None:
     async with running(await make_service()) as rig:
-        rig.offer.connections._places = Places(4)  # Of which one address gets three.
+        rig.offer.connections._connection_limit = ConnectionLimit(4)  # Of which one address gets three.
         wires = []
         async with AsyncExitStack() as closing:
             for _ in range(5):

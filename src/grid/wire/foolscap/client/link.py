@@ -62,7 +62,7 @@ class Link:
         connector = Connector(
             transport="foolscap",
             connect=self._connect,
-            place=lambda session: _place(session.reference, furl),
+            address=lambda session: _address(session.reference, furl),
             clean_up=lambda: self._drop("the attempt failed"),
         )
         self._keeper: SessionKeeper[Session] = SessionKeeper(connector, clock, where, deadline_s)
@@ -123,7 +123,7 @@ class Link:
                 broker.shutdown(Failure(DeadReferenceError(why)))
 
 
-def _place(reference: Any, furl: Furl) -> str:
+def _address(reference: Any, furl: Furl) -> str:
     """The hint that the connection was made by, as far as Foolscap tells."""
     try:
         winner = reference.getConnectionInfo().winningHint
@@ -131,4 +131,4 @@ def _place(reference: Any, furl: Furl) -> str:
         winner = None  # An object in this process has no connection.
     if isinstance(winner, str):
         return winner
-    return furl.hints[0] if furl.hints else "a place unknown"
+    return furl.hints[0] if furl.hints else "an unknown address"

@@ -43,7 +43,7 @@ class Link:
         self._requester = requester
         self._accesses = tuple(accesses)
         self._plain = plain
-        connector = Connector(transport="http", connect=self._connect, place=_place)
+        connector = Connector(transport="http", connect=self._connect, address=_address)
         self._keeper: SessionKeeper[Session] = SessionKeeper(connector, clock, requester.where, CONNECT_DEADLINE_S)
 
     @property
@@ -97,5 +97,5 @@ class Link:
         return await first_of(attempt(access) for access in self._accesses)
 
 
-def _place(session: Session) -> str:
+def _address(session: Session) -> str:
     return f"tcp:{session.access.host.decode('ascii')}"

@@ -43,7 +43,7 @@ class Address:
 
 
 @define(eq=False)
-class _Place:
+class _Destination:
     """The connections to one address."""
 
     idle: list[ClientConnection] = field(factory=list)
@@ -64,7 +64,7 @@ class Pool:
         self._reactor = reactor
         self._clock = clock
         self._per_server = per_server
-        self._places: dict[Address, _Place] = {}
+        self._destinations: dict[Address, _Destination] = {}
         self._context = client_context()
 
     async def acquire(
@@ -75,78 +75,82 @@ class Pool:
         Fresh: the request must not be sent where it might have to be sent again. on_quiet: called when nothing comes of
         connecting.
         """
-        place = self._places.setdefault(address, _Place())
+        destination = self._destinations.setdefault(address, _Destination())
         while True:
-            connection = self._take_idle(place, fresh)
+            connection = self._take_idle(destination, fresh)
             if connection is not None:
-                place.busy.add(connection)
+                destination.busy.add(connection)
                 return connection, True
-            if place.count < self._per_server:
+            if destination.count < self._per_server:
                 break
-            turn: Deferred[None] = Deferred(lambda turn: _forget(place.waiters, turn))
-            place.waiters.append(turn)
+            turn: Deferred[None] = Deferred(lambda turn: _forget(destination.waiters, turn))
+            destination.waiters.append(turn)
             await turn
-        place.connecting += 1
+        destination.connecting += 1
         try:
-            connection = await self._connect(address, where, place, on_quiet)
+            connection = await self._connect(address, where, destination, on_quiet)
         except BaseException:
-            place.connecting -= 1
-            _wake_one(place)
+            destination.connecting -= 1
+            _wake_one(destination)
             raise
-        place.connecting -= 1
-        place.busy.add(connection)
+        destination.connecting -= 1
+        destination.busy.add(connection)
         return connection, False
 
     def release(self, address: Address, connection: ClientConnection) -> None:
         """The request is done."""
-        place = self._places.setdefault(address, _Place())
-        place.busy.discard(connection)
+        destination = self._destinations.setdefault(address, _Destination())
+        destination.busy.discard(connection)
         if connection.is_reusable and not connection.is_lost:
-            place.idle.append(connection)
-        _wake_one(place)
+            destination.idle.append(connection)
+        _wake_one(destination)
 
     def part_count(self, address: Address, direction: Direction, size: int) -> int:
         """How many connections should carry a message of that many bytes side by side."""
-        place = self._places.get(address)
-        if place is None:
+        destination = self._destinations.get(address)
+        if destination is None:
             return 1
-        free = self._per_server - len(place.busy) - place.connecting - len(place.waiters)
-        return place.line.part_count(direction, size, free, self._clock.now())
+        free = self._per_server - len(destination.busy) - destination.connecting - len(destination.waiters)
+        return destination.line.part_count(direction, size, free, self._clock.now())
 
     def moved(self, address: Address, direction: Direction, size: int) -> None:
         """A message of that many bytes has gone to the address, or come from there."""
-        place = self._places.get(address)
-        if place is not None:
-            place.line.moved(direction, size, self._clock.now())
+        destination = self._destinations.get(address)
+        if destination is not None:
+            destination.line.moved(direction, size, self._clock.now())
 
     def close(self, address: Address | None = None) -> None:
         """Close the connections to that address, or all."""
-        places = list(self._places.values()) if address is None else [self._places.get(address, _Place())]
-        for place in places:
-            for connection in [*place.idle, *place.busy]:
+        destinations = (
+            list(self._destinations.values()) if address is None else [self._destinations.get(address, _Destination())]
+        )
+        for destination in destinations:
+            for connection in [*destination.idle, *destination.busy]:
                 connection.abort()
 
-    def _take_idle(self, place: _Place, fresh: bool) -> ClientConnection | None:
-        while place.idle:
-            connection = place.idle[-1]
+    def _take_idle(self, destination: _Destination, fresh: bool) -> ClientConnection | None:
+        while destination.idle:
+            connection = destination.idle[-1]
             is_usable = connection.is_reusable and not connection.is_lost
             is_stale = fresh and self._clock.now() - connection.idle_since > FRESH_S
-            if is_usable and is_stale and place.count < self._per_server:
+            if is_usable and is_stale and destination.count < self._per_server:
                 return None  # It is kept for requests that may be sent again.
-            place.idle.pop()
+            destination.idle.pop()
             if is_usable and is_stale:
                 connection.abort()
             elif is_usable:
                 return connection
         return None
 
-    async def _connect(self, address: Address, where: str, place: _Place, on_quiet: OnQuiet) -> ClientConnection:
+    async def _connect(
+        self, address: Address, where: str, destination: _Destination, on_quiet: OnQuiet
+    ) -> ClientConnection:
         watch = ConnectWatch(self._clock, on_quiet)
         opening = _Opening(address.spki_hash, where)
 
         def lost(connection: ClientConnection) -> None:
-            if connection in place.idle:
-                place.idle.remove(connection)
+            if connection in destination.idle:
+                destination.idle.remove(connection)
             opening.fail("closed the connection at once")
 
         connection = ClientConnection(self._clock, where, lost)
@@ -178,7 +182,7 @@ class Pool:
         finally:
             watch.end()
             opening.outcome.addErrback(lambda _: None)  # Those who waited know of it; nobody else needs to.
-        place.line.round_trip_s = connection.round_trip_s()
+        destination.line.round_trip_s = connection.round_trip_s()
         return connection
 
     def _endpoint(self, address: Address) -> Any:
@@ -238,9 +242,9 @@ def _has_key(certificate: bytes | None, expected: str | None) -> bool:
         return False
 
 
-def _wake_one(place: _Place) -> None:
-    if place.waiters:
-        place.waiters.popleft().callback(None)
+def _wake_one(destination: _Destination) -> None:
+    if destination.waiters:
+        destination.waiters.popleft().callback(None)
 
 
 def _forget(waiters: deque[Deferred[None]], turn: Deferred[None]) -> None:

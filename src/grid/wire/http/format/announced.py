@@ -33,26 +33,26 @@ def announced_plain(fields: Mapping[str, Any]) -> tuple[str, int] | None:
     """Host and port of the first usable hint for reads in the clear."""
     hints = fields.get(PLAIN_FIELD)
     for hint in hints[:MAX_NURLS] if isinstance(hints, list) else ():
-        place = _tcp_hint(hint) if isinstance(hint, str) else None
-        if place is not None:
-            return place
+        address = _tcp_hint(hint) if isinstance(hint, str) else None
+        if address is not None:
+            return address
     return None
 
 
 def nurls_of(furl: Furl, spki_hash: str) -> tuple[Nurl, ...]:
     """One address for each TCP hint of a storage server that serves both protocols on its port."""
-    places = [_tcp_hint(hint) for hint in furl.hints]
+    addresses = [_tcp_hint(hint) for hint in furl.hints]
     return tuple(
-        Nurl(spki_hash=spki_hash, host=place[0], port=place[1], swissnum=furl.swissnum)
-        for place in places
-        if place is not None
+        Nurl(spki_hash=spki_hash, host=address[0], port=address[1], swissnum=furl.swissnum)
+        for address in addresses
+        if address is not None
     )
 
 
-def tcp_places(furl: Furl) -> frozenset[tuple[str, int]]:
+def tcp_addresses(furl: Furl) -> frozenset[tuple[str, int]]:
     """The hosts and ports that a FURL leads to; none if it has hints of any other kind as well."""
-    places = [_tcp_hint(hint) for hint in furl.hints]
-    return frozenset(place for place in places if place is not None) if None not in places else frozenset()
+    addresses = [_tcp_hint(hint) for hint in furl.hints]
+    return frozenset(address for address in addresses if address is not None) if None not in addresses else frozenset()
 
 
 def _tcp_hint(hint: str) -> tuple[str, int] | None:

@@ -2,7 +2,7 @@
 
 Room is taken as bytes come, not as a head promises them: who sends nothing keeps nobody waiting. A body that finds no room
 waits, but the oldest of those that have begun always goes on, so that at least one finishes. While any waits, those
-that do not come on lose their connections. [docs/decisions/0135-places-of-connections.md]
+that do not come on lose their connections. [docs/decisions/0135-connection-limit.md]
 """
 
 from __future__ import annotations

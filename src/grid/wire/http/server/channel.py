@@ -2,8 +2,8 @@
 
 Holds at most one head, one unread piece of a body (reading from the socket stops meanwhile) and what one
 `send` or `write` was given. Each state has a deadline, kept by one timer that is re-armed only when it fires.
-A body moves on when it does so by HTTP_BODY_PACE bytes, not by one. Until a request of the connection was admitted, and while what
-nobody wants is dropped, its place is the first to go. It knows nothing of storage. Cost per request: no task beside the handler's, no copy of a body.
+A body moves on when it does so by HTTP_BODY_RATE bytes, not by one. Until a request of the connection was admitted, and while what
+nobody wants is dropped, its permit is the first to go. It knows nothing of storage. Cost per request: no task beside the handler's, no copy of a body.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from grid.limits import (
     MAX_HTTP_HEAD,
 )
 from grid.ports import Buffer, Clock
-from grid.wire.connections.connection_limit import Place, Standing
+from grid.wire.connections.connection_limit import Permit, Standing
 from grid.wire.connections.sockets import acknowledged_size, stroke_size
 from grid.wire.http.format.messages import HEAD_END, pack_head, pack_status_line, parse_request_head, request_body
 from grid.wire.http.format.outbox import Outbox
@@ -67,9 +67,11 @@ class ServerChannel(Protocol):
     transport: Any
     _outbox: Outbox
 
-    def __init__(self, handler: Handler, clock: Clock, place: Place, on_lost: Callable[[ServerChannel], None]) -> None:
+    def __init__(
+        self, handler: Handler, clock: Clock, permit: Permit, on_lost: Callable[[ServerChannel], None]
+    ) -> None:
         self._handler = handler
-        self._place = place
+        self._permit = permit
         self._on_lost = on_lost
         self._state = _State.IDLE
         self._received = b""
@@ -80,13 +82,13 @@ class ServerChannel(Protocol):
         self._unsent_answer: Exchange | None = None
         self._taking_heads = False
         self._time = ClientTime(clock, self._may_go_on)
-        place.hold(self.abort, self._waited_s)
+        permit.hold(self.abort, self._waited_s)
 
     # What the transport calls.
 
     def connectionMade(self) -> None:
         """Wait for the first request."""
-        self._outbox = Outbox(self.transport, lambda: stroke_size(self._place.crowd))
+        self._outbox = Outbox(self.transport, lambda: stroke_size(self._permit.crowd))
         # Or the end of an answer waits until its middle is acknowledged, which may take a receiver 40 ms.
         self.transport.setTcpNoDelay(True)
         self.transport.registerProducer(self, True)
@@ -118,7 +120,7 @@ class ServerChannel(Protocol):
         if self._exchange is not None:
             self._exchange.break_off(PeerGoneError("the client closed the connection"))
         self._outbox.release(PeerGoneError("the client closed the connection"))
-        self._place.leave()
+        self._permit.release()
         self._on_lost(self)
 
     def pauseProducing(self) -> None:
@@ -158,7 +160,7 @@ class ServerChannel(Protocol):
     @property
     def peer_address(self) -> str | None:
         """Where the client is."""
-        return self._place.address
+        return self._permit.address
 
     @property
     def received_size(self) -> int:
@@ -187,7 +189,7 @@ class ServerChannel(Protocol):
 
     def admit(self) -> None:
         """The request is authorized: its client is no stranger."""
-        self._place.stand(Standing.ACTIVE)
+        self._permit.stand(Standing.ACTIVE)
 
     def send_continue(self) -> None:
         """Ask a client that waits for permission to send its body."""
@@ -295,7 +297,7 @@ class ServerChannel(Protocol):
             self._unsent_answer = exchange
             return
         self._move(_State.DISCARDING)
-        self._place.stand(min(self._place.standing, Standing.IDLE))
+        self._permit.stand(min(self._permit.standing, Standing.IDLE))
         self._discarded = 0
         if exchange.is_broken:
             self._close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from grid.limits import HTTP_BODY_PACE, HTTP_STALL_DEADLINE_S
+from grid.limits import HTTP_BODY_RATE, HTTP_STALL_DEADLINE_S
 from grid.ports import Clock, Timer
 from grid.wire.connections.body_rate import BodyRate
 
@@ -20,7 +20,7 @@ class ClientTime:
 
     def __init__(self, clock: Clock, may_go_on: Callable[[float], bool]) -> None:
         """may_go_on: is given the seconds until the deadline, below 0 if it has passed; False ends the watch."""
-        self.body = BodyRate(clock, HTTP_BODY_PACE)
+        self.body = BodyRate(clock, HTTP_BODY_RATE)
         self.answer = BodyRate(clock, 1)
         self._clock = clock
         self._may_go_on = may_go_on

@@ -18,10 +18,10 @@ from zope.interface import implementer
 from grid.limits import MAX_HTTP_CONNECTIONS, SNIFF_DEADLINE_S
 from grid.ports import Clock, StorageServer, Timer
 from grid.wire.budget.server_memory import ServerMemory
-from grid.wire.connections.connection_limit import Place, Places
-from grid.wire.connections.door import Door, deepen_backlog
+from grid.wire.connections.connection_limit import ConnectionLimit, Permit
+from grid.wire.connections.limited_factory import LimitedFactory, deepen_backlog
 from grid.wire.connections.sockets import stroke_size
-from grid.wire.foolscap.negotiation import with_place
+from grid.wire.foolscap.negotiation import with_permit
 from grid.wire.http.format.authority import Gatekeeper, authorization, plain_authorization
 from grid.wire.http.format.routes import EXTENSIONS, READS, Endpoint
 from grid.wire.http.format.tls import TlsLayer
@@ -72,17 +72,17 @@ class Connections:
     def __init__(self, handler: Handler, clock: Clock, limit: int = MAX_HTTP_CONNECTIONS) -> None:
         self._handler = handler
         self._clock = clock
-        self._places = Places(limit)
+        self._connection_limit = ConnectionLimit(limit)
         self._open: dict[ServerChannel, None] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def new_channel(self, place: Place) -> ServerChannel | None:
-        """The protocol of a connection that holds that place; None if there are too many, all of them well used."""
-        if not self._places.admit(place):
+    def new_channel(self, permit: Permit) -> ServerChannel | None:
+        """The protocol of a connection that holds that permit; None if there are too many, all of them well used."""
+        if not self._connection_limit.admit(permit):
             return None
-        channel = ServerChannel(self._handler, self._clock, place, self._lost)
+        channel = ServerChannel(self._handler, self._clock, permit, self._lost)
         self._open[channel] = None
         return channel
 
@@ -95,46 +95,51 @@ class Connections:
         self._open.pop(channel, None)
 
 
-class PlainFactory(Door):
+class PlainFactory(LimitedFactory):
     """HTTP without TLS: to be listened with for `plaintext_reads`, and nothing else."""
 
-    def __init__(self, connections: Connections, places: Places) -> None:
-        super().__init__(places)
+    def __init__(self, connections: Connections, connection_limit: ConnectionLimit) -> None:
+        super().__init__(connection_limit)
         self._connections = connections
 
-    def open(self, addr: Any, place: Place) -> Protocol | None:
+    def open(self, addr: Any, permit: Permit) -> Protocol | None:
         """A connection's protocol."""
-        channel = self._connections.new_channel(place)
+        channel = self._connections.new_channel(permit)
         if channel is None:
-            place.leave()
+            permit.release()
         return channel
 
 
-class SharedPortFactory(Door):
+class SharedPortFactory(LimitedFactory):
     """Tells Foolscap's connections from HTTPS ones."""
 
     def __init__(
-        self, foolscap: Any, context: ssl.SSLContext, connections: Connections, clock: Clock, places: Places
+        self,
+        foolscap: Any,
+        context: ssl.SSLContext,
+        connections: Connections,
+        clock: Clock,
+        connection_limit: ConnectionLimit,
     ) -> None:
         """foolscap: the factory of its connections; context: TLS with the Tub's certificate."""
-        super().__init__(places, foolscap)
+        super().__init__(connection_limit, foolscap)
         self._foolscap = foolscap
         self._context = context
         self._connections = connections
         self._clock = clock
 
-    def open(self, addr: Any, place: Place) -> Protocol:
+    def open(self, addr: Any, permit: Permit) -> Protocol:
         """A protocol that waits for the first bytes."""
-        return _Sniffer(lambda start: self._choose(start, addr, place), place, self._clock)
+        return _Sniffer(lambda start: self._choose(start, addr, permit), permit, self._clock)
 
-    def _choose(self, start: bytes, addr: Any, place: Place) -> Protocol | None:
+    def _choose(self, start: bytes, addr: Any, permit: Permit) -> Protocol | None:
         if start == FOOLSCAP_START:
-            negotiation: Protocol | None = with_place(self._foolscap.buildProtocol(addr), place)
+            negotiation: Protocol | None = with_permit(self._foolscap.buildProtocol(addr), permit)
             return negotiation
-        channel = self._connections.new_channel(place)
+        channel = self._connections.new_channel(permit)
         if channel is None:
             return None
-        return TlsLayer(self._context, channel, server_side=True, stroke_size=lambda: stroke_size(place.crowd))
+        return TlsLayer(self._context, channel, server_side=True, stroke_size=lambda: stroke_size(permit.crowd))
 
 
 class _Sniffer(Protocol):
@@ -142,15 +147,15 @@ class _Sniffer(Protocol):
 
     transport: Any
 
-    def __init__(self, choose: Callable[[bytes], Protocol | None], place: Place, clock: Clock) -> None:
+    def __init__(self, choose: Callable[[bytes], Protocol | None], permit: Permit, clock: Clock) -> None:
         self._choose = choose
-        self._place = place
+        self._permit = permit
         self._clock = clock
         self._start = b""
         self._timer: Timer | None = None
 
     def connectionMade(self) -> None:
-        self._place.hold(self.transport.abortConnection)
+        self._permit.hold(self.transport.abortConnection)
         self._timer = self._clock.call_later(SNIFF_DEADLINE_S, self._too_late)
 
     def dataReceived(self, data: bytes) -> None:
@@ -169,7 +174,7 @@ class _Sniffer(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         self._stop_timer()
-        self._place.leave()
+        self._permit.release()
 
     def _too_late(self) -> None:
         self._timer = None
@@ -186,9 +191,14 @@ class SharedEndpoint:
     """An endpoint to give to Foolscap in place of its own: it listens there for both protocols."""
 
     def __init__(
-        self, endpoint: Any, context: ssl.SSLContext, connections: Connections, clock: Clock, places: Places
+        self,
+        endpoint: Any,
+        context: ssl.SSLContext,
+        connections: Connections,
+        clock: Clock,
+        connection_limit: ConnectionLimit,
     ) -> None:
-        self._places = places
+        self._connection_limit = connection_limit
         self._endpoint = endpoint
         self._context = context
         self._connections = connections
@@ -196,6 +206,6 @@ class SharedEndpoint:
 
     def listen(self, factory: Any) -> Deferred[Any]:
         """Listen; the factory is Foolscap's."""
-        shared = SharedPortFactory(factory, self._context, self._connections, self._clock, self._places)
+        shared = SharedPortFactory(factory, self._context, self._connections, self._clock, self._connection_limit)
         listening: Deferred[Any] = self._endpoint.listen(shared)
         return listening.addCallback(deepen_backlog)

@@ -1,4 +1,4 @@
-"""The door of a listening port: every connection gets a place, or is closed at once."""
+"""The factory under a listening port: every connection gets a permit, or is closed at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from twisted.internet.protocol import Factory, Protocol
 
-from grid.wire.connections.connection_limit import Place, Places
+from grid.wire.connections.connection_limit import ConnectionLimit, Permit
 
 BACKLOG = 1024
 """Connections that the system accepts ahead of us. Past the usual 50 it drops new ones, friend or foe, and their
@@ -23,14 +23,14 @@ def deepen_backlog(port: T) -> T:
     return port
 
 
-class Door(Factory):
-    """A factory whose protocols hold places. A protocol calls `hold` to say how it can be ended, and `leave` when it has."""
+class LimitedFactory(Factory):
+    """A factory whose protocols hold permits. A protocol calls `hold` to say how it can be ended, and `release` when it has ended."""
 
     noisy = False
 
-    def __init__(self, places: Places, inner: Any = None) -> None:
+    def __init__(self, connection_limit: ConnectionLimit, inner: Any = None) -> None:
         """inner: a factory that starts and stops with this one."""
-        self._places = places
+        self._connection_limit = connection_limit
         self._inner = inner
 
     def doStart(self) -> None:
@@ -47,9 +47,9 @@ class Door(Factory):
 
     def buildProtocol(self, addr: Any) -> Protocol | None:
         """A connection's protocol; None closes it."""
-        place = self._places.enter(getattr(addr, "host", None))
-        return None if place is None else self.open(addr, place)
+        permit = self._connection_limit.acquire(getattr(addr, "host", None))
+        return None if permit is None else self.open(addr, permit)
 
-    def open(self, addr: Any, place: Place) -> Protocol | None:
-        """The protocol of a connection that has its place."""
+    def open(self, addr: Any, permit: Permit) -> Protocol | None:
+        """The protocol of a connection that has its permit."""
         raise NotImplementedError
