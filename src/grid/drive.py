@@ -55,7 +55,7 @@ class SettlingPlan(Plan[R, T_co], Protocol):
 
 
 class RestOfRuns:
-    """The runs whose caller has its result, and which hear the last answers behind it.
+    """The runs whose caller has its result, and which hear the last answers after it.
 
     They are owned by the grid that they run on: what closes its connections cancels them first, so that no server counts
     as lost for that.

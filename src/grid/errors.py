@@ -215,7 +215,7 @@ class NoSpaceError(GridError):
 
 
 class HoleError(GridError):
-    """A write would begin behind the end of the file, and no file has holes."""
+    """A write would begin past the end of the file, and no file has holes."""
 
 
 class ConfigError(GridError):

@@ -1,6 +1,6 @@
 """The ports: what the engines need of a server, a disk, a clock, a processor and a source of entropy.
 
-Protocols and the frozen values that cross them; no behaviour, no policy, no I/O. Every implementation of
+Protocols and the frozen values that cross them; no behavior, no policy, no I/O. Every implementation of
 a port passes the contract suite of that port in tests/contract.
 """
 

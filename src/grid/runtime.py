@@ -195,7 +195,7 @@ class RealRuntime:
 def keep_freed_memory() -> None:
     """Let the allocator of glibc keep what was freed, up to KEPT_MEMORY, instead of giving it back to the kernel.
 
-    Every batch takes megabytes and frees them; got anew from the kernel each time, they cost a page fault per 4 KiB,
+    Every batch takes megabytes and frees them; obtained from the kernel each time, they cost a page fault per 4 KiB,
     a tenth of all processor time of a put. All threads take from one arena: by itself each would have its own, and
     keep there what the others could use. To be called before there are threads. Elsewhere than on glibc nothing happens.
     """

@@ -64,7 +64,7 @@ async def test_server_when_the_http_key_is_another_says_so_and_is_used_by_foolsc
         await store(pair.server)
         assert await load(pair.server) == DATA
         status = pair.server.status
-        assert status.transport == "foolscap" and "the key is another" in status.fallback
+        assert status.transport == "foolscap" and "its key differs" in status.fallback
 
 
 async def test_read_when_http_is_cut_in_the_middle_every_time_is_finished_by_foolscap() -> None:

@@ -95,7 +95,7 @@ async def test_children_when_json_comes_under_any_label_then_they_are_made(tmp_p
 async def test_children_when_t_is_in_a_form_then_that_is_said(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         reply = await web.post_form("/uri", {"t": "mkdir-with-children"})
-        assert (reply.status, reply.text) == (400, "children come as JSON; say t= in the URL, and not in the form\n")
+        assert (reply.status, reply.text) == (400, "children are sent as JSON: put t= in the URL, not in the form\n")
 
 
 @pytest.mark.parametrize("path", ["/", "/statistics", "/helper_status"])

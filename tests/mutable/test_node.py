@@ -171,7 +171,7 @@ def test_write_when_the_cap_only_reads_then_names_the_write_cap(format: FormatNa
             file.update(0, b"x"),
             file.repair(),
         ):
-            with pytest.raises(AuthorityError, match="needs the write cap"):
+            with pytest.raises(AuthorityError, match="use its write capability"):
                 grid.run(attempt)
     with pytest.raises(AuthorityError, match="verify cap"):
         grid.run(grid.open(cap.verify_cap()).read_all())

@@ -146,7 +146,7 @@ def test_gateway_when_told_to_end_lets_a_transfer_come_to_its_end(tmp_path: Path
         assert answer.startswith(b"HTTP/1.1 200") and b"URI:LIT:" in answer
         out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, "")
-    assert "1 request is under way, with 60 s to end" in out
+    assert "waiting up to 60 s for 1 request in progress" in out
 
 
 def test_gateway_when_a_transfer_takes_longer_than_it_may_cuts_it(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_gateway_when_a_transfer_takes_longer_than_it_may_cuts_it(tmp_path: Path
             pass
         out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, "")
-    assert "1 request is under way, with 1 s to end" in out
+    assert "waiting up to 1 s for 1 request in progress" in out
 
 
 def test_stop_when_a_transfer_runs_waits_for_it_and_says_so(tmp_path: Path) -> None:

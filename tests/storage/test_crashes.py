@@ -305,7 +305,7 @@ def test_change_when_any_call_fails_is_refused_and_leaves_no_debris(
 
 
 def _check_shares(scene: ServiceScene, disk: CrashDisk, before: State, after: State) -> None:
-    """Reading puts in order what could not be put in order at once."""
+    """Reading puts in order what could not be cleaned up at once."""
     for index in (FILE, SLOT):
         scene.run(scene.service.find_shares(index))
         scene.run(scene.service.read_slot(index, frozenset(), []))

@@ -17,7 +17,7 @@ class UnknownChild:
     """A child that is of no known kind.
 
     write, read: what its slots hold, with the prefixes `ro.` and `imm.` that say what is known of them; None
-    if empty. error: why it cannot be used nor stored anew; both slots are empty then.
+    if empty. error: why it cannot be used nor stored again; both slots are empty then.
     """
 
     write: bytes | None = field(default=None, repr=False)

@@ -17,13 +17,13 @@ def pack_netstring(value: Buffer) -> bytes:
 
 
 def parse_netstring(data: Buffer, offset: int, limit: int) -> tuple[bytes, int]:
-    """The value framed at `offset`, and the offset behind it; a copy. The errors of `locate_netstring`."""
+    """The value framed at `offset`, and the offset after it; a copy. The errors of `locate_netstring`."""
     start, end = locate_netstring(data, offset, limit)
     return bytes(data[start:end]), end + 1
 
 
 def locate_netstring(data: Buffer, offset: int, limit: int) -> tuple[int, int]:
-    """Where the value framed at `offset` begins and ends; a comma stands behind it.
+    """Where the value framed at `offset` begins and ends; a comma follows it.
 
     limit: the most bytes the value may have; not more of the data is looked at. FormatError if there is no
     whole netstring, or its length is longer than the limit or has leading zeros.

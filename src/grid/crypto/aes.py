@@ -21,7 +21,7 @@ _CELL = 16
 class CtrCipher:
     """Encrypts or decrypts (the same thing) consecutive bytes of one text from `offset` on.
 
-    key: 16 bytes. offset: bytes of the text that are passed over, at no cost. ValueError for another key
+    key: 16 bytes. offset: bytes of the text that are skipped, at no cost. ValueError for another key
     size or a negative offset.
     """
 
@@ -41,7 +41,7 @@ class CtrCipher:
     def crypt_into(self, source: Buffer, target: memoryview | bytearray) -> None:
         """Write the source's other form to the target, of the same length; it may be the source itself.
 
-        Nothing is copied besides. ValueError if the lengths differ.
+        Nothing else is copied. ValueError if the lengths differ.
         """
         if len(target) != len(source):
             raise ValueError(f"{len(source)} bytes do not go into {len(target)}")

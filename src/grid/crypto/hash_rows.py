@@ -55,7 +55,7 @@ class RowCut:
 
 
 def _cut_off(pieces: Sequence[memoryview], length: int) -> list[memoryview]:
-    """The pieces without what is behind the first `length` bytes."""
+    """The pieces without what follows the first `length` bytes."""
     kept = []
     for piece in pieces:
         if length <= 0:

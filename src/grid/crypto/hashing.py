@@ -103,7 +103,7 @@ def hash_rows(
 ) -> tuple[bytes, bytes]:
     """The hash of each piece of the shares, share after share; and that of each row's pieces of the columns, joined.
 
-    total: bytes of all rows of the columns; what the last row has besides is padding. A buffer may be a share and a
+    total: bytes of all rows of the columns; the rest of the last row is padding. A buffer may be a share and a
     column. All in one call of C where the library is there. ValueError if the sizes are others.
     """
     cut.check(shares, columns, total)

@@ -103,7 +103,7 @@ class MultiBufferLibrary:
         """The hash of each piece, share after share; and of the pieces of each row of the columns, joined.
 
         cut: (count, size, last size) of the pieces of every buffer. total: bytes of all rows of the columns together; what the
-        last row has besides is left out. Each hash is as in hash_messages. The caller has checked that the buffers are as long
+        last row has beyond that is left out. Each hash is as in hash_messages. The caller has checked that the buffers are as long
         as the cut says, and the total ends in the last row.
         """
         ffi = self._ffi

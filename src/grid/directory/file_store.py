@@ -1,4 +1,4 @@
-"""Files and directories of every kind behind one door: store, open, read, check and repair by capability.
+"""Files and directories of every kind in one store: store, open, read, check and repair by capability.
 
 It owns which engine a capability is for, and that a mutable file which is in use has one object.
 """

@@ -86,7 +86,7 @@ class MetadataRoom:
         if len(data) > MAX_METADATA_SIZE:
             return {}
         value = parse_metadata(data)
-        # Each value stands behind one of these; those inside strings are counted too, which does no harm.
+        # Each value follows one of these; those inside strings are counted too, which does no harm.
         values = len(data) - len(data.translate(None, b"[{,"))
         cost = _VALUE_BYTES * values + 4 * len(data)
         if cost > self.left:

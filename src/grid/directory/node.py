@@ -47,7 +47,7 @@ POOLED_BYTES = 2**14
 _COMPARED_AT_ONCE = 2**22
 
 RACES = 5
-"""How often making the directories of a path begins anew because somebody else makes them too."""
+"""How often making the directories of a path starts over because somebody else makes them too."""
 
 
 class DirectoryStore(Protocol):

@@ -160,7 +160,7 @@ def open_write_cap(sealed: bytes, write_key: bytes) -> bytes:
 
 
 def _fields(raw: bytes | memoryview) -> tuple[bytes, bytes, bytes, bytes]:
-    """The four fields of an entry. One that is longer than any such field is cut behind that: it is still too long."""
+    """The four fields of an entry. One that is longer than any such field is cut after that: it is still too long."""
     found: list[bytes] = []
     offset = 0
     for longest in _LONGEST:

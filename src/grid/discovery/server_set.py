@@ -61,7 +61,7 @@ class ServerSet:
     ) -> None:
         """manager_keys: of the grid managers whose certificates permit uploads; none permit all.
 
-        on_return: called for known servers that announce themselves anew: they have just started.
+        on_return: called for known servers that announce themselves again: they have just started.
         """
         self._make_server = make_server
         self._clock = clock

@@ -38,7 +38,7 @@ patience helps."""
 
 RETRY_S = 4.0
 RETRY_RATE = 100e3
-"""The same where the operation looks for shares anew when a read fails, and other servers have answered meanwhile."""
+"""The same where the operation looks for shares again when a read fails, and other servers have answered meanwhile."""
 
 DOUBTFUL_S = 0.9
 """How long a server that was silent lately is waited for by work that can do without it."""
@@ -49,7 +49,7 @@ class Answers:
     """What the servers of one file have shown together.
 
     heard_at: when any of them answered last. rate_known: whether the rate of any is known. is_retried: whether the operation
-    looks for shares anew when a read fails.
+    looks for shares again when a read fails.
     """
 
     is_retried: bool = False

@@ -117,7 +117,7 @@ class ServerMemory:
         return any(self.is_doubtful(server_id, kind) for kind in kinds)
 
     def trusted_first(self, server_ids: Iterable[ServerId], kinds: Iterable[Kind]) -> list[ServerId]:
-        """The servers in their order, those in doubt for one of these kinds behind all others."""
+        """The servers in their order, those in doubt for one of these kinds after all others."""
         kinds = tuple(kinds)
         return sorted(server_ids, key=lambda server_id: self.is_doubtful_for_any(server_id, kinds))
 
@@ -156,7 +156,7 @@ class ServerMemory:
     def heard(self, server_id: ServerId, now: float, asked_apart: Collection[Kind] = ()) -> None:
         """The server has answered a probe, or was announced again: trust it, but for what it keeps failing at.
 
-        asked_apart: kinds of which it is asked a question besides, whose answer decides about them.
+        asked_apart: kinds of which it is also asked a question, whose answer decides about them.
         """
         record = self._record(server_id)
         record.heard_at = now

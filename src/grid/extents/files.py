@@ -19,7 +19,7 @@ KEPT_OPEN = 8
 """CHK files that stay open: the next range costs only its blocks. Each remembers the first megabyte of its blocks at most."""
 
 KEPT_S = 60.0
-"""Seconds after which one is opened anew: servers that were away may be back."""
+"""Seconds after which one is reopened: servers that were away may be back."""
 
 
 @frozen
@@ -39,7 +39,7 @@ class OpenChkFiles:
         self._files: OrderedDict[ChkCap, _Open] = OrderedDict()
 
     async def read(self, cap: ChkCap, sink: Sink, offset: int, length: int, observer: Observer | None = None) -> None:
-        """ImmutableFile.read; a file that was open already and fails before it gave anything is tried once anew."""
+        """ImmutableFile.read; a file that was open already and fails before it gave anything is tried once more."""
         if self._permit is not None:
             self._permit(cap)
         kept, is_new = self._open(cap)

@@ -23,7 +23,7 @@ ReadChk = Callable[[ChkCap, Sink, int, int], Awaitable[object]]
 
 SHORTEST_RUN = 64 * 2**10
 LONGEST_RUN = 4 * 2**20
-"""Bytes that are read at once behind a slice that followed another one."""
+"""Bytes that are read at once after a slice that followed another one."""
 
 KEPT_BYTES = 16 * 2**20
 """Bytes of packs that are kept: some runs of each of several readers that go through packs side by side."""

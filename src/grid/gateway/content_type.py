@@ -98,7 +98,7 @@ def attachment(name: str) -> str:
     """A Content-Disposition by which the file is saved under the name; one line, whatever is in the name.
 
     The name's own characters are in `filename`, as with 1.20, and where some of them could be misread there,
-    `filename*` has the whole name besides. The text is Latin-1 or what of UTF-8 headers carry byte for byte.
+    `filename*` has the whole name as well. The text is Latin-1 or what of UTF-8 headers carry byte for byte.
     """
     shown = "".join(_harmless(character) for character in name) or UNNAMED
     if shown == name and name.isascii():

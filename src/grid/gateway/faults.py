@@ -114,7 +114,7 @@ class PayloadTooLarge(HttpFault):
 
 
 class RangeNotSatisfiable(HttpFault):
-    """416: the range starts behind the end."""
+    """416: the range starts past the end."""
 
     status = 416
 

@@ -1,4 +1,4 @@
-"""Repairing an immutable file: the shares that are missing or corrupt are made anew and stored elsewhere.
+"""Repairing an immutable file: the shares that are missing or corrupt are made again and stored elsewhere.
 
 Needs only the verify cap: ciphertext is read, encoded again and compared with the original's roots before
 a new share is finished; the original extension block is stored byte for byte. [spec immutable 15; placement 10]

@@ -52,7 +52,7 @@ KEPT_TEXT = 2**20
 """Bytes of a file that are remembered after a read, for a modify."""
 
 MOST_MISSES = 16
-"""How often a change begins anew because shares proved false or out of reach: each time, fewer of them are believed."""
+"""How often a change starts over because shares proved false or out of reach: each time, fewer of them are believed."""
 
 Modifier = Callable[[bytes, bool], bytes | Awaitable[bytes | None] | None]
 """(the contents, whether this is the first attempt) -> the new contents, None for no change, or one who will know. May be called again."""

@@ -1,7 +1,7 @@
 """Publishing: a new version is encoded, signed, and put at its locations. [spec mutable 5, 15]
 
 It owns the order of the steps. What is small goes out as one message a server, whole. What is large goes out in pieces
-which no reader sees until the headers are written; over an old version they are written behind it, and moved into place
+which no reader sees until the headers are written; over an old version they are written after it, and moved into place
 when the new one is safe. See docs/decisions/0030-large-mutable-files.md.
 
 Cost: round trips: one for a small version; for a large one, one per batch and one for the headers, twice over an old
@@ -46,7 +46,7 @@ RUN_BYTES = 4 * 2**20
 """Bytes of text encoded by one pool call."""
 
 ALIGNMENT = 64
-"""What the offset of blocks behind an old version is a multiple of."""
+"""What the offset of blocks after an old version is a multiple of."""
 
 
 @frozen(kw_only=True)

@@ -37,7 +37,7 @@ async def read_best(
 ) -> VersionMap:
     """The map of whose best version `attempt` has made something.
 
-    Where it fails, everybody is asked anew (`find`), REMAPS times; then shares that prove false are left out of the map
+    Where it fails, everybody is asked again (`find`), REMAPS times; then shares that prove false are left out of the map
     until a version reads, or none is left. NotEnoughSharesError; the errors of `attempt`.
     """
     require_best(found)

@@ -31,7 +31,7 @@ class MemorySource:
 
 @frozen(kw_only=True)
 class OverlaySource:
-    """A version with `data` in place of the bytes from `offset` on, or behind its end; without holes."""
+    """A version with `data` in place of the bytes from `offset` on, or past its end; without holes."""
 
     session: Session
     found: VersionMap

@@ -41,7 +41,7 @@ NEIGHBOURS = 2
 
 @frozen(kw_only=True)
 class _Change:
-    """Segments first .. stop are encoded anew; old and new sizes of the file."""
+    """Segments first .. stop are encoded again; old and new sizes of the file."""
 
     old: Geometry
     new: Geometry
@@ -142,7 +142,7 @@ async def update_in_place(
 
 
 def _reads(change: _Change, offset: int, length: int) -> list[tuple[int, int]]:
-    """(offset, bytes) of what must be known of the old text: the ends of the segments to be encoded anew.
+    """(offset, bytes) of what must be known of the old text: the ends of the segments to be encoded again.
 
     One read where the range begins and ends in neighbouring segments, with what lies between.
     """

@@ -91,8 +91,8 @@ def require_same_format(keys: FileKeys, prefix: Prefix) -> None:
     if keys.version != prefix.version:
         names = ("SDMF", "MDMF")
         raise CapError(
-            f"the file is stored as {names[prefix.version]}, and this cap would write {names[keys.version]}: "
-            "use its cap of the same format"
+            f"the file is stored as {names[prefix.version]}, but this capability is for {names[keys.version]}: "
+            "use its {names[prefix.version]} capability"
         )
 
 

@@ -137,7 +137,7 @@ async def running_gateway(
 
     connection_limit: on all connections of this process. description: where to listen, as `[node] web.port` has it. storage: the node's own storage server, if it has one.
     """
-    where = f"the place to listen (--listen, or web.port under [node] in {directory.config_file})"
+    where = f"the address to listen on (--listen, or web.port under [node] in {directory.config_file})"
     description = place_to_listen(description)
     hosts = allowed_hosts(description, directory.settings)
     view = LiveClient(client, {}, {}, Tasks())
@@ -170,7 +170,7 @@ async def running_gateway(
         gateway.statistics.cpu.close()
         if factory.requests:
             say(
-                f"{counted(len(factory.requests), 'request is', 'requests are')} under way, with {gateway.settings.drain_s:.0f} s to end"
+                f"waiting up to {gateway.settings.drain_s:.0f} s for {counted(len(factory.requests), 'request')} in progress"
             )
         await factory.drain(gateway.settings.drain_s)
         view.close()

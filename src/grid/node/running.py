@@ -127,7 +127,7 @@ def ask_to_stop(directory: Path) -> RunningProcess | None:
 
 def _send(process: RunningProcess, number: signal.Signals) -> None:
     try:
-        # is_alive() just before: a pid that was used again is never signalled.
+        # is_alive() just before: a pid that was used again is never signaled.
         if process.is_alive():
             os.kill(process.pid, number)
     except ProcessLookupError:

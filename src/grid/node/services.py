@@ -214,7 +214,7 @@ def _start_introducers(
             if found.status.state is ConnectionState.CONNECTED:
                 say(f"introducer {petname} connected")
             elif found.status.state is ConnectionState.WAITING:
-                say(f"introducer {petname} not connected: {found.status.detail}; it is tried again")
+                say(f"introducer {petname} not connected: {found.status.detail}; retrying")
 
         introducer = IntroducerClient(settings, tub, runtime.clock, lambda _: None, settled)
         started.append(introducer)

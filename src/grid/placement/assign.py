@@ -21,7 +21,7 @@ def assign(
     """One server for each of the shares 0..total-1; to place a share on a server that holds it is to renew it.
 
     writable, readonly: distinct servers in the order for the storage index; earlier ones are preferred.
-    existing: the shares that servers hold; numbers that are no share's are passed over, as are servers in
+    existing: the shares that servers hold; numbers that are no share's are ignored, as are servers in
     neither list. The happiness reached is the greatest possible. Without writable servers, only shares
     matched with readonly ones are in the result, without any server none.
     """

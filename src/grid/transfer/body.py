@@ -30,7 +30,7 @@ class ContentDigest:
         self._blocks: dict[int, hashlib._Hash] = {}
 
     def add(self, offset: int, data: Buffer) -> None:
-        """Take bytes; those of one block come in order. A block that begins again is hashed anew."""
+        """Take bytes; those of one block come in order. A block that begins again is hashed again."""
         view = memoryview(data)
         while view:
             index, inside = divmod(offset, BLOCK)

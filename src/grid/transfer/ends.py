@@ -115,7 +115,7 @@ class OpenedSource(Protocol):
 
 
 class Body(Protocol):
-    """The contents of one file on its way. A target may begin anew at any offset."""
+    """The contents of one file on its way. A target may start over at any offset."""
 
     @property
     def size(self) -> int:

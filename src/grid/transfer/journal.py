@@ -88,7 +88,7 @@ class Journal:
             self._rows.executescript(_LAYOUT + _TEMPORARY)
         except (OSError, sqlite3.Error) as error:
             os.close(self._lock)
-            raise ConfigError(f"{path}: {error}; remove it to begin anew") from None
+            raise ConfigError(f"{path}: {error}; remove it to start over") from None
 
     def find(self, source: str, name: str) -> Row | None:
         """What is noted of a file of a source."""

@@ -198,7 +198,7 @@ class SftpEnd:
             return self._client
 
     async def _answer(self, request: Awaitable[Any]) -> Any:  # noqa: ANN401
-        """The answer to a request. TimeoutError if the server stalls: the connection is given up then, and made anew."""
+        """The answer to a request. TimeoutError if the server stalls: the connection is given up then, and made again."""
         connection = self._connection
         try:
             with cancelled_as_error("the server"):

@@ -105,7 +105,7 @@ class SessionServer(ABC, Generic[S]):
         return None if session is None or self._stores.is_doubtful else session.version
 
     async def get_version(self) -> ServerVersion:
-        """What the server is and has now; asked as part of connecting, or else anew."""
+        """What the server is and has now; asked as part of connecting, or else again."""
         present = self._session_link.current
         session = await self._session_link.session()
         return session.version if session is not present else await self._renew_version(session)

@@ -81,13 +81,13 @@ class SessionKeeper(Generic[S]):
         )
 
     def learned(self, session: S, version: ServerVersion) -> None:
-        """The server has said anew what it is."""
+        """The server has said again what it is."""
         session.version = version
         if self._session is session:
             self._status = evolve(self._status, version=version)
 
     def lost(self, session: S, why: str) -> None:
-        """The session has ended: the next call begins anew."""
+        """The session has ended: the next call starts over."""
         if self._session is session:
             self._session = None
             self._set_state(ConnectionState.WAITING, why, session.version)

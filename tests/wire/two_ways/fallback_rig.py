@@ -12,7 +12,7 @@ from tests.support.virtual_time import VirtualRuntime
 from tests.wire.foolscap.loopback import IDENTITY, INDEX, LEASE, ScriptedServer, number
 
 SLOT = SlotSecrets(write_enabler=b"w" * 32, lease=LEASE)
-WRONG_KEY = "server x is not who answers there: the key is another"
+WRONG_KEY = "server x is not the server that answers there: its key differs"
 
 
 Addresses = frozenset[tuple[str, int]]

@@ -124,7 +124,7 @@ class GridZsh(ZshComplete):
 
 
 class GridFish(FishComplete):
-    """Completes in fish, which adds no space behind a colon or a slash by itself."""
+    """Completes in fish, which adds no space after a colon or a slash by itself."""
 
     source_template = _FISH
 

@@ -32,7 +32,7 @@ def pack(ctx: click.Context, *, path: str, dry_run: bool, as_json: bool) -> int:
     """Put small immutable files below PATH into packs, and link them in place of the old ones.
 
     Tahoe-LAFS clients list and keep packed files, but cannot read them. Immutable directories (snapshots) are stored
-    anew with the packed files. Old files stay on the servers until their leases run out.
+    again with the packed files. Old files stay on the servers until their leases run out.
     """
     from grid.cli.transfer.repacking import ToPacks, is_small_file
 

@@ -64,7 +64,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "repair": CommandEntry("check:repair", "Recreate missing and damaged shares."),
         "pack": CommandEntry("packs:pack", "Put small files below a directory into packs."),
         "unpack": CommandEntry("packs:unpack", "Store packed files by themselves again."),
-        "repack": CommandEntry("packs:repack", "Write packs anew that are mostly unused."),
+        "repack": CommandEntry("packs:repack", "Rewrite packs that are mostly unused."),
         "manifest": CommandEntry("manifest:manifest", "List everything below a directory."),
         "stats": CommandEntry("stats:stats", "Count files and sizes below a directory."),
     },

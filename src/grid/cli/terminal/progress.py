@@ -103,7 +103,7 @@ class Tally:
 
 @frozen
 class _Picture:
-    """What a bar shows: words before it, how much of it is filled, words behind it."""
+    """What a bar shows: words before it, how much of it is filled, words after it."""
 
     title: str
     done: float

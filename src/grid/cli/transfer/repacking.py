@@ -179,7 +179,7 @@ class Rewriter:
             self.done.directories += 1
 
     async def _rebuild(self) -> None:
-        """Store the immutable directories anew that have something new in them, each after those that it holds."""
+        """Store the immutable directories again that have something new in them, each after those that it holds."""
         directories = {directory.cap: directory for directory in self._found.order if not directory.cap.is_mutable}
         for directory in _deepest_first(directories):
             changed = {**self._changed_files(directory), **self._changed_below(directory)}

@@ -56,7 +56,7 @@ class PathPattern:
         return len(self.names) in self._behind_stars(reached)
 
     def _behind_stars(self, places: Iterable[int]) -> set[int]:
-        """The places in the pattern, and those behind every `**` that stands there: it may match no name."""
+        """The places in the pattern, and those after every `**` that stands there: it may match no name."""
         found = set()
         for place in places:
             found.add(place)

@@ -30,7 +30,7 @@ MAX_HEAD = 256 * 1024
 _REQUEST_LINE = re.compile(rb"[A-Z]+ \S+ HTTP/1\.1\r\n")
 _HEAD_END = re.compile(rb"\n\r?\n")
 _INTERIM = re.compile(rb"HTTP/\S{1,8} 1\d\d\b")
-"""The first line of a head behind which another head comes."""
+"""The first line of a head after which another head comes."""
 
 
 class _BoundedProtocol(ProtocolWrapper):
@@ -72,12 +72,12 @@ class _BoundedProtocol(ProtocolWrapper):
         super().connectionLost(reason if self._error is None else Failure(self._error))
 
     def _expect_head(self, data: bytes) -> None:
-        """Begin to count anew with each request: what is written behind the end of a head is a new one, or its rest."""
+        """Start counting again with each request: what is written after the end of a head is a new one, or its rest."""
         if not self._is_in_head and _REQUEST_LINE.match(data):
             self._is_in_head, self._taken = True, 0
 
     def _read_head(self, data: bytes) -> bool:
-        """Whether the head ends in this data; heads that only announce it are passed over."""
+        """Whether the head ends in this data; heads that only announce it are ignored."""
         begin = max(0, len(self._head) - 2)
         self._head += data
         while end := _HEAD_END.search(self._head, begin):

@@ -76,7 +76,7 @@ def parse_state(answer: object) -> dict[str, object]:
 
 def _introducer(number: int, status: object) -> dict[str, object]:
     text = _text(status)
-    # 1.20: `Connected to HINT via tcp`; Grid: the same with ` (NAME)` behind it.
+    # 1.20: `Connected to HINT via tcp`; Grid: the same with ` (NAME)` after it.
     is_connected = text.lower().startswith(_CONNECTED)
     named = _NAMED.search(text) if is_connected else None
     return {

@@ -92,7 +92,7 @@ class _Reading:
             return answer.length
         if answer.status != 206:
             if self.offset >= answer.length:
-                return 0  # 1.20 sends all of a file for a range behind its end. [spec webapi 4.3]
+                return 0  # 1.20 sends all of a file for a range past its end. [spec webapi 4.3]
             raise GatewayError("the gateway's answer is not the range that was asked for")
         match = _CONTENT_RANGE.fullmatch(answer.content_range)
         if match is None:

@@ -56,19 +56,23 @@ PUT_CHILD = (
 
 POST_OBJECT = (
     Action("mkdir", "Make a directory (name=)", (HTML,), _MADE),
-    Action("mkdir-with-children", "Make one with the children in the body", (HTML,), _MADE),
-    Action("mkdir-immutable", "The same, immutable", (HTML,), _MADE),
+    Action("mkdir-with-children", "Make a directory with the children in the body", (HTML,), _MADE),
+    Action("mkdir-immutable", "Make an immutable directory with the children in the body", (HTML,), _MADE),
     Action("upload", "Store the form's file (name=)", (HTML,), "200 302 404 409 410 413 501 507"),
     Action("uri", "Link a capability (name=, uri=)", (HTML,), _LINKED),
     Action("unlink", "Unlink a child (name=)", (HTML,), _LINKED),
     Action("delete", "The same", (HTML,), _LINKED),
     Action("rename", "Rename a child (from_name=, to_name=)", (HTML,), _LINKED),
     Action("relink", "Move a child, also to another directory (to_dir=)", (HTML,), _LINKED),
-    Action("set_children", "Link many children, as the body says", (HTML,), _MADE),
+    Action("set_children", "Link the children listed in the body", (HTML,), _MADE),
     Action("set-children", "The same", (HTML,), _MADE),
     Action("check", "Its health; repair= repairs it", (TEXT, HTML), "200 302 404 409 410 507", json="CheckAnswer"),
-    Action("stream-manifest", "A line for each object below", (HTML,), "200 404 409 410", lines="ManifestLine"),
-    Action("stream-deep-check", "A line with the health of each", (HTML,), "200 404 409 410", lines="CheckLine"),
+    Action(
+        "stream-manifest", "List every object below, one line each", (HTML,), "200 404 409 410", lines="ManifestLine"
+    ),
+    Action(
+        "stream-deep-check", "Check every object below, one line each", (HTML,), "200 404 409 410", lines="CheckLine"
+    ),
     *(
         Action(f"start-{kind}", f"Begin {words}, under ophandle=", (), "302 404 409 410 429")
         for kind, words in (
@@ -89,8 +93,8 @@ POST_UNLINKED = (
     Action("", "Store the form's file", (HTML,), "200 302 413 507"),
     Action("upload", "The same", (HTML,), "200 302 413 507"),
     Action("mkdir", "Make a directory", (HTML,), _MADE_UNLINKED),
-    Action("mkdir-with-children", "Make one with the children in the body", (HTML,), _MADE_UNLINKED),
-    Action("mkdir-immutable", "The same, immutable", (HTML,), _MADE_UNLINKED),
+    Action("mkdir-with-children", "Make a directory with the children in the body", (HTML,), _MADE_UNLINKED),
+    Action("mkdir-immutable", "Make an immutable directory with the children in the body", (HTML,), _MADE_UNLINKED),
 )
 
 _STATE = "200 403 404 409 410 413"

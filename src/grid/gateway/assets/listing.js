@@ -1,4 +1,4 @@
-// The list of a directory, fetched anew in its place.
+// The list of a directory, fetched again in its place.
 import { fetchPage } from "./dom.js";
 import { watchDialogs } from "./dialog.js";
 import { showFilter } from "./filter.js";

@@ -1,4 +1,4 @@
-// Parts that follow what happens: an announcement of the gateway makes them be fetched anew.
+// Parts that follow what happens: an announcement of the gateway makes them be fetched again.
 import { fetchPage } from "./dom.js";
 
 const QUIET_MS = 250;

@@ -47,7 +47,7 @@ async def unlinked(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
 
 
 def _without_empty_segments(exchange: Exchange) -> AnyAnswer:
-    """The way to the same address without the empty segments behind `/uri`, whatever the method. [spec webapi 1]"""
+    """The way to the same address without the empty segments after `/uri`, whatever the method. [spec webapi 1]"""
     first, _, rest = exchange.raw_path.lstrip("/").partition("/")
     path = "/".join(["", first, *(part for part in (rest.lstrip("/"),) if part)])
     query = f"?{exchange.raw_query}" if exchange.raw_query else ""

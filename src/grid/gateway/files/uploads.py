@@ -144,7 +144,7 @@ def require_sdmf_size(size: int | None) -> None:
 async def replace_contents(file: MutableFile, stores: Stores, spool: Spool, offset: int | None) -> None:
     """Replace the contents of a mutable file by what was spooled, or the part of them from `offset` on.
 
-    A long part is replaced piece by piece. HoleError if it would begin behind the end, before anything is written.
+    A long part is replaced piece by piece. HoleError if it would begin past the end, before anything is written.
     """
     async with stores.turn(spool.size):
         await _replace_contents(file, spool, offset)

@@ -102,7 +102,7 @@ class History:
             self._tell(operation)
 
     def observe(self, event: Event) -> None:
-        """What a plan tells; for `FileStore.observed_by`. What no operation was begun for is passed over."""
+        """What a plan tells; for `FileStore.observed_by`. What no operation was begun for is ignored."""
         operation = _current.get()
         if operation is None or not operation.is_active:
             return

@@ -66,7 +66,7 @@ class Timeline:
         match event.what:
             case "send" if event.server_id is not None:
                 if event.request_index == 0:
-                    self._open.clear()  # Another plan numbers its requests anew.
+                    self._open.clear()  # Another plan numbers its requests from the start.
                 self._begin(event)
             case "answer" | "fail" | "cancel" if event.server_id is not None:
                 row = self._open.pop(event.request_index, None)

@@ -109,7 +109,7 @@ A = TypeVar("A", bound="Answer | StreamedAnswer")
 
 
 def warned(answer: A, warning: str | None) -> A:
-    """The answer, with what its reader should know besides, for programs: pages and JSON say it in their own way."""
+    """The answer, with what its reader should also know, for programs: pages and JSON say it in their own way."""
     if warning is None:
         return answer
     line = warning.encode("ascii", "replace").decode("ascii")

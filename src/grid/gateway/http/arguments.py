@@ -67,7 +67,7 @@ class Arguments:
         self.add(query)
 
     def add(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """More of them, behind those there are."""
+        """More of them, after those there are."""
         for name, value in pairs:
             self._values.setdefault(name, value)
 

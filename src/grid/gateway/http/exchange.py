@@ -53,7 +53,7 @@ class Exchange:
     @property
     def is_form(self) -> bool:
         """Whether the body is a form; for POST only. What describes children is JSON, whatever its type says: programs
-        that leave the type to their HTTP library send it labelled as a form. [spec webapi 5.4]
+        that leave the type to their HTTP library send it labeled as a form. [spec webapi 5.4]
         """
         if self.method != "POST" or not is_form(self.body.content_type):
             return False
@@ -95,7 +95,7 @@ def split_path(raw: bytes) -> tuple[str, ...]:
 
 
 def parse_child(segment: str) -> Child:
-    """The object of a capability in a path; one line feed behind it is not minded. Unknown ones are a target too."""
+    """The object of a capability in a path; a line feed after it is ignored. Unknown ones are a target too."""
     cap = parse_cap(segment.removesuffix("\n"))
     if isinstance(cap, UnknownCap):
         if cap.error is not None:

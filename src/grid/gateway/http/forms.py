@@ -47,7 +47,7 @@ def is_form(content_type: str) -> bool:
 
 
 async def read_form(body: Body, arguments: Arguments, folder: SpoolFolder, cpu: CpuPool) -> Form:
-    """Take a body that is a form; its fields become arguments, behind those there are.
+    """Take a body that is a form; its fields become arguments, after those there are.
 
     folder: where a file is kept meanwhile. BadRequest; PayloadTooLarge; NoSpaceError.
     """

@@ -18,7 +18,7 @@ _MOST_DIGITS = 19
 
 
 class RangeBeyondEndError(GridError):
-    """The range begins at or behind the end of the file."""
+    """The range begins at or past the end of the file."""
 
 
 @frozen

@@ -237,7 +237,7 @@ class GatewayChannel(FramedChannel):
             )
 
     def switch(self, receive: Callable[[bytes], None]) -> None:
-        """The connection is no longer HTTP: what comes from now on, and came behind the request, is for `receive`."""
+        """The connection is no longer HTTP: what comes from now on, and came after the request, is for `receive`."""
         self.persistent = False
         self._receive = receive
         early, self._dataBuffer = self._dataBuffer, []

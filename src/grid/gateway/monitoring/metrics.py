@@ -168,7 +168,7 @@ class _S3:
 
 
 class _OpenFileReads(Collector):
-    """How often a read found its file open already, with what was learnt of it."""
+    """How often a read found its file open already, with what was learned of it."""
 
     def __init__(self, gateway: Services) -> None:
         self._files = gateway.open_files
@@ -213,7 +213,7 @@ _STORAGE_GAUGES = (
     ("grid_storage_available_bytes", "disk_avail", "Bytes of the disk that shares may still use."),
     ("grid_storage_disk_bytes", "disk_total", "Bytes of the whole disk."),
     ("grid_storage_reserved_bytes", "reserved_space", "Bytes of the disk that are reserved."),
-    ("grid_storage_allocated_bytes", "allocated", "Bytes promised to uploads in progress."),
+    ("grid_storage_allocated_bytes", "allocated", "Bytes reserved for uploads in progress."),
     ("grid_storage_accepting", "accepting_immutable_shares", "Whether new shares are accepted."),
     ("grid_storage_buckets", "total_bucket_count", "Files and directories with shares here."),
 )

@@ -44,7 +44,7 @@ class Paged:
 
     @property
     def end(self) -> int:
-        """The index behind its last entry."""
+        """The index after its last entry."""
         return min(self.first + PAGE_ROWS, self.total)
 
 

@@ -61,7 +61,7 @@ def render_storage(
         facts(
             ("Accepting new shares", accepting),
             ("Files and directories with shares here", "Not computed yet" if buckets is None else buckets),
-            ("Promised to uploads in progress", size_text(stat("allocated"))),
+            ("Reserved for uploads in progress", size_text(stat("allocated"))),
         ),
         tag("h2", "Disk"),
         facts(

@@ -48,7 +48,7 @@ class Blacklist:
 
 
 def parse_blacklist(data: bytes) -> dict[bytes, str]:
-    """Reasons by storage index. Lines that are no entry are passed over, with a word in the log."""
+    """Reasons by storage index. Lines that are no entry are skipped, with a line in the log."""
     reasons: dict[bytes, str] = {}
     for number, raw in enumerate(data.split(b"\n"), 1):
         line = raw.decode("utf-8", "replace").strip()

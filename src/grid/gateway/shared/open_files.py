@@ -3,7 +3,7 @@
 Owns the bound on how many, when what was learned of a file is forgotten, and how far a read runs ahead of its client. A
 player that seeks in a film asks for one range after another, and browsers ask for several at once.
 
-Cost: memory: KEPT_FILES times what one read has learnt of its file, which may be the first megabyte of its blocks.
+Cost: memory: KEPT_FILES times what one read has learned of its file, which may be the first megabyte of its blocks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TOGETHER_SIZE = 64 * 2**20
 like a fast client, and two hundred of those at the same time must not each be given the largest chunk."""
 
 SHARE = 4
-"""The part of the room left that one chunk takes where others read besides: those who come later need some too."""
+"""The part of the room left that one chunk takes while others read too: those who come later need some too."""
 
 FEW = 4
 """Reads beside which a new one begins boldly."""
@@ -52,12 +52,12 @@ class ReadChunks:
     """
 
     def __init__(self, segment_size: int, others: int) -> None:
-        """others: reads under way besides."""
+        """others: other reads in progress."""
         self._segment_size = segment_size
         self._size = float(BOLD_SIZE if others < FEW else segment_size)
 
     def next_stop(self, position: int, stop: int, room: int = TOGETHER_SIZE) -> int:
-        """The end of the chunk that begins at `position`: that of a segment, and not behind `stop`.
+        """The end of the chunk that begins at `position`: that of a segment, and not past `stop`.
 
         room: bytes that it may have, beyond its first segment.
         """
@@ -77,7 +77,7 @@ KEPT_SIZE = 2**20
 """Bytes from which a file is kept open: what is smaller is read with few questions anyway."""
 
 KEPT_S = 60.0
-"""Seconds after which a file is opened anew: servers that were away may be back, and shares may have moved."""
+"""Seconds after which a file is reopened: servers that were away may be back, and shares may have moved."""
 
 
 @frozen
@@ -109,7 +109,7 @@ class OpenFiles:
         """ImmutableFile.read, in chunks of which each waits until the client has taken the one before it.
 
         The sink takes an empty write as the question whether it has room. A file that was open already and fails
-        before it gave anything is tried once anew.
+        before it gave anything is tried once more.
         """
         if isinstance(cap, SliceCap | SequenceCap):
             return await self._extents.read(cap, _PatientSink(sink), start, length)

@@ -59,7 +59,7 @@ def read_members(data: bytes) -> Iterator[tuple[str, object]]:
 
 
 def _read(data: bytes, offset: int) -> tuple[object, int]:
-    """The value that begins there, and the offset behind it."""
+    """The value that begins there, and the offset after it."""
     for window in WINDOWS:
         try:
             text = _UTF8().decode(data[offset : offset + window])

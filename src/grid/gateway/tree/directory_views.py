@@ -73,7 +73,7 @@ class _Gathered:
 
 
 def _frame(cap: DirectoryCap, warning: str | None) -> tuple[bytes, bytes]:
-    """What stands before the first child and behind the last."""
+    """What stands before the first child and after the last."""
     # No text in it has this: a quotation mark inside one has a backslash before it.
     children = b'"children": {'
     head, found, tail = json_answer(describe_directory(cap, {}, warning)).body.partition(children + b"}")

@@ -58,7 +58,7 @@ async def read_children(
 ) -> dict[str, GivenChild]:
     """The children that the body describes; BadRequest, FormatError, CapError, PayloadTooLarge."""
     if exchange.is_form:
-        raise BadRequest("children come as JSON; say t= in the URL, and not in the form")
+        raise BadRequest("children are sent as JSON: put t= in the URL, not in the form")
     data = await exchange.body.read_all(MAX_CHILDREN_BODY)
     parse = partial(parse_children, data, immutable=immutable, may_be_empty=may_be_empty)
     if len(data) < POOLED_BYTES:

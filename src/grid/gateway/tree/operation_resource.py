@@ -22,7 +22,7 @@ from grid.runtime import run_sized
 
 
 def state_document(work: TreeWork) -> Json:
-    """The document that `output=JSON` gives. What ended an operation early is in `error`, beside what it had come to."""
+    """The document that `output=JSON` gives. What ended an operation early is in `error`, beside what it had found."""
     match work.kind:
         case "deep-stats":
             return {**work.stats.to_json(), "finished": work.finished}
@@ -149,7 +149,7 @@ async def operations(running: Operations, exchange: Exchange) -> AnyAnswer:
 
 
 async def _state(exchange: Exchange, work: TreeWork, output: str) -> Answer:
-    """The state; of an operation that failed with the failure's status, and as much as it had come to."""
+    """The state; of an operation that failed with the failure's status, and as much as it had found."""
     status, error = 200, None
     if work.failure is not None and not isinstance(work.failure, CancelledError):
         fault = walk_fault(work.failure)

@@ -199,7 +199,7 @@ class HealthReport:
 
 @define(eq=False)
 class TreeWork:
-    """One operation. failure: what ended it before its time; what it had come to stays. finished: it ended."""
+    """One operation. failure: what ended it before its time; what it had found stays. finished: it ended."""
 
     kind: TreeKind
     root: DirectoryCap = field(repr=False)

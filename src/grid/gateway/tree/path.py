@@ -1,4 +1,4 @@
-"""The way from the capability in a URL along the names behind it. [spec webapi 1.2, 5.1]
+"""The way from the capability in a URL along the names after it. [spec webapi 1.2, 5.1]
 
 Owns what stands in the way of a path: files in its middle, names that are missing, empty segments. Nothing is made while
 walking: directories that a request would make are made together with what it stores.
@@ -27,7 +27,7 @@ from grid.limits import MAX_PATH_DEPTH
 
 @frozen(kw_only=True)
 class TreePath:
-    """The part of a URL's path behind `/uri`. names: in NFC. has_slash: whether it ends with one."""
+    """The part of a URL's path after `/uri`. names: in NFC. has_slash: whether it ends with one."""
 
     root: Child = field(repr=False)
     names: tuple[str, ...] = field(default=(), repr=False)
@@ -133,7 +133,7 @@ class NewBranch:
 
 
 async def find_target_directory(gateway: Services, text: str) -> Trail:
-    """The directory that `to_dir=` names: a capability, and a path behind it whose slashes are as they are.
+    """The directory that `to_dir=` names: a capability, and a path after it whose slashes are as they are.
 
     NotFound; BadRequest if it is no directory.
     """

@@ -1,7 +1,7 @@
 """POST `t=stream-manifest` and `t=stream-deep-check`: a line for each object of a tree, while it is walked. [spec webapi 7.3]
 
 A client that goes away ends the walk; one that is slow holds it up. A directory that cannot be read has a line that says
-so, and what else there is follows; only without the root itself there is nothing to go on with.
+so, and what else there is follows; only without the root itself nothing can follow.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ MAX_OUTSTANDING = 10
 """Servers asked at once for their shares, as 1.20 does, not counting those whose answer is late."""
 
 MAX_LATE = 90
-"""Late answers waited for besides: each costs a little memory, and there is hope in them yet."""
+"""Other late answers waited for: each costs a little memory, and there is hope in them yet."""
 
 FAILURES_TOGETHER = 2
 """Servers that have failed, from which on as many more are asked as have failed: else each dead one costs a round trip."""

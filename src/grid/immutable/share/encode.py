@@ -134,7 +134,7 @@ class FinishedEncoding:
 
     @property
     def trailer_offset(self) -> int:
-        """Where the trailer starts in every share: behind its last block."""
+        """Where the trailer starts in every share: after its last block."""
         return self.layout.plaintext_tree_offset
 
     def read_cap(self, key: bytes) -> ChkCap:
@@ -145,7 +145,7 @@ class FinishedEncoding:
     def trailer(self, share_number: int) -> list[bytes]:
         """The share's bytes from trailer_offset to its end, in pieces; what all shares have in common is one object.
 
-        The share's block tree is made anew at every call. What is packed is parsed back and proven first:
+        The share's block tree is made again at every call. What is packed is parsed back and proven first:
         IntegrityError or FormatError say that this machine's memory does not keep what is written to it.
         """
         geometry, layout = self.geometry, self.layout
@@ -272,7 +272,7 @@ class Encoder:
             made.crypttext_root_hash,
             made.share_root_hash,
         ):
-            raise IntegrityError("the shares made anew are not those that the file's extension block describes")
+            raise IntegrityError("the new shares do not match the file's extension block")
         return FinishedEncoding(
             geometry=geometry,
             layout=self.layout,

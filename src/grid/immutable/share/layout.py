@@ -1,4 +1,4 @@
-"""The sections of an immutable share: where they lie, the header that says so, and the trailer behind the blocks.
+"""The sections of an immutable share: where they lie, the header that says so, and the trailer after the blocks.
 
 Owns the share's bytes outside of the blocks. Never reads a value of the header as proven: every offset
 is only a claim of the server's. [spec immutable 8, 10, 14]
@@ -48,7 +48,7 @@ class ShareLayout:
 
     @property
     def length_field_size(self) -> int:
-        """Bytes of the number at ueb_offset that says how long the extension block behind it is."""
+        """Bytes of the number at ueb_offset that says how long the extension block after it is."""
         return _LENGTH_FIELDS[self.version].size
 
     @property

@@ -85,7 +85,7 @@ class FinishEncoding(Request):
 
 @define(kw_only=True, eq=False)
 class MakeTrailers(Request):
-    """Answer: share number to the bytes behind its blocks, from the processor pool."""
+    """Answer: share number to the bytes after its blocks, from the processor pool."""
 
     for_server: ServerId
     shares: frozenset[ShareNumber]

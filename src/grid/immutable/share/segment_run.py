@@ -4,7 +4,7 @@ Pure and safe on pool threads. Blocks are checked against proven leaves, decoded
 against the cap's crypttext tree, and decrypted; nothing unproven comes out. [spec immutable 12]
 
 Cost of a run: CPU: 2 hashed bytes per byte of plaintext, the erasure code for missing primary blocks, one AES pass;
-one call of C for all decoding and one for all hashes, and a microsecond for each block besides. Memory: the plaintext,
+one call of C for all decoding and one for all hashes, plus a microsecond for each block. Memory: the plaintext,
 and missing primary blocks, which are no more than the plaintext; received blocks are read in place.
 """
 

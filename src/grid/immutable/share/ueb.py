@@ -91,7 +91,7 @@ def ueb_hash(data: Buffer) -> bytes:
 
 
 def parse_ueb(data: Buffer) -> UriExtension:
-    """The fields in these bytes, in whatever order they come; unknown keys are passed over, a repeated key's
+    """The fields in these bytes, in whatever order they come; unknown keys are ignored, a repeated key's
     last value wins.
 
     FormatError if the bytes are not exactly a sequence of fields, are too many, lack a mandatory field,
@@ -127,7 +127,7 @@ def check_ueb(ueb: UriExtension, size: int, k: int, n: int) -> Geometry:
     for name in _FIELD_NAMES:
         said = getattr(ueb, name)
         if said is not None and said != getattr(expected, name):
-            raise FormatError(f"the extension block's {name} disagrees with the cap: {said!r:.80}")
+            raise FormatError(f"the extension block's {name} disagrees with the capability: {said!r:.80}")
     return geometry
 
 

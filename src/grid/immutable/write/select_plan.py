@@ -2,7 +2,7 @@
 
 Synchronous and pure; drive.py runs it. Servers that refuse count as read-only in the next round, rounds go on
 while something can improve, and a silent server is left behind once the others have answered. When fewer than N of
-the first 2N servers can be used, those behind them are asked too: no number of dead or full servers makes a put fail
+the first 2N servers can be used, those after them are asked too: no number of dead or full servers makes a put fail
 for which there is room. [spec placement 3, 4, 6]
 
 Cost: round trips: version and share list together, then one per round of allocation, nearly always one.
@@ -98,7 +98,7 @@ class _Wanted:
 
 @define(kw_only=True, eq=False)
 class _Further:
-    """Servers behind the candidates. reserve: asked next. spares: in doubt, asked where all others do not suffice."""
+    """Servers after the candidates. reserve: asked next. spares: in doubt, asked where all others do not suffice."""
 
     reserve: deque[ServerId]
     spares: list[ServerId]
@@ -285,7 +285,7 @@ class SelectPlan(PlanBase):
         return requests or self._conclude_or_widen(now)
 
     def _conclude_or_widen(self, now: float) -> list[Request]:
-        """End, or go on with the servers behind the candidates if these could not take everything."""
+        """End, or go on with the servers after the candidates if these could not take everything."""
         if not self._complete():
             self._further.call_on(self._further.spares)
         if self._further.reserve and not self._complete():

@@ -116,7 +116,7 @@ class StorePlan(PlanBase):
                 return []
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """What a server holds, or what came of a store."""
+        """What a server holds, or the outcome of a store."""
         assert isinstance(request, ServerRequest)
         self._outstanding.answered(request, now)
         if isinstance(answer, StoreAnswer):

@@ -59,7 +59,7 @@ class NewestSeen:
             known.seqnum, known.accepted = seqnum, None
 
     def note(self, storage_index: StorageIndex, found: VersionMap, floor: int, now: float) -> VersionMap:
-        """Remember what a map shows, which was made with that floor; the map with what is known besides."""
+        """Remember what a map shows, which was made with that floor; the map with what else is known."""
         known = self._of(storage_index)
         highest = max((share.prefix.seqnum for share in found.sightings), default=0)
         if highest > known.seqnum:

@@ -53,7 +53,7 @@ class Refutations:
                 del claims[claim]
 
     def clear(self) -> None:
-        """Everything is to be looked at anew."""
+        """Everything is to be looked at again."""
         self._false.clear()
         self._lost.clear()
 

@@ -1,6 +1,6 @@
 """The keys of a mutable file: what a cap gives, and what is derived of it. [spec mutable 3]
 
-Pure. Holds secrets: no repr shows them. The stored bytes of a private key are never made anew.
+Pure. Holds secrets: no repr shows them. The stored bytes of a private key are never regenerated.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class FileKeys:
     def require_read_key(self) -> bytes:
         """The read key; AuthorityError if the cap has none."""
         if self.read_key is None:
-            raise AuthorityError("this is a verify cap: reading the file needs its read cap or its write cap")
+            raise AuthorityError("a verify capability cannot read the file: use its read or write capability")
         return self.read_key
 
     def require_write_key(self) -> bytes:
         """The write key; AuthorityError if the cap has none."""
         if self.write_key is None:
-            raise AuthorityError("this cap cannot change the file: that needs the write cap")
+            raise AuthorityError("this capability cannot change the file: use its write capability")
         return self.write_key
 
     def accept_public_key(self, der: bytes) -> PublicKey:

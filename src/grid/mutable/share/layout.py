@@ -32,7 +32,7 @@ def plan_table(geometry: Geometry, public_key_size: int, private_key_size: int) 
 
 
 def pack_header(prefix: Prefix, table: ShareTable) -> bytes:
-    """The signed prefix and the offset table behind it."""
+    """The signed prefix and the offset table after it."""
     packed = sdmf.pack_table(table) if prefix.version == SDMF_VERSION else mdmf.pack_table(table)
     return prefix.pack() + packed
 

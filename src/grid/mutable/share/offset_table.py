@@ -22,7 +22,7 @@ _CHAIN_ENTRY = struct.Struct(">H32s")
 
 @frozen(kw_only=True)
 class ShareTable:
-    """Ranges (offset, size) of a share's fields; eof: where the share ends, whatever the slot holds behind."""
+    """Ranges (offset, size) of a share's fields; eof: where the share ends, whatever the slot holds after that."""
 
     public_key: Range
     signature: Range
@@ -42,9 +42,9 @@ class ShareTable:
             ("share hash chain", self.chain, CHAIN_ENTRY_SIZE * MAX_CHAIN_ENTRIES),
         ):
             if not 0 <= size <= most:
-                raise FormatError(f"a {name} of {size} bytes cannot be")
+                raise FormatError(f"a {name} cannot have {size} bytes")
         if self.signature[1] != SIGNATURE_SIZE:
-            raise FormatError(f"a signature of {self.signature[1]} bytes cannot be")
+            raise FormatError(f"a signature cannot have {self.signature[1]} bytes")
         if self.chain[1] % CHAIN_ENTRY_SIZE:
             raise FormatError("the share hash chain is not whole entries")
         if self.block_tree[1] != geometry.tree_size:

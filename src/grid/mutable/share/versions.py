@@ -66,7 +66,7 @@ class BadShare:
 
 @frozen(kw_only=True, eq=False)
 class VersionMap:
-    """servers: all that there are, in the file's order. answered, failed: what came of asking; others were not asked.
+    """servers: all that there are, in the file's order. answered, failed: the outcome of asking; others were not asked.
 
     silent: those that failed by not answering in time. sightings, bad: every share found. private_key: None if it was not
     sought or not found. known_seqnum: the highest that this process has seen signed at any time, 0 if it has not looked.
@@ -157,7 +157,7 @@ class VersionMap:
         return [sighting for sighting in self.sightings if sighting.prefix == prefix]
 
     def knowing(self, seqnum: int) -> VersionMap:
-        """The same map, with the highest sequence number that is known of the file besides."""
+        """The same map, and the highest sequence number that is known of the file."""
         return evolve(self, known_seqnum=max(self.known_seqnum, seqnum))
 
     def without_pieces(self) -> VersionMap:

@@ -211,7 +211,7 @@ def _candidate(server_id: ServerId, number: ShareNumber, head: Buffer) -> Candid
     """The share as its front has it; FormatError if there can be none such."""
     prefix, table = parse_header(head)
     if number >= min(prefix.n, MAX_MUTABLE_SHARES):
-        raise FormatError(f"share {number} of {prefix.n} cannot be")
+        raise FormatError(f"there is no share {number} among {prefix.n}")
     return CandidateShare(
         sighting=Sighting(server_id=server_id, number=number, prefix=prefix, table=table, head=bytes(head))
     )

@@ -58,7 +58,7 @@ class RowWants:
 class ShareRows:
     """nodes: the wanted nodes of the share's block tree, proven. root: the tree's root.
 
-    pieces: what was asked for besides, of the copy at that location; nothing of it is proven.
+    pieces: what else was asked for, of the copy at that location; nothing of it is proven.
     """
 
     nodes: Mapping[int, bytes] = field(repr=False)

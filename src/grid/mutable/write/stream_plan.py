@@ -56,7 +56,7 @@ TOKEN_SIZE = 41
 
 class ClaimKind(Enum):
     """FRONT: the token stands where the header will be, and there is no version to be read there meanwhile.
-    BEHIND: it stands behind the old version, before the new blocks. NONE: the tests given hold all the time.
+    BEHIND: it stands after the old version, before the new blocks. NONE: the tests given hold all the time.
     """
 
     FRONT = "front"

@@ -18,7 +18,7 @@ LATEST_VERSION = 2
 
 @frozen(kw_only=True)
 class Container:
-    """One container's geometry. data_size: bytes of the share; lease_count: whole records behind it."""
+    """One container's geometry. data_size: bytes of the share; lease_count: whole records after it."""
 
     version: int
     lease_count: int

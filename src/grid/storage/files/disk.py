@@ -227,7 +227,7 @@ class RealDisk:
 
 
 def _behind(batch: list[memoryview], written: int) -> list[memoryview]:
-    """What of the batch is behind the bytes written."""
+    """What of the batch is after the bytes written."""
     for index, piece in enumerate(batch):
         if written < len(piece):
             return [piece[written:], *batch[index + 1 :]]

@@ -1,8 +1,8 @@
 """Writing a mutable share: the next state is complete before it replaces the last. Syncing its name. Blocking.
 
-A share is written anew beside its place and then renamed, so that a crash or a full disk leaves one state or the
+A share is rewritten beside its place and then renamed, so that a crash or a full disk leaves one state or the
 other. Where a little is changed in a large share that would cost too much: then it is changed in place, under an
-undo log (docs/decisions/0015). A share that grows piece by piece is given room behind its data, and what fills the
+undo log (docs/decisions/0015). A share that grows piece by piece is given room after its data, and what fills the
 room needs no log (docs/decisions/0080). [spec storage-server 4.2-4.4, 9.1]
 Cost: bytes of the share read and written once; in place, the bytes changed read once and written twice, those added
 written once.
@@ -24,13 +24,13 @@ from grid.storage.files.slots import DATA_OFFSET, LATEST_VERSION, Slot, pack_bac
 from grid.storage.files.undo import Change
 
 COPY_LIMIT = 2**20
-"""Shares up to this size are always written anew, unless they grow into room that they have."""
+"""Shares up to this size are always rewritten, unless they grow into room that they have."""
 COPY_FACTOR = 4
 """Larger ones are, too, when what is replaced is at least this part of them."""
 ROOM_FROM = 2**16
 """A share to which so much is added at once is likely to grow again."""
 MOST_ROOM = 32 * 2**20
-"""Bytes of room behind a share's data, at most; as much as there are data, otherwise. It is a hole in the file."""
+"""Bytes of room after a share's data, at most; as much as there are data, otherwise. It is a hole in the file."""
 _CHUNK_SIZE = 2**20
 
 
@@ -85,13 +85,13 @@ def written(slot: Slot, vector: TestWrite) -> Slot:
 
 
 def is_worth_copying(slot: Slot, vector: TestWrite) -> bool:
-    """Whether the share is better written anew than changed in place."""
+    """Whether the share is better rewritten than changed in place."""
     replaced = sum(max(0, min(len(data), slot.data_size - offset)) for offset, data in vector.writes)
     return slot.data_size <= max(COPY_LIMIT, replaced * COPY_FACTOR)
 
 
 def fills_room(before: SlotState, after: SlotState, vector: TestWrite) -> bool:
-    """Whether all that the vector does is to add bytes right behind the data, in room that is there."""
+    """Whether all that the vector does is to add bytes right after the data, in room that is there."""
     position = before.slot.data_size
     for offset, data in vector.writes:
         if offset != position:
@@ -155,7 +155,7 @@ def plan_in_place(old: ShareFile, before: Slot, after: SlotState, vector: TestWr
     writes += [(0, pack_front(after.slot, after.leases)), (after.slot.leases_offset, back)]
     return Change(
         share_number=old.share_number,
-        # What stands behind the data goes, so that a gap before a write is filled with zeros.
+        # What follows the data goes, so that a gap before a write is filled with zeros.
         cut=end if has_gap else None,
         writes=writes,
         saves=[

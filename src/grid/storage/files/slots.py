@@ -32,7 +32,7 @@ MAGIC_SIZE = 32
 @frozen(kw_only=True)
 class Slot:
     """One container's front, without its leases. data_size: bytes of share data; leases_offset: where the
-    count of further leases stands in the file, and the records behind it.
+    count of further leases stands in the file, and the records after it.
     """
 
     version: int

@@ -105,7 +105,7 @@ class ShareStore:
                 self.disk.sync_directory(SHARES)
                 self.disk.sync_directory(ROOT)
         except OSError as error:
-            log.error("the storage directory could not be put in order: {reason}", reason=error.strerror)
+            log.error("the storage directory could not be cleaned up: {reason}", reason=error.strerror)
 
     def available_space(self) -> int | None:
         """Bytes the server may still use; None if unlimited. [spec storage-server 7]"""

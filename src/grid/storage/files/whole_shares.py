@@ -197,4 +197,4 @@ class WholeShares:
         except FileNotFoundError:
             pass
         except OSError as error:
-            log.warn("a share that was given up is not gone: {reason}", reason=error.strerror)
+            log.warn("an abandoned share could not be removed: {reason}", reason=error.strerror)

@@ -77,7 +77,7 @@ class ClockGuard:
         return max(0.0, self._held_until_s - self._running_s)
 
     def export(self) -> dict[str, Any]:
-        """What a later process goes on with."""
+        """What a later process resumes from."""
         return {
             "running": self._running_s,
             "held-until": self._held_until_s,

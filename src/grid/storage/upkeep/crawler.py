@@ -41,7 +41,7 @@ class CycleTask(Protocol):
     """Seconds until the first slice after a start, and from the beginning of a cycle to that of the next, at least."""
 
     def is_state(self, state: State) -> bool:
-        """Whether the state read from a file can be gone on with."""
+        """Whether the state read from a file can be resumed."""
 
     def begin_cycle(self, state: State) -> None:
         """A cycle begins."""
@@ -137,7 +137,7 @@ class Crawler:
         return min(max(0.0, self._clock.unix_time() - began), self._task.cycle_s)
 
     def _failed(self, error: BaseException) -> None:
-        log.error("the {name} ended: {error}", name=self._task.name, error=repr(error))
+        log.error("the {name} stopped: {error}", name=self._task.name, error=repr(error))
 
     async def _walk(self) -> None:
         """Every storage index from where the state is; returns early when stopping."""
@@ -163,14 +163,14 @@ class Crawler:
         try:
             return await self._service.run(index_names, self._service.store.disk, prefix)
         except GridError as error:
-            log.warn("the {task} passed over {name}: {error}", task=self._task.name, name=prefix, error=str(error))
+            log.warn("the {task} skipped {name}: {error}", task=self._task.name, name=prefix, error=str(error))
             return []
 
     async def _visit(self, name: str) -> None:
         try:
             await self._task.visit(self._state, name, self._clock.unix_time())
         except GridError as error:
-            log.warn("the {task} passed over {name}: {error}", task=self._task.name, name=name, error=str(error))
+            log.warn("the {task} skipped {name}: {error}", task=self._task.name, name=name, error=str(error))
 
     async def _breathe(self) -> None:
         """Sleep, if the slice has lasted long enough."""
@@ -284,7 +284,7 @@ def load_state(disk: Disk, path: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError):
-        log.warn("{path} cannot be read; what it held begins anew", path=path)
+        log.warn("{path} cannot be read; starting over without it", path=path)
         return None
     return value if isinstance(value, dict) else None
 

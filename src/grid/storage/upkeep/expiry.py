@@ -40,7 +40,7 @@ class ExaminedShare:
 
 
 def is_expired(lease: Lease, kind: ShareKind, settings: ExpirySettings, now: float) -> bool:
-    """Whether the settings end the lease, be they in force or not."""
+    """Whether the settings end the lease, whether they are in force or not."""
     if not (settings.immutable if kind == "immutable" else settings.mutable):
         return False
     if settings.mode == "cutoff-date":
@@ -69,7 +69,7 @@ def new_report(settings: ExpirySettings) -> Report:
 
 
 def is_report(value: object) -> bool:
-    """Whether a state file's value is a report that can be gone on with."""
+    """Whether a state file's value is a report that can be resumed."""
     if not isinstance(value, dict) or not isinstance(value.get("corrupt-shares"), list):
         return False
     recovered, leases = value.get("space-recovered"), value.get("leases-per-share-histogram")

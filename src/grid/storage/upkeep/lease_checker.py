@@ -65,7 +65,7 @@ class LeaseChecker:
         self._guard = ClockGuard(wait_s=max(PERIOD_S, settings.override_s or 0))
 
     def is_state(self, state: State) -> bool:
-        """Whether a cycle of that state can be gone on with."""
+        """Whether a cycle of that state can be resumed."""
         self._guard.restore(state.get(CLOCK_KEY))
         return state["current-cycle"] is None or is_report(state.get("cycle-to-date"))
 
@@ -89,7 +89,7 @@ class LeaseChecker:
         note_corrupt(state["cycle-to-date"], name, found.corrupt)
 
     def _look(self, state: State) -> None:
-        """Compare the clocks, and keep what came of it in the state."""
+        """Compare the clocks, and keep the outcome in the state."""
         if self._guard.look(self._clock.now(), self._clock.unix_time()):
             self._tell()
         state[CLOCK_KEY] = self._guard.export()

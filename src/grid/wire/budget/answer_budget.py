@@ -295,7 +295,7 @@ class _Patience:
 
 
 def _busy() -> PeerRefusedError:
-    return PeerRefusedError("the server has no room for this answer, since others are slow to be sent", kind="Busy")
+    return PeerRefusedError("the server has no room for this answer: clients take earlier ones too slowly", kind="Busy")
 
 
 def _gone() -> PeerGoneError:

@@ -6,7 +6,7 @@ from grid.ports import Clock
 
 
 class BodyRate:
-    """Counts the time in which we wait for a client, from anew with each `step` bytes that it moves.
+    """Counts the time in which we wait for a client, starting again with each `step` bytes that it moves.
 
     Time in which it is not waited for, as when the storage is at work, is not held against it.
     """

@@ -220,7 +220,7 @@ class BulkTransport(BufferingTLSTransport):
             ProtocolWrapper.dataReceived(self, bytes(_ROOM_VIEW[:size]))
 
     def write_promptly(self, data: bytes) -> None:
-        """Send what is large as it is, behind what waits to be joined."""
+        """Send what is large as it is, after what waits to be joined."""
         if len(data) < _LARGE_WRITE:
             self._aggregator.write(data)
         else:

@@ -39,7 +39,7 @@ class ReceiveBuffer:
             self.append(begun)
 
     def append(self, data: bytes) -> None:
-        """Put the bytes behind the others."""
+        """Put the bytes after the others."""
         self._size += len(data)
         if self._string is not None:
             data = self._string.take(data)

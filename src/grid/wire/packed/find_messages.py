@@ -90,7 +90,7 @@ def parse_find_answers(answer: Buffer, finds: Sequence[Find]) -> list[Found | No
         part = view[position : position + length]
         position += length
         if outcome > 1 or len(part) != length or (length and not outcome):
-            raise FormatError("an answer to a question that says what cannot be")
+            raise FormatError("an answer to a question that contradicts itself")
         answers.append(_checked(parse_answer(part), find) if outcome else None)
     if position != len(view):
         raise FormatError("an answer about more files than were asked about")
@@ -100,7 +100,7 @@ def parse_find_answers(answer: Buffer, finds: Sequence[Find]) -> list[Found | No
 def _checked(found: Found, find: Find) -> Found:
     for pieces in found.values():
         if pieces and len(pieces) != len(find.ranges):
-            raise FormatError("an answer with other ranges than were asked for")
+            raise FormatError("an answer with ranges other than those asked for")
         for piece, (_, length) in zip(pieces, find.ranges, strict=False):
             if len(piece) > length:
                 raise FormatError("an answer with more bytes than were asked for")

@@ -88,7 +88,7 @@ def parse_store_answers(answer: Buffer, count: int) -> list[StoreAnswer]:
         numbers = bytes(view[position : position + held_count])
         position += held_count
         if len(set(numbers)) != held_count or stored > 1 or (stored and held_count):
-            raise FormatError("an answer to a store that says what cannot be")
+            raise FormatError("an answer to a store that contradicts itself")
         answers.append(StoreAnswer(already=frozenset(map(ShareNumber, numbers)), stored=bool(stored)))
     if position != len(view):
         raise FormatError("an answer about more files than were stored")

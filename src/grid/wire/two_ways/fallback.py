@@ -330,10 +330,10 @@ class FallbackServer:
         if not preference.reached(way, self._clock.now(), failure):
             return
         if way == PREFERRED:
-            log.info("{where} is reached over {name} again", where=self._where, name=preferred.name)
+            log.info("using {name} for {where} again", where=self._where, name=preferred.name)
             return
         log.warn(
-            "{where} is reached over {other}, as {name} does not work: {why}; it is tried again later",
+            "using {other} for {where}, because {name} does not work: {why}; {name} is tried again later",
             where=self._where,
             other=other.name,
             name=preferred.name,

@@ -118,7 +118,7 @@ SILENCE_S = 0.5
 """Waiting in vain for longer than this counts against a way: no longer than any operation waits for a server it can spare."""
 
 SLOWEST_BYTES_PER_S = 128 * 1024
-"""A call may take the time for its data at this rate besides: a slow line is not silent."""
+"""A call may also take the time for its data at this rate: a slow line is not silent."""
 
 
 class Silence:

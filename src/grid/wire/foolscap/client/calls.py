@@ -60,7 +60,7 @@ def check_pieces(pieces: Sequence[Any], ranges: Sequence[Range], where: str) -> 
     if len(pieces) != len(ranges) or any(
         len(piece) > length for piece, (_, length) in zip(pieces, ranges, strict=False)
     ):
-        raise PeerError(f"{where} answered with other ranges than it was asked for")
+        raise PeerError(f"{where} answered with ranges other than those it was asked for")
 
 
 def misbehaved(error: FormatError, where: str) -> PeerError:

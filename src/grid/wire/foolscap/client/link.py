@@ -82,7 +82,7 @@ class Link:
         return self._keeper.current
 
     def learned(self, version: ServerVersion) -> None:
-        """The server has said anew what it is."""
+        """The server has said again what it is."""
         if self._keeper.current is not None:
             self._keeper.learned(self._keeper.current, version)
 
@@ -117,7 +117,7 @@ class Link:
         self._keeper.lost(session, "the connection was lost")
 
     def _drop(self, why: str) -> None:
-        """End whatever connection the Tub has to this server, so that the next attempt starts anew."""
+        """End whatever connection the Tub has to this server, so that the next attempt starts over."""
         for tub_reference, broker in list(self._tub.brokers.items()):
             if tub_reference.getTubID() == self._furl.tub_id:
                 broker.shutdown(Failure(DeadReferenceError(why)))

@@ -1,7 +1,7 @@
 """What a client knows of one server: which of its addresses answers, what it offers, and how it stands.
 
 The first call asks all addresses for their version, and the first to answer is used from then on [spec wire 18].
-When a connection cannot be made any more, the next call asks anew, and no sooner than the backoff allows.
+When a connection cannot be made any more, the next call asks again, and no sooner than the backoff allows.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Link:
         return version
 
     def lost(self, session: Session, why: str) -> None:
-        """The server could not be reached: the next call begins anew."""
+        """The server could not be reached: the next call starts over."""
         self._keeper.lost(session, why)
 
     def forget_failures(self) -> None:

@@ -206,7 +206,7 @@ class _Opening:
         """Whether the certificate has the key."""
         accepted = _has_key(certificate, self._spki_hash)
         if not accepted:
-            self.fail("is not who answers there: the key is another")
+            self.fail("is not the server that answers there: its key differs")
         return accepted
 
     def succeed(self) -> None:

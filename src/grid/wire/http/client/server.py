@@ -215,7 +215,7 @@ class HttpServer(SessionServer[Session]):
             if len(pieces) != len(ranges) or any(
                 len(piece) > length for piece, (_, length) in zip(pieces, ranges, strict=True)
             ):
-                raise self._requester.misbehaved("other ranges than were asked for")
+                raise self._requester.misbehaved("ranges other than those asked for")
         return answer
 
     async def _ask(self, request: HttpRequest) -> tuple[Session, Reply]:

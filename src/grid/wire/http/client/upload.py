@@ -38,7 +38,7 @@ class _OpenShare:
         end = offset + len(data)
         for begin, stop in self._kept.overlap(offset, end):
             if self.tail[begin:stop] != data[begin - offset : stop - offset]:
-                raise ConflictingWriteError("these bytes were written before, and were others")
+                raise ConflictingWriteError("other bytes were written here before")
         self.tail[offset:end] = data
         self._kept.add(offset, end)
 

@@ -21,7 +21,7 @@ _UINT_LIMIT = 2**64
 def closed_map(value: Any, keys: Collection[Any]) -> dict[Any, Any]:
     """The map, which must have exactly those keys."""
     if not isinstance(value, dict) or value.keys() != set(keys):
-        raise FormatError("a CBOR map with other keys than its schema's")
+        raise FormatError("a CBOR map with keys other than its schema's")
     return value
 
 

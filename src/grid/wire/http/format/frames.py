@@ -128,7 +128,7 @@ class AnswerParser:
         if size > self._range_room:
             raise FormatError("a batched answer with more bytes than were asked for")
         if not size and kind is Frame.DATA:
-            raise FormatError("a batched answer with a frame of no use")
+            raise FormatError("a batched answer with a frame that no share needs")
         self._range_room -= size
         self._kind, self._remaining = kind, size
         if not size:
