@@ -1,7 +1,6 @@
 """The rules of CONTRIBUTING.md that no linter knows, checked over every source.
 
 An exception is an entry of tests/tidy/allowed.py with its reason; an entry that nothing needs any more is an error.
-tests/tidy/test_outstanding.py has the rules that some places break still.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ import pytest
 
 from tests.tidy import habits, references, sizes, words
 from tests.tidy.allowed import ALLOWED
-from tests.tidy.rules import SHRINKING, STRICT, Rule
+from tests.tidy.rules import RULES, Rule
 
 
-@pytest.mark.parametrize("rule", STRICT, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_rule_when_checked_over_the_tree_finds_nothing_but_what_is_allowed(rule: Rule) -> None:
     found = sorted({entry for entry in rule() if entry not in ALLOWED})
     assert not found, "\n" + "\n".join(f"{name}: {what}" for name, what in found)
 
 
 def test_allowances_when_nothing_needs_them_any_more_are_removed() -> None:
-    found = {entry for rule in (*STRICT, *SHRINKING) for entry in rule()}
+    found = {entry for rule in RULES for entry in rule()}
     assert not set(ALLOWED) - found
 
 

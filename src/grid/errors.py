@@ -192,7 +192,7 @@ class LinkChangedError(DirectoryError):
 
 
 class ChildOfWrongTypeError(DirectoryError):
-    """The child is a file where it takes a directory, or the other way round."""
+    """The child is a file where it takes a directory, or the other way around."""
 
 
 class DataTooLargeError(GridError):

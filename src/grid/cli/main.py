@@ -64,7 +64,7 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
 )  # fmt: skip
 @click.option(
     "--gateway", metavar="URL|node|none", envvar="GRID_GATEWAY",
-    help="Reach the grid through a web gateway, of Grid or of Tahoe-LAFS, and not directly (or GRID_GATEWAY): its URL,"
+    help="Reach the grid through a web gateway, Grid's or Tahoe-LAFS's, instead of directly (or GRID_GATEWAY): its URL,"
     " or `node` for the one of the client directory (its node.url). The gateway learns every capability used.",
 )  # fmt: skip
 @click.option(

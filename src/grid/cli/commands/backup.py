@@ -74,7 +74,7 @@ def backup(
     """Store a snapshot of DIR as Archives/TIME in the target, and link it as Latest.
 
     Only files that changed since the last backup are read and uploaded. Files that cannot be read are left out with a
-    warning, and the exit status is 2. `grid restore` restores a snapshot, `grid snapshots` lists them all.
+    warning, and the exit status is 2. `grid restore` restores a snapshot, and `grid snapshots` lists them.
     """
     from grid.cli.arguments.remote import require_local_source
     from grid.cli.terminal.progress import TransferDisplay

@@ -30,7 +30,7 @@ def cat(ctx: click.Context, *, paths: tuple[str, ...]) -> int:
     """Write the contents of each PATH to stdout, one after the other.
 
     Every PATH is found before the first byte is written, so a mistyped one writes nothing. Each byte is verified. `grid
-    get` writes to a local file, reads ranges, and takes a capability that nobody is to see on the command line.
+    get` writes to a local file, reads ranges, and can read a capability from a file, so that nobody sees it.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory

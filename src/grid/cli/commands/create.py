@@ -37,7 +37,7 @@ def create() -> None:
 
 
 @create.command(
-    short_help="introduces clients to the storage servers of a grid.",
+    short_help="Create an introducer, which tells clients about servers.",
     epilog=examples(
         "grid create introducer --hostname grid.example.org ~/introducer",
         "grid create introducer --port tcp:3458 --location tcp:grid.example.org:3458 ~/introducer",
@@ -60,7 +60,7 @@ def introducer(directory: str, nickname: str, port: str | None, location: str | 
 
 
 @create.command(
-    short_help="a server that holds shares.",
+    short_help="Create a storage node, which holds shares.",
     epilog=examples(
         "grid create storage --introducer introducer.furl --hostname attic.example.org ~/storage",
         "grid create storage --introducer introducer.furl --storage-dir /srv/shares --reserved-space 50G ~/storage",
@@ -104,7 +104,7 @@ def storage(
 
 
 @create.command(
-    short_help="reads and stores files.",
+    short_help="Create a client, which reads and stores files.",
     epilog=examples(
         "grid create client --introducer introducer.furl ~/.grid",
         "grid create client --introducer introducer.furl --needed 2 --happy 3 --total 4 ~/.grid",

@@ -40,7 +40,7 @@ _TYPES = {"f": "file", "d": "directory"}
 def find(ctx: click.Context, *, path: str, pattern: str | None, letter: str | None, as_json: bool) -> int:
     """List the path of everything below PATH, or of what matches all options.
 
-    A directory that is linked in several places is listed in each, and what it holds below the first. Directories that
+    A directory that is linked in several places is listed in each, but its contents only below the first. Directories that
     cannot be read are named on stderr, and the exit status is 1.
     """
     from grid.cli.transfer.names import make_exclusion
@@ -89,8 +89,8 @@ class _Usage:
 def du(ctx: click.Context, *, path: str, depth: int, in_bytes: bool, as_json: bool) -> int:
     """Show how many bytes of files each directory below PATH holds, with everything below it.
 
-    A file that is linked in several places counts where it is met first. On the servers, files take more: with
-    3-of-10 encoding, ten thirds of it. `grid stats` counts by kinds.
+    A file that is linked in several places counts once, where it is found first. On the servers, files take more: with
+    3-of-10 encoding, ten thirds of it. `grid stats` counts by type.
     """
     from grid.cli.terminal.columns import shown_size, table
 

@@ -31,7 +31,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result a
 def mv(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, as_json: bool) -> int:
     """Move or rename FROM to TO. If TO ends with a slash, it is a directory to move FROM into.
 
-    An existing file at TO is replaced, a directory is not. No contents are copied. -u compares the times of the links.
+    An existing file at TO is replaced; a directory is not. No contents are copied. -u compares the times of the links.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import Undo
@@ -77,7 +77,7 @@ def mv(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
 def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, as_json: bool) -> int:
     """Link FROM, a path or a capability, at TO as well. If TO ends with a slash, it is a directory to link FROM in.
 
-    An existing file at TO is replaced, a directory is not.
+    An existing file at TO is replaced; a directory is not.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import Undo, edit_entry

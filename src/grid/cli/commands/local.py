@@ -68,7 +68,7 @@ def up(*, nodes: int | None, directory: str, detach: bool) -> int:
 @click.command(epilog=examples("grid down", "grid down --dir /tmp/try"))
 @_DIRECTORY
 def down(*, directory: str) -> int:
-    """Stop the grid of D; its data stays, and `grid up` starts it again."""
+    """Stop the grid in D; its data stays, and `grid up` starts it again."""
     from grid.errors import ConfigError
     from grid.node.local_grid import LocalGrid, stop_nodes
 

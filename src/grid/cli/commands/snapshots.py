@@ -26,8 +26,8 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result a
 def filter_options(command: F) -> F:
     """The options that choose snapshots by what backups noted."""
     for option, name, metavar, text in (
-        ("--tag", "tags", "TAG", "Only snapshots with this tag; several must all be there."),
-        ("--host", "hosts", "NAME", "Only snapshots of this machine, or of any of several."),
+        ("--tag", "tags", "TAG", "Only snapshots with this tag; with several, those that have them all."),
+        ("--host", "hosts", "NAME", "Only snapshots of this machine; with several, of any of them."),
     ):
         command = click.option(option, name, metavar=metavar, multiple=True, help=text)(command)
     return command
@@ -105,8 +105,8 @@ def forget(
     """Remove snapshots from the backup in ALIAS:PATH: those that no --keep option keeps, or those that you name.
 
     The --keep options add up. N counts only hours, days, weeks, months or years that have a snapshot, and may be
-    `unlimited`. Snapshots of different machines or directories are counted apart. At least one of each stays, unless
-    you name it. Servers remove the contents when the leases expire; until then, somebody with the capability can read
+    `unlimited`. Snapshots of different machines or directories are counted separately. At least one of each stays, unless
+    you name it. Servers remove the contents when the leases expire; until then, anyone with the capability can read
     them.
     """
     from grid.cli.arguments.remote import parse_remote

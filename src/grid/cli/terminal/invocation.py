@@ -77,7 +77,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "gateway": CommandEntry("run:gateway", "Serve the grid over HTTP, with pages for a browser."),
         "s3": CommandEntry("s3:s3", "Manage the access keys of the S3 door."),
         "stop": CommandEntry("run:stop", "Stop a running node."),
-        "completion": CommandEntry("completion:completion", "Print the completion of a shell."),
+        "completion": CommandEntry("completion:completion", "Print a shell's completion code."),
     },
 }
 """Every command, in the groups and the order in which help lists them."""

@@ -21,7 +21,7 @@ class CopyError(GridError):
 
 
 class WrongTypeError(CopyError, ChildOfWrongTypeError):
-    """A file is where the copy needs a directory, or the other way round."""
+    """A file is where the copy needs a directory, or the other way around."""
 
 
 class NoSuchSourceError(CopyError, NoSuchChildError):

@@ -197,7 +197,7 @@ def _sort_link(view: DirectoryView, key: SortKey) -> Markup:
 
 
 def _sorting_head(view: DirectoryView, key: SortKey) -> Markup:
-    """A heading that sorts by its column, the other way round if that is how it is sorted now."""
+    """A heading that sorts by its column, the other way around if that is how it is sorted now."""
     is_sorted = view.sort == key
     address = _address(view, sort=key, descending=is_sorted and not view.descending)
     state = ("descending" if view.descending else "ascending") if is_sorted else None
