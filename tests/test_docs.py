@@ -76,3 +76,29 @@ def test_table_of_packages_in_the_architecture_is_up_to_date() -> None:
         check=True,
     ).stdout
     assert made == (ROOT / "ARCHITECTURE.md").read_text(), "run python scripts/room_map.py"
+
+
+@pytest.mark.parametrize(
+    ("words", "anchor", "file"),
+    [
+        ("hedging of slow", "a-get", "src/grid/immutable/read/get_plan.py"),
+        ("a GET at the gateway", "a-get-at-the-gateway", "src/grid/gateway/files/file_resource.py"),
+        ("the bytes that it checks", "a-share-on-a-server", "src/grid/storage/files/containers.py"),
+    ],
+)
+def test_question_of_a_stranger_is_answered_two_links_from_the_readme(words: str, anchor: str, file: str) -> None:
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert words in readme and f"](ARCHITECTURE.md#{anchor})" in readme
+    sections = (ROOT / "ARCHITECTURE.md").read_text().split("\n## ")
+    (section,) = [each for each in sections if each.split("\n")[0].lower().replace(" ", "-") == anchor]
+    assert f"]({file})" in section
+
+
+def test_function_when_the_architecture_names_its_file_is_there() -> None:
+    text = " ".join((ROOT / "ARCHITECTURE.md").read_text().split())
+    named = re.findall(r"((?:`[\w.]+`(?:, | and )?)+) in \[[^\]]+\]\((src/[^)]+\.py)\)", text)
+    assert len(named) >= 5
+    for functions, file in named:
+        source = (ROOT / file).read_text()
+        for function in re.findall(r"[\w.]+", functions.replace(" and ", " ")):
+            assert re.search(rf"\b(def|class) {function.rpartition('.')[2]}\b", source), (function, file)

@@ -48,7 +48,7 @@ from grid.storage.calls.directory_sync import DirectorySync
 from grid.storage.calls.meter import Meter, count_finds, count_ranges, metered, note_stored
 from grid.storage.calls.read_write_locks import ReadWriteLocks
 from grid.storage.calls.tasks import shielded, together
-from grid.storage.calls.uploads import ShareUpload, UploadPlace, UploadTable, disk_error
+from grid.storage.calls.uploads import ShareUpload, UploadContext, UploadTable, disk_error
 from grid.storage.files.disk import Disk, Space
 from grid.storage.files.paths import STORAGE_INDEX_SIZE, index_name
 from grid.storage.files.slot_store import SlotCall, SlotStore
@@ -92,7 +92,7 @@ class StorageService:
         self._table = UploadTable(min(MAX_UPLOAD_FILES, settings.open_files // 2))
         self._turns = ReadWriteLocks()
         self._directories = DirectorySync(disk, self._io, durable=self._store.durable)
-        self._place = UploadPlace(
+        self._context = UploadContext(
             self._store, self._table, self._turns, self._directories, runtime.clock, self.run, self.meter
         )
         self._stopping = False
@@ -303,7 +303,7 @@ class StorageService:
                 allocated = await self.run(self._store.allocate, name, hidden, wanted)
             finally:
                 table.reserved_size -= promised
-            upload = ShareUpload(self._place, name, allocated.shares)
+            upload = ShareUpload(self._context, name, allocated.shares)
         if self._stopping:
             await upload.abort()
         return Allocation(already=allocated.already, upload=upload)

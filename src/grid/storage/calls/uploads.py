@@ -112,7 +112,7 @@ class UploadTable:
 
 
 @define(eq=False)
-class UploadPlace:
+class UploadContext:
     """What the uploads of one server share."""
 
     store: ShareStore
@@ -127,20 +127,20 @@ class UploadPlace:
 class ShareUpload:
     """The shares of one allocation; implements ports.Upload. name: that of their storage index."""
 
-    def __init__(self, place: UploadPlace, name: str, shares: Sequence[IncomingShare]) -> None:
-        self._place = place
-        self.meter = place.meter
+    def __init__(self, context: UploadContext, name: str, shares: Sequence[IncomingShare]) -> None:
+        self._context = context
+        self.meter = context.meter
         self._name = name
-        now = place.clock.now()
+        now = context.clock.now()
         self._parts = {share.share_number: _Part(share, now) for share in shares}
         self._backlog_size = 0
         self._timer: Timer | None = None
         self._writes = WritesUnderWay()
         for share in shares:
-            place.table.add(share)
+            context.table.add(share)
         if shares:
-            place.table.uploads.add(self)
-            self._timer = place.clock.call_later(IDLE_S, self._give_up_idle)
+            context.table.uploads.add(self)
+            self._timer = context.clock.call_later(IDLE_S, self._give_up_idle)
 
     @property
     def share_numbers(self) -> frozenset[ShareNumber]:
@@ -190,7 +190,7 @@ class ShareUpload:
             try:
                 if any(part.state is _State.OVER for part in parts):
                     raise PeerRefusedError("the upload was given up", kind="UploadOver")
-                await self._place.run(self._store_all, writes)
+                await self._context.run(self._store_all, writes)
             finally:
                 for part in parts:
                     part.lock.release()
@@ -198,7 +198,7 @@ class ShareUpload:
             self._backlog_size -= size
             for part in parts:
                 part.users -= 1
-                part.last_used = self._place.clock.now()
+                part.last_used = self._context.clock.now()
 
     def _store_all(self, writes: Sequence[ShareWrite]) -> None:
         for write in writes:
@@ -230,29 +230,29 @@ class ShareUpload:
     async def _sync_file(self, part: _Part) -> None:
         await part.lock.acquire()
         try:
-            await self._place.run(part.share.sync)
+            await self._context.run(part.share.sync)
         finally:
             part.lock.release()
 
     async def _finish(self, parts: list[_Part]) -> list[GridError | OSError]:
         """Give the shares their names, for good; why some could not have them."""
-        place = self._place
-        async with place.locks.shared(self._name, refusable=False):
+        context = self._context
+        async with context.locks.shared(self._name, refusable=False):
             try:
                 shares = [part.share for part in parts]
-                finished, errors = await place.run(place.store.finish, self._name, shares)
+                finished, errors = await context.run(context.store.finish, self._name, shares)
                 failures = [disk_error(error) if isinstance(error, OSError) else error for error in errors]
                 is_durable = False
                 try:
-                    await place.directories.sync_shares(self._name)
+                    await context.directories.sync_shares(self._name)
                     is_durable = True
                 except OSError as error:
                     failures.append(disk_error(error))
                 if is_durable:
-                    place.meter.count("close", len(finished))
-                    place.meter.count("bytes_added", sum(share.size for share in finished))
+                    context.meter.count("close", len(finished))
+                    context.meter.count("bytes_added", sum(share.size for share in finished))
                 else:
-                    await place.run(place.store.retract, self._name, finished)
+                    await context.run(context.store.retract, self._name, finished)
             finally:
                 self._end(parts)
         return [*failures]
@@ -270,21 +270,21 @@ class ShareUpload:
         await self._discard(parts)
 
     async def _discard(self, parts: list[_Part]) -> None:
-        async with self._place.locks.exclusive(self._name, refusable=False):
+        async with self._context.locks.exclusive(self._name, refusable=False):
             try:
-                await self._place.run(self._place.store.discard, self._name, [part.share for part in parts])
+                await self._context.run(self._context.store.discard, self._name, [part.share for part in parts])
             finally:
                 self._end(parts)
 
     def _end(self, parts: Iterable[_Part]) -> None:
         for part in parts:
             part.state = _State.OVER
-            self._place.table.remove(part.share)
+            self._context.table.remove(part.share)
             del self._parts[part.share.share_number]
         if not self._parts:
             if self._timer is not None:
                 self._timer.cancel()
-            self._place.table.forget(self)
+            self._context.table.forget(self)
 
     def _open_parts(self, share_numbers: Iterable[ShareNumber]) -> list[_Part]:
         """The parts of those shares in order; PeerRefusedError unless all are open."""
@@ -297,12 +297,12 @@ class ShareUpload:
         return parts
 
     def _give_up_idle(self) -> None:
-        now = self._place.clock.now()
+        now = self._context.clock.now()
         waiting = [part for part in self._parts.values() if part.state is _State.OPEN]
         idle = [part for part in waiting if not part.users and now - part.last_used >= IDLE_S]
         kept = [part.last_used for part in waiting if part not in idle]
         if kept:
-            self._timer = self._place.clock.call_later(max(1.0, min(kept) + IDLE_S - now), self._give_up_idle)
+            self._timer = self._context.clock.call_later(max(1.0, min(kept) + IDLE_S - now), self._give_up_idle)
         if idle:
             shielded(self._abort([part.share.share_number for part in idle]))
 
