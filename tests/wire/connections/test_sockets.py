@@ -5,19 +5,19 @@ from types import SimpleNamespace
 
 from grid.limits import MAX_HTTP_CONNECTIONS
 from grid.wire.connections.connection_limit import ConnectionLimit
-from grid.wire.connections.sockets import LARGEST_STROKE, acknowledged_size, shortest_round_trip_s, stroke_size
+from grid.wire.connections.sockets import LARGEST_CHUNK, acknowledged_size, chunk_size, shortest_round_trip_s
 from grid.wire.http.client.spread import LONG_LINE_S
 
 MOST_KEPT = 32 * 2**20
 
 
-def test_strokes_when_connections_are_few_are_large() -> None:
-    assert [stroke_size(crowd) for crowd in range(17)] == [LARGEST_STROKE] * 17
+def test_chunks_when_connections_are_few_are_large() -> None:
+    assert [chunk_size(crowd) for crowd in range(17)] == [LARGEST_CHUNK] * 17
 
 
 def test_buffers_that_openssl_keeps_for_all_http_connections_stay_bounded() -> None:
-    # Each connection opened while that many were open may have a buffer in each direction, for its stroke.
-    assert 2 * sum(stroke_size(crowd) for crowd in range(1, MAX_HTTP_CONNECTIONS + 1)) <= MOST_KEPT
+    # Each connection opened while that many were open may have a buffer in each direction, for its chunk.
+    assert 2 * sum(chunk_size(crowd) for crowd in range(1, MAX_HTTP_CONNECTIONS + 1)) <= MOST_KEPT
 
 
 def test_crowd_of_a_permit_is_the_fullest_of_its_groups() -> None:

@@ -1,4 +1,4 @@
-"""Large strokes under Foolscap: the same bytes, in a fraction of the calls."""
+"""Large chunks under Foolscap: the same bytes, in a fraction of the calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 
 from grid.wire.connections.sockets import set_wake_mark
 from grid.wire.foolscap import broker
-from grid.wire.foolscap.bulk import STROKE_SIZE, BulkTransport
+from grid.wire.foolscap.bulk import CHUNK_SIZE, BulkTransport
 from grid.wire.foolscap.client.calls import call
 from grid.wire.foolscap.schema import RIShareUpload
 from grid.wire.foolscap.tub import listen, set_location, start_tub, stop_tub, throwaway_certificate
@@ -56,12 +56,12 @@ def _layer(reference: Any) -> Any:
     return reference.tracker.broker.transport.protocol
 
 
-async def test_long_string_when_both_ends_use_large_strokes_then_comes_back_whole() -> None:
+async def test_long_string_when_both_ends_use_large_chunks_then_comes_back_whole() -> None:
     server, client = start_tub(), start_tub()
     reference = await client.getReference(await _serve(server))
     try:
         assert type(_layer(reference)) is BulkTransport
-        for data in (b"", b"x", LONG[:4095], LONG[:4097], LONG[: STROKE_SIZE + 1], LONG):
+        for data in (b"", b"x", LONG[:4095], LONG[:4097], LONG[: CHUNK_SIZE + 1], LONG):
             assert await reference.callRemote("echo", data) == data
     finally:
         await stop_tub(client)
@@ -79,7 +79,7 @@ async def test_long_string_when_the_other_end_is_plain_foolscap_then_comes_back_
             await stop_tub(server)
 
 
-async def test_long_string_when_sent_then_costs_one_encryption_per_stroke() -> None:
+async def test_long_string_when_sent_then_costs_one_encryption_per_chunk() -> None:
     server, client = start_tub(), start_tub()
     reference = await client.getReference(await _serve(server))
     try:
@@ -94,7 +94,7 @@ async def test_long_string_when_sent_then_costs_one_encryption_per_stroke() -> N
         connection.send = counted
         await reference.callRemote("echo", LONG)
         assert sum(sizes) > len(LONG)
-        assert len([size for size in sizes if size > 1000]) <= -(-len(LONG) // STROKE_SIZE)
+        assert len([size for size in sizes if size > 1000]) <= -(-len(LONG) // CHUNK_SIZE)
     finally:
         await stop_tub(client)
         await stop_tub(server)
@@ -228,7 +228,7 @@ class _Taker(Referenceable):
         self.sizes.append(len(data))
 
 
-async def test_long_string_when_the_socket_is_slow_then_only_a_stroke_of_cipher_text_waits_for_it() -> None:
+async def test_long_string_when_the_socket_is_slow_then_only_a_chunk_of_cipher_text_waits_for_it() -> None:
     server, client = start_tub(), start_tub()
     reference = await client.getReference(await _serve(server))
     try:
@@ -239,7 +239,7 @@ async def test_long_string_when_the_socket_is_slow_then_only_a_stroke_of_cipher_
         while layer._appSendBuffer:
             most = max(most, len(socket.dataBuffer) + socket._tempDataLen)
             await deferLater(_reactor(), 0)
-        assert 0 < most < 2 * STROKE_SIZE
+        assert 0 < most < 2 * CHUNK_SIZE
         assert [await answer for answer in waiting] == [LONG] * 3
     finally:
         await stop_tub(client)

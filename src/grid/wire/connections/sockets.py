@@ -53,23 +53,23 @@ def set_wake_mark(transport: Any, mark: int) -> None:
             pass  # Then it is woken more often.
 
 
-LARGEST_STROKE = 2**18
+LARGEST_CHUNK = 2**18
 """One call into OpenSSL for a quarter megabyte costs little beside the cipher."""
 
-_BY_CROWD = ((16, LARGEST_STROKE), (64, 2**16))
-_SMALLEST_STROKE = 2**14
+_BY_CROWD = ((16, LARGEST_CHUNK), (64, 2**16))
+_SMALLEST_CHUNK = 2**14
 
 
-def stroke_size(crowd: int) -> int:
+def chunk_size(crowd: int) -> int:
     """How many bytes each of that many connections encrypts, or takes from its socket, at once.
 
     OpenSSL keeps for each connection the largest buffer that it ever needed, in each direction, until the connection
-    ends. With large strokes on all of them, clients that never read would make a server hold half a megabyte each,
+    ends. With large chunks on all of them, clients that never read would make a server hold half a megabyte each,
     outside of every budget.
     """
-    return next((size for most, size in _BY_CROWD if crowd <= most), _SMALLEST_STROKE)
+    return next((size for most, size in _BY_CROWD if crowd <= most), _SMALLEST_CHUNK)
 
 
-def largest_stroke() -> int:
+def largest_chunk() -> int:
     """Bytes at once where connections are few: a client's."""
-    return LARGEST_STROKE
+    return LARGEST_CHUNK

@@ -1,14 +1,14 @@
-"""TLS under Foolscap in large strokes: the same bytes on the wire for a fraction of the calls.
+"""TLS under Foolscap in large chunks: the same bytes on the wire for a fraction of the calls.
 
 Twisted's TLS layer encrypts 16 KiB at a time, fetches each record by itself and hands each one to the protocol
-by itself; at megabytes a message that costs more than the cipher. Here a stroke of a quarter megabyte is one
+by itself; at megabytes a message that costs more than the cipher. Here a chunk of a quarter megabyte is one
 call out, and on its way in is decrypted record by record to one place and handed on as one. What is large is
-encrypted when the socket has sent the stroke before it, so that cipher text is neither kept, nor joined, nor gone from
+encrypted when the socket has sent the chunk before it, so that cipher text is neither kept, nor joined, nor gone from
 the processor's caches when it is sent. It leans on inner methods of that layer and on pyOpenSSL's binding, which the
 tests of this module hold still.
 
 Cost per MiB sent: 4 calls into OpenSSL, 4 turns of the event loop, one copy. Received: a call per record, of
-half a microsecond each beside the cipher, and one copy. Memory: one stroke of cipher text each connection.
+half a microsecond each beside the cipher, and one copy. Memory: one chunk of cipher text each connection.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from twisted.protocols.policies import ProtocolWrapper
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
-from grid.wire.connections.sockets import LARGEST_STROKE, largest_stroke
+from grid.wire.connections.sockets import LARGEST_CHUNK, largest_chunk
 
-STROKE_SIZE = LARGEST_STROKE
+CHUNK_SIZE = LARGEST_CHUNK
 """Bytes encrypted or read at once, at most."""
 
-_READ_STROKES = 4
-"""Strokes asked of the socket at once."""
+_READ_CHUNKS = 4
+"""Chunks asked of the socket at once."""
 
 _SEND_SIZE = 2**19
-"""Bytes given to the socket at once: a stroke and all that joins it."""
+"""Bytes given to the socket at once: a chunk and all that joins it."""
 
-_RECORD_ROOM = STROKE_SIZE // 16384 * 64 + 4096
-"""What records add to a stroke: some 22 bytes each, and handshake messages."""
+_RECORD_ROOM = CHUNK_SIZE // 16384 * 64 + 4096
+"""What records add to a chunk: some 22 bytes each, and handshake messages."""
 
 _RECORD_SIZE = 2**14
 """Bytes in a full TLS record."""
@@ -46,7 +46,7 @@ _RECORD_SIZE = 2**14
 _LARGE_WRITE = 2**16
 """Bytes from which on a write is not joined with others."""
 
-_ROOM = bytearray(STROKE_SIZE + _RECORD_SIZE)
+_ROOM = bytearray(CHUNK_SIZE + _RECORD_SIZE)
 _ROOM_VIEW = memoryview(_ROOM)
 _ROOM_START = ffi.from_buffer("char[]", _ROOM) + 0
 """Where records are decrypted to, of whichever connection it is: its content is copied before it is passed on."""
@@ -59,7 +59,7 @@ _ENABLE_PARTIAL_WRITE = 0x1
 
 
 class BulkTransport(BufferingTLSTransport):
-    """Twisted's TLS layer with large strokes."""
+    """Twisted's TLS layer with large chunks."""
 
     transport: Any
     _appSendBuffer: Any  # noqa: N815 - the name is Twisted's; here it is a deque
@@ -70,7 +70,7 @@ class BulkTransport(BufferingTLSTransport):
         return not self._appSendBuffer
 
     def hold_what_waits(self) -> None:
-        """Begin to send what is large stroke by stroke."""
+        """Begin to send what is large chunk by chunk."""
         self._appSendBuffer = deque()
         self._unsent_size = 0
         self._has_paused = False
@@ -79,16 +79,16 @@ class BulkTransport(BufferingTLSTransport):
         self.fed_size = 0
         self.transport.registerProducer(_Feeder(self), False)
 
-    def size_strokes(self, size: Callable[[], int], connection: Any) -> None:
-        """Have strokes be of the size that is given at the time; the connection's socket is read accordingly."""
-        self._stroke_size = size
+    def size_chunks(self, size: Callable[[], int], connection: Any) -> None:
+        """Have chunks be of the size that is given at the time; the connection's socket is read accordingly."""
+        self._chunk_size = size
         self._connection = connection
-        connection.bufferSize = _READ_STROKES * size()
+        connection.bufferSize = _READ_CHUNKS * size()
 
     def dataReceived(self, data: bytes) -> None:
-        """Decrypt what has come, stroke by stroke, so that OpenSSL's buffer stays small."""
-        size = self._stroke_size()
-        self._connection.bufferSize = _READ_STROKES * size
+        """Decrypt what has come, chunk by chunk, so that OpenSSL's buffer stays small."""
+        size = self._chunk_size()
+        self._connection.bufferSize = _READ_CHUNKS * size
         if len(data) <= size:
             super().dataReceived(data)  # type: ignore[no-untyped-call]
             return
@@ -117,7 +117,7 @@ class BulkTransport(BufferingTLSTransport):
         while waiting and self._unsent_size < _LARGE_WRITE and not self._lostTLSConnection:
             view = waiting.popleft()
             try:
-                sent = self._tlsConnection.send(view[: self._stroke_size()])
+                sent = self._tlsConnection.send(view[: self._chunk_size()])
             except SSL.WantReadError:
                 waiting.appendleft(view)
                 break
@@ -186,12 +186,12 @@ class BulkTransport(BufferingTLSTransport):
     def _flushSendBIO(self) -> None:
         while True:
             try:
-                byte_string = self._tlsConnection.bio_read(STROKE_SIZE + _RECORD_ROOM)
+                byte_string = self._tlsConnection.bio_read(CHUNK_SIZE + _RECORD_ROOM)
             except SSL.WantReadError:
                 return
             self._unsent_size += len(byte_string)
             self.transport.write(byte_string)
-            if len(byte_string) < STROKE_SIZE + _RECORD_ROOM:
+            if len(byte_string) < CHUNK_SIZE + _RECORD_ROOM:
                 return
 
     def _flushReceiveBIO(self) -> None:
@@ -199,10 +199,10 @@ class BulkTransport(BufferingTLSTransport):
         size = 0
         while not self._lostTLSConnection:
             connection = self._tlsConnection._ssl
-            count = lib.SSL_read(connection, _ROOM_START + size, STROKE_SIZE + _RECORD_SIZE - size)
+            count = lib.SSL_read(connection, _ROOM_START + size, CHUNK_SIZE + _RECORD_SIZE - size)
             if count > 0:
                 size += count
-                if size >= STROKE_SIZE:
+                if size >= CHUNK_SIZE:
                     self._hand_on(size)
                     size = 0
                 continue
@@ -245,18 +245,18 @@ class _Feeder:
 
 class _BulkContextFactory(FoolscapContextFactory):
     def getContext(self) -> Any:
-        """Foolscap's context, whose writes take a whole stroke instead of one record."""
+        """Foolscap's context, whose writes take a whole chunk instead of one record."""
         context = super().getContext()
         context.clear_mode(_ENABLE_PARTIAL_WRITE)
         return context
 
 
 class BulkNegotiation(Negotiation):
-    """Foolscap's negotiation, on a transport with large strokes."""
+    """Foolscap's negotiation, on a transport with large chunks."""
 
-    def stroke_size(self) -> int:
+    def chunk_size(self) -> int:
         """Bytes to encrypt at once."""
-        return largest_stroke()
+        return largest_chunk()
 
     def startTLS(self, cert: Any) -> None:
         """Begin TLS with the Tub's certificate."""
@@ -268,5 +268,5 @@ class BulkNegotiation(Negotiation):
             layer.__class__ = BulkTransport
             layer.write = layer.write_promptly  # type: ignore[method-assign]
             layer.hold_what_waits()
-            layer.size_strokes(self.stroke_size, self.transport)
+            layer.size_chunks(self.chunk_size, self.transport)
             self.transport.SEND_LIMIT = _SEND_SIZE

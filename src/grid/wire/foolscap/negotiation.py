@@ -17,7 +17,7 @@ from zope.interface import implementer
 from grid.wire.connections.connect_watch import ConnectWatch
 from grid.wire.connections.connection_limit import ConnectionLimit, Permit
 from grid.wire.connections.limited_factory import LimitedFactory, deepen_backlog
-from grid.wire.connections.sockets import largest_stroke, stroke_size
+from grid.wire.connections.sockets import chunk_size, largest_chunk
 from grid.wire.foolscap.bulk import BulkNegotiation
 
 HEADER_SIZE = 4096
@@ -39,9 +39,9 @@ class LimitedNegotiation(BulkNegotiation):
     permit: Permit | None = None
     _crowded: Permit | None = None
 
-    def stroke_size(self) -> int:
+    def chunk_size(self) -> int:
         """Bytes to encrypt at once: fewer, the more connections hold permits."""
-        return largest_stroke() if self._crowded is None else stroke_size(self._crowded.crowd)
+        return largest_chunk() if self._crowded is None else chunk_size(self._crowded.crowd)
 
     def connectionMadeServer(self) -> None:
         """Wait for the peer to speak."""

@@ -1,7 +1,7 @@
 """The bytes that a Foolscap connection has received and not parsed, without a copy for each token.
 
 Foolscap looks at the first 65 bytes, takes what is a token's and puts the rest back; with its own buffer each of
-these steps copies the whole piece that lies in front, which with strokes of a quarter megabyte costs more than
+these steps copies the whole piece that lies in front, which with chunks of a quarter megabyte costs more than
 the decryption. Here they move a mark.
 
 A long string whose length is known is collected in place, so that it is never in memory twice.

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.wire.connections.sockets import LARGEST_STROKE as STROKE_SIZE
+from grid.wire.connections.sockets import LARGEST_CHUNK as CHUNK_SIZE
 from grid.wire.http.format.outbox import Outbox
 
 
@@ -19,8 +19,8 @@ class Socket:
         self.outbox.pause()
 
 
-@given(st.lists(st.lists(st.integers(0, 3 * STROKE_SIZE // 2), max_size=4), max_size=4))
-def test_pieces_when_the_socket_is_slow_leave_in_order_and_in_strokes(pushes: list[list[int]]) -> None:
+@given(st.lists(st.lists(st.integers(0, 3 * CHUNK_SIZE // 2), max_size=4), max_size=4))
+def test_pieces_when_the_socket_is_slow_leave_in_order_and_in_chunks(pushes: list[list[int]]) -> None:
     socket = Socket()
     socket.outbox = outbox = Outbox(socket)
     expected = b""
@@ -31,15 +31,15 @@ def test_pieces_when_the_socket_is_slow_leave_in_order_and_in_strokes(pushes: li
     while not outbox.is_empty:
         outbox.resume()
     assert b"".join(socket.taken) == expected
-    assert all(len(stroke) <= STROKE_SIZE for stroke in socket.taken)
-    assert len(socket.taken) <= len(expected) // STROKE_SIZE + 1 + len(pushes)
+    assert all(len(chunk) <= CHUNK_SIZE for chunk in socket.taken)
+    assert len(socket.taken) <= len(expected) // CHUNK_SIZE + 1 + len(pushes)
 
 
 def test_pieces_when_cleared_are_not_sent() -> None:
     socket = Socket()
     socket.outbox = outbox = Outbox(socket)
-    outbox.push([bytes(STROKE_SIZE), b"more"])
+    outbox.push([bytes(CHUNK_SIZE), b"more"])
     outbox.clear()
     outbox.resume()
-    assert b"".join(socket.taken) == bytes(STROKE_SIZE)
+    assert b"".join(socket.taken) == bytes(CHUNK_SIZE)
     assert outbox.is_empty

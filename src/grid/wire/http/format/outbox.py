@@ -1,7 +1,7 @@
-"""What waits to be sent over one connection: given to the socket as it takes it, in strokes.
+"""What waits to be sent over one connection: given to the socket as it takes it, in chunks.
 
-A stroke is encrypted, and its cipher text held, only when the socket has room: so a long answer is on its way to its
-reader while the rest is still to be encrypted, and a reader that stops costs one stroke of cipher text.
+A chunk is encrypted, and its cipher text held, only when the socket has room: so a long answer is on its way to its
+reader while the rest is still to be encrypted, and a reader that stops costs one chunk of cipher text.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from grid.ports import Buffer
-from grid.wire.connections.sockets import largest_stroke
+from grid.wire.connections.sockets import largest_chunk
 from grid.wire.http.format.tls import send_pieces
 
 
 class Outbox:
     """The pieces not sent yet, in order. They are borrowed until they are sent."""
 
-    def __init__(self, transport: Any, stroke_size: Callable[[], int] = largest_stroke) -> None:
-        """stroke_size: bytes to give to the transport at once."""
+    def __init__(self, transport: Any, chunk_size: Callable[[], int] = largest_chunk) -> None:
+        """chunk_size: bytes to give to the transport at once."""
         self._transport = transport
-        self._stroke_size = stroke_size
+        self._chunk_size = chunk_size
         self._unsent: deque[Buffer] = deque()
         self._has_room = True
         self._is_sending = False
@@ -76,12 +76,12 @@ class Outbox:
             return  # The socket had room at once: the loop below goes on.
         self._is_sending = True
         while self._unsent and self._has_room:
-            send_pieces(self._transport, self._take_stroke())
+            send_pieces(self._transport, self._take_chunk())
         self._is_sending = False
 
-    def _take_stroke(self) -> list[Buffer]:
-        stroke: list[Buffer] = []
-        size, most = 0, self._stroke_size()
+    def _take_chunk(self) -> list[Buffer]:
+        chunk: list[Buffer] = []
+        size, most = 0, self._chunk_size()
         while self._unsent and size < most:
             piece = self._unsent.popleft()
             room = most - size
@@ -89,7 +89,7 @@ class Outbox:
                 view = memoryview(piece)
                 self._unsent.appendleft(view[room:])
                 piece = view[:room]
-            stroke.append(piece)
+            chunk.append(piece)
             size += len(piece)
         self.given_size += size
-        return stroke
+        return chunk

@@ -22,12 +22,12 @@ from twisted.python.failure import Failure
 
 from grid.errors import ConfigError, FormatError
 from grid.ports import Buffer
-from grid.wire.connections.sockets import largest_stroke, set_wake_mark
+from grid.wire.connections.sockets import largest_chunk, set_wake_mark
 
 _READ_SIZE = 128 * 1024
 """Decrypted and handed on at once: past the size of a processor's cache the copies cost more than the cipher."""
 _SEND_SIZE = 512 * 1024
-"""Bytes given to the socket at once: a stroke, its records' heads, and what joins it."""
+"""Bytes given to the socket at once: a chunk, its records' heads, and what joins it."""
 _WAKE_SIZE = 512 * 1024
 """Bytes that a socket waits for at most before it wakes its reader, where they are sure to come."""
 _LEAST_WAKE_SIZE = 32 * 1024
@@ -109,10 +109,10 @@ class TlsLayer(Protocol):
         server_side: bool,
         accept_peer: Callable[[bytes | None], bool] = lambda _: True,
         on_open: Callable[[], None] = lambda: None,
-        stroke_size: Callable[[], int] = largest_stroke,
+        chunk_size: Callable[[], int] = largest_chunk,
     ) -> None:
         """accept_peer: is given the peer's certificate (DER) after the handshake; False ends the connection.
-        on_open: called when the peer is accepted and data can be sent. stroke_size: bytes to ask of the socket at once,
+        on_open: called when the peer is accepted and data can be sent. chunk_size: bytes to ask of the socket at once,
         and from which on it counts as full.
 
         The protocol above is connected at once, so that its deadlines run; what it writes waits for the handshake.
@@ -123,7 +123,7 @@ class TlsLayer(Protocol):
         self._upper = upper
         self._accept_peer = accept_peer
         self._on_open = on_open
-        self._stroke_size = stroke_size
+        self._chunk_size = chunk_size
         self._is_open = False
         self._waiting: list[Buffer] = []
         self._lost = False
@@ -135,7 +135,7 @@ class TlsLayer(Protocol):
 
     def connectionMade(self) -> None:
         """Begin the handshake."""
-        self.transport.bufferSize, self.transport.SEND_LIMIT = self._stroke_size(), _SEND_SIZE
+        self.transport.bufferSize, self.transport.SEND_LIMIT = self._chunk_size(), _SEND_SIZE
         self._upper.makeConnection(self)
         self._handshake()
 
@@ -143,7 +143,7 @@ class TlsLayer(Protocol):
         """Decrypt what has come."""
         if self._lost:
             return
-        self.transport.bufferSize = self._stroke_size()
+        self.transport.bufferSize = self._chunk_size()
         self._incoming.write(data)
         if not self._is_open:
             self._handshake()
@@ -218,7 +218,7 @@ class TlsLayer(Protocol):
 
     def _flush(self) -> None:
         if self._outgoing.pending and self.transport is not None:
-            self.transport.bufferSize = self._stroke_size()
+            self.transport.bufferSize = self._chunk_size()
             self.transport.write(self._outgoing.read())
 
     def _shut(self) -> None:

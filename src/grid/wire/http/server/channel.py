@@ -29,7 +29,7 @@ from grid.limits import (
 )
 from grid.ports import Buffer, Clock
 from grid.wire.connections.connection_limit import Permit, Standing
-from grid.wire.connections.sockets import acknowledged_size, stroke_size
+from grid.wire.connections.sockets import acknowledged_size, chunk_size
 from grid.wire.http.format.messages import HEAD_END, pack_head, pack_status_line, parse_request_head, request_body
 from grid.wire.http.format.outbox import Outbox
 from grid.wire.http.format.tls import expect
@@ -88,7 +88,7 @@ class ServerChannel(Protocol):
 
     def connectionMade(self) -> None:
         """Wait for the first request."""
-        self._outbox = Outbox(self.transport, lambda: stroke_size(self._permit.crowd))
+        self._outbox = Outbox(self.transport, lambda: chunk_size(self._permit.crowd))
         # Or the end of an answer waits until its middle is acknowledged, which may take a receiver 40 ms.
         self.transport.setTcpNoDelay(True)
         self.transport.registerProducer(self, True)

@@ -20,7 +20,7 @@ from grid.ports import Clock, StorageServer, Timer
 from grid.wire.budget.server_memory import ServerMemory
 from grid.wire.connections.connection_limit import ConnectionLimit, Permit
 from grid.wire.connections.limited_factory import LimitedFactory, deepen_backlog
-from grid.wire.connections.sockets import stroke_size
+from grid.wire.connections.sockets import chunk_size
 from grid.wire.foolscap.negotiation import with_permit
 from grid.wire.http.format.authority import Gatekeeper, authorization, plain_authorization
 from grid.wire.http.format.routes import EXTENSIONS, READS, Endpoint
@@ -139,7 +139,7 @@ class SharedPortFactory(LimitedFactory):
         channel = self._connections.new_channel(permit)
         if channel is None:
             return None
-        return TlsLayer(self._context, channel, server_side=True, stroke_size=lambda: stroke_size(permit.crowd))
+        return TlsLayer(self._context, channel, server_side=True, chunk_size=lambda: chunk_size(permit.crowd))
 
 
 class _Sniffer(Protocol):
