@@ -31,7 +31,7 @@ class DistantWay(ScriptedWay):
     def __init__(self, inner: StorageServer, name: str, clock: Clock) -> None:
         super().__init__(inner, name, clock)
         self.script.connect_s = 3 * ROUND_TRIP_S
-        connector = Connector(transport=name, connect=self._make, place=lambda _: "tcp:there:1")
+        connector = Connector(transport=name, connect=self._make, address=lambda _: "tcp:there:1")
         where = f"server {inner.identity.server_id}"
         self._keeper: SessionKeeper[_Session] = SessionKeeper(connector, clock, where, CONNECT_DEADLINE_S)
 

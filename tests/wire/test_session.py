@@ -31,7 +31,7 @@ class FakeServer:
     keeper: SessionKeeper[Session] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        connector = Connector(transport="t", connect=self.connect, server=lambda _: "tcp:there:1")
+        connector = Connector(transport="t", connect=self.connect, address=lambda _: "tcp:there:1")
         self.keeper = SessionKeeper(connector, self.runtime.clock, "server x", 15.0)
 
     async def connect(self) -> Session:

@@ -26,7 +26,7 @@ def test_crowd_of_a_permit_is_the_fullest_of_its_groups() -> None:
     assert [permit.crowd for permit in permits if permit] == [3, 3, 3]
     (first, second, third) = [permit for permit in permits if permit]
     assert listener.admit(first)
-    third.leave()
+    third.release()
     assert (first.crowd, second.crowd, third.crowd) == (2, 2, 1)
 
 

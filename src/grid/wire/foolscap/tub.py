@@ -29,7 +29,7 @@ from grid.errors import ConfigError, FormatError
 from grid.limits import CONNECT_DEADLINE_S, MAX_FURL_LENGTH
 from grid.wire.budget.server_memory import ServerMemory
 from grid.wire.foolscap.broker import BoundedBroker
-from grid.wire.foolscap.negotiation import PlacedNegotiation
+from grid.wire.foolscap.negotiation import LimitedNegotiation
 from grid.wire.locators import Furl, parse_furl
 
 COMMON_NAME = "newpb_thingy"
@@ -87,7 +87,7 @@ def start_tub(
     """
     tub = Tub(certData=certificate or throwaway_certificate(), _test_options={"connect_timeout": connect_deadline_s})
     tub.brokerClass = BoundedBroker
-    tub.negotiationClass = PlacedNegotiation
+    tub.negotiationClass = LimitedNegotiation
     tub.unsafeTracebacks = False
     tub.setOption("expose-remote-exception-types", False)
     tub.setOption("accept-gifts", False)
