@@ -80,7 +80,7 @@ def test_gateway_when_it_cannot_listen_says_why_and_ends(tmp_path: Path, place: 
     process = _run(_client_directory(tmp_path), "gateway", "--listen", place)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "the place to listen (--listen, or web.port under [node] in " in err
+    assert "the address to listen on (--listen, or web.port under [node] in " in err
     assert "Traceback" not in err
 
 

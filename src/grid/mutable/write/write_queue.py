@@ -31,7 +31,7 @@ READ_BACK = [(0, LONGEST_PREFIX)]
 class Sent:
     """A message on its way. tests: of each share in it. guards: of the others.
 
-    late: others need not wait for it. overdue: nothing is feared of it any more. is_bar: it stores nothing, see LostPlaces.
+    late: others need not wait for it. overdue: nothing is feared of it any more. is_bar: it stores nothing, see LostLocations.
     """
 
     at: float
