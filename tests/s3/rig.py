@@ -19,7 +19,7 @@ from grid.s3.accounts import Account
 from grid.s3.door import Door
 from grid.s3.server import S3Factory
 from grid.s3.signature import RequestHead, Scope, request_text, sign, signing_key
-from grid.wire.connections.connection_limit import Places
+from grid.wire.connections.connection_limit import ConnectionLimit
 from tests.gateway.rig import Reply, Rig, Wire, running_gateway
 
 SECRET = "a secret that is not guessed"
@@ -132,7 +132,7 @@ async def opened(rig: Rig, accounts: dict[str, Account], domain: str = "") -> As
     from twisted.internet import reactor
 
     door = Door(rig.gateway, accounts.get, domain)
-    factory = S3Factory(door, reactor, Places())
+    factory = S3Factory(door, reactor, ConnectionLimit())
     listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     address: Any = listening.getHost()
     try:

@@ -49,7 +49,6 @@ PHRASES = {
 GONE_CLASSES = {
     "Asker": "Requester",
     "Claims": "ProofRequests",
-    "Door": "LimitedFactory",
     "Entrance": "Endpoint",
     "Foresight": "Speculation",
     "Gathering": "BytesSink",
@@ -69,7 +68,6 @@ GONE_CLASSES = {
 GONE_MODULES = {
     "candidate",
     "claims",
-    "door",
     "finds",
     "foresight",
     "kept",

@@ -22,8 +22,8 @@ from grid.node.s3_keys import KeyFile
 from grid.node.web_address import place_to_listen
 from grid.s3.door import Door
 from grid.s3.server import S3Factory
-from grid.wire.connections.connection_limit import Places
-from grid.wire.connections.door import deepen_backlog
+from grid.wire.connections.connection_limit import ConnectionLimit
+from grid.wire.connections.limited_factory import deepen_backlog
 
 _END = b"-----END CERTIFICATE-----"
 
@@ -32,13 +32,13 @@ _END = b"-----END CERTIFICATE-----"
 async def running_s3_door(
     directory: NodeDirectory,
     services: Services,
-    places: Places,
+    connection_limit: ConnectionLimit,
     reactor: Any,  # noqa: ANN401
     say: Callable[[str], None],
 ) -> AsyncIterator[Door | None]:
     """Serve the node's S3 door while the context lasts, if it is to have one. ConfigError.
 
-    services: of the web gateway, whose grid and limits the door shares. places: of the connections of this process.
+    services: of the web gateway, whose grid and limits the door shares. connection_limit: on the connections of this process.
     """
     settings = directory.settings.s3
     if settings.port is None:
@@ -47,7 +47,7 @@ async def running_s3_door(
     where = f"{directory.config_file}: section [s3]"
     keys = KeyFile(directory.private)
     door = Door(services, keys.find, settings.domain)
-    factory = S3Factory(door, reactor, places)
+    factory = S3Factory(door, reactor, connection_limit)
     listening: Any = factory
     if settings.certificate is not None:
         key = settings.private_key or settings.certificate

@@ -27,7 +27,7 @@ from grid.s3.faults import S3Fault, s3_fault
 from grid.s3.operations import Level, choose_operation
 from grid.s3.signature import RequestHead
 from grid.version import __version__
-from grid.wire.connections.connection_limit import Places, Standing
+from grid.wire.connections.connection_limit import ConnectionLimit, Standing
 
 MAX_PARAMETERS = 100
 
@@ -71,7 +71,7 @@ class S3Request(GatewayRequest):
         if account is None:
             raise S3Fault("InvalidAccessKeyId")
         key = verify_claim(head, claim, account.secret, door.now())
-        self.channel.place.stand(Standing.ACTIVE)
+        self.channel.permit.stand(Standing.ACTIVE)
         bucket_name, object_key = self._named(head)
         level: Level = "object" if object_key else "bucket" if bucket_name else "service"
         operation = choose_operation(head, level)
@@ -151,10 +151,10 @@ class S3Factory(GatewayFactory):
 
     protocol: Any = S3Channel
 
-    def __init__(self, door: Door, reactor: Any, places: Places) -> None:
-        """places: of all connections of this process."""
+    def __init__(self, door: Door, reactor: Any, connection_limit: ConnectionLimit) -> None:
+        """connection_limit: on all connections of this process."""
         self.door = door
-        super().__init__(door.services, Routes(), reactor, places)
+        super().__init__(door.services, Routes(), reactor, connection_limit)
 
     def _count_requests(self) -> None:
         self.gateway.s3_traffic.know((), lambda: len(self.requests))
