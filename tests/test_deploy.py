@@ -9,10 +9,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 
-from grid.cli.main import main
+from grid.cli.main import cli, main
 from grid.cli.terminal.runner import CLEAN_UP_S
 from grid.node.config import parse_config
 
@@ -75,6 +76,14 @@ def test_unit_when_started_runs_a_command_that_there_is(unit: Path, capsys: pyte
     assert program == "/opt/grid/bin/grid"
     assert main([command, "--help"]) == 0
     assert capsys.readouterr().out
+
+
+def test_backup_units_run_a_command_that_is_understood_every_day() -> None:
+    service, timer = _read(DEPLOY / "user" / "grid-backup.service"), _read(DEPLOY / "user" / "grid-backup.timer")
+    program, command, *arguments = service["Service"]["ExecStart"].split()
+    assert (program, command) == ("/opt/grid/bin/grid", "backup")
+    assert cli.get_command(click.Context(cli), command).make_context(command, arguments).params["source"]  # type: ignore[union-attr]
+    assert (timer["Timer"]["OnCalendar"], timer["Timer"]["Persistent"]) == ("daily", "true")
 
 
 def test_node_when_it_is_stopped_has_the_time_that_it_gives_to_what_is_under_way() -> None:

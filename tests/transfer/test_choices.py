@@ -13,7 +13,6 @@ from grid.transfer.choices import (
     LONGEST_PAUSE_S,
     Comparison,
     Mode,
-    Selection,
     choose_ranges,
     is_same,
     may_pass,
@@ -23,28 +22,6 @@ from grid.transfer.ends import EndError, Entry, NotThereError, PassingError, Sou
 
 SECOND_NS = 10**9
 FILE = Entry(name="a", size=10, mtime_ns=100 * SECOND_NS, tag="t")
-
-
-@pytest.mark.parametrize(
-    ("exclude", "include", "name", "is_taken"),
-    [
-        ((), (), "a/b", True),
-        (("*.tmp",), (), "a/b.tmp", False),
-        (("*.tmp",), (), "a/b.tmp.txt", True),
-        (("cache",), (), "a/cache/b", False),
-        (("a/cache",), (), "a/cache/b", False),
-        (("a/cache",), (), "b/a/cache", True),
-        (("*",), ("*.jpg",), "a/b.jpg", True),
-        (("*",), ("*.jpg",), "a/b.png", False),
-        ((), ("*.jpg",), "a/b.png", False),
-        ((), ("run/*",), "run/1/2", True),
-        (("[",), (), "[", False),
-    ],
-)
-def test_patterns_when_they_match_decide(
-    exclude: tuple[str, ...], include: tuple[str, ...], name: str, *, is_taken: bool
-) -> None:
-    assert Selection(exclude=exclude, include=include).takes(name) is is_taken
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,13 @@ from attrs import evolve
 
 from grid.errors import BusyError, GridError
 from grid.ports import Buffer
-from grid.transfer.choices import Mode, Selection
+from grid.transfer.choices import Mode
 from grid.transfer.ends import Body, Entry, LeftOut, OpenedSource, PassingError, SourceEnd, TargetEnd
 from grid.transfer.engine import Outcome, Plan, Transfer
 from grid.transfer.http_end import HttpEnd
 from grid.transfer.journal import Journal
 from grid.transfer.local_end import LocalEnd
+from grid.transfer.selection import parse_selection
 from tests.transfer.scripted_web import WebRequest, scripted_web
 
 FAST = Plan(chunk_size=2**20, streams=3, transfers=4, retries=2)
@@ -103,6 +104,24 @@ def test_delete_removes_what_no_source_has_and_only_when_asked(source: Path, tmp
     assert contents(tmp_path / "target") == contents(source)
 
 
+def test_delete_when_the_source_holds_nothing_removes_nothing(source: Path, tmp_path: Path) -> None:
+    send(source, tmp_path / "target", tmp_path)
+    (tmp_path / "unmounted").mkdir()
+    outcome = send(tmp_path / "unmounted", tmp_path / "target", tmp_path, evolve(FAST, delete=True))
+    assert (outcome.found, outcome.removed) == (0, 0)
+    assert contents(tmp_path / "target") == contents(source)
+
+
+def test_target_when_changed_without_another_size_is_made_like_the_source_again(source: Path, tmp_path: Path) -> None:
+    plan = evolve(FAST, keeps_times=True)
+    send(source, tmp_path / "target", tmp_path, plan)
+    changed = tmp_path / "target" / "deep" / "small-3"
+    changed.write_bytes(b"xxx")
+    os.utime(changed, (1e9, 1e9))
+    assert send(source, tmp_path / "target", tmp_path, plan).copied == 1
+    assert changed.read_bytes() == b"333"
+
+
 def test_dry_run_changes_nothing(source: Path, tmp_path: Path) -> None:
     outcome = send(source, tmp_path / "target", tmp_path, evolve(FAST, dry_run=True))
     assert len(outcome.planned) == 21
@@ -110,9 +129,9 @@ def test_dry_run_changes_nothing(source: Path, tmp_path: Path) -> None:
 
 
 def test_patterns_choose_files(source: Path, tmp_path: Path) -> None:
-    selection = Selection(exclude=("small-*",), include=("small-7",))
+    selection = parse_selection(["small-1*", "/deep/er"], ["small-7", "small-1?"])
     send(source, tmp_path / "target", tmp_path, evolve(FAST, selection=selection))
-    assert set(contents(tmp_path / "target")) == {"deep/er/large", "deep/small-7"}
+    assert set(contents(tmp_path / "target")) == {"deep/er/large", "deep/small-1"}
 
 
 def test_journal_when_in_use_refuses_a_second_process(source: Path, tmp_path: Path) -> None:
@@ -221,7 +240,7 @@ class _HugeEnd(LyingEnd):
 def test_listing_of_a_hundred_thousand_files_takes_bounded_memory(tmp_path: Path) -> None:
     import tracemalloc
 
-    plan = evolve(FAST, selection=Selection(include=("*/000*",)))
+    plan = evolve(FAST, selection=parse_selection(["*/000*"], []))
     tracemalloc.start()
     try:
         outcome = send(_HugeEnd(2, [b"ok"]), tmp_path / "target", tmp_path, plan)
@@ -276,6 +295,7 @@ from pathlib import Path
 from grid.transfer.engine import Plan, Transfer
 from grid.transfer.journal import Journal
 from grid.transfer.local_end import LocalEnd
+from grid.transfer.selection import parse_selection
 source, target, state, fatal = *map(Path, sys.argv[1:4]), int(sys.argv[4])
 left = [fatal]
 def step():

@@ -5,12 +5,8 @@ Times enter as arguments; nothing here reads a clock or a disk.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
-from fnmatch import translate
+from collections.abc import Sequence
 from typing import Literal
-
-from attrs import field, frozen
 
 from grid.errors import (
     AuthorityError,
@@ -34,44 +30,14 @@ Mode = Literal["auto", "stream", "chunked", "chunked-stream"]
 CLOCK_NS = 2 * 10**9
 """How far apart equal times may be: servers keep whole seconds, some of them even ones."""
 
+EXACT_NS = 10**6
+"""The same where both ends keep times as they are given."""
+
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 60.0
 
 
-@frozen(kw_only=True)
-class Selection:
-    """Which files to take. Patterns match a name, or a path if they have a slash; what is included wins."""
-
-    exclude: tuple[str, ...] = ()
-    include: tuple[str, ...] = ()
-    _matches: Callable[[str], bool] = field(init=False, repr=False)
-
-    @_matches.default
-    def _make(self) -> Callable[[str], bool]:
-        excluded, included = _matcher(self.exclude), _matcher(self.include)
-        if self.include and not self.exclude:
-            return included
-        return lambda name: not excluded(name) or (bool(self.include) and included(name))
-
-    def takes(self, name: str) -> bool:
-        """Whether a file is to be copied."""
-        return self._matches(name)
-
-
-def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
-    plain = [re.compile(translate(pattern)).match for pattern in patterns if "/" not in pattern]
-    paths = [re.compile(translate(pattern.strip("/"))).match for pattern in patterns if "/" in pattern]
-
-    def matches(name: str) -> bool:
-        parts = name.split("/")
-        if any(match(part) for match in plain for part in parts):
-            return True
-        return any(match("/".join(parts[:count])) for match in paths for count in range(1, len(parts) + 1))
-
-    return matches
-
-
-def is_same(source: Entry, there: Entry, comparison: Comparison) -> bool:
+def is_same(source: Entry, there: Entry, comparison: Comparison, tolerance_ns: int = CLOCK_NS) -> bool:
     """Whether the target's file can stay. What is not known counts as different, but for sizes."""
     sizes_agree = source.size is not None and source.size == there.size
     if comparison == "size":
@@ -80,9 +46,9 @@ def is_same(source: Entry, there: Entry, comparison: Comparison) -> bool:
         return sizes_agree and bool(source.tag) and source.tag == there.tag
     if source.mtime_ns is None or there.mtime_ns is None:
         return False
-    if comparison == "update" and there.mtime_ns > source.mtime_ns + CLOCK_NS:
+    if comparison == "update" and there.mtime_ns > source.mtime_ns + tolerance_ns:
         return True
-    return sizes_agree and abs(source.mtime_ns - there.mtime_ns) < CLOCK_NS
+    return sizes_agree and abs(source.mtime_ns - there.mtime_ns) < tolerance_ns
 
 
 def choose_ranges(mode: Mode, size: int, chunk_size: int) -> Sequence[tuple[int, int]]:

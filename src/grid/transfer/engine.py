@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 
 from grid.errors import GridError
 from grid.transfer.body import FileBody, Flow, digest_of
-from grid.transfer.choices import Comparison, Mode, Selection, is_same, may_pass, pause_before
+from grid.transfer.choices import CLOCK_NS, EXACT_NS, Comparison, Mode, is_same, may_pass, pause_before
 from grid.transfer.ends import (
     Entry,
     LeftOut,
@@ -28,6 +28,7 @@ from grid.transfer.ends import (
 )
 from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
 from grid.transfer.rates import ByteBudget
+from grid.transfer.selection import Selection
 
 SETTLE_COUNT = 256
 """Files that are put in their places together."""
@@ -39,7 +40,7 @@ FILE_MEMORY = 256 * 2**10
 
 @frozen(kw_only=True)
 class Plan:
-    """What the options of a transfer say."""
+    """What the options of a transfer say. keeps_times: both ends keep the times of files, to the millisecond."""
 
     mode: Mode = "auto"
     chunk_size: int = 20 * 2**20
@@ -51,13 +52,19 @@ class Plan:
     dry_run: bool = False
     delete: bool = False
     comparison: Comparison = "time"
+    keeps_times: bool = False
     selection: Selection = field(factory=Selection)
 
 
 @define
 class Outcome:
-    """What a transfer did. failures, left_out: names, and why. planned: what a dry run would send or remove."""
+    """What a transfer did. failures, left_out: names, and why. planned: what a dry run would send or remove.
 
+    found: files that the sources have, wanted or not.
+    """
+
+    found: int = 0
+    is_dry_run: bool = False
     copied: int = 0
     linked: int = 0
     unchanged: int = 0
@@ -110,7 +117,7 @@ class Transfer:
         self._budget = ByteBudget(plan.max_memory)
         self._stored: list[_Stored] = []
         self._settling = asyncio.Lock()
-        self.outcome = Outcome()
+        self.outcome = Outcome(is_dry_run=plan.dry_run)
 
     async def run(self) -> Outcome:
         """Send what is new. The errors of listing a source; GridError, OSError."""
@@ -130,7 +137,7 @@ class Transfer:
         except BaseExceptionGroup as errors:
             raise first_error(errors) from None
         await self._settle()
-        if self._plan.delete and complete and not self.outcome.failures:
+        if self._plan.delete and complete and self.outcome.found and not self.outcome.failures:
             await self._remove_unwanted()
         return self.outcome
 
@@ -157,7 +164,9 @@ class Transfer:
                     complete = complete and not found.is_gap
                     self.outcome.left_out.append(found)
                     self._observer.warn(f"{found.name}: left out: {found.why}")
-                elif self._is_wanted(source, found):
+                    continue
+                self.outcome.found += 1
+                if self._is_wanted(source, found):
                     self._observer.found(found.size or 0)
                     await waiting.put((source, found))
         return complete
@@ -179,16 +188,24 @@ class Transfer:
             if row.state == STORED and not self._plan.dry_run:
                 self._stored.append(_Stored(source, entry, entry, row.token, row.digest))
                 return False
-            if row.state == DONE and there is not None and there.size in (None, entry.size):
+            if row.state == DONE and there is not None and self._still_holds(entry, there):
                 self.outcome.unchanged += 1
                 return False
-        if there is not None and is_same(entry, there, self._plan.comparison):
+        if there is not None and is_same(
+            entry, there, self._plan.comparison, EXACT_NS if self._plan.keeps_times else CLOCK_NS
+        ):
             self.outcome.unchanged += 1
             return False
         if self._plan.dry_run:
             self.outcome.planned.append(("send", entry.name))
             return False
         return True
+
+    def _still_holds(self, entry: Entry, there: Entry) -> bool:
+        """Whether the target may still have what the journal says that it was given."""
+        if self._plan.keeps_times and entry.mtime_ns is not None and there.mtime_ns is not None:
+            return there.size == entry.size and abs(entry.mtime_ns - there.mtime_ns) < CLOCK_NS
+        return there.size in (None, entry.size)
 
     async def _work(self, waiting: asyncio.Queue[tuple[SourceEnd, Entry] | None]) -> None:
         while (item := await waiting.get()) is not None:

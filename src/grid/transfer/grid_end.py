@@ -218,12 +218,26 @@ class GridEnd:
         return failed
 
     async def remove(self, name: str) -> None:
-        """Unlink the file."""
+        """Unlink the file, and directories that are empty then."""
         store = await self._session.store()
-        *above, last = name.split("/")
         self._caps.pop(name, None)
         async with self._linking:
-            await self._session.run(self._edit(store, tuple(above), [RemoveChild(last, must_exist=False)]))
+            await self._session.run(self._unlink(store, name.split("/")))
+
+    async def _unlink(self, store: FileStore, names: list[str]) -> None:
+        while names:
+            *above, last = names
+            try:
+                cap = (await self._find(store, above)).target
+            except NotThereError:
+                return
+            if not isinstance(cap, DirectoryCap):
+                return
+            directory = store.directory(cap)
+            await directory.edit([RemoveChild(last, must_exist=False)])
+            if await directory.list():
+                return
+            names = above
 
     async def _find(self, store: FileStore, below: Sequence[str] = ()) -> Child:
         path = [*self._path, *below]
@@ -236,7 +250,7 @@ class GridEnd:
         except NoSuchChildError:
             raise NotThereError(f"{self.label}: there is nothing at this path") from None
 
-    async def _edit(self, store: FileStore, above: tuple[str, ...], edits: Sequence[SetChild | RemoveChild]) -> None:
+    async def _edit(self, store: FileStore, above: tuple[str, ...], edits: Sequence[SetChild]) -> None:
         if not isinstance(self._root, DirectoryCap):
             raise EndError(f"{self.label} is a file: files go into a directory")
         root = store.directory(self._root)
@@ -335,7 +349,7 @@ async def _put(store: FileStore, source: _BodySource) -> KnownCap:
 
 def _entry(name: str, child: Child, size: int | None, tag: str) -> Entry:
     """A link's metadata as that of a file: time and mode as backups note them."""
-    mtime, mode = seconds_in(child.metadata.get("mtime")), child.metadata.get("st_mode")
+    mtime, mode = _time_of(child.metadata), child.metadata.get("st_mode")
     noted = child.metadata.get("attributes")
     attributes = (
         {str(key): value for key, value in noted.items() if isinstance(value, str)}
@@ -351,6 +365,14 @@ def _entry(name: str, child: Child, size: int | None, tag: str) -> Entry:
         mode=mode & 0o777 if isinstance(mode, int) else None,
         attributes=attributes,
     )
+
+
+def _time_of(metadata: Mapping[str, object]) -> float | None:
+    """The time of the file, or else of its link."""
+    times = metadata.get("tahoe")
+    linked = times.get("linkmotime") if isinstance(times, Mapping) else None
+    noted = seconds_in(metadata.get("mtime"))
+    return seconds_in(linked) if noted is None else noted
 
 
 def _metadata(entry: Entry) -> dict[str, object]:

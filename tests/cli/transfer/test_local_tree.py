@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from grid.cli.transfer.local_tree import Scan, Trouble, scan_directory
-from grid.cli.transfer.names import VCS_NAMES, make_exclusion, parse_pattern_file
+from grid.cli.transfer.local_tree import Scan, ScanRules, Trouble, scan_directory
+from grid.cli.transfer.names import VCS_NAMES, parse_pattern_file
+from grid.cli.transfer.selection import parse_selection
+from grid.cli.transfer.tree import LocalOrigin
 
 
 def paths(scan: Scan) -> set[str]:
@@ -33,7 +35,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_tree_when_links_are_followed_has_what_they_lead_to_but_no_loop(tree: Path) -> None:
-    scan = scan_directory(str(tree), follow_links=True)
+    scan = scan_directory(str(tree), ScanRules(follow_links=True))
     assert paths(scan) == {"a", "link", "sub/b"}
     assert set(scan.root.branches["sub"].branches) == {"empty"}
     assert troubles(scan) == {
@@ -41,22 +43,25 @@ def test_tree_when_links_are_followed_has_what_they_lead_to_but_no_loop(tree: Pa
     }  # fmt: skip
 
 
-def test_tree_when_links_are_not_followed_leaves_all_of_them_out(tree: Path) -> None:
-    scan = scan_directory(str(tree), follow_links=False)
-    assert paths(scan) == {"a", "sub/b"}
-    links = {"link", "up", "dangling", "around"}
-    assert troubles(scan) == {**dict.fromkeys(links, Trouble.SYMLINK), "fifo": Trouble.SPECIAL}
+def test_tree_when_links_are_not_followed_has_them_as_files_of_their_own(tree: Path) -> None:
+    scan = scan_directory(str(tree), ScanRules(follow_links=False))
+    links = {"link", "sub/up", "dangling", "around"}
+    assert paths(scan) == {"a", "sub/b"} | links
+    assert troubles(scan) == {"fifo": Trouble.SPECIAL}
+    leaves = {**scan.root.leaves, "sub/up": scan.root.branches["sub"].leaves["up"]}
+    origins = {name: leaf.origin for name, leaf in leaves.items()}
+    assert links == {name for name, at in origins.items() if isinstance(at, LocalOrigin) and at.facts.is_link}
 
 
 def test_directory_when_linked_twice_but_not_from_below_is_there_twice(tree: Path) -> None:
     (tree / "again").symlink_to("sub/empty")
     (tree / "sub" / "empty" / "c").write_bytes(b"")
-    assert {"again/c", "sub/empty/c"} <= paths(scan_directory(str(tree), follow_links=True))
+    assert {"again/c", "sub/empty/c"} <= paths(scan_directory(str(tree), ScanRules(follow_links=True)))
 
 
 def test_name_when_it_is_not_utf8_is_left_out_and_told(tree: Path) -> None:
     (Path(os.fsdecode(os.fsencode(tree) + b"/\xff"))).write_bytes(b"")
-    scan = scan_directory(str(tree), follow_links=True)
+    scan = scan_directory(str(tree), ScanRules(follow_links=True))
     assert Trouble.UNDECODABLE in troubles(scan).values() and "a" in paths(scan)
 
 
@@ -70,7 +75,7 @@ def test_tree_when_deeper_than_the_stack_is_walked(tmp_path: Path) -> None:
         here = below
     os.close(here)
     try:
-        scan = scan_directory(str(tmp_path), follow_links=False)
+        scan = scan_directory(str(tmp_path), ScanRules(follow_links=False))
     finally:
         # What cleans up after tests walks with the stack.
         subprocess.run(["rm", "-rf", tmp_path / "d"], check=True)
@@ -78,19 +83,59 @@ def test_tree_when_deeper_than_the_stack_is_walked(tmp_path: Path) -> None:
 
 
 def test_patterns_when_given_leave_out_files_and_whole_directories(tree: Path) -> None:
-    scan = scan_directory(str(tree), follow_links=True, is_excluded=make_exclusion(["su?", "[x-z]*"]))
+    scan = scan_directory(str(tree), ScanRules(follow_links=True, selection=parse_selection([], ["su?", "[x-z]*"])))
     assert paths(scan) == {"a", "link"} and scan.excluded == 1
 
 
-def test_patterns_when_matched_are_shell_patterns_of_whole_names() -> None:
-    excluded = make_exclusion(["*.o", "{arch}", "a?c", "[!b]z"])
-    assert [name for name in ["x.o", "x.oo", "{arch}", "arch", "abc", "ac", "az", "bz", "X.O"] if excluded(name)] == [
-        "x.o", "{arch}", "abc", "az",
-    ]  # fmt: skip
-    assert all(map(make_exclusion(VCS_NAMES), [".git", "CVS", "_darcs"]))
+def test_patterns_of_version_control_mean_names_at_every_depth() -> None:
+    excluded = parse_selection([], VCS_NAMES)
+    assert not any(map(excluded.takes, VCS_NAMES)) and not excluded.takes("a/.git/config")
+    assert excluded.takes("arch") and excluded.takes("cvs")
+
+
+def test_pattern_file_has_a_pattern_a_line() -> None:
     assert parse_pattern_file(" *.o \n\nü\n") == ["*.o", "ü"]
 
 
 def test_root_when_missing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        scan_directory(str(tmp_path / "none"), follow_links=True)
+        scan_directory(str(tmp_path / "none"), ScanRules(follow_links=True))
+
+
+def test_ignore_files_when_they_count_hold_below_and_the_deepest_decides(tmp_path: Path) -> None:
+    (tmp_path / "sub" / "deep").mkdir(parents=True)
+    for name in ("a.log", "b.txt", "sub/c.log", "sub/keep.log", "sub/deep/d.log", "sub/deep/e.tmp", "sub/build"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / ".gridignore").write_text("*.log\n/build\n")
+    (tmp_path / "sub" / ".gridignore").write_text("!keep.log\n/deep/*.tmp\n")
+    plain = scan_directory(str(tmp_path), ScanRules(follow_links=False))
+    assert "a.log" in paths(plain)
+    scan = scan_directory(str(tmp_path), ScanRules(follow_links=False, has_ignore_files=True))
+    assert paths(scan) == {".gridignore", "b.txt", "sub/.gridignore", "sub/keep.log", "sub/build"}
+    assert scan.excluded == 4 and not scan.left_out
+
+
+@pytest.mark.parametrize("data", [b"\xff\n", b"a\\\n", b"x" * 70_000])
+def test_ignore_file_when_unusable_is_told_and_leaves_nothing_out(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / ".gridignore").write_bytes(data)
+    (tmp_path / "a").write_bytes(b"")
+    scan = scan_directory(str(tmp_path), ScanRules(follow_links=False, has_ignore_files=True))
+    assert troubles(scan) == {".gridignore": Trouble.IGNORE_FILE} and paths(scan) == {".gridignore", "a"}
+
+
+def test_directory_when_marked_holds_the_marker_alone(tmp_path: Path) -> None:
+    for name in ("cache/.nobackup", "cache/large", "kept/small", ".nobackup"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    scan = scan_directory(str(tmp_path), ScanRules(follow_links=False, markers=[".nobackup"]))
+    assert paths(scan) == {".nobackup", "cache/.nobackup", "kept/small"}
+
+
+def test_directory_of_another_file_system_is_empty_when_one_is_wanted(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "elsewhere").symlink_to("/proc/sys/kernel/random")
+    everything = scan_directory(str(root), ScanRules(follow_links=True)).root.branches["elsewhere"]
+    assert everything.leaves
+    one = scan_directory(str(root), ScanRules(follow_links=True, one_file_system=True)).root.branches["elsewhere"]
+    assert not one.leaves and not one.branches

@@ -12,6 +12,7 @@ from grid.caps import DirectoryCap
 from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.endpoints import RemoteEndpoint
+from grid.cli.transfer.local_tree import ScanRules
 from grid.cli.transfer.snapshot import Snapshotter, back_up, metadata_of
 from grid.cli.transfer.tree import FileFacts
 from grid.cli.transfer.upload import Uploader
@@ -20,6 +21,7 @@ from grid.errors import AuthorityError
 from tests.support.tree_grid import TreeGrid
 
 DAY = 86400.0
+RULES = ScanRules(follow_links=False)
 
 
 @define
@@ -41,7 +43,7 @@ class Backups:
             store, uploader, self.database, display, jobs=3, warn=self.warnings.append, say=lambda line: None
         )
         endpoint = RemoteEndpoint(target or self.target.cap, (), "w:")
-        work = back_up(store, snapshotter, str(self.source), endpoint, lambda name: False, lambda *counts: None)
+        work = back_up(store, snapshotter, str(self.source), endpoint, RULES, lambda *counts: None)
         self.grid.runtime.run(work, limit_s=1e12)
         self.database.flush()
         return snapshotter

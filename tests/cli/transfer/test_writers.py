@@ -12,7 +12,7 @@ from grid.caps import ChkCap, DirectoryCap, LitCap
 from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.copy_plan import CopyError
 from grid.cli.transfer.database import LocalDatabase
-from grid.cli.transfer.local_tree import scan_directory
+from grid.cli.transfer.local_tree import ScanRules, scan_directory
 from grid.cli.transfer.remote_tree import scan_remote
 from grid.cli.transfer.to_local import LocalWriter
 from grid.cli.transfer.to_remote import RemoteWriter
@@ -46,7 +46,7 @@ def remote_writer(grid: TreeGrid, database: LocalDatabase, display: TransferDisp
 
 
 def local_tree(root: Path) -> Branch:
-    return scan_directory(str(root), follow_links=True).root
+    return scan_directory(str(root), ScanRules(follow_links=True)).root
 
 
 def tree_of(grid: TreeGrid, cap: DirectoryCap) -> Branch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from grid.cli.connection import Connection
     from grid.cli.terminal.progress import TransferDisplay
+    from grid.cli.transfer.local_tree import ScanRules
     from grid.cli.transfer.snapshot import Archived, Snapshotter
     from grid.cli.transfer.snapshot_note import SnapshotNote
     from grid.cli.transfer.upload import Uploader
@@ -35,7 +37,7 @@ INCOMPLETE = ExitCode.USAGE
 @click.command(
     epilog=examples(
         "grid backup ~/docs work:backups/docs",
-        "grid backup --exclude '*.o' --exclude-vcs ~/src work:backups/src",
+        "grid backup --exclude '*.o' --one-file-system / work:backups/root",
         "grid backup --quiet --tag monthly ~/docs work:backups/docs",
     )
 )
@@ -65,7 +67,7 @@ def backup(
     source: str,
     target: str,
     verbose: bool,
-    excluded: list[str],
+    rules: ScanRules,
     note: SnapshotNote,
     ignore_timestamps: bool,
     jobs: int,
@@ -73,12 +75,17 @@ def backup(
 ) -> int:
     """Store a snapshot of DIR as Archives/TIME in the target, and link it as Latest.
 
-    Only files that changed since the last backup are read and uploaded. Files that cannot be read are left out with a
-    warning, and the exit status is 2. `grid restore` restores a snapshot, and `grid snapshots` lists them.
+    Only files that changed since the last backup are read and uploaded. Symbolic links are kept as links; owners, modes,
+    times and extended attributes are noted. What cannot be read is left out with a warning, and the exit status is 2.
+    `grid restore` restores a snapshot, `grid snapshots` lists them all.
+
+    A PATTERN is one of .gitignore: a name matches at every depth, a path such as /letters/*.txt from DIR on. A file
+    .gridignore has such patterns for the directory that holds it, and for those below.
     """
+    from grid.caps import require_usable
     from grid.cli.arguments.remote import require_local_source
     from grid.cli.terminal.progress import TransferDisplay
-    from grid.cli.transfer.names import make_exclusion
+    from grid.cli.transfer.backup_lock import lock_backup
     from grid.cli.transfer.session import open_remote_endpoint, transfer_session, wants_packs
     from grid.node.files import expand_home
 
@@ -104,9 +111,11 @@ def backup(
             )  # fmt: skip
             report.begin(snapshotter, uploader)
             path = str(expand_home(source))
-            return await back_up(store, snapshotter, path, endpoint, make_exclusion(excluded), report.set_total, note)
+            return await back_up(store, snapshotter, path, endpoint, rules, report.set_total, note)
 
-        archived = session.run(operation)
+        whole = f"{require_usable(endpoint.root).to_string()}/{'/'.join(endpoint.path)}"
+        with lock_backup(session.directory.private, os.path.abspath(expand_home(source)), whole):
+            archived = session.run(operation)
     return report.conclude(archived)
 
 

@@ -13,19 +13,26 @@ from grid.cli.arguments.replacing import ReplacePolicy, replace_options
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import tell_problem
 from grid.cli.terminal.invocation import examples, invocation, pack_option, progress_options
+from grid.cli.terminal.quoting import plain
+from grid.cli.transfer.selection import selection_options
 from grid.plural import counted
 
 if TYPE_CHECKING:
-    from grid.cli.arguments.replacing import Undo
     from grid.cli.connection import Connection
     from grid.cli.terminal.progress import TransferDisplay
+    from grid.cli.transfer.copying import Copier
+    from grid.transfer.selection import Selection
 
 JOBS = 8
 """Files copied at once unless --jobs says otherwise."""
 
 
 @click.command(
-    epilog=examples("grid cp notes.txt report.pdf work:docs/", "grid cp -r photos work:", "grid cp -r -u work:docs .")
+    epilog=examples(
+        "grid cp notes.txt report.pdf work:docs/",
+        "grid cp -r photos work:",
+        "grid cp -r --exclude '*.tmp' --dry-run docs work:",
+    )
 )
 @click.argument("arguments", metavar="FROM... TO", nargs=-1, required=True, shell_complete=complete_local_or_remote)
 @click.option("-r", "--recursive", is_flag=True, help="Copy directories with everything in them.")
@@ -40,7 +47,9 @@ JOBS = 8
     help="How many files to copy at once.",
 )
 @pack_option
+@selection_options("Copy")
 @replace_options()
+@click.option("--dry-run", is_flag=True, help="Say what would be copied and replaced, and change nothing.")
 @progress_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
@@ -54,7 +63,9 @@ def cp(
     verbose: bool,
     caps_only: bool,
     jobs: int,
+    selection: Selection,
     policy: ReplacePolicy,
+    dry_run: bool,
     as_json: bool,
 ) -> int:
     """Copy each FROM to TO. A name with a colon is on the grid (ALIAS:PATH or a capability); any other is a local file.
@@ -64,6 +75,9 @@ def cp(
     status is 1.
 
     Existing files are replaced; directories never are. -u compares a local file's time with the time of a link.
+
+    A PATTERN is one of .gitignore: a name matches at every depth, a path such as /letters/*.txt from each FROM on. A
+    directory that matches stands for everything below it. What is excluded stays out, even if it is included.
     """
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copying import Copier, CopyOptions
@@ -71,6 +85,8 @@ def cp(
 
     if len(arguments) < 2:
         raise click.UsageError("give at least one source and a target")
+    if dry_run and policy.ask:
+        raise click.UsageError("-i and --dry-run contradict each other: a dry run asks nothing")
     with (
         transfer_session(ctx) as session,
         TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
@@ -84,20 +100,26 @@ def cp(
             spool=session.directory.temporary_path,
             packs=wants_packs(session, invocation(ctx).packs),
             replace=policy,
+            selection=selection,
+            dry_run=dry_run,
         )
 
-        async def operation(connection: Connection) -> tuple[str, Undo]:
+        async def operation(connection: Connection) -> tuple[str, Copier]:
             say = display.say if verbose and not as_json else _say_nothing
             copier = Copier(await connection.open_store(), session.database, display, options, say)
-            return await copier.run(sources, target), copier.undo
+            return await copier.run(sources, target), copier
 
-        done, undo = session.run(operation)
+        done, copier = session.run(operation)
+    steps = [] if copier.rehearsal is None else copier.rehearsal.to_json()
     if as_json:
-        click.echo(json.dumps({**describe_result("cp", display), "replaced": undo.to_json()}))
+        about = {"planned": steps} if dry_run else {"replaced": copier.undo.to_json()}
+        click.echo(json.dumps({**describe_result("cp", display), **about}))
     elif not invocation(ctx).is_quiet:
-        if not display.tally.failures:
+        for step in steps:
+            click.echo(f"would {step['do']} {plain(step['path'])}")
+        if dry_run or not display.tally.failures:
             click.echo(done)
-        undo.tell()
+        copier.undo.tell()
     return conclude(display, as_json=as_json)
 
 

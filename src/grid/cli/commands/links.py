@@ -13,57 +13,105 @@ from grid.cli.arguments.replacing import ReplacePolicy, replace_options
 from grid.cli.terminal.invocation import examples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.arguments.replacing import Undo
+    from grid.cli.arguments.tree import Tree
     from grid.directory.pack import Child
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
 
 
-@click.command(epilog=examples("grid mv work:draft.txt work:final.txt", "grid mv work:final.txt work:docs/"))
-@click.argument("source", metavar="FROM", shell_complete=complete_remote)
-@click.argument("target", metavar="TO", shell_complete=complete_remote)
+@click.command(
+    epilog=examples(
+        "grid mv work:draft.txt work:final.txt", "grid mv work:final.txt work:docs/", "grid mv work:a work:b work:docs"
+    )
+)
+@click.argument("arguments", metavar="FROM... TO", nargs=-1, required=True, shell_complete=complete_remote)
 @replace_options()
 @_JSON
 @click.pass_context
-def mv(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, as_json: bool) -> int:
-    """Move or rename FROM to TO. If TO ends with a slash, it is a directory to move FROM into.
+def mv(ctx: click.Context, *, arguments: tuple[str, ...], policy: ReplacePolicy, as_json: bool) -> int:
+    """Move or rename FROM to TO, or several of them into the directory TO.
 
-    An existing file at TO is replaced; a directory is not. No contents are copied. -u compares the times of the links.
+    If TO ends with a slash, it is a directory to move into. An existing file is replaced, a directory is not. No contents
+    are copied. -u compares the times of the links.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import Undo
-    from grid.cli.arguments.tree import Tree, nothing_at, open_tree_directory, run_in_tree
-    from grid.directory.names import normalize_name
-    from grid.errors import GridError, NoSuchChildError
+    from grid.cli.arguments.tree import open_tree_directory, run_in_tree
 
+    if len(arguments) < 2:
+        raise click.UsageError("give what to move, and where to")
     directory, aliases = open_tree_directory(ctx)
-    old = parse_remote(source, aliases)
-    new = _target(old, parse_remote(target, aliases))
-    if not old.names:
-        raise GridError(
-            f"{old.shown} is a root, not an entry of a directory, so it cannot be moved; `grid ln` links it elsewhere"
-        )
+    *olds, target = (parse_remote(argument, aliases) for argument in arguments)
+    moves = _plan_moves(olds, target)
     undo = Undo()
+    moved: list[RemotePath] = []
 
     async def operation(tree: Tree) -> bool:
-        moved = await tree.find(old)
-        above, name = await tree.parent(new)
-        there = (await above.list()).get(normalize_name(name))
-        if not await _may_replace(policy, new, moved, there):
-            return False
-        try:
-            await tree.move(old, new, overwrite="only-files")
-        except NoSuchChildError:
-            raise nothing_at(old) from None
-        undo.note(new, there, moved.target)
-        return True
+        if len(moves) > 1:
+            await tree.find_directory(target)
+            for old, _ in moves:
+                await tree.find(old)
+        for old, new in moves:
+            if await _move(tree, old, new, policy, undo):
+                moved.append(new)
+        return bool(moved)
 
     is_moved = _translating_conflicts(lambda: run_in_tree(directory, operation))
-    _report("mv", "Moved", new, undo, is_done=is_moved, as_json=as_json)
+    if len(moves) == 1:
+        _report("mv", "Moved", moves[0][1], undo, is_done=is_moved, as_json=as_json)
+        return 0
+    skipped = [new for _, new in moves if new not in moved]
+    if as_json:
+        line = {"event": "mv", "moved": [path.shown for path in moved], "skipped": [path.shown for path in skipped]}
+        click.echo(json.dumps({**line, "replaced": undo.to_json()}))
+        return 0
+    for path in skipped:
+        click.echo(f"{path.shown} already exists; not replaced", err=True)
+    click.echo("OK" if not sys.stdout.isatty() else f"Moved {len(moved)} into {target.shown}")
+    undo.tell()
     return 0
+
+
+def _plan_moves(olds: Sequence[RemotePath], target: RemotePath) -> list[tuple[RemotePath, RemotePath]]:
+    """Where each of them goes; GridError for a root, and for two that would get one name."""
+    from grid.directory.names import normalize_name
+    from grid.errors import GridError
+
+    for old in olds:
+        if not old.names:
+            raise GridError(
+                f"{old.shown} is a root, not an entry of a directory, so it cannot be moved; `grid ln` links it elsewhere"
+            )
+    if len(olds) == 1:
+        return [(olds[0], _target(olds[0], target))]
+    names = [normalize_name(old.names[-1]) for old in olds]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise GridError(f"two of these are called {name!r}; nothing was moved")
+    return [(old, target.with_name(old.names[-1])) for old in olds]
+
+
+async def _move(tree: Tree, old: RemotePath, new: RemotePath, policy: ReplacePolicy, undo: Undo) -> bool:
+    """Move one entry; whether it was, as far as the policy permits it."""
+    from grid.cli.arguments.tree import nothing_at
+    from grid.directory.names import normalize_name
+    from grid.errors import NoSuchChildError
+
+    moved = await tree.find(old)
+    above, name = await tree.parent(new)
+    there = (await above.list()).get(normalize_name(name))
+    if not await _may_replace(policy, new, moved, there):
+        return False
+    try:
+        await tree.move(old, new, overwrite="only-files")
+    except NoSuchChildError:
+        raise nothing_at(old) from None
+    undo.note(new, there, moved.target)
+    return True
 
 
 @click.command(
@@ -81,7 +129,7 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import Undo, edit_entry
-    from grid.cli.arguments.tree import Tree, open_tree_directory, run_in_tree
+    from grid.cli.arguments.tree import open_tree_directory, run_in_tree
     from grid.directory.edits import SetChild
     from grid.directory.names import normalize_name
 
@@ -120,7 +168,7 @@ def unlink(ctx: click.Context, *, path: str, recursive: bool, as_json: bool) -> 
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import Undo, edit_entry
-    from grid.cli.arguments.tree import Tree, nothing_at, open_tree_directory, run_in_tree
+    from grid.cli.arguments.tree import nothing_at, open_tree_directory, run_in_tree
     from grid.directory.edits import RemoveChild
     from grid.errors import GridError, NoSuchChildError
 
@@ -211,7 +259,7 @@ def mkdir(ctx: click.Context, *, path: str, format_name: str | None, as_json: bo
     """
     from grid.caps import DirectoryCap
     from grid.cli.arguments.remote import parse_remote
-    from grid.cli.arguments.tree import Tree, open_tree_directory, run_in_tree
+    from grid.cli.arguments.tree import open_tree_directory, run_in_tree
     from grid.errors import ChildOfWrongTypeError
     from grid.mutable.share.geometry import FormatName
 

@@ -11,6 +11,7 @@ from grid.cli.arguments.completion import complete_local_or_remote, complete_rem
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
 from grid.cli.commands.cp import JOBS, conclude, describe_result
 from grid.cli.terminal.invocation import examples, invocation, progress_options
+from grid.cli.transfer.selection import selection_options
 from grid.plural import counted
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from grid.cli.connection import Connection
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.endpoints import RemoteEndpoint
+    from grid.transfer.selection import Selection
 
 
 @click.command(
@@ -35,11 +37,7 @@ if TYPE_CHECKING:
     help="The snapshot to restore; ALIAS:PATH is then what `grid backup` was given. Its name, a date (the newest snapshot"
     " whose name begins so), or `latest`.",
 )  # fmt: skip
-@click.option(
-    "--include", "include", metavar="PATTERN", multiple=True,
-    help="Restore only what matches: a name, or a path such as /letters/*.txt.",
-)  # fmt: skip
-@click.option("--exclude", "exclude", metavar="PATTERN", multiple=True, help="Do not restore what matches.")
+@selection_options("Restore")
 @click.option(
     "--jobs",
     metavar="N",
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="How many files to fetch at once.",
 )
+@click.option("--no-owner", is_flag=True, help="As root too, do not restore the owners of files.")
 @replace_options()
 @progress_options
 @click.option(
@@ -61,29 +60,28 @@ def restore(
     directory: str | None,
     target: str | None,
     snapshot: str | None,
-    include: tuple[str, ...],
-    exclude: tuple[str, ...],
+    selection: Selection,
     jobs: int,
+    no_owner: bool,
     policy: ReplacePolicy,
     as_json: bool,
 ) -> int:
-    """Copy the directory ALIAS:PATH into DIR, with the times and modes that `grid backup` recorded.
+    """Copy the directory ALIAS:PATH into DIR, with times, modes, symbolic links and extended attributes as backed up.
 
     After `grid backup tree work:home`, `grid restore work:home/Latest tree` restores the newest snapshot, and
     `--snapshot NAME work:home` an older one. Files restored before and unchanged since are not fetched again; other
-    files of the same name are replaced (see -n, -i and -u), and all others stay.
+    files of the same name are replaced (see -n, -i and -u), and all others stay. Root also restores the owners.
 
-    In a PATTERN, `*` and `?` match within a name, and `**` any number of names. One that begins with a slash begins at
-    the top; any other matches at every depth. A directory that matches stands for everything below it.
+    A PATTERN is one of .gitignore: a name matches at every depth, a path such as /letters/*.txt from the top. A directory
+    that matches stands for everything below it. What is excluded stays out, even if it is included.
     """
     from grid.cli.arguments.remote import require_local_target
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copying import restore_tree
-    from grid.cli.transfer.selection import parse_selection
     from grid.cli.transfer.session import open_remote_endpoint, transfer_session
     from grid.node.files import expand_home
 
-    into, selection = _target(directory, target), parse_selection(include, exclude)
+    into = _target(directory, target)
     with (
         transfer_session(ctx) as session,
         TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
@@ -99,7 +97,15 @@ def restore(
             chosen = endpoint if snapshot is None else await _snapshot_in(tree, endpoint, snapshot)
             path = str(expand_home(into))
             await restore_tree(
-                tree.store, session.database, display, chosen, path, jobs=jobs, replace=policy, selection=selection
+                tree.store,
+                session.database,
+                display,
+                chosen,
+                path,
+                jobs=jobs,
+                replace=policy,
+                selection=selection,
+                keep_owners=not no_owner,
             )
 
         session.run(operation)

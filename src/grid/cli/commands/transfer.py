@@ -13,6 +13,9 @@ from grid.cli.arguments.completion import complete_local_or_remote
 from grid.cli.commands.cp import conclude
 from grid.cli.terminal.failures import describe
 from grid.cli.terminal.invocation import examples, invocation, progress_options
+from grid.cli.terminal.quoting import plain
+from grid.cli.transfer.selection import selection_options
+from grid.errors import ConfigError
 from grid.plural import counted
 
 if TYPE_CHECKING:
@@ -65,8 +68,7 @@ class _Size(click.ParamType[int]):
 @click.option("--bwlimit", metavar="RATE", help="Bytes a second, as in 10M, or by time: '08:00,512k 19:00,off'.")
 @click.option("--retries", metavar="N", type=click.IntRange(0, 100), default=4, show_default=True,
               help="How often to try a file again.")  # fmt: skip
-@click.option("--exclude", metavar="GLOB", multiple=True, help="Leave out files whose name or path matches.")
-@click.option("--include", metavar="GLOB", multiple=True, help="Take only these, or these in spite of --exclude.")
+@selection_options("Copy and remove")
 @click.option("--checksum", "comparison", flag_value="checksum", help="Compare contents where times differ.")
 @click.option("--size-only", "comparison", flag_value="size", help="Compare sizes only.")
 @click.option("--update", "comparison", flag_value="update", help="Keep files of the target that are newer.")
@@ -89,6 +91,8 @@ def transfer(
 
     Run the same command again to go on after an interruption. Files that are done are not sent again; files that
     changed are. A file that fails stops no other, and makes the exit status 1.
+
+    A PATTERN is one of .gitignore. Files that the patterns leave out are neither sent nor removed.
     """
     from grid.cli.terminal.progress import TransferDisplay
 
@@ -96,27 +100,38 @@ def transfer(
         raise click.UsageError("give at least one source and a target")
     request = _request(arguments, options)
     with TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
-        outcome = asyncio.run(_run(ctx, request, display, unique=not convergent))
-        for name, error in outcome.failures:
-            text = describe(error)
-            display.fail(text if name in text else f"{name}: {text}")
+        outcome = run_request(ctx, request, display, unique=not convergent)
     if as_json:
-        click.echo(json.dumps(_to_json(outcome)))
+        click.echo(json.dumps(to_json("transfer", outcome)))
     elif not invocation(ctx).is_quiet:
-        for what, name in outcome.planned:
-            click.echo(f"would {what} {name}")
-        click.echo(_summary(outcome))
+        show_outcome(outcome)
     return conclude(display, as_json=as_json)
 
 
+def run_request(ctx: click.Context, request: Request, display: TransferDisplay, *, unique: bool) -> Outcome:
+    """Carry the request out; failures of single files go to the display's tally. ConfigError if there was nothing to copy and all would go."""
+    outcome = asyncio.run(_run(ctx, request, display, unique=unique))
+    for name, error in outcome.failures:
+        text = describe(error)
+        display.fail(text if name in text else f"{name}: {text}")
+    if request.plan.delete and not outcome.found:
+        raise ConfigError(f"{', '.join(request.sources)}: no files here, so nothing was removed from {request.target}")
+    return outcome
+
+
+def show_outcome(outcome: Outcome) -> None:
+    """Print what was done, or what would be."""
+    for what, name in outcome.planned:
+        click.echo(f"would {what} {plain(name)}")
+    click.echo(_summary(outcome))
+
+
 def _request(arguments: tuple[str, ...], options: dict[str, object]) -> Request:
-    from grid.transfer.choices import Selection
     from grid.transfer.engine import Plan
     from grid.transfer.opening import Request
 
     schedule = _schedule(options.pop("bwlimit"))
     options["comparison"] = options["comparison"] or "time"
-    options["selection"] = Selection(exclude=options.pop("exclude"), include=options.pop("include"))  # type: ignore[arg-type]
     return Request(
         sources=arguments[:-1],
         target=arguments[-1],
@@ -164,6 +179,14 @@ async def _run(ctx: click.Context, request: Request, display: TransferDisplay, *
         await opener.close()
 
 
+def is_remote(text: str) -> bool:
+    """Whether an argument that is no URL names something on the grid."""
+    from grid.caps import has_cap_prefix
+
+    before, colon, _ = text.partition(":")
+    return has_cap_prefix(text) or (bool(colon) and "/" not in before)
+
+
 class _Opener:
     """Opens ends of this machine and of the grid. A client of the grid is started when the first end needs one."""
 
@@ -173,11 +196,9 @@ class _Opener:
 
     def open(self, text: str, *, is_target: bool) -> TargetEnd:
         """The end of a path."""
-        from grid.caps import has_cap_prefix
         from grid.transfer.local_end import LocalEnd
 
-        before, colon, _ = text.partition(":")
-        if not has_cap_prefix(text) and (not colon or "/" in before):
+        if not is_remote(text):
             return LocalEnd(text, is_target=is_target)
         from grid.cli.arguments.aliases import read_aliases
         from grid.cli.arguments.remote import parse_remote
@@ -200,6 +221,10 @@ class _Opener:
 
 
 def _summary(outcome: Outcome) -> str:
+    if outcome.is_dry_run:
+        sent = sum(what == "send" for what, _ in outcome.planned)
+        removed = len(outcome.planned) - sent
+        return f"{counted(sent, 'file')} would be sent, {outcome.unchanged} unchanged, {removed} would be removed"
     parts = [f"{counted(outcome.copied, 'file')} copied"]
     for count, word in ((outcome.linked, "linked"), (outcome.unchanged, "unchanged"), (outcome.removed, "removed")):
         if count:
@@ -209,11 +234,12 @@ def _summary(outcome: Outcome) -> str:
     return ", ".join(parts)
 
 
-def _to_json(outcome: Outcome) -> dict[str, object]:
+def to_json(event: str, outcome: Outcome) -> dict[str, object]:
+    """What was done, as an object for JSON."""
     from grid.node.redaction import one_line
 
     return {
-        "event": "transfer",
+        "event": event,
         "files_copied": outcome.copied,
         "files_linked": outcome.linked,
         "files_unchanged": outcome.unchanged,

@@ -13,29 +13,40 @@ from typing import TypeVar, cast
 
 import click
 
+from grid.cli.transfer.local_tree import ScanRules
+from grid.cli.transfer.selection import parse_selection
 from grid.cli.transfer.snapshot_note import MAX_TAG, MAX_TAGS, SnapshotNote
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
 def exclude_options(command: F) -> F:
-    """The options that leave files out; the command gets the patterns as `excluded`. UsageError for a file that is no text."""
+    """The options that leave files out; the command gets them as `rules`. UsageError for a file that is no text."""
 
+    @click.option("--exclude", "patterns", metavar="PATTERN", multiple=True, help="Leave out what matches.")
     @click.option(
-        "--exclude", "patterns", metavar="GLOB", multiple=True,
-        help="Leave out files and directories whose name matches.",
-    )  # fmt: skip
-    @click.option(
-        "--exclude-from-utf-8", "--exclude-from", "pattern_files", metavar="FILE", multiple=True,
+        "--exclude-file", "--exclude-from", "--exclude-from-utf-8", "pattern_files", metavar="FILE", multiple=True,
         type=click.Path(dir_okay=False), help="Leave out what matches a pattern in FILE, which has one per line.",
     )  # fmt: skip
     @click.option("--exclude-vcs", is_flag=True, help="Leave out the files of version control systems.")
+    @click.option(
+        "--exclude-if-present", "markers", metavar="NAME", multiple=True,
+        help="Leave out what is in a directory that has a file NAME, but for that file.",
+    )  # fmt: skip
+    @click.option("--one-file-system", is_flag=True, help="Leave out what is on other file systems than DIR.")
     @wraps(command)
     def run(
-        *arguments: object, patterns: Sequence[str], pattern_files: Sequence[str], exclude_vcs: bool, **options: object
-    ) -> object:
-        excluded = _excluded(patterns, pattern_files, exclude_vcs=exclude_vcs)
-        return command(*arguments, excluded=excluded, **options)
+        *arguments: object, patterns: Sequence[str], pattern_files: Sequence[str], exclude_vcs: bool,
+        markers: Sequence[str], one_file_system: bool, **options: object,
+    ) -> object:  # fmt: skip
+        rules = ScanRules(
+            follow_links=False,
+            selection=parse_selection((), _excluded(patterns, pattern_files, exclude_vcs=exclude_vcs)),
+            markers=_checked_markers(markers),
+            one_file_system=one_file_system,
+            has_ignore_files=True,
+        )
+        return command(*arguments, rules=rules, **options)
 
     return cast(F, run)
 
@@ -63,6 +74,15 @@ def check_tags(tags: Sequence[str]) -> None:
             raise click.UsageError(f"a tag has at most {MAX_TAG} characters")
     if len(tags) > MAX_TAGS:
         raise click.UsageError(f"a snapshot has at most {MAX_TAGS} tags")
+
+
+def _checked_markers(markers: Sequence[str]) -> Sequence[str]:
+    for name in markers:
+        if not name or "/" in name:
+            raise click.UsageError(
+                f"{name!r} is not the name of a file: --exclude-if-present takes one, as in .nobackup"
+            )
+    return markers
 
 
 def _excluded(patterns: Iterable[str], files: Iterable[str], *, exclude_vcs: bool) -> list[str]:

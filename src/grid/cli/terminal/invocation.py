@@ -38,6 +38,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "get": CommandEntry("get:get", "Read a file, or part of it."),
         "cat": CommandEntry("cat:cat", "Write files to stdout, one after the other."),
         "cp": CommandEntry("cp:cp", "Copy files and directories to, from and within the grid."),
+        "sync": CommandEntry("sync:sync", "Make a directory like another, here or on the grid."),
         "transfer": CommandEntry("transfer:transfer", "Move many files between disks, S3, SFTP and the grid."),
     },
     "Directories": {
@@ -98,6 +99,8 @@ _OTHER_NAMES = {
     "copy": ("cp",),
     "move": ("mv",),
     "rename": ("mv",),
+    "mirror": ("sync",),
+    "rsync": ("sync",),
     "list": ("ls", "list-aliases"),
     "verify": ("check --verify",),
     "create-introducer": ("create introducer",),

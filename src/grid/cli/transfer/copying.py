@@ -33,9 +33,16 @@ from grid.cli.transfer.endpoints import (
     examine_local_target,
     find_remote,
 )
-from grid.cli.transfer.local_tree import LeftOut, Scan, scan_directory
+from grid.cli.transfer.local_tree import LeftOut, Scan, ScanRules, scan_directory
+from grid.cli.transfer.rehearsal import (
+    Rehearsal,
+    rehearse_grid_file,
+    rehearse_local_file,
+    rehearse_to_grid,
+    rehearse_to_local,
+)
 from grid.cli.transfer.remote_tree import scan_remote
-from grid.cli.transfer.selection import Selection
+from grid.cli.transfer.selection import prune
 from grid.cli.transfer.snapshot import printable
 from grid.cli.transfer.to_local import LocalWriter
 from grid.cli.transfer.to_remote import RemoteWriter, size_of
@@ -44,11 +51,15 @@ from grid.cli.transfer.upload import Uploader
 from grid.directory.pack import Child
 from grid.directory.store import OpenDirectory, Store
 from grid.plural import counted
+from grid.transfer.selection import Selection
 
 
 @frozen(kw_only=True)
 class CopyOptions:
-    """What the options of a copy say; jobs: how many files at once. packs: whether small files go into packs."""
+    """What the options of a copy say; jobs: how many files at once. packs: whether small files go into packs.
+
+    dry_run: find out what would be done, and do nothing.
+    """
 
     recursive: bool
     caps_only: bool
@@ -56,6 +67,8 @@ class CopyOptions:
     spool: Path
     packs: bool = False
     replace: ReplacePolicy = field(factory=ReplacePolicy)
+    selection: Selection = field(factory=Selection)
+    dry_run: bool = False
 
 
 class Copier:
@@ -74,6 +87,7 @@ class Copier:
         self._display = display
         self._options = options
         self._say = say
+        self.rehearsal: Rehearsal | None = None
         uploader = Uploader(store, database, display.tally, display.update, follow_links=True, packs=options.packs)
         self._remote = RemoteWriter(
             store, uploader, display, jobs=options.jobs, spool=options.spool, say=say, replace=options.replace
@@ -106,6 +120,7 @@ class Copier:
                 if isinstance(source, LocalEndpoint)
                 else describe_remote_source(source, origin)
             )
+        sources, facts, origins = self._select(sources, facts, origins)
         there = None if isinstance(target, LocalEndpoint) else await find_remote(self._store, target)
         target_facts = (
             examine_local_target(target) if isinstance(target, LocalEndpoint) else describe_remote_target(target, there)
@@ -118,34 +133,71 @@ class Copier:
         if not isinstance(planned, IntoDirectory):
             (thing,) = things
             assert isinstance(thing, Leaf)
+            if self._options.dry_run:
+                self.rehearsal = await self._rehearse_file(thing, target, there)
+                return self.rehearsal.summary
             return await self._copy_file(thing, target, there)
         tree = merge_sources(things, planned.names)
         self._begin(tree)
+        if self._options.dry_run:
+            self.rehearsal = await self._rehearse(tree, target, there)
+            return self.rehearsal.summary
         if isinstance(target, LocalEndpoint):
             await self._local.copy_into(target.path, tree)
         else:
             await self._remote.copy_into(await self._make_target(target, there), tree, target.below)
         return "Success: files copied"
 
+    def _select(
+        self, sources: Sequence[Endpoint], facts: list[SourceFacts], origins: list[RemoteOrigin | None]
+    ) -> tuple[Sequence[Endpoint], list[SourceFacts], list[RemoteOrigin | None]]:
+        """The sources without files that the patterns leave out; NoSuchSourceError if none is left."""
+        selection = self._options.selection
+        chosen = [
+            index
+            for index, fact in enumerate(facts)
+            if fact.kind != "file" or fact.name is None or selection.takes(fact.name)
+        ]
+        if not chosen:
+            raise NoSuchSourceError("nothing that was named matches the patterns", name=sources[0].shown)
+        return [sources[i] for i in chosen], [facts[i] for i in chosen], [origins[i] for i in chosen]
+
+    async def _rehearse(self, tree: Branch, target: Endpoint, there: RemoteOrigin | None) -> Rehearsal:
+        if isinstance(target, LocalEndpoint):
+            return await rehearse_to_local(self._local, target.path, tree)
+        directory = None
+        if there is not None:
+            assert isinstance(there.cap, DirectoryCap)
+            directory = self._store.directory(there.cap)
+        return await rehearse_to_grid(self._remote, directory, tree, target.below)
+
+    async def _rehearse_file(self, leaf: Leaf, target: Endpoint, there: RemoteOrigin | None) -> Rehearsal:
+        if isinstance(target, LocalEndpoint):
+            step = await rehearse_local_file(self._local, target.path, leaf)
+        else:
+            existing = None if there is None else Child(target=there.cap, metadata=there.metadata)
+            step = await rehearse_grid_file(self._remote, target.below(()), leaf, existing)
+        return Rehearsal([] if step is None else [step], unchanged=int(step is None))
+
     async def _read_source(self, source: Endpoint, facts: SourceFacts, origin: RemoteOrigin | None) -> Leaf | Branch:
-        name = facts.name or ""
+        name, selection = facts.name or "", self._options.selection
         if isinstance(source, LocalEndpoint):
             path = os.path.abspath(source.path)
             if facts.kind == "file":
                 return Leaf(name, LocalOrigin(path=path, facts=FileFacts.of(os.stat(path))))
-            scan = await self._store.runtime.cpu.run(_scan_followed, path, name)
+            scan = await self._store.runtime.cpu.run(_scan_followed, path, name, selection)
             for left_out in scan.left_out:
                 self._complain(left_out)
-            return scan.root
+            return _pruned(scan.root, selection, source)
         assert origin is not None
         if facts.kind == "file":
             return Leaf(name, origin)
-        found = await scan_remote(self._store, origin, name)
+        found = await scan_remote(self._store, origin, name, selection)
         if found.unknown:
             raise CopyError(f"Cannot copy unknown nodes (ones with unknown capabilities): '{found.unknown[0]}'")
         for line in found.left_out:
             self._display.fail(line)
-        return found.root
+        return _pruned(found.root, selection, source)
 
     def _complain(self, left_out: LeftOut) -> None:
         detail = f": {left_out.detail}" if left_out.detail else ""
@@ -214,8 +266,15 @@ def _above(shown: str) -> str:
     return shown[: max(shown.rfind("/"), shown.rfind(":")) + 1]
 
 
-def _scan_followed(path: str, name: str) -> Scan:
-    return scan_directory(path, follow_links=True, name=name)
+def _scan_followed(path: str, name: str, selection: Selection) -> Scan:
+    return scan_directory(path, ScanRules(follow_links=True, selection=selection), name=name)
+
+
+def _pruned(root: Branch, selection: Selection, source: Endpoint) -> Branch:
+    """The tree without what is not included; NoSuchSourceError if nothing is."""
+    if selection.include is not None and not prune(root, selection) and not root.branches:
+        raise NoSuchSourceError(f"nothing in '{source.shown}' matches --include", name=source.shown)
+    return root
 
 
 async def restore_tree(
@@ -228,6 +287,7 @@ async def restore_tree(
     jobs: int,
     replace: ReplacePolicy,
     selection: Selection,
+    keep_owners: bool = True,
 ) -> None:
     """Put what is selected in a directory of the grid into a local one; single failures are in the tally.
 
@@ -238,9 +298,8 @@ async def restore_tree(
         raise NoSuchSourceError(f"No such file or directory '{source.shown}'", name=source.shown)
     if not isinstance(found.cap, DirectoryCap):
         raise WrongTypeError(f"'{source.shown}' is a file; `grid get` reads it", name=source.shown)
-    scan = await scan_remote(store, found, is_excluded=selection.excludes if selection.exclude else None)
-    if selection.include and not selection.prune(scan.root) and not scan.root.branches:
-        raise NoSuchSourceError(f"nothing in '{source.shown}' matches --include", name=source.shown)
+    scan = await scan_remote(store, found, selection=selection)
+    _pruned(scan.root, selection, source)
     for where in scan.unknown:
         display.fail(f"{where}: of an unknown kind")
     for line in scan.left_out:
@@ -248,5 +307,7 @@ async def restore_tree(
     tally = display.tally
     tally.total_files = scan.root.count()[0]
     tally.total_bytes = sum(size_of(leaf) for _, branch in scan.root.walk() for leaf in branch.leaves.values())
-    writer = LocalWriter(store, database, display, jobs=jobs, keep_metadata=True, replace=replace)
+    writer = LocalWriter(
+        store, database, display, jobs=jobs, keep_metadata=True, keep_owners=keep_owners, replace=replace
+    )
     await writer.copy_into(target, scan.root)

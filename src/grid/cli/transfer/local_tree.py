@@ -7,24 +7,28 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Sequence
 from enum import Enum
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
+from grid.transfer.selection import MAX_IGNORE_FILE, Patterns, Selection, parse_ignore_file
+
+IGNORE_FILE = ".gridignore"
+"""What a backup leaves out of the directory that holds it, and of those below."""
 
 
 class Trouble(Enum):
     """Why something was left out."""
 
-    SYMLINK = "symlink"
     DANGLING = "dangling link"
     LOOP = "link back to a directory above it"
     SPECIAL = "special file"
     FILE_DENIED = "file that cannot be read"
     DIRECTORY_DENIED = "directory that cannot be read"
     UNDECODABLE = "name that is not UTF-8"
+    IGNORE_FILE = "patterns that cannot be used"
 
 
 @frozen
@@ -46,22 +50,39 @@ class Scan:
     excluded: int = 0
 
 
+@frozen(kw_only=True)
+class ScanRules:
+    """What a scan leaves out without a warning, and whether links are followed.
+
+    follow_links: they count as what they lead to, unless that is a directory above them; else they are files of their
+    own. markers: names of files; of a directory that holds one, only that file is taken. one_file_system: of a directory
+    in another file system, nothing is taken. has_ignore_files: patterns in .gridignore count.
+    """
+
+    follow_links: bool
+    selection: Selection = field(factory=Selection)
+    markers: Sequence[str] = ()
+    one_file_system: bool = False
+    has_ignore_files: bool = False
+
+
 @frozen
 class _Waiting:
-    """A directory still to be read; above: its own identity and that of every directory above it."""
+    """A directory still to be read; above: its own identity and that of every directory above it.
+
+    below: its path from the top, with a slash behind it. ignores: patterns that hold in it, each with the length of the
+    path to where they were found.
+    """
 
     branch: Branch
     path: str
     above: frozenset[tuple[int, int]]
+    below: str = ""
+    ignores: tuple[tuple[int, Patterns], ...] = ()
 
 
-def scan_directory(
-    path: str, *, follow_links: bool, is_excluded: Callable[[str], bool] = lambda name: False, name: str = ""
-) -> Scan:
-    """Everything below a directory; OSError if it cannot be read itself.
-
-    follow_links: symbolic links count as what they lead to, unless that is a directory above them.
-    """
+def scan_directory(path: str, rules: ScanRules, *, name: str = "") -> Scan:
+    """Everything below a directory; OSError if it cannot be read itself."""
     path = os.path.abspath(path)
     status = os.stat(path)
     root = Branch(name, LocalOrigin(path=path, facts=FileFacts.of(status)))
@@ -78,33 +99,86 @@ def scan_directory(
             scan.left_out.append(LeftOut(here.path, Trouble.DIRECTORY_DENIED, True, problem.strerror or ""))
             here.branch.origin = None
             continue
-        found = [_add(scan, here, entry, follow_links) for entry in entries if not _skips(scan, entry, is_excluded)]
+        if rules.has_ignore_files:
+            here = _read_ignore_file(scan, here, entries)
+        entries = _without_marked(scan, here, entries, rules.markers)
+        found = [_add(scan, here, entry, rules) for entry in entries if not _skips(scan, here, entry, rules)]
         waiting += [new for new in reversed(found) if new is not None]
     _drop_unread(root)
     return scan
 
 
-def _skips(scan: Scan, entry: os.DirEntry[str], is_excluded: Callable[[str], bool]) -> bool:
-    if is_excluded(entry.name):
-        scan.excluded += 1
-        return True
-    return False
+def _read_ignore_file(scan: Scan, here: _Waiting, entries: Sequence[os.DirEntry[str]]) -> _Waiting:
+    """The directory with the patterns of its own .gridignore, if it has one that can be used."""
+    entry = next((entry for entry in entries if entry.name == IGNORE_FILE), None)
+    if entry is None:
+        return here
+    try:
+        patterns = parse_ignore_file(_read_text(entry.path))
+    except (OSError, ValueError) as problem:
+        detail = (problem.strerror if isinstance(problem, OSError) else None) or str(problem)
+        scan.left_out.append(LeftOut(entry.path, Trouble.IGNORE_FILE, detail=detail))
+        return here
+    if patterns is None:
+        return here
+    return evolve(here, ignores=(*here.ignores, (len(here.below), patterns)))
 
 
-def _add(scan: Scan, here: _Waiting, entry: os.DirEntry[str], follow_links: bool) -> _Waiting | None:
+def _read_text(path: str) -> str:
+    """The text of a small regular file; OSError, ValueError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("it is not a regular file")
+        data = file.read(MAX_IGNORE_FILE + 1)
+    if len(data) > MAX_IGNORE_FILE:
+        raise ValueError(f"it is longer than {MAX_IGNORE_FILE} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8 text") from None
+
+
+def _without_marked(
+    scan: Scan, here: _Waiting, entries: list[os.DirEntry[str]], markers: Sequence[str]
+) -> list[os.DirEntry[str]]:
+    """The entries; of a directory that is marked, the marker alone. The top directory was named by the user."""
+    if not markers or here.branch is scan.root:
+        return entries
+    marking = [entry for entry in entries if entry.name in markers]
+    if not marking:
+        return entries
+    scan.excluded += len(entries) - len(marking)
+    return marking
+
+
+def _skips(scan: Scan, here: _Waiting, entry: os.DirEntry[str], rules: ScanRules) -> bool:
+    if rules.selection.exclude is None and not here.ignores:
+        return False
+    path, is_directory = f"{here.below}{entry.name}", _is_directory(entry, rules.follow_links)
+    is_excluded = rules.selection.excludes(path, is_directory=is_directory)
+    for start, patterns in reversed(here.ignores):
+        if is_excluded:
+            break
+        decision = patterns.decide(path[start:], is_directory=is_directory)
+        if decision is not None:
+            is_excluded = decision
+            break
+    scan.excluded += is_excluded
+    return is_excluded
+
+
+def _add(scan: Scan, here: _Waiting, entry: os.DirEntry[str], rules: ScanRules) -> _Waiting | None:
     """Put one entry into the tree; the directory to read next if it is one."""
 
     def leave_out(trouble: Trouble, detail: str = "") -> None:
-        scan.left_out.append(LeftOut(entry.path, trouble, _is_directory(entry), detail))
+        scan.left_out.append(LeftOut(entry.path, trouble, _is_directory(entry, True), detail))
 
     if not _is_text(entry.name):
         leave_out(Trouble.UNDECODABLE)
         return None
-    if entry.is_symlink() and not follow_links:
-        scan.left_out.append(LeftOut(entry.path, Trouble.SYMLINK))
-        return None
     try:
-        status = os.stat(entry.path)
+        status = os.stat(entry.path, follow_symlinks=rules.follow_links)
     except FileNotFoundError:
         if entry.is_symlink():
             leave_out(Trouble.DANGLING)
@@ -113,7 +187,7 @@ def _add(scan: Scan, here: _Waiting, entry: os.DirEntry[str], follow_links: bool
         leave_out(Trouble.DANGLING if entry.is_symlink() else Trouble.FILE_DENIED, problem.strerror or "")
         return None
     origin = LocalOrigin(path=entry.path, facts=FileFacts.of(status))
-    if stat.S_ISREG(status.st_mode):
+    if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
         here.branch.leaves[entry.name] = Leaf(entry.name, origin)
         return None
     if not stat.S_ISDIR(status.st_mode):
@@ -124,7 +198,10 @@ def _add(scan: Scan, here: _Waiting, entry: os.DirEntry[str], follow_links: bool
         leave_out(Trouble.LOOP)
         return None
     branch = here.branch.branches[entry.name] = Branch(entry.name, origin)
-    return _Waiting(branch, entry.path, here.above | {identity})
+    top = scan.root.origin
+    if rules.one_file_system and isinstance(top, LocalOrigin) and status.st_dev != top.facts.device:
+        return None
+    return _Waiting(branch, entry.path, here.above | {identity}, f"{here.below}{entry.name}/", here.ignores)
 
 
 def _drop_unread(root: Branch) -> None:
@@ -134,9 +211,9 @@ def _drop_unread(root: Branch) -> None:
             del branch.branches[name]
 
 
-def _is_directory(entry: os.DirEntry[str]) -> bool:
+def _is_directory(entry: os.DirEntry[str], follow_links: bool) -> bool:
     try:
-        return entry.is_dir()
+        return entry.is_dir(follow_symlinks=follow_links)
     except OSError:
         return False
 

@@ -6,7 +6,7 @@ The maker of a directory chose what is in it: loops are cut, and a tree that unf
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from attrs import define, field, frozen
@@ -19,10 +19,9 @@ from grid.cli.transfer.tree import Branch, Leaf, RemoteOrigin
 from grid.directory.pack import Child
 from grid.directory.store import Store
 from grid.errors import GridError
+from grid.transfer.selection import Selection
 
 LISTINGS_AT_ONCE = 8
-
-Names = tuple[str, ...]
 
 MAX_TREE_ENTRIES = 5_000_000
 """Files and directories in one copy: a few directories that link each other twice unfold to more than any disk holds."""
@@ -55,31 +54,30 @@ class _Waiting:
     where: str
     above: frozenset[str] = field(repr=False)
     """Verify caps of the directory itself and all above it."""
-    names: Names
+    path: str
+    """From the top, with a slash behind it, if patterns ask for it."""
 
 
 async def scan_remote(
-    store: Store, origin: RemoteOrigin, name: str = "", is_excluded: Callable[[Names], bool] | None = None
+    store: Store, origin: RemoteOrigin, name: str = "", selection: Selection | None = None
 ) -> RemoteScan:
     """Everything below a directory; GridError if it cannot be read itself.
 
-    is_excluded: of the names from there to something in it, whether it is left out without being read.
+    selection: what it excludes is left out without being read.
     """
-    return await _Scanner(store, origin, name, is_excluded).run()
+    return await _Scanner(store, origin, name, selection or Selection()).run()
 
 
 class _Scanner:
-    def __init__(
-        self, store: Store, origin: RemoteOrigin, name: str, is_excluded: Callable[[Names], bool] | None
-    ) -> None:
+    def __init__(self, store: Store, origin: RemoteOrigin, name: str, selection: Selection) -> None:
         assert isinstance(origin.cap, DirectoryCap)
         self._store = store
-        self._is_excluded = is_excluded
+        self._selection = selection
         self._scan = RemoteScan(Branch(name, origin))
         self._count = self._paths = 0
         self._top = origin.where
         mark = _loop_mark(origin.cap)
-        self._waiting = deque([_Waiting(self._scan.root, origin.cap, origin.where, frozenset(mark), ())])
+        self._waiting = deque([_Waiting(self._scan.root, origin.cap, origin.where, frozenset(mark), "")])
 
     async def run(self) -> RemoteScan:
         await run_pieces(self._next, LISTINGS_AT_ONCE)
@@ -119,8 +117,9 @@ class _Scanner:
             )
 
     def _add(self, here: _Waiting, name: str, child: Child) -> None:
-        names = (*here.names, name) if self._is_excluded is not None else ()
-        if self._is_excluded is not None and self._is_excluded(names):
+        path = f"{here.path}{name}" if self._selection.exclude is not None else ""
+        is_directory = isinstance(child.target, DirectoryCap)
+        if self._selection.excludes(path, is_directory=is_directory):
             return
         where = f"{here.where}/{name}" if not here.where.endswith(":") else f"{here.where}{name}"
         if isinstance(child.target, UnknownChild):
@@ -135,7 +134,7 @@ class _Scanner:
             self._scan.left_out.append(f"{where}: this directory contains itself")
             return
         branch = here.branch.branches[name] = Branch(name, origin)
-        self._waiting.append(_Waiting(branch, child.target, where, here.above | mark, names))
+        self._waiting.append(_Waiting(branch, child.target, where, here.above | mark, f"{path}/"))
 
 
 def _loop_mark(cap: DirectoryCap) -> frozenset[str]:

@@ -6,6 +6,7 @@ as in 1.20. What cannot be read or stored is left out and counted; the rest goes
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 
@@ -17,7 +18,8 @@ from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.copy_plan import WrongTypeError
 from grid.cli.transfer.database import LocalDatabase, hash_directory, needs_check
 from grid.cli.transfer.endpoints import RemoteEndpoint
-from grid.cli.transfer.local_tree import LeftOut, Scan, Trouble, scan_directory
+from grid.cli.transfer.file_note import KEY, FileNote, read_attributes
+from grid.cli.transfer.local_tree import LeftOut, ScanRules, Trouble, scan_directory
 from grid.cli.transfer.names import normalize_names
 from grid.cli.transfer.post_order import run_post_order
 from grid.cli.transfer.snapshot_note import SnapshotNote
@@ -32,11 +34,11 @@ from grid.node.redaction import one_line
 from grid.plural import counted
 
 _WARNINGS = {
-    Trouble.SYMLINK: "cannot backup symlink '{}'",
     Trouble.SPECIAL: "cannot backup special file '{}'",
     Trouble.FILE_DENIED: "permission denied on file '{}'",
     Trouble.DIRECTORY_DENIED: "permission denied on directory '{}'",
     Trouble.UNDECODABLE: "cannot decode '{}'",
+    Trouble.IGNORE_FILE: "cannot use the patterns in '{}'",
 }
 
 ARCHIVES = "Archives"
@@ -116,7 +118,8 @@ class Snapshotter:
     def leave_out(self, left_out: LeftOut) -> None:
         """Tell of something that is not in the tree, and count it."""
         text = _WARNINGS.get(left_out.trouble, f"cannot backup {left_out.trouble.value} '{{}}'")
-        self._skip(text.format(printable(left_out.path)), is_directory=left_out.is_directory)
+        detail = f": {left_out.detail}" if left_out.trouble is Trouble.IGNORE_FILE else ""
+        self._skip(text.format(printable(left_out.path)) + detail, is_directory=left_out.is_directory)
 
     async def run(self, tree: Branch) -> DirectoryCap:
         """The snapshot's capability; GridError if the top directory cannot be stored."""
@@ -139,7 +142,8 @@ class Snapshotter:
         assert isinstance(leaf.origin, LocalOrigin)
         where = leaf.origin.path
         try:
-            uploaded = await self._uploader.upload(where)
+            is_link = leaf.origin.facts.is_link
+            uploaded = await (self._uploader.upload_link if is_link else self._uploader.upload)(where)
         except PermissionError:
             self._skip(f"permission denied on file '{where}'")
         except (GridError, OSError) as problem:
@@ -150,7 +154,7 @@ class Snapshotter:
             self.stored_bytes += size_of(leaf)
             self._say(f"{'skipping' if uploaded.reused else 'uploading'} '{where}'..")
             self._say(f" {where} -> {uploaded.cap.to_string()}")
-            self._add(branch, leaf.name, uploaded.cap, leaf.origin.facts)
+            self._add(branch, leaf.name, uploaded.cap, leaf.origin)
         self._display.tally.finish(size_of(leaf))
         self._display.update()
 
@@ -166,10 +170,10 @@ class Snapshotter:
         if above is None:
             self._root = cap
         else:
-            self._add(above, branch.name, cap, branch.origin.facts)
+            self._add(above, branch.name, cap, branch.origin)
 
     async def _store_directory(self, where: str, children: dict[str, Child]) -> DirectoryCap:
-        dirhash = hash_directory({name: _cap_of(child).to_string() for name, child in children.items()})
+        dirhash = hash_directory({name: _mark_of(child) for name, child in children.items()})
         cap = await self._find_known(dirhash)
         if cap is not None:
             self._say(f" re-using old directory for '{where}'")
@@ -195,8 +199,22 @@ class Snapshotter:
             self._database.record_directory(dirhash, cap.to_string(), now)
         return cap
 
-    def _add(self, branch: Branch, name: str, cap: KnownCap, facts: FileFacts) -> None:
-        self._made.setdefault(id(branch), {})[name] = Child(target=cap, metadata=metadata_of(facts))
+    def _add(self, branch: Branch, name: str, cap: KnownCap, origin: LocalOrigin) -> None:
+        metadata = {**metadata_of(origin.facts), **self._note(origin).to_metadata()}
+        self._made.setdefault(id(branch), {})[name] = Child(target=cap, metadata=metadata)
+
+    def _note(self, origin: LocalOrigin) -> FileNote:
+        """What is noted of a file beside what stat says; what cannot be noted is reported."""
+        try:
+            attributes = read_attributes(origin.path)
+        except OSError as problem:
+            self._warn(
+                one_line(f"cannot read the extended attributes of '{printable(origin.path)}': {problem.strerror}")
+            )
+            attributes = {}
+        if attributes is None:
+            self._warn(one_line(f"the extended attributes of '{printable(origin.path)}' are too large to be kept"))
+        return FileNote(is_link=origin.facts.is_link, attributes=attributes or {})
 
 
 def metadata_of(facts: FileFacts) -> dict[str, object]:
@@ -223,9 +241,11 @@ def printable(path: str) -> str:
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _cap_of(child: Child) -> KnownCap:
+def _mark_of(child: Child) -> str:
+    """What counts for equal directories: of plain files the capability alone, as in 1.20's database."""
     assert isinstance(child.target, KnownCap)
-    return child.target
+    noted = child.metadata.get(KEY)
+    return child.target.to_string() + ("" if noted is None else f" {json.dumps(noted, sort_keys=True)}")
 
 
 @frozen
@@ -241,7 +261,7 @@ async def back_up(
     snapshotter: Snapshotter,
     path: str,
     target: RemoteEndpoint,
-    is_excluded: Callable[[str], bool],
+    rules: ScanRules,
     begin: Callable[[int, int], None],
     note: SnapshotNote | None = None,
 ) -> Archived:
@@ -251,7 +271,7 @@ async def back_up(
     nothing was written; GridError if the snapshot cannot be stored or linked.
     """
     began_at = store.runtime.clock.unix_time()
-    scan = await store.runtime.cpu.run(_scan, path, is_excluded)
+    scan = await store.runtime.cpu.run(scan_directory, path, rules)
     into = await _open_target(store, target)
     size = sum(size_of(leaf) for _, branch in scan.root.walk() for leaf in branch.leaves.values())
     begin(scan.root.count()[0], size)
@@ -271,10 +291,6 @@ async def back_up(
     await archives.edit([SetChild(name, snapshot, noted.to_metadata())])
     await into.edit([SetChild(LATEST, snapshot)])
     return Archived(name, snapshot)
-
-
-def _scan(path: str, is_excluded: Callable[[str], bool]) -> Scan:
-    return scan_directory(path, follow_links=False, is_excluded=is_excluded)
 
 
 async def _open_target(store: Store, target: RemoteEndpoint) -> OpenDirectory:

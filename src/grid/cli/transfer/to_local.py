@@ -22,6 +22,14 @@ from grid.cli.terminal.failures import describe
 from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.bounded import Room
 from grid.cli.transfer.database import LocalDatabase
+from grid.cli.transfer.file_note import (
+    MAX_TARGET,
+    FileNote,
+    mode_in,
+    moment_in,
+    owner_in,
+    set_time,
+)
 from grid.cli.transfer.names import find_collisions, refuse_name
 from grid.cli.transfer.post_order import run_post_order
 from grid.cli.transfer.to_remote import changed_at, size_of
@@ -29,6 +37,7 @@ from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
 from grid.directory.store import Store
 from grid.errors import GridError
 from grid.ports import Sink
+from grid.sinks import BytesSink
 
 STORED = ChkCap | SliceCap | SequenceCap
 """Files that never change, and have to be fetched."""
@@ -36,8 +45,6 @@ STORED = ChkCap | SliceCap | SequenceCap
 _CHUNK = 1024 * 1024
 _HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """What stops every further file as well."""
-_MODES = 0o777
-"""What is restored of a mode: no set-uid programs from the grid."""
 
 
 class LocalWriter:
@@ -52,16 +59,19 @@ class LocalWriter:
         jobs: int,
         caps_only: bool = False,
         keep_metadata: bool = False,
+        keep_owners: bool = True,
         replace: ReplacePolicy | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """caps_only: files get their capabilities as contents. keep_metadata: times and modes are those noted."""
+        """caps_only: files get their capabilities as contents. keep_metadata: times, modes, links and extended attributes are those noted, and for root the owners too, if keep_owners."""
         self._store = store
         self._database = database
         self._display = display
         self._jobs = jobs
         self._caps_only = caps_only
         self._keep_metadata = keep_metadata
+        self._keep_owners = keep_metadata and keep_owners and os.geteuid() == 0
+        self._lost: set[str] = set()
         self._replace = replace or ReplacePolicy()
         self._say = say
         self._root = ""
@@ -111,6 +121,9 @@ class LocalWriter:
         except FileExistsError:
             if not os.path.isdir(path):
                 raise
+            if os.path.islink(path):
+                # The writer of a snapshot chose where it leads.
+                raise OSError(errno.ELOOP, "a symbolic link has this name", path) from None
             if self._keep_metadata and not os.access(path, os.W_OK | os.X_OK):
                 # Restored before, with a mode that lets nothing be added.
                 os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) | stat.S_IRWXU)
@@ -144,7 +157,7 @@ class LocalWriter:
         tally = self._display.tally
         counted = 0.0
         try:
-            if self._is_there(target, leaf) or not await self.may_replace(target, leaf):
+            if self.is_there(target, leaf) or not await self.may_replace(target, leaf):
                 tally.skipped += 1
             else:
                 counted = await self._make_file(target, leaf)
@@ -159,7 +172,9 @@ class LocalWriter:
     async def _make_file(self, target: str, leaf: Leaf) -> int:
         """Bytes written."""
         metadata = self._metadata(leaf)
-        with _new_file(target, _mode_of(metadata, self._mode), metadata) as descriptor:
+        if self._is_link(leaf):
+            return await self._make_link(target, leaf, metadata)
+        with _new_file(target, lambda descriptor: self._finish(descriptor, metadata, self._mode)) as descriptor:
             sink = _CountedSink(DescriptorSink(descriptor, self._store.runtime.cpu), self._display)
             try:
                 async with self._room.for_file(size_of(leaf)):
@@ -172,10 +187,73 @@ class LocalWriter:
             self._database.record_download(target, facts, leaf.origin.cap.to_string())
         return sink.counted
 
-    def _is_there(self, target: str, leaf: Leaf) -> bool:
+    def _is_link(self, leaf: Leaf) -> bool:
+        """Whether a symbolic link was backed up: its contents are then few bytes that never change."""
+        if isinstance(leaf.origin, LocalOrigin) or not isinstance(leaf.origin.cap, STORED | LitCap):
+            return False
+        return FileNote.of(self._metadata(leaf)).is_link
+
+    async def _make_link(self, target: str, leaf: Leaf, metadata: Mapping[str, object]) -> int:
+        """Bytes fetched of what it leads to. The link takes the place of what was there, but for a directory."""
+        if os.path.isdir(target) and not os.path.islink(target):
+            raise IsADirectoryError(f"{target} is a directory")
+        held = BytesSink()
+        if size_of(leaf) <= MAX_TARGET:
+            await self.write(leaf, held)
+        if not held.data or b"\0" in held.data:
+            raise OSError(errno.EINVAL, "this symbolic link leads to no possible path", target)
+        directory, name = os.path.split(target)
+        temporary = os.path.join(directory, f".{name[:60]}.{secrets.token_hex(4)}.part")
+        os.symlink(bytes(held.data), os.fsencode(temporary))
+        try:
+            self._set_owner(temporary, metadata)
+            set_time(temporary, metadata)
+            os.replace(temporary, target)
+        except BaseException:
+            _unlink(temporary)
+            raise
+        return len(held.data)
+
+    def _finish(self, target: str | int, metadata: Mapping[str, object], usual: int | None = None) -> None:
+        """Give a file or directory what is noted of it; OSError."""
+        self._set_owner(target, metadata)
+        self._set_attributes(target, FileNote.of(metadata).attributes)
+        if "st_mode" in metadata or usual is not None:
+            os.chmod(target, mode_in(metadata, 0o777 if usual is None else usual))
+        set_time(target, metadata)
+
+    def _set_owner(self, target: str | int, metadata: Mapping[str, object]) -> None:
+        owner = owner_in(metadata) if self._keep_owners else None
+        if owner is None:
+            return
+        try:
+            if isinstance(target, int):
+                os.chown(target, *owner)
+            else:
+                os.chown(target, *owner, follow_symlinks=False)
+        except OSError as problem:
+            self._lose("owners", problem)
+
+    def _set_attributes(self, target: str | int, attributes: Mapping[str, bytes]) -> None:
+        try:
+            for name, value in attributes.items():
+                os.setxattr(target, name, value)
+        except OSError as problem:
+            self._lose("extended attributes", problem)
+
+    def _lose(self, what: str, problem: OSError) -> None:
+        """Tell once that this file system, or this user, cannot keep something."""
+        if what not in self._lost:
+            self._lost.add(what)
+            self._display.warn(f"{self._root}: {what} cannot be restored here: {problem.strerror}")
+
+    def is_there(self, target: str, leaf: Leaf) -> bool:
         """Whether the file is the unchanged result of an earlier copy of the same immutable file."""
         if self._caps_only or isinstance(leaf.origin, LocalOrigin):
             return False
+        if self._is_link(leaf):
+            # A long one is so rare that it is fetched again.
+            return isinstance(leaf.origin.cap, LitCap) and _leads_to(target, leaf.origin.cap.data)
         if isinstance(leaf.origin.cap, LitCap):
             return self._holds(target, leaf.origin.cap.data, self._metadata(leaf))
         if not isinstance(leaf.origin.cap, STORED):
@@ -196,8 +274,8 @@ class LocalWriter:
             if not stat.S_ISREG(status.st_mode) or status.st_size != len(data):
                 return False
             mode = stat.S_IMODE(status.st_mode)
-            moment = _moment_of(metadata)
-            if _mode_of(metadata, mode) != mode or moment not in (None, status.st_mtime_ns):
+            moment = moment_in(metadata)
+            if mode_in(metadata, mode) != mode or moment not in (None, status.st_mtime_ns):
                 return False
             return Path(target).read_bytes() == data
         except OSError:
@@ -221,11 +299,8 @@ class LocalWriter:
         metadata = self._metadata(branch)
         if not metadata:
             return
-        target = os.path.join(self._root, *path)
         try:
-            if "st_mode" in metadata:
-                os.chmod(target, _mode_of(metadata, 0o777))
-            _set_time(target, metadata)
+            self._finish(os.path.join(self._root, *path), metadata)
         except OSError as problem:
             self._fail(branch, describe(problem))
 
@@ -246,9 +321,20 @@ class _CountedSink:
         self._display.update()
 
 
+def _leads_to(path: str, target: bytes) -> bool:
+    """Whether there is a symbolic link that leads there."""
+    try:
+        return os.readlink(os.fsencode(path)) == target
+    except OSError:
+        return False
+
+
 @contextmanager
-def _new_file(target: str, mode: int, metadata: Mapping[str, object]) -> Iterator[int]:
-    """A descriptor of a file that takes the target's place when the block ends without an error; OSError."""
+def _new_file(target: str, finish: Callable[[int], None]) -> Iterator[int]:
+    """A descriptor of a file that takes the target's place when the block ends without an error; OSError.
+
+    finish: gives the file what it has beside its contents.
+    """
     directory, name = os.path.split(target)
     if os.path.isdir(target) and not os.path.islink(target):
         raise IsADirectoryError(f"{target} is a directory")
@@ -260,8 +346,7 @@ def _new_file(target: str, mode: int, metadata: Mapping[str, object]) -> Iterato
     try:
         try:
             yield descriptor
-            os.fchmod(descriptor, mode)
-            _set_time(descriptor, metadata)
+            finish(descriptor)
             if not has_name:
                 give_name(descriptor, Path(temporary))
                 has_name = True
@@ -293,26 +378,6 @@ def _unlink(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         pass
-
-
-def _mode_of(metadata: Mapping[str, object], usual: int) -> int:
-    mode = metadata.get("st_mode")
-    return mode & _MODES if isinstance(mode, int) and not isinstance(mode, bool) else usual
-
-
-def _set_time(target: str | int, metadata: Mapping[str, object]) -> None:
-    """Give it the modification time that is noted, if there is one."""
-    moment = _moment_of(metadata)
-    if moment is not None:
-        os.utime(target, ns=(moment, moment))
-
-
-def _moment_of(metadata: Mapping[str, object]) -> int | None:
-    """The modification time that is noted, in nanoseconds."""
-    mtime = metadata.get("mtime")
-    if isinstance(mtime, int | float) and not isinstance(mtime, bool) and abs(mtime) < 2**33:
-        return round(mtime * 1e9)
-    return None
 
 
 def _ignores_case(directory: str) -> bool:

@@ -82,12 +82,27 @@ class RemoteWriter:
         path_of: how messages name what is in it.
         """
         self._path_of = path_of
-        for shown in normalize_names(tree):
-            self._display.fail(f"{shown}: another file beside it has the same name on the grid")
-        self._targets[id(tree)] = _Target(target, await target.list())
-        await self._find_targets(tree)
+        await self.look(target, tree)
         await self._uploader.pack(self._new_files(tree))
         await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
+
+    async def look(self, target: OpenDirectory | None, tree: Branch) -> Mapping[int, Mapping[str, Child]]:
+        """Read every directory that the tree adds to, and drop from it what cannot go there; failures go to the tally.
+
+        Of each branch that exists, by its `id`: what is in it. GridError if the target cannot be read.
+        """
+        for shown in normalize_names(tree):
+            self._display.fail(f"{shown}: another file beside it has the same name on the grid")
+        if target is not None:
+            self._targets[id(tree)] = _Target(target, await target.list())
+            await self._find_targets(tree)
+        return {key: place.children for key, place in self._targets.items()}
+
+    def known_cap(self, leaf: Leaf) -> KnownCap | None:
+        """The capability that a copy of the file will have, if that is known without reading it."""
+        if isinstance(leaf.origin, LocalOrigin):
+            return self._uploader.known_cap(leaf.origin)
+        return None if leaf.origin.cap.is_mutable else leaf.origin.cap
 
     async def copy_onto(self, parent: OpenDirectory, name: str, leaf: Leaf, path_of: PathOf = _unnamed) -> None:
         """Make one file, or replace the one that has the name; the errors of storing it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Mapping
 from os import stat_result
 
@@ -30,6 +31,11 @@ class FileFacts:
             size=status.st_size, mtime_ns=status.st_mtime_ns, ctime_ns=status.st_ctime_ns, mode=status.st_mode,
             inode=status.st_ino, device=status.st_dev, uid=status.st_uid, gid=status.st_gid,
         )  # fmt: skip
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link."""
+        return stat.S_ISLNK(self.mode)
 
     def is_same_content(self, other: FileFacts) -> bool:
         """Whether nothing says that the content differs."""

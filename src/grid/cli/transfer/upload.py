@@ -24,6 +24,7 @@ from grid.cli.transfer.packing import Packer
 from grid.cli.transfer.tree import FileFacts, Leaf, LocalOrigin
 from grid.directory.store import Store
 from grid.errors import GridError, NoServersError, NotHappyError, PeerError
+from grid.mutable.sources import MemorySource
 from grid.ports import Buffer
 
 ATTEMPTS = 3
@@ -77,11 +78,14 @@ class Uploader:
         if self._packer is not None:
             await self._packer.pack(leaf for leaf in leaves if not self._is_known(leaf))
 
+    def known_cap(self, origin: LocalOrigin) -> ImmutableFileCap | None:
+        """The capability of a file that has not changed since it was uploaded."""
+        if not self._trust_times:
+            return None
+        return usable_file_cap(self._database.known_file(origin.path, origin.facts), origin.facts.size)
+
     def _is_known(self, leaf: Leaf) -> bool:
-        if not isinstance(leaf.origin, LocalOrigin) or not self._trust_times:
-            return False
-        facts = leaf.origin.facts
-        return usable_file_cap(self._database.known_file(leaf.origin.path, facts), facts.size) is not None
+        return isinstance(leaf.origin, LocalOrigin) and self.known_cap(leaf.origin) is not None
 
     async def upload(self, path: str) -> Uploaded:
         """The file's capability once it is stored; OSError if it cannot be read, GridError if it cannot be stored."""
@@ -91,8 +95,7 @@ class Uploader:
         if packed is not None:
             return Uploaded(cap=packed, reused=False)
         with _open_regular(path, self._flags) as (file, facts):
-            known = self._database.known_file(path, facts) if self._trust_times else None
-            cap = await self._still_good(path, facts, known)
+            cap = await self._find_good(path, facts)
             if cap is not None:
                 return Uploaded(cap=cap, reused=True)
             for _ in range(ATTEMPTS):
@@ -101,6 +104,27 @@ class Uploader:
                     return Uploaded(cap=cap, reused=False)
                 facts = FileFacts.of(os.fstat(file.fileno()))
         raise FileChangedError(f"{path} changed each time it was read")
+
+    async def upload_link(self, path: str) -> Uploaded:
+        """The capability of a file that holds what a symbolic link leads to; OSError, GridError."""
+        facts = FileFacts.of(os.lstat(path))
+        cap = await self._find_good(path, facts)
+        if cap is not None:
+            return Uploaded(cap=cap, reused=True)
+        target = os.readlink(os.fsencode(path))
+        clock = self._store.runtime.clock
+        began_at = clock.unix_time()
+        cap = await self._put(MemorySource(target))
+        if facts.is_same_content(FileFacts.of(os.lstat(path))):
+            self._database.record_file(
+                path, facts, cap.to_string(), read_at_ns=int(began_at * 1e9), now=clock.unix_time()
+            )
+        return Uploaded(cap=cap, reused=False)
+
+    async def _find_good(self, path: str, facts: FileFacts) -> ImmutableFileCap | None:
+        """The capability that the file had before, if it can be used again."""
+        known = self._database.known_file(path, facts) if self._trust_times else None
+        return await self._still_good(path, facts, known)
 
     async def _still_good(self, path: str, facts: FileFacts, known: KnownObject | None) -> ImmutableFileCap | None:
         """The known capability if it is one of this file and its shares can be trusted to be there."""
@@ -145,7 +169,7 @@ class Uploader:
         self._database.record_file(path, facts, cap.to_string(), read_at_ns=int(began_at * 1e9), now=clock.unix_time())
         return cap
 
-    async def _put(self, source: _CountedSource) -> ImmutableFileCap:
+    async def _put(self, source: _CountedSource | MemorySource) -> ImmutableFileCap:
         """One more attempt where servers failed: another may have come."""
         try:
             return await self._store.put_immutable(source)

@@ -1,0 +1,86 @@
+"""`grid sync`: make one directory like another, here or on the grid. The engine is that of `grid transfer`."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import click
+
+from grid.cli.arguments.completion import complete_local_or_remote
+from grid.cli.commands.cp import JOBS, conclude
+from grid.cli.commands.transfer import is_remote, run_request, show_outcome, to_json
+from grid.cli.terminal.invocation import examples, invocation, progress_options
+from grid.cli.transfer.selection import selection_options
+from grid.transfer.selection import Selection
+
+
+@click.command(
+    epilog=examples(
+        "grid sync ~/docs work:docs",
+        "grid sync --delete --dry-run ~/docs work:docs",
+        "grid sync --delete work:docs work:copy",
+    )
+)
+@click.argument("source", metavar="SOURCE", shell_complete=complete_local_or_remote)
+@click.argument("target", metavar="TARGET", shell_complete=complete_local_or_remote)
+@click.option("--delete", is_flag=True, help="Also remove files of TARGET that SOURCE does not have.")
+@click.option("--dry-run", is_flag=True, help="Say what would be sent and removed, and change nothing.")
+@selection_options("Copy and remove")
+@click.option("--checksum", "comparison", flag_value="checksum", help="Compare contents where times differ.")
+@click.option("--size-only", "comparison", flag_value="size", help="Compare sizes only.")
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True,
+    help="How many files to move at once.",
+)  # fmt: skip
+@progress_options
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
+)
+@click.pass_context
+def sync(
+    ctx: click.Context,
+    /,
+    *,
+    source: str,
+    target: str,
+    delete: bool,
+    dry_run: bool,
+    selection: Selection,
+    comparison: str | None,
+    jobs: int,
+    as_json: bool,
+) -> int:
+    """Make TARGET hold the files below SOURCE. Each is a local directory, or one of the grid.
+
+    Only files whose size or time differs are sent; within the grid, files are linked. Run it again to go on after an
+    interruption. Nothing is removed without --delete, and with it only after everything was sent without a failure.
+
+    A PATTERN is one of .gitignore. Files that the patterns leave out are neither sent nor removed.
+    """
+    from grid.cli.terminal.progress import TransferDisplay
+    from grid.transfer.engine import Plan
+    from grid.transfer.opening import Request
+
+    for name in (source, target):
+        if "://" in name:
+            raise click.UsageError(
+                f"{name}: `grid sync` takes local directories and the grid; `grid transfer` takes URLs"
+            )
+    plan = Plan(
+        transfers=jobs, delete=delete, dry_run=dry_run, selection=selection,
+        comparison=comparison or "time", keeps_times=True,  # type: ignore[arg-type]
+    )  # fmt: skip
+    request = Request(sources=(_whole(source),), target=_whole(target), plan=plan)
+    with TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
+        outcome = run_request(ctx, request, display, unique=False)
+    if as_json:
+        click.echo(json.dumps(to_json("sync", outcome)))
+    elif not invocation(ctx).is_quiet:
+        show_outcome(outcome)
+    return conclude(display, as_json=as_json)
+
+
+def _whole(text: str) -> str:
+    """A local path from the root on, so that the journal of one directory is not taken for that of another."""
+    return text if is_remote(text) else os.path.abspath(os.path.expanduser(text))

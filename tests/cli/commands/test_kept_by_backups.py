@@ -1,0 +1,196 @@
+"""What a backup keeps of a file beside its contents, what it leaves out, and who may run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grid.caps import LitCap
+from grid.cli.transfer.backup_lock import lock_backup
+from grid.cli.transfer.file_note import KEY, MAX_ATTRIBUTE_BYTES
+from grid.directory.edits import SetChild
+from tests.support.memory_command import MemoryCommand
+
+LONG = "../" * 40 + "far/away"
+"""A target that does not fit into a literal capability."""
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> MemoryCommand:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tree" / "sub").mkdir(parents=True)
+    Path("tree/file").write_bytes(b"file" * 100)
+    Path("tree/sub/file").write_bytes(b"other" * 100)
+    return MemoryCommand(tmp_path / "client", monkeypatch, capsys)
+
+
+def backed_up(command: MemoryCommand, *options: str) -> dict[str, int]:
+    done: dict[str, int] = json.loads(command.succeed("backup", "--json", *options, "tree", "work:b"))
+    return done
+
+
+def attributes(path: str) -> dict[str, bytes]:
+    return {name: os.getxattr(path, name) for name in os.listxattr(path) if name.startswith("user.")}
+
+
+def test_links_when_backed_up_are_restored_as_links_and_never_followed(command: MemoryCommand) -> None:
+    Path("tree/to-file").symlink_to("file")
+    Path("tree/dangling").symlink_to(LONG)
+    Path("tree/to-sub").symlink_to("sub")
+    os.symlink(b"not-utf8-\xff", b"tree/sub/odd")
+    os.utime("tree/to-file", (1e9, 1e9), follow_symlinks=False)
+    first = backed_up(command)
+    assert (first["files_uploaded"], first["files_skipped"]) == (6, 0)
+    command.succeed("get", "work:b/Latest/to-file", "shown")
+    assert Path("shown").read_bytes() == b"file"
+    command.succeed("restore", "work:b/Latest", "back")
+    for name in (b"to-file", b"dangling", b"to-sub", b"sub/odd"):
+        assert os.readlink(b"back/" + name) == os.readlink(b"tree/" + name)
+    assert os.lstat("back/to-file").st_mtime == 1e9
+    again = json.loads(command.succeed("restore", "--json", "work:b/Latest", "back"))
+    assert (again["files_copied"], again["files_skipped"]) == (1, 5), "a long link is fetched again"
+    Path("tree/to-file").unlink()
+    Path("tree/to-file").symlink_to("elsewhere")
+    backed_up(command)
+    command.succeed("restore", "work:b/Latest", "back")
+    assert os.readlink("back/to-file") == "elsewhere"
+
+
+def test_attributes_when_backed_up_are_restored(command: MemoryCommand) -> None:
+    for path in ("tree/file", "tree/sub"):
+        os.setxattr(path, "user.grid.test", b"\x00\xffvalue")
+    backed_up(command)
+    command.succeed("restore", "work:b/Latest", "back")
+    assert attributes("back/file") == attributes("back/sub") == {"user.grid.test": b"\x00\xffvalue"}
+    os.setxattr("tree/file", "user.grid.test", b"changed")
+    assert backed_up(command)["directories_created"] == 1
+    command.succeed("restore", "work:b/Latest", "anew")
+    assert attributes("anew/file") == {"user.grid.test": b"changed"}
+
+
+def test_attributes_when_too_large_are_told_and_the_file_is_kept(
+    command: MemoryCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "listxattr", lambda path, **more: ["user.large"])
+    monkeypatch.setattr(os, "getxattr", lambda path, name, **more: bytes(MAX_ATTRIBUTE_BYTES))
+    ended = command.run("backup", "tree", "work:b")
+    assert ended.code == 0 and "too large to be kept" in ended.err
+
+
+def test_owners_when_root_restores_are_given_back_and_else_not(
+    command: MemoryCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backed_up(command)
+    given: list[tuple[object, ...]] = []
+    monkeypatch.setattr(os, "chown", lambda target, uid, gid, **more: given.append((uid, gid)))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    command.succeed("restore", "work:b/Latest", "mine")
+    assert not given
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    command.succeed("restore", "--no-owner", "work:b/Latest", "nobody")
+    assert not given
+    command.succeed("restore", "work:b/Latest", "back")
+    status = os.stat("tree/file")
+    assert set(given) == {(status.st_uid, status.st_gid)} and len(given) == 3
+
+    def refuse(target: object, uid: int, gid: int, **more: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "chown", refuse)
+    ended = command.run("restore", "work:b/Latest", "refused")
+    assert ended.code == 0 and ended.err.count("owners cannot be restored here") == 1
+
+
+def test_programs_with_powers_when_restored_have_lost_them(command: MemoryCommand) -> None:
+    os.chmod("tree/file", 0o4755)
+    backed_up(command)
+    command.succeed("restore", "work:b/Latest", "back")
+    assert stat.S_IMODE(os.stat("back/file").st_mode) == 0o755
+
+
+def test_snapshot_when_it_leads_through_a_link_of_an_earlier_one_writes_nothing_outside(
+    command: MemoryCommand, tmp_path: Path
+) -> None:
+    (tmp_path / "outside").mkdir()
+    Path("tree/trap").symlink_to(tmp_path / "outside")
+    backed_up(command)
+    command.succeed("restore", "work:b/Latest", "back")
+    Path("tree/trap").unlink()
+    Path("tree/trap").mkdir()
+    Path("tree/trap/file").write_bytes(b"evil" * 30)
+    backed_up(command)
+    for arguments in (("restore", "work:b/Latest", "back"), ("cp", "-r", "work:b/Latest/trap", "back")):
+        ended = command.run(*arguments)
+        assert ended.code == 1 and "symbolic link" in ended.err
+    assert not list((tmp_path / "outside").iterdir())
+
+
+@pytest.mark.parametrize("target", [b"", b"nul\0byte"])
+def test_link_when_it_leads_to_no_possible_path_is_told_and_the_rest_restored(
+    command: MemoryCommand, target: bytes
+) -> None:
+    root = command.grid.store.directory(command.root)
+    hostile = SetChild(
+        "bad", LitCap(data=target), {KEY: {"kind": "link", "attributes": {"trusted.x": "AA==", "user.y": 5}}}
+    )
+    command.grid.run(root.edit([hostile, SetChild("good", LitCap(data=b"good"))]))
+    ended = command.run("restore", "work:", "back")
+    assert ended.code == 1 and "no possible path" in ended.err
+    assert Path("back/good").read_bytes() == b"good" and not os.path.lexists("back/bad")
+
+
+def test_ignore_files_markers_and_pattern_files_leave_files_out(command: MemoryCommand) -> None:
+    Path("tree/.gridignore").write_text("*.log\n!keep.log\n")
+    for name in ("a.log", "keep.log", "b.o", "c.tmp", "cache/.nobackup", "cache/large"):
+        Path("tree", name).parent.mkdir(exist_ok=True)
+        Path("tree", name).write_bytes(b"x")
+    Path("patterns").write_text("*.tmp\n")
+    options = (
+        "--exclude",
+        "*.o",
+        "--exclude-file",
+        "patterns",
+        "--exclude-if-present",
+        ".nobackup",
+        "--one-file-system",
+    )
+    backed_up(command, *options)
+    listed = set(command.succeed("find", "--type", "f", "work:b/Latest").split())
+    assert listed == {".gridignore", "file", "sub/file", "keep.log", "cache/.nobackup"}
+    assert "not the name of a file" in command.fail(2, "backup", "--exclude-if-present", "a/b", "tree", "work:b")
+
+
+def test_ignore_file_when_wrong_is_told_and_the_snapshot_is_incomplete(command: MemoryCommand) -> None:
+    Path("tree/.gridignore").write_text("ok\n**/*/*/*/*/*/*/*\n")
+    ended = command.run("backup", "tree", "work:b")
+    assert ended.code == 2 and "cannot use the patterns in" in ended.err and "line 2" in ended.err
+    assert "file" in command.names("work:b/Latest")
+
+
+def test_backup_when_one_is_under_way_names_the_process_and_ends(command: MemoryCommand, tmp_path: Path) -> None:
+    key = f"{command.root.to_string()}/b"
+    with lock_backup(command.path / "private", str(tmp_path / "tree"), key):
+        assert f"process {os.getpid()}" in command.fail(1, "backup", "tree", "work:b")
+        command.succeed("backup", "tree", "work:other")
+    command.succeed("backup", "tree", "work:b")
+
+
+def test_lock_when_its_holder_was_killed_is_free(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from grid.cli.transfer.backup_lock import lock_backup\n"
+        "with lock_backup(Path(sys.argv[1]), 'a', 'b'):\n print('held', flush=True)\n time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+        holder.send_signal(signal.SIGKILL)
+    (lock,) = (tmp_path / "locks").iterdir()
+    assert lock.read_text() == f"{holder.pid}\n" and stat.S_IMODE(lock.stat().st_mode) == 0o600
+    with lock_backup(tmp_path, "a", "b"):
+        assert lock.read_text() == f"{os.getpid()}\n"
