@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.defer import Deferred, DeferredList, gatherResults
 
 from grid.caps import LitCap
 from grid.directory.edits import SetChild
@@ -77,28 +79,61 @@ async def test_of_many_puts_that_must_be_the_first_one_is(tmp_path: Path) -> Non
         assert {code(reply) for reply in replies if reply.status != 200} == {"PreconditionFailed"}
 
 
-async def test_two_gateways_on_one_bucket_lose_nothing_that_either_answered(tmp_path: Path) -> None:
+async def test_a_gateway_that_dies_during_a_publish_has_lost_nothing_that_it_answered(tmp_path: Path) -> None:
+    keys = [f"{number % 3}/k{number:02}" for number in range(60)]
     async with running_door(tmp_path) as first:
-        rig = first.rig
-        grid = grid_of(rig.servers, rig.gateway.store.runtime, leases=LeaseMaster(bytes(32)), encoding=ENCODING)
-        other = Gateway(store=FileStore(grid=grid), client=Nobody(), settings=rig.gateway.settings)
-        other_rig = Rig(other, rig.factory, 0, rig.servers)
-        async with opened(other_rig, first.accounts) as second:
-            keys = [
-                [f"{name}/{number}" for number in range(8)] + [f"{name}{number}" for number in range(8)]
-                for name in "ab"
-            ]
-            shared = [f"both/{number}" for number in range(8)]
-            asked = [
-                Deferred.fromCoroutine(put_all(door, [*own, *shared]))
-                for door, own in zip((first, second), keys, strict=True)
-            ]
-            answered = [reply.status for replies in await gatherResults(asked) for reply in replies]
-            assert set(answered) <= {200, 409}
-            put = [*keys[0], *shared, *keys[1], *shared]
-            kept = {key for key, status in zip(put, answered, strict=True) if status == 200}
-            assert len(kept) > 20
-            for door in (first, second):
-                assert set(await door.keys()) >= kept
-                for key in sorted(kept):
-                    assert (await door.ask("GET", path(key))).body == key.encode()
+        answered: set[str] = set()
+        enough: Deferred[None] = Deferred()
+
+        async def put(key: str) -> None:
+            reply = await first.ask("PUT", path(key), key.encode())
+            if reply.status == 200:
+                answered.add(key)
+            if len(answered) == 10:
+                enough.callback(None)
+
+        asked = DeferredList([Deferred.fromCoroutine(put(key)) for key in keys], consumeErrors=True)
+        await enough
+        kept = set(answered)
+        for request in list(first.factory.requests):
+            request.abort()
+        first.door.directories.close()
+        await asked
+        kept |= answered
+        assert len(kept) < len(keys)
+        async with beside(first) as second:
+            listed = await second.keys()
+            assert kept <= set(listed)
+            for key in listed:
+                assert (await second.ask("GET", path(key))).body == key.encode()
+
+
+@asynccontextmanager
+async def beside(first: S3Rig) -> AsyncIterator[S3Rig]:
+    """The door of another gateway on the same grid."""
+    rig = first.rig
+    grid = grid_of(rig.servers, rig.gateway.store.runtime, leases=LeaseMaster(bytes(32)), encoding=ENCODING)
+    other = Gateway(store=FileStore(grid=grid), client=Nobody(), settings=rig.gateway.settings)
+    async with opened(Rig(other, rig.factory, 0, rig.servers), first.accounts) as second:
+        yield second
+
+
+async def test_two_gateways_on_one_bucket_lose_nothing_that_either_answered(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as first, beside(first) as second:
+        keys = [
+            [f"{name}/{number}" for number in range(8)] + [f"{name}{number}" for number in range(8)] for name in "ab"
+        ]
+        shared = [f"both/{number}" for number in range(8)]
+        asked = [
+            Deferred.fromCoroutine(put_all(door, [*own, *shared]))
+            for door, own in zip((first, second), keys, strict=True)
+        ]
+        answered = [reply.status for replies in await gatherResults(asked) for reply in replies]
+        assert set(answered) <= {200, 409}
+        put = [*keys[0], *shared, *keys[1], *shared]
+        kept = {key for key, status in zip(put, answered, strict=True) if status == 200}
+        assert len(kept) > 20
+        for door in (first, second):
+            assert set(await door.keys()) >= kept
+            for key in sorted(kept):
+                assert (await door.ask("GET", path(key))).body == key.encode()

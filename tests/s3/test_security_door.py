@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from twisted.internet.defer import Deferred, gatherResults
 
+from grid.directory.edits import SetChild
 from tests.s3.rig import MAIN, OTHER, READER, SECRET, S3Rig, code, path, running_door, texts
 
 CHANGES = [
@@ -122,7 +124,7 @@ async def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["/bucket?acl", "/bucket?policy", "/bucket?uploads", "/bucket/a?acl", "/bucket/a?versionId=1", "/bucket?versions"],
+    ["/bucket?acl", "/bucket?policy", "/bucket?cors", "/bucket/a?acl", "/bucket/a?versionId=1", "/bucket?lifecycle"],
 )
 async def test_what_is_not_offered_says_so(tmp_path: Path, target: str) -> None:
     async with running_door(tmp_path) as rig:
@@ -130,6 +132,66 @@ async def test_what_is_not_offered_says_so(tmp_path: Path, target: str) -> None:
         assert (refused.status, code(refused)) == (501, "NotImplemented")
         for header in ({"x-amz-acl": "public-read"}, {"x-amz-server-side-encryption": "AES256"}):
             assert code(await rig.ask("PUT", path("a"), b"1", header)) == "NotImplemented"
+
+
+@pytest.mark.parametrize("target", ["/bucket?delete", "/bucket/a?uploadId=0", "/bucket/a?tagging"])
+async def test_a_document_that_is_a_bomb_is_refused_by_every_operation_that_takes_one(
+    tmp_path: Path, target: str
+) -> None:
+    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><Delete><Key>&b;</Key></Delete>'
+    async with running_door(tmp_path) as rig:
+        refused = await rig.ask("PUT" if "tagging" in target else "POST", target, bomb)
+        assert (refused.status, code(refused)) == (400, "MalformedXML")
+
+
+async def test_half_open_clients_by_the_hundred_keep_nobody_out(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        silent = [await rig.connect() for _ in range(100)]
+        begun = [await rig.connect() for _ in range(100)]
+        for wire in begun:
+            wire.send(b"PUT /bucket/a HTTP/1.1\r\nHost: ")
+        slow = [await rig.connect() for _ in range(50)]
+        head = rig.head("PUT", "/bucket/slow", {"Content-Length": "1000000"}, payload="UNSIGNED-PAYLOAD")
+        for wire in slow:
+            wire.send(head + b"a few")
+        assert (await rig.ask("PUT", path("b"), b"1")).status == 200
+        assert await rig.keys() == ["b"]
+        for wire in (*silent, *begun, *slow):
+            wire.transport.abortConnection()  # type: ignore[union-attr]
+
+
+async def test_a_flood_of_wrong_signatures_opens_and_leaves_nothing(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        for key in (MAIN, "GKNOBODY"):
+            asked = [rig.ask("GET", "/bucket", key=key, secret=f"guess {number}") for number in range(60)]
+            replies = await gatherResults([Deferred.fromCoroutine(each) for each in asked])
+            assert {reply.status for reply in replies} == {403}
+        assert rig.door.directories.is_idle
+        assert (await rig.ask("GET", "/bucket")).status == 200
+
+
+async def test_text_that_would_end_a_header_is_in_none(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        await rig.ask("PUT", path("a"), b"1")
+        for name in ("content-type", "content-disposition", "expires"):
+            split = f"/bucket/a?response-{name}=a%0D%0ASet-Cookie:%20b"
+            assert code(await rig.ask("GET", split)) == "InvalidArgument"
+        store, root = rig.rig.gateway.store, rig.accounts[MAIN].buckets["bucket"]
+        child = (await store.directory(root).list())["a"]
+        said = dict((child.metadata or {})["s3"])  # type: ignore[call-overload]
+        forged = {
+            "etag": 'x"\r\nSet-Cookie: b',
+            "headers": {"content-type": "a\r\nSet-Cookie: b"},
+            "user": {"b\r\nSet-Cookie": "b"},
+            "checksums": {"b\r\nSet-Cookie": "b"},
+            "parts": [[-5, 2], [11, 1]],
+        }
+        for name, value in forged.items():
+            metadata = {"s3": {**said, name: value}}
+            await store.directory(root).edit([SetChild("a", child.target, metadata)])
+            got = await rig.ask("GET", path("a"), headers={"x-amz-checksum-mode": "ENABLED"})
+            assert (got.status, got.body) == (200, b"1")
+            assert not any("set-cookie" in f"{field}: {text}".lower() for field, text in got.headers.items())
 
 
 async def test_secrets_are_in_no_answer_metric_or_repr(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from grid.s3.door import Call
 from grid.s3.faults import S3Fault, not_implemented, s3_fault
 from grid.s3.listing import Entry, Page, Query
 from grid.s3.objects import require_offered
-from grid.s3.payload import Payload
+from grid.s3.payload import Payload, read_document
 from grid.s3.times import iso_time
 
 MAX_PAGE = 1000
@@ -45,7 +45,9 @@ async def list_buckets(call: Call) -> AnyAnswer:
         element("Bucket", text("Name", name), text("CreationDate", iso_time(made)))
         for name, made in sorted(found.items())
     )
-    return Answer(200, XML, document("ListAllMyBucketsResult", _owner("Owner", call), element("Buckets", *buckets)))
+    return Answer(
+        200, XML, document("ListAllMyBucketsResult", owner_element("Owner", call), element("Buckets", *buckets))
+    )
 
 
 async def head_bucket(call: Call) -> AnyAnswer:
@@ -118,13 +120,13 @@ async def delete_bucket(call: Call) -> AnyAnswer:
 
 
 @frozen
-class _Encoding:
+class Encoding:
     """How keys are written in a listing. is_url: as in addresses, so that any key can be."""
 
     is_url: bool
 
     @classmethod
-    def of(cls, call: Call) -> _Encoding:
+    def of(cls, call: Call) -> Encoding:
         """As the request wants it; InvalidArgument."""
         given = call.parameter("encoding-type")
         if given not in (None, "", "url"):
@@ -138,17 +140,17 @@ class _Encoding:
 
 async def list_objects(call: Call) -> AnyAnswer:
     """A page of keys, as version 1 has it."""
-    encoding, marker = _Encoding.of(call), call.parameter("marker") or ""
+    encoding, marker = Encoding.of(call), call.parameter("marker") or ""
     query, page = await _page(call, marker, bool(marker))
     said = [encoding.text("Marker", marker)]
     if page.next is not None and (query.delimiter or not page.entries or page.entries[-1].key != page.next):
         said.append(encoding.text("NextMarker", page.next))
-    return await _listing(call, query, page, said, encoding, True)
+    return await _listing(call, query, page, said, encoding)
 
 
 async def list_objects_2(call: Call) -> AnyAnswer:
     """A page of keys, as version 2 has it."""
-    encoding, token = _Encoding.of(call), call.parameter("continuation-token")
+    encoding, token = Encoding.of(call), call.parameter("continuation-token")
     start_after = call.parameter("start-after") or ""
     query, page = await _page(call, start_after if token is None else _after(token), token is not None)
     said = [text("KeyCount", len(page.entries))]
@@ -158,7 +160,17 @@ async def list_objects_2(call: Call) -> AnyAnswer:
         said.append(encoding.text("StartAfter", start_after))
     if page.next is not None:
         said.append(text("NextContinuationToken", base64.urlsafe_b64encode(page.next.encode("utf-8")).decode()))
-    return await _listing(call, query, page, said, encoding, call.parameter("fetch-owner") == "true")
+    return await _listing(call, query, page, said, encoding, with_owner=call.parameter("fetch-owner") == "true")
+
+
+async def list_versions(call: Call) -> AnyAnswer:
+    """A page of keys with their versions: each has the one that is called null."""
+    encoding, marker = Encoding.of(call), call.parameter("key-marker") or ""
+    query, page = await _page(call, marker, bool(marker))
+    said = [encoding.text("KeyMarker", marker), text("VersionIdMarker", call.parameter("version-id-marker") or "")]
+    if page.next is not None:
+        said += [encoding.text("NextKeyMarker", page.next), text("NextVersionIdMarker", "null")]
+    return await _listing(call, query, page, said, encoding, versions=True)
 
 
 def _after(token: str) -> str:
@@ -184,15 +196,25 @@ async def _page(call: Call, after: str, is_continued: bool) -> tuple[Query, Page
 
 
 async def _listing(
-    call: Call, query: Query, page: Page, said: list[str], encoding: _Encoding, with_owner: bool
+    call: Call,
+    query: Query,
+    page: Page,
+    said: list[str],
+    encoding: Encoding,
+    *,
+    with_owner: bool = True,
+    versions: bool = False,
 ) -> AnyAnswer:
-    owner = _owner("Owner", call) if with_owner else ""
-    contents = [await _content(call, entry, encoding, owner) for entry in page.entries if entry.found is not None]
+    behind = owner_element("Owner", call) if with_owner else ""
+    if versions:
+        behind += text("VersionId", "null") + flag("IsLatest", True)
+    name = "Version" if versions else "Contents"
+    contents = [await _content(call, name, entry, encoding, behind) for entry in page.entries if entry.found]
     prefixes = [
         element("CommonPrefixes", encoding.text("Prefix", entry.key)) for entry in page.entries if entry.found is None
     ]
     body = document(
-        "ListBucketResult",
+        "ListVersionsResult" if versions else "ListBucketResult",
         text("Name", call.bucket_name),
         encoding.text("Prefix", query.prefix),
         *said,
@@ -206,7 +228,7 @@ async def _listing(
     return Answer(200, XML, body)
 
 
-async def _content(call: Call, entry: Entry, encoding: _Encoding, owner: str) -> str:
+async def _content(call: Call, name: str, entry: Entry, encoding: Encoding, behind: str) -> str:
     found = entry.found
     assert found is not None
     size = found.size
@@ -217,18 +239,19 @@ async def _content(call: Call, entry: Entry, encoding: _Encoding, owner: str) ->
             size = 0  # A file that is lost is listed all the same, so that it can be removed.
     algorithms = (text("ChecksumAlgorithm", name.upper()) for name in found.info.checksums)
     return element(
-        "Contents",
+        name,
         encoding.text("Key", entry.key),
         text("LastModified", iso_time(found.info.modified)),
         text("ETag", f'"{found.info.etag}"'),
         *algorithms,
         text("Size", size),
         text("StorageClass", "STANDARD"),
-        owner,
+        behind,
     )
 
 
-def _owner(name: str, call: Call) -> str:
+def owner_element(name: str, call: Call) -> str:
+    """An element that says who has something: the access key that asks."""
     return element(name, text("ID", call.account.access_key), text("DisplayName", call.account.access_key))
 
 
@@ -236,7 +259,7 @@ async def delete_objects(call: Call) -> AnyAnswer:
     """Remove up to a thousand objects."""
     bucket = await call.bucket()
     bucket.require_writable()
-    root = parse_document(await Payload(call, MAX_DOCUMENT).read(), "Delete")
+    root = await read_document(call, MAX_DOCUMENT, "Delete")
     wanted = [(each.get("Key"), each.get("VersionId")) for each in root.all("Object")]
     if not 0 < len(wanted) <= MAX_DELETED or not all(key for key, _ in wanted):
         raise S3Fault("MalformedXML", f"One request removes between 1 and {MAX_DELETED} objects.")

@@ -9,7 +9,7 @@ import base64
 import binascii
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -21,6 +21,10 @@ ALGORITHMS = {"crc32": 4, "crc32c": 4, "crc64nvme": 8, "sha1": 20, "sha256": 32}
 
 FULL_OBJECT = frozenset({"crc32", "crc32c", "crc64nvme"})
 """Those that may be of a whole object in parts."""
+
+
+_POLYNOMIALS = {"crc32": 0xEDB88320, "crc32c": 0x82F63B78, "crc64nvme": 0x9A6C9329AC4BC9B5}
+"""Of the CRCs, with the lowest bit for the highest power."""
 
 
 def named_algorithm(text: str) -> str:
@@ -58,6 +62,41 @@ def _size(value: str) -> int:
         return len(base64.b64decode(value, validate=True))
     except (binascii.Error, ValueError):
         return -1
+
+
+def combine(algorithm: str, parts: Sequence[tuple[bytes, int]]) -> bytes:
+    """The CRC of parts one behind the other, from the CRC and the size of each. algorithm: one of FULL_OBJECT.
+
+    A CRC is a remainder of a polynomial: what follows shifts it, which is a multiplication by a power of x.
+    """
+    polynomial, size = _POLYNOMIALS[algorithm], ALGORITHMS[algorithm]
+    shifts: dict[int, int] = {}
+    whole = 0
+    for crc, length in parts:
+        if length not in shifts:
+            shifts[length] = _power(polynomial, 8 * size, 8 * length)
+        whole = _product(polynomial, 8 * size, whole, shifts[length]) ^ int.from_bytes(crc, "big")
+    return whole.to_bytes(size, "big")
+
+
+def _product(polynomial: int, bits: int, one: int, other: int) -> int:
+    product = 0
+    for bit in range(bits - 1, -1, -1):
+        if one >> bit & 1:
+            product ^= other
+        other = other >> 1 ^ (polynomial if other & 1 else 0)
+    return product
+
+
+def _power(polynomial: int, bits: int, exponent: int) -> int:
+    """That power of x."""
+    power, square = 1 << bits - 1, 1 << bits - 2
+    while exponent:
+        if exponent & 1:
+            power = _product(polynomial, bits, power, square)
+        square = _product(polynomial, bits, square, square)
+        exponent >>= 1
+    return power
 
 
 class _Crc:

@@ -26,6 +26,7 @@ _CODES: dict[str, tuple[int, str]] = {
     "InvalidBucketName": (400, "That is no name of a bucket."),
     "InvalidDigest": (400, "The checksum in the request is malformed."),
     "InvalidPart": (400, "One of the parts is not there, or has another ETag."),
+    "InvalidPartNumber": (416, "The object has no such part."),
     "InvalidPartOrder": (400, "The parts are not in ascending order."),
     "InvalidRange": (416, "The range begins behind the end of the object."),
     "InvalidRequest": (400, "The request is not valid."),

@@ -114,6 +114,11 @@ class Directories:
     _tasks: Tasks = field(factory=Tasks)
     _queues: dict[DirectoryCap, _Queues] = field(factory=dict)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits or is under way."""
+        return not self._queues
+
     async def read(self, cap: DirectoryCap) -> Children:
         """The children, read after this was called; the errors of a listing."""
         queues = self._of(cap)

@@ -30,6 +30,12 @@ KEPT_HEADERS = (
 
 Texts = Mapping[str, str]
 
+MAX_PARTS = 10_000
+"""Of one object, as with S3."""
+
+MOST_RUNS = 200
+"""Runs of parts of equal size that are kept: clients send all parts but the last alike."""
+
 _ETAG = re.compile(r"[0-9a-f]{32}(?:-[0-9]{1,5})?")
 
 
@@ -37,8 +43,8 @@ _ETAG = re.compile(r"[0-9a-f]{32}(?:-[0-9]{1,5})?")
 class ObjectInfo:
     """etag: without quotes. modified: Unix time. nonce: of the put, which tells it from others with equal bytes.
 
-    headers, user: as clients gave them, names in lower case. checksums: by algorithm. parts: bytes of each, of an object that
-    came in parts, else none.
+    headers, user: as clients gave them, names in lower case. checksums: by algorithm. parts: of an object that came in parts,
+    how many bytes each has, as runs of equal ones: the bytes, and how many such parts follow each other.
     """
 
     etag: str
@@ -48,12 +54,26 @@ class ObjectInfo:
     user: Texts = field(factory=dict)
     checksums: Texts = field(factory=dict)
     checksum_type: str = ""
-    parts: tuple[int, ...] = ()
+    parts: tuple[tuple[int, int], ...] = ()
     tags: Texts = field(factory=dict)
+
+    @property
+    def part_count(self) -> int:
+        """In how many parts the object came; 0 if that is not known, or it came whole."""
+        return sum(count for _, count in self.parts)
+
+    def part(self, number: int) -> tuple[int, int]:
+        """Where that part begins and ends, counted from 1; (0, 0) if there is none."""
+        start, left = 0, number - 1
+        for size, count in self.parts:
+            if left < count:
+                return start + left * size, start + (left + 1) * size
+            start, left = start + count * size, left - count
+        return 0, 0
 
     def to_metadata(self, target: KnownCap, others: Metadata) -> dict[str, object]:
         """A link's metadata with this in it. others: what it has besides."""
-        said: dict[str, object] = {"of": _print(target), "etag": self.etag, "modified": self.modified}
+        said: dict[str, object] = {"of": print_of(target), "etag": self.etag, "modified": self.modified}
         said |= {
             name: value
             for name, value in (
@@ -62,7 +82,7 @@ class ObjectInfo:
                 ("user", dict(self.user)),
                 ("checksums", dict(self.checksums)),
                 ("checksum-type", self.checksum_type),
-                ("parts", list(self.parts)),
+                ("parts", [list(run) for run in self.parts] if len(self.parts) <= MOST_RUNS else []),
                 ("tags", dict(self.tags)),
             )
             if value
@@ -93,7 +113,7 @@ def object_of(child: Child | None) -> StoredObject | None:
 
 
 def _parse(target: KnownCap, metadata: Metadata) -> ObjectInfo:
-    said, mark = metadata.get(FIELD), _print(target)
+    said, mark = metadata.get(FIELD), print_of(target)
     if not isinstance(said, Mapping) or said.get("of") != mark or not _ETAG.fullmatch(_text(said.get("etag"))):
         return ObjectInfo(etag=f"{mark}-0", modified=_linked_at(metadata))
     modified = seconds_in(said.get("modified"))
@@ -114,14 +134,23 @@ def _size(target: KnownCap) -> int | None:
     return target.size if isinstance(target, LitCap | ChkCap | SliceCap | SequenceCap) else None
 
 
-def _parts(value: object, size: int | None) -> tuple[int, ...]:
-    """Sizes of parts that are those of a file; none otherwise, since anybody who can change the link can write some."""
-    if not isinstance(value, list | tuple) or not all(type(each) is int and each > 0 for each in value):
+def _parts(value: object, size: int | None) -> tuple[tuple[int, int], ...]:
+    """Runs of parts that are those of a file; none otherwise, since anybody who can change the link can write some."""
+    if not isinstance(value, list | tuple) or len(value) > MOST_RUNS:
         return ()
-    return tuple(value) if sum(value) == size else ()
+    runs = []
+    for run in value:
+        if (
+            not isinstance(run, list | tuple)
+            or len(run) != 2
+            or not all(type(each) is int and each > 0 for each in run)
+        ):
+            return ()
+        runs.append((run[0], run[1]))
+    return tuple(runs) if sum(each * count for each, count in runs) == size else ()
 
 
-def _print(target: KnownCap) -> str:
+def print_of(target: KnownCap) -> str:
     """What tells a file from others, and does not read it."""
     return sha256(b"grid_s3_object_v1+" + target.read_cap().to_string().encode()).hexdigest()[:32]
 

@@ -1,11 +1,11 @@
-"""Operations on one object: put, copy, get, head, delete and its tags."""
+"""Operations on one object: put, get, head and delete."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator
 from email.utils import formatdate
-from urllib.parse import parse_qsl, unquote_to_bytes
+from urllib.parse import parse_qsl
 
 from attrs import evolve
 
@@ -16,18 +16,15 @@ from grid.gateway.http.answers import Answer, AnyAnswer, StreamedAnswer
 from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, parse_range
 from grid.ports import Sink
 from grid.s3.bucket import Bucket
-from grid.s3.checksums import named_algorithm
 from grid.s3.conditions import Conditions
-from grid.s3.documents import XML, document, element, parse_document, text
+from grid.s3.documents import XML, document, element, text
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault, not_implemented
 from grid.s3.object_info import KEPT_HEADERS, ObjectInfo, StoredObject
 from grid.s3.payload import Payload
-from grid.s3.times import iso_time
+from grid.s3.tagging import check_tags
 
 MAX_USER_METADATA = 2048
-MAX_TAGS = 10
-MAX_TAGS_DOCUMENT = 2**16
 PRIVATE_ACLS = frozenset({"private", "bucket-owner-full-control", "bucket-owner-read"})
 
 Headers = tuple[tuple[str, str], ...]
@@ -68,9 +65,14 @@ async def put_object(call: Call) -> AnyAnswer:
 
 async def store_payload(call: Call, payload: Payload) -> KnownCap:
     """A new file of what the request brings, proven and durable."""
+    return await store_file(call, payload.size, payload.chunks())
+
+
+async def store_file(call: Call, size: int, chunks: AsyncIterator[bytes]) -> KnownCap:
+    """A new file of these bytes, durable."""
     services = call.door.services
-    body = Arriving(size=payload.size, chunks=payload.chunks())
-    with services.history.upload(size=payload.size) as operation:
+    body = Arriving(size=size, chunks=chunks)
+    with services.history.upload(size=size) as operation:
         cap = await store_new(services.store, services.settings.spools, services.stores, NewFile(), body)
         if cap.storage_index is not None:
             operation.name(cap.storage_index)
@@ -134,62 +136,6 @@ def require_offered(call: Call) -> None:
         raise S3Fault("InvalidStorageClass")
 
 
-async def copy_object(call: Call) -> AnyAnswer:
-    """Link a file under another key too; no byte of it moves."""
-    bucket = await call.bucket()
-    bucket.require_writable()
-    source_name, source_key = copy_source(call)
-    found = await source_of(call, source_name, source_key)
-    if found.size is None:
-        raise not_implemented("copies of mutable files")
-    replaces = _directive(call, "x-amz-metadata-directive") == "REPLACE"
-    if not replaces and (source_name, source_key) == (call.bucket_name, call.key):
-        raise S3Fault("InvalidRequest", "A copy of an object onto itself has to replace its metadata.")
-    given = described(call)
-    kept = given if replaces else found.info
-    tags = given.tags if _directive(call, "x-amz-tagging-directive") == "REPLACE" else found.info.tags
-    if (algorithm := call.header("x-amz-checksum-algorithm")) is not None:
-        named_algorithm(algorithm)
-    info = evolve(
-        found.info, modified=given.modified, nonce=given.nonce, headers=kept.headers, user=kept.user, tags=tags
-    )
-    await link_object(bucket, call.key, found.target, info, Conditions.of(call.header))
-    body = document("CopyObjectResult", text("LastModified", iso_time(info.modified)), text("ETag", f'"{info.etag}"'))
-    return Answer(200, XML, body)
-
-
-def copy_source(call: Call) -> tuple[str, str]:
-    """Bucket and key that a copy is made of; S3Fault."""
-    given = (call.header("x-amz-copy-source") or "").encode("utf-8", "surrogateescape")
-    path, _, version = given.partition(b"?")
-    if version not in (b"", b"versionId=null"):
-        raise not_implemented("versions of objects")
-    try:
-        name, _, key = unquote_to_bytes(path).decode("utf-8").removeprefix("/").partition("/")
-    except UnicodeDecodeError:
-        name = key = ""
-    if not name or not key:
-        raise S3Fault("InvalidArgument", "x-amz-copy-source names no object.")
-    return name, key
-
-
-async def source_of(call: Call, bucket_name: str, key: str) -> StoredObject:
-    """The object that is copied; NoSuchKey, PreconditionFailed."""
-    bucket = await call.door.bucket(call.account, bucket_name)
-    found = await bucket.find(key)
-    if found is None:
-        raise S3Fault("NoSuchKey")
-    Conditions.of(call.header, "x-amz-copy-source-").require(found)
-    return found
-
-
-def _directive(call: Call, name: str) -> str:
-    value = call.header(name) or "COPY"
-    if value not in ("COPY", "REPLACE"):
-        raise S3Fault("InvalidArgument", f"{name} is COPY or REPLACE.")
-    return value
-
-
 async def get_object(call: Call) -> AnyAnswer:
     """An object, or part of it."""
     bucket = await call.bucket()
@@ -209,18 +155,20 @@ async def get_object(call: Call) -> AnyAnswer:
     elif (call.header("x-amz-checksum-mode") or "").upper() == "ENABLED":
         headers = (*headers, *checksum_headers(info))
     if is_part:
-        headers = (*headers, ("x-amz-mp-parts-count", str(max(1, len(info.parts)))))
+        headers = (*headers, ("x-amz-mp-parts-count", str(max(1, info.part_count))))
 
     async def write(sink: Sink) -> None:
         with services.history.download(target.storage_index, length):
-            await _write(call, target, sink, start, length)
+            await read_object(call, target, sink, start, length)
 
     kind = _replaced(call, "content-type") or info.headers.get("content-type", "binary/octet-stream")
     return StreamedAnswer(206 if chosen is not None else 200, kind, length, headers, write)
 
 
-async def _write(call: Call, target: KnownCap, sink: Sink, start: int, length: int) -> None:
+async def read_object(call: Call, target: KnownCap, sink: Sink, start: int, length: int) -> None:
+    """Write bytes of a file to the sink; Forbidden for one that may not be shown, and the errors of a read."""
     services = call.door.services
+    services.require_allowed(target)
     if isinstance(target, LitCap):
         await sink.write(target.data[start : start + length])
     elif isinstance(target, ChkCap | SliceCap | SequenceCap):
@@ -233,11 +181,12 @@ def _range(call: Call, info: ObjectInfo, size: int) -> tuple[ByteRange | None, b
     """The bytes that are asked for, None for all; and whether they were asked for as a part."""
     number = call.number("partNumber", 0, 10_001, least=1)
     if number:
-        parts = info.parts or (size,)
-        if call.header("range") is not None or number > len(parts):
-            raise S3Fault("InvalidRange" if call.header("range") is None else "InvalidRequest")
-        start = sum(parts[: number - 1])
-        return (ByteRange(start, start + parts[number - 1]) if parts[number - 1] else None), True
+        if call.header("range") is not None:
+            raise S3Fault("InvalidRequest", "A part has no range.")
+        start, stop = info.part(number) if info.parts else (0, size if number == 1 else 0)
+        if stop == start and (size or number > 1):
+            raise S3Fault("InvalidPartNumber")
+        return (ByteRange(start, stop) if size else None), True
     try:
         return parse_range(call.header("range"), size), False
     except RangeBeyondEndError:
@@ -273,6 +222,28 @@ def checksum_headers(info: ObjectInfo) -> Headers:
     return (*found, ("x-amz-checksum-type", info.checksum_type or "FULL_OBJECT")) if found else ()
 
 
+async def get_attributes(call: Call) -> AnyAnswer:
+    """What the header x-amz-object-attributes asks for of an object."""
+    found = await (await call.bucket()).find(call.key)
+    if found is None:
+        raise S3Fault("NoSuchKey")
+    info = found.info
+    size = found.size if found.size is not None else await call.door.services.store.size(found.target)
+    checksums = [text(f"Checksum{name.upper()}", value) for name, value in info.checksums.items()]
+    offered = {
+        "ETag": text("ETag", info.etag),
+        "Checksum": element("Checksum", *checksums, text("ChecksumType", info.checksum_type)) if checksums else "",
+        "ObjectParts": element("ObjectParts", text("PartsCount", info.part_count)) if info.parts else "",
+        "StorageClass": text("StorageClass", "STANDARD"),
+        "ObjectSize": text("ObjectSize", size),
+    }
+    wanted = [name.strip() for name in (call.header("x-amz-object-attributes") or "").split(",")]
+    if not set(wanted) <= set(offered):
+        raise S3Fault("InvalidArgument", "x-amz-object-attributes names what no object has.")
+    body = document("GetObjectAttributesResponse", *(said for name, said in offered.items() if name in wanted))
+    return Answer(200, XML, body, headers=_identity(info)[1:])
+
+
 async def delete_object(call: Call) -> AnyAnswer:
     """Remove an object; none is there afterwards, whether one was before or not."""
     bucket = await call.bucket()
@@ -284,46 +255,3 @@ async def delete_object(call: Call) -> AnyAnswer:
 
     await bucket.remove(call.key, permit)
     return Answer(204, "")
-
-
-async def get_tagging(call: Call) -> AnyAnswer:
-    """The tags of an object."""
-    found = await (await call.bucket()).find(call.key)
-    if found is None:
-        raise S3Fault("NoSuchKey")
-    tags = (element("Tag", text("Key", key), text("Value", value)) for key, value in found.info.tags.items())
-    return Answer(200, XML, document("Tagging", element("TagSet", *tags)))
-
-
-async def put_tagging(call: Call) -> AnyAnswer:
-    """Replace the tags of an object."""
-    bucket = await call.bucket()
-    bucket.require_writable()
-    root = parse_document(await Payload(call, MAX_TAGS_DOCUMENT).read(), "Tagging")
-    pairs = [(tag.get("Key") or "", tag.get("Value") or "") for each in root.all("TagSet") for tag in each.all("Tag")]
-    await _set_tags(call, check_tags(pairs))
-    return Answer(200, "")
-
-
-async def delete_tagging(call: Call) -> AnyAnswer:
-    """Remove the tags of an object."""
-    await _set_tags(call, {})
-    return Answer(204, "")
-
-
-async def _set_tags(call: Call, tags: Mapping[str, str]) -> None:
-    def describe(found: StoredObject) -> dict[str, object]:
-        metadata = evolve(found.info, tags=tags).to_metadata(found.target, found.metadata)
-        pack_metadata(metadata)
-        return metadata
-
-    await (await call.bucket()).change(call.key, describe)
-
-
-def check_tags(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    """The tags; InvalidTag for too many, or one that is too long."""
-    if len(pairs) > MAX_TAGS or len({key for key, _ in pairs}) != len(pairs):
-        raise S3Fault("InvalidTag", "An object has at most 10 tags, each with a key of its own.")
-    if any(not 0 < len(key) <= 128 or len(value) > 256 or not (key + value).isprintable() for key, value in pairs):
-        raise S3Fault("InvalidTag", "A tag's key has up to 128 characters, and its value up to 256.")
-    return dict(pairs)

@@ -12,7 +12,7 @@ from typing import Literal
 from attrs import frozen
 
 from grid.gateway.http.answers import AnyAnswer
-from grid.s3 import bucket_operations, objects
+from grid.s3 import bucket_operations, copying, objects, tagging, upload_listings, upload_operations
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault, not_implemented
 from grid.s3.signature import RequestHead
@@ -53,19 +53,30 @@ _add("bucket", "HEAD", "", "HeadBucket", bucket_operations.head_bucket)
 _add("bucket", "GET", "", "ListObjects", bucket_operations.list_objects)
 _add("bucket", "GET", "location", "GetBucketLocation", bucket_operations.get_location)
 _add("bucket", "GET", "versioning", "GetBucketVersioning", bucket_operations.get_versioning)
+_add("bucket", "GET", "versions", "ListObjectVersions", bucket_operations.list_versions)
 _add("bucket", "POST", "delete", "DeleteObjects", bucket_operations.delete_objects)
 _add("object", "PUT", "", "PutObject", objects.put_object)
 _add("object", "GET", "", "GetObject", objects.get_object)
 _add("object", "HEAD", "", "HeadObject", objects.get_object)
 _add("object", "GET", "partNumber", "GetObject", objects.get_object)
 _add("object", "HEAD", "partNumber", "HeadObject", objects.get_object)
+_add("object", "GET", "attributes", "GetObjectAttributes", objects.get_attributes)
 _add("object", "DELETE", "", "DeleteObject", objects.delete_object)
-_add("object", "GET", "tagging", "GetObjectTagging", objects.get_tagging)
-_add("object", "PUT", "tagging", "PutObjectTagging", objects.put_tagging)
-_add("object", "DELETE", "tagging", "DeleteObjectTagging", objects.delete_tagging)
+_add("object", "GET", "tagging", "GetObjectTagging", tagging.get_tagging)
+_add("object", "PUT", "tagging", "PutObjectTagging", tagging.put_tagging)
+_add("object", "DELETE", "tagging", "DeleteObjectTagging", tagging.delete_tagging)
+_add("object", "POST", "uploads", "CreateMultipartUpload", upload_operations.create_upload)
+_add("object", "PUT", "partNumber uploadId", "UploadPart", upload_operations.put_part)
+_add("object", "POST", "uploadId", "CompleteMultipartUpload", upload_operations.complete_upload)
+_add("object", "DELETE", "uploadId", "AbortMultipartUpload", upload_operations.abort_upload)
+_add("object", "GET", "uploadId", "ListParts", upload_listings.list_parts)
+_add("bucket", "GET", "uploads", "ListMultipartUploads", upload_listings.list_uploads)
 
 _LIST_2 = Operation("ListObjectsV2", bucket_operations.list_objects_2)
-_COPY = Operation("CopyObject", objects.copy_object)
+_COPY = {
+    "PutObject": Operation("CopyObject", copying.copy_object),
+    "UploadPart": Operation("UploadPartCopy", upload_operations.copy_part),
+}
 
 
 def choose_operation(head: RequestHead, level: Level) -> Operation:
@@ -82,6 +93,6 @@ def choose_operation(head: RequestHead, level: Level) -> Operation:
         raise not_implemented("versions of objects")
     if found.name == "ListObjects" and head.parameter("list-type") == "2":
         return _LIST_2
-    if found.name == "PutObject" and head.header("x-amz-copy-source") is not None:
-        return _COPY
+    if head.header("x-amz-copy-source") is not None:
+        return _COPY.get(found.name, found)
     return found

@@ -6,12 +6,13 @@ Cost: memory: what the request's body may have waiting. CPU: MD5 and what checks
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 from grid.ports import CpuPool
 from grid.s3.authentication import STREAMING
 from grid.s3.aws_chunks import AwsChunks
 from grid.s3.checksums import Digests, named_algorithm, parse_md5, stated_checksums
+from grid.s3.documents import Element, parse_document
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault
 from grid.s3.signature import UNSIGNED, ChunkSigner
@@ -26,15 +27,20 @@ SMALL = 2**15
 class Payload:
     """The bytes that a request brings. size: how many they are."""
 
-    def __init__(self, call: Call, most: int = MAX_PUT) -> None:
-        """S3Fault if the request does not say what it brings, or too much of it."""
+    def __init__(
+        self, call: Call, most: int = MAX_PUT, algorithms: Iterable[str] = (), *, own_checksums: bool = True
+    ) -> None:
+        """S3Fault if the request does not say what it brings, or too much of it.
+
+        algorithms: of checksums to make anyway. own_checksums: whether the checksums in the headers are of these bytes.
+        """
         self._call = call
         self._cpu: CpuPool = call.door.services.store.runtime.cpu
         self._decoder = _decoder(call)
         self.size = _size(call, most)
         self._md5 = None if (md5 := call.header("content-md5")) is None else parse_md5(md5)
-        self._stated = stated_checksums(call.head.headers)
-        wanted = set(self._stated) | _trailing(call)
+        self._stated = stated_checksums(call.head.headers) if own_checksums else {}
+        wanted = {*self._stated, *_trailing(call), *algorithms}
         if (named := call.header("x-amz-sdk-checksum-algorithm")) is not None:
             wanted.add(named_algorithm(named))
         self._payload_hash = call.claim.payload if call.claim.payload not in STREAMING | {UNSIGNED} else None
@@ -81,6 +87,14 @@ class Payload:
         found = self._digests.checksums.get("sha256", "")
         if self._payload_hash is not None and base64.b64decode(found).hex() != self._payload_hash:
             raise S3Fault("XAmzContentSHA256Mismatch")
+
+
+async def read_document(call: Call, most: int, name: str, *, own_checksums: bool = True) -> Element:
+    """The document that a request brings; MalformedXML unless its root has that name."""
+    data = await Payload(call, most, own_checksums=own_checksums).read()
+    if len(data) <= SMALL:
+        return parse_document(data, name)
+    return await call.door.services.store.runtime.cpu.run(parse_document, data, name)
 
 
 def _trailing(call: Call) -> set[str]:

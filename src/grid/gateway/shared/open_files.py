@@ -17,6 +17,7 @@ from grid.caps import ChkCap, ExtentCap, KnownCap, SequenceCap, SliceCap
 from grid.engine.grid import Grid
 from grid.errors import GridError
 from grid.extents.reader import ExtentReader
+from grid.extents.table import Table
 from grid.immutable.get import ImmutableFile
 from grid.immutable.share.geometry import Geometry
 from grid.ports import Buffer, Clock, Observer, ServerId, Sink
@@ -132,6 +133,10 @@ class OpenFiles:
         finally:
             self._reading -= 1
         return position - start
+
+    async def table(self, cap: SequenceCap) -> Table:
+        """The parts of a sequence; the errors of a read."""
+        return await self._extents.table(cap)
 
     async def _read_chk(self, cap: ChkCap, sink: Sink, offset: int, length: int) -> int:
         self._permit(cap)

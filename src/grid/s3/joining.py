@@ -1,0 +1,124 @@
+"""Parts made into one object: which are wanted, what the object is made of, its ETag and its checksums. Pure.
+
+The object is a sequence: a table of its parts, each of which stays the file that it is. [spec extents 3]
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from attrs import field, frozen
+
+from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap
+from grid.extents.table import Part, Table
+from grid.limits import MAX_SEQUENCE_PARTS
+from grid.s3.checksums import ALGORITHMS, Digests, combine
+from grid.s3.documents import Element
+from grid.s3.faults import S3Fault
+from grid.s3.object_info import MAX_PARTS, StoredObject
+
+LEAST_PART = 5 * 2**20
+"""Bytes of each part but the last, as with S3."""
+
+
+@frozen(kw_only=True)
+class WantedPart:
+    """A part as the client names it."""
+
+    number: int
+    etag: str
+    checksums: Mapping[str, str] = field(factory=dict)
+
+
+def parse_wanted(root: Element) -> list[WantedPart]:
+    """The parts that a client's document names; MalformedXML, InvalidPart, InvalidPartOrder."""
+    wanted = [_wanted(each) for each in root.all("Part")]
+    if not 0 < len(wanted) <= MAX_PARTS:
+        raise S3Fault("MalformedXML", f"An object has between 1 and {MAX_PARTS} parts.")
+    if any(before.number >= after.number for before, after in pairwise(wanted)):
+        raise S3Fault("InvalidPartOrder")
+    return wanted
+
+
+def _wanted(part: Element) -> WantedPart:
+    number, etag = (part.get("PartNumber") or "").strip(), (part.get("ETag") or "").strip().strip('"')
+    if not (number.isascii() and number.isdigit() and len(number) < 6) or not etag:
+        raise S3Fault("MalformedXML")
+    stated = {name: value for name in ALGORITHMS if (value := part.get(f"Checksum{name.upper()}"))}
+    return WantedPart(number=int(number), etag=etag, checksums=stated)
+
+
+def choose_parts(wanted: Sequence[WantedPart], present: Mapping[int, StoredObject]) -> list[StoredObject]:
+    """The parts that the object is made of; InvalidPart, EntityTooSmall."""
+    chosen = []
+    for each in wanted:
+        part = present.get(each.number)
+        if part is None or part.info.etag != each.etag:
+            raise S3Fault("InvalidPart")
+        if any(part.info.checksums.get(name, value) != value for name, value in each.checksums.items()):
+            raise S3Fault("InvalidPart", "One of the parts has another checksum.")
+        chosen.append(part)
+    if any((part.size or 0) < LEAST_PART for part in chosen[:-1]):
+        raise S3Fault("EntityTooSmall")
+    return chosen
+
+
+def joined_etag(etags: Sequence[str]) -> str:
+    """The ETag of an object in parts; InvalidPart for one of a part that none can have."""
+    try:
+        whole = b"".join(bytes.fromhex(etag.partition("-")[0]) for etag in etags)
+    except ValueError:
+        raise S3Fault("InvalidPart") from None
+    return f"{hashlib.md5(whole, usedforsecurity=False).hexdigest()}-{len(etags)}"
+
+
+def joined_checksum(algorithm: str, checksum_type: str, parts: Sequence[StoredObject]) -> str:
+    """The checksum of the whole, from those of its parts; InvalidPart if one has none. Slow for many parts."""
+    found = [part.info.checksums.get(algorithm) for part in parts]
+    raw = [base64.b64decode(each) for each in found if each is not None]
+    if len(raw) != len(parts):
+        raise S3Fault("InvalidPart", f"One of the parts has no checksum {algorithm.upper()}.")
+    if checksum_type != "FULL_OBJECT":
+        digests = Digests([algorithm])
+        digests.update(b"".join(raw))
+        return f"{digests.checksums[algorithm]}-{len(parts)}"
+    whole = combine(algorithm, [(each, part.size or 0) for each, part in zip(raw, parts, strict=True)])
+    return base64.b64encode(whole).decode()
+
+
+def runs_of(sizes: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Sizes in order as runs: each with how many follow each other."""
+    runs: list[tuple[int, int]] = []
+    for size in sizes:
+        if runs and runs[-1][0] == size:
+            runs[-1] = size, runs[-1][1] + 1
+        else:
+            runs.append((size, 1))
+    return tuple(runs)
+
+
+def pieces_of(target: KnownCap, start: int, stop: int, table: Table | None) -> list[Part]:
+    """Bytes start .. stop of a file as parts of a sequence. table: of a sequence. NotImplemented for a mutable file."""
+    if start == stop:
+        return []
+    if isinstance(target, SequenceCap):
+        assert table is not None
+        return list(table.between(start, stop))
+    if not isinstance(target, LitCap | ChkCap | SliceCap):
+        raise S3Fault("NotImplemented", "This door does not make copies of mutable files.")
+    if isinstance(target, LitCap):
+        return [Part.whole(LitCap(data=target.data[start:stop]))]
+    return [Part(cap=target, offset=start, length=stop - start)]
+
+
+def single_file(pieces: Sequence[Part]) -> KnownCap | None:
+    """The one file that the pieces are, all of it; None if it takes a sequence. InvalidRequest for too many pieces."""
+    if not pieces:
+        return LitCap(data=b"")
+    if len(pieces) > MAX_SEQUENCE_PARTS:
+        raise S3Fault("InvalidRequest", "The object would be made of too many copied ranges; upload it again.")
+    only = pieces[0]
+    return only.cap if len(pieces) == 1 and only == Part.whole(only.cap) else None
