@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 
 from grid.errors import DataTooLargeError, GridError, NoRoomError, PeerGoneError, PeerRefusedError
 from grid.limits import ANSWER_PRESSED_RATE, ANSWER_RATE, ANSWER_STALL_S, ANSWER_WAIT_S
-from grid.wire.budget.answer_budget import AnswerBudget
+from grid.wire.budget.answer_budget import PRESSED_REVIEW_S, AnswerBudget
 from grid.wire.budget.reservation import Reservation
 from tests.support.virtual_time import VirtualRuntime
 
@@ -377,6 +377,7 @@ def test_answers_whose_clients_are_gone_together_leave_the_others_their_turn() -
     for client in clients:
         client.is_gone = True
     room, outcome = scene.ask(4)
+    scene.advance(PRESSED_REVIEW_S)
     assert heard == [PeerGoneError, PeerGoneError]
     assert outcome == ["read"]
     room.release()

@@ -1,8 +1,41 @@
-"""Room of large answers that is kept for addresses whose clients read."""
+"""Room of large answers that is kept for addresses whose clients read, and what it costs that many wait."""
 
 from __future__ import annotations
 
+import pytest
+from twisted.internet.defer import Deferred
+
+from grid.errors import PeerRefusedError
+from grid.limits import (
+    ANSWER_WAIT_S,
+    ANSWERS_BYTES,
+    HTTP_PIECES_BYTES,
+    READERS_ANSWERS_BYTES,
+    SMALL_ANSWER,
+    SMALL_ANSWERS_BYTES,
+)
+from grid.wire.budget.answer_budget import PRESSED_REVIEW_S
+from grid.wire.budget.reservation import Reservation
+from grid.wire.http.server.pieces import SMALLEST_PIECE, PieceSizer
 from tests.wire.budget.test_answer_budget import Client, Scene
+
+
+class Watched:
+    """A connection that counts how often it is asked whether it is there."""
+
+    received_size = 0
+
+    def __init__(self, peer_address: str | None = None) -> None:
+        self.peer_address = peer_address
+        self.asked_count = 0
+
+    @property
+    def is_gone(self) -> bool:
+        self.asked_count += 1
+        return False
+
+    def give_up(self) -> None:
+        raise AssertionError("it sends nothing")
 
 
 def give_up_unread(scene: Scene, address: str) -> None:
@@ -40,3 +73,53 @@ def test_address_that_reads_again_has_all_the_room_again() -> None:
     room.sending()
     room.release()
     assert [scene.ask(5, reader)[1] for _ in range(2)] == [["read"]] * 2
+
+
+@pytest.mark.parametrize("honest_address", ["192.0.2.1", "192.0.2.2"])
+@pytest.mark.parametrize(("count", "waiting"), [(24, False), (50, False), (400, True)])
+def test_range_beside_readers_of_one_address_that_take_nothing_waits_for_one_look_at_most(
+    count: int, waiting: bool, honest_address: str
+) -> None:
+    scene = Scene(ANSWERS_BYTES, small=SMALL_ANSWER, kept=SMALL_ANSWERS_BYTES, readers=READERS_ANSWERS_BYTES)
+    sizer = PieceSizer(HTTP_PIECES_BYTES)
+    rooms: list[Reservation] = []
+
+    async def never_read() -> None:
+        client = Client(scene.clock, peer_address="192.0.2.1")
+        client.reservation = room = scene.budget.reserve(client)
+        rooms.append(room)
+        size = sizer.piece_size
+        if not room.take(size):
+            await room.acquire(size)
+        room.sending()
+
+    for _ in range(count):
+        sizer.__enter__()
+        Deferred.fromCoroutine(never_read())
+    assert bool(scene.budget.waiting_count) == waiting
+    assert scene.budget.held_size <= ANSWERS_BYTES
+
+    honest, outcome = scene.ask(SMALLEST_PIECE, Client(scene.clock, peer_address=honest_address))
+    if waiting:
+        scene.advance(PRESSED_REVIEW_S)
+    assert outcome == ["read"]
+    assert scene.budget.held_size <= ANSWERS_BYTES
+
+    for room in (honest, *rooms):
+        room.release()
+    assert scene.budget.held_size == scene.budget.waiting_count == 0
+
+
+@pytest.mark.parametrize("address_count", [1, 800])
+def test_answers_that_come_to_wait_are_not_all_looked_at_again_for_each_of_them(address_count: int) -> None:
+    scene = Scene()
+    holder, _ = scene.ask(10)
+    clients = [Watched(f"192.0.2.{i % address_count}") for i in range(800)]
+    outcomes = [scene.ask(10, client)[1] for client in clients]  # type: ignore[arg-type]
+    for _ in range(100):
+        scene.budget.press()
+    assert scene.budget.waiting_count == 800 and not any(outcomes)
+    assert sum(client.asked_count for client in clients) <= 3 * len(clients)
+    scene.advance(ANSWER_WAIT_S + 1)
+    assert [type(outcome[0]) for outcome in outcomes] == [PeerRefusedError] * 800
+    holder.release()

@@ -17,7 +17,7 @@ from threading import Lock
 from attrs import define
 from twisted.internet.defer import CancelledError, Deferred
 
-from grid.errors import DataTooLargeError, PeerGoneError, PeerRefusedError
+from grid.errors import DataTooLargeError, GridError, PeerGoneError, PeerRefusedError
 from grid.limits import (
     ANSWER_PRESSED_RATE,
     ANSWER_PRESSED_S,
@@ -133,13 +133,14 @@ class AnswerBudget:
             raise DataTooLargeError(f"an answer of {size} bytes; at most {most} can be sent at once, ask for less")
         if self.try_take(reservation.peer, 0, size):
             return
-        self._drop_gone()
         if self.waiting_count >= self._most_waiting:
-            raise _busy()
+            self._drop_gone()
+            if self.waiting_count >= self._most_waiting:
+                raise _busy()
         queue = self._queue_of(reservation.peer, size)
         waiter = _Waiter(reservation, size, self._clock.now(), queue, Deferred())
         queue.append(reservation.peer, waiter)
-        self._review()
+        self._look()
         try:
             await waiter.turn
         except CancelledError:
@@ -157,7 +158,7 @@ class AnswerBudget:
     def press(self) -> None:
         """Somebody waits for the memory of requests."""
         if self._sending:
-            self._review()
+            self._look()
 
     def _queue_of(self, peer: Hashable, size: int) -> FairQueue[_Waiter]:
         if self._room.is_small(size):
@@ -195,11 +196,15 @@ class AnswerBudget:
         return self._clock.now()
 
     def _drop_gone(self) -> None:
+        self._end_waits(lambda waiter: waiter.reservation.is_gone, _gone)
+
+    def _end_waits(self, is_over: Callable[[_Waiter], bool], error: Callable[[], GridError]) -> None:
         for queue in self._queues:
-            # One at a time: one that resumes may give back room at once, and then others have their turn.
-            while (waiter := next((each for each in queue if each.reservation.is_gone), None)) is not None:
-                queue.remove(waiter.reservation.peer, waiter)
-                waiter.turn.errback(_gone())
+            for waiter in list(queue):
+                # One that resumes may give back room at once, and then others of the list have had their turn.
+                if not waiter.turn.called and is_over(waiter):
+                    queue.remove(waiter.reservation.peer, waiter)
+                    waiter.turn.errback(error())
 
     def _advance(self) -> None:
         while (waiter := self._next()) is not None:
@@ -241,6 +246,11 @@ class AnswerBudget:
             self._timer_is_pressed = pressed
             self._timer = self._clock.call_later(PRESSED_REVIEW_S if pressed else REVIEW_S, self._is_due)
 
+    def _look(self) -> None:
+        """Somebody waits: look at once, but not again for each of those who come before the next look is due."""
+        if self._timer is None or not self._timer_is_pressed:
+            self._review()
+
     def _is_due(self) -> None:
         self._timer = None
         self._review()
@@ -249,10 +259,7 @@ class AnswerBudget:
         """Refuse those who waited too long; disconnect those who take nothing, as many as others wait for."""
         now = self._clock.now()
         self._drop_gone()
-        for queue in self._queues:
-            while (waiter := next((each for each in queue if now - each.since >= ANSWER_WAIT_S), None)) is not None:
-                queue.remove(waiter.reservation.peer, waiter)
-                waiter.turn.errback(_busy())
+        self._end_waits(lambda waiter: now - waiter.since >= ANSWER_WAIT_S, _busy)
         self._advance()
         self._disconnect_stalled(now)
         self._arm()

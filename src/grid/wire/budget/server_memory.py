@@ -232,7 +232,7 @@ class ByteBudget:
         """Let those go who are gone, and refuse those who have waited too long."""
         now = self._now()
         for waiter in list(self._waiters):
-            if waiter not in self._waiters:
+            if waiter.turn.called:
                 continue  # It had its turn because of one before it.
             if waiter.is_gone():
                 self._waiters.remove(waiter.peer, waiter)
