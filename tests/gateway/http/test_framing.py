@@ -12,7 +12,7 @@ from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
 from grid.gateway.http.answers import Answer, AnyAnswer
 from grid.gateway.http.body import Body
 from grid.gateway.http.exchange import Exchange
-from grid.gateway.shared.spool import Spool
+from grid.gateway.shared.spool import Spool, SpoolFolder
 from grid.limits import GATEWAY_DISCARDED, GATEWAY_HEADERS_SIZE
 from grid.wire.connections.body_rate import BodyRate
 from tests.gateway.rig import Reply, Rig, running_gateway
@@ -163,7 +163,9 @@ async def test_answer_without_a_body_does_not_wait_for_the_rest_of_the_request(
 
 async def test_body_in_the_smallest_chunks_is_kept_in_few_pieces() -> None:
     clock = VirtualRuntime().clock
-    body = Body(None, "", pause=nothing, resume=nothing, make_spool=unused, rate=BodyRate(clock, 1))
+    folder = SpoolFolder(Path("/nowhere"))
+    rate = BodyRate(clock, 1)
+    body = Body(None, "", pause=nothing, resume=nothing, make_spool=unused, memory=folder, rate=rate)
     for _ in range(100_000):
         body.arrive(b"xy")
     body.end()

@@ -1,6 +1,7 @@
 """A request's body as it arrives: chunks that wait until a handler takes them, and the rate it must keep. [spec webapi 1.1]
 
-Owns the bound on bytes that arrived and were not taken: past it the socket is not read. Knows nothing of HTTP.
+Owns the bound on bytes that arrived and were not taken: past it the socket is not read. They count with those of all bodies
+that are kept in memory: while these are too many, each takes as little as it can. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import asynccontextmanager
 from twisted.internet.defer import Deferred
 
 from grid.gateway.faults import BadRequest, PayloadTooLarge
-from grid.gateway.shared.spool import Spool
+from grid.gateway.shared.spool import LEAST_BATCH, Spool, SpoolFolder
 from grid.limits import GATEWAY_BODY_PERIOD_S, GATEWAY_BODY_RATE
 from grid.ports import Buffer, Clock, Timer
 from grid.wire.connections.body_rate import BodyRate
@@ -23,6 +24,10 @@ MAX_WAITING = 2**20
 
 MAX_CHUNK = 2**20
 """Bytes handed over at once: what arrived in small pieces is joined."""
+
+
+def _ignore(_: int) -> None:
+    pass
 
 
 class Body:
@@ -36,16 +41,18 @@ class Body:
         pause: Callable[[], None],
         resume: Callable[[], None],
         make_spool: Callable[[], Spool],
+        memory: SpoolFolder,
         rate: BodyRate,
     ) -> None:
         """pause, resume: stop and go on reading the socket. make_spool: where a body is kept that is read twice.
-        rate: notified when we wait for the client, and of what comes.
+        memory: counts what bodies hold together. rate: notified when we wait for the client, and of what comes.
         """
         self.size = size
         self.content_type = content_type
         self._pause = pause
         self._resume = resume
         self._make_spool = make_spool
+        self._memory = memory
         self._rate = rate
         self._pieces: deque[Buffer] = deque()
         self._waiting = 0
@@ -81,8 +88,8 @@ class Body:
             return
         if data:
             keep_piece(self._pieces, data)
-        self._waiting += len(data)
-        if self._waiting > MAX_WAITING and not self._is_paused:
+        self._wait(len(data))
+        if self._waiting > self._most_waiting and not self._is_paused:
             self._is_paused = True
             self._pause()
         self._wake()
@@ -99,10 +106,14 @@ class Body:
 
     def discard(self) -> None:
         """Nobody will take what is left."""
+        self.close()
+        self._go_on()
+
+    def close(self) -> None:
+        """The request is over: nothing is kept of what was not taken."""
         self._discards = True
         self._pieces.clear()
-        self._waiting = 0
-        self._go_on()
+        self._wait(-self._waiting)
 
     # What a handler does.
 
@@ -114,26 +125,32 @@ class Body:
                 return
             yield chunk
 
-    async def read_all(self, limit: int) -> bytes:
-        """All of it; PayloadTooLarge past the limit, before more is kept."""
-        if self.size is not None and self.size > limit:
-            raise PayloadTooLarge(f"the body has {self.size} bytes; at most {limit} are taken here")
-        pieces, size = [], 0
-        async for chunk in self.chunks():
-            size += len(chunk)
-            if size > limit:
-                raise PayloadTooLarge(f"the body has more than {limit} bytes, the most that is accepted here")
+    async def read_all(self, limit: int, count: Callable[[int], None] = _ignore) -> bytes:
+        """All of it; PayloadTooLarge past the limit, before more is kept. count: called with the size of each piece kept."""
+        pieces = []
+        async for chunk in self._limited(limit):
+            count(len(chunk))
             pieces.append(chunk)
         return b"".join(pieces)
 
     @asynccontextmanager
-    async def spooled(self) -> AsyncIterator[Spool]:
-        """All of it, readable from any offset while the context lasts; NoSpaceError."""
+    async def spooled(self, limit: int) -> AsyncIterator[Spool]:
+        """All of it, readable from any offset while the context lasts; NoSpaceError, PayloadTooLarge past the limit."""
         with self._make_spool() as spool:
-            async for chunk in self.chunks():
+            async for chunk in self._limited(limit):
                 await spool.write(chunk)
             await spool.finish()
             yield spool
+
+    async def _limited(self, limit: int) -> AsyncIterator[bytes]:
+        if self.size is not None and self.size > limit:
+            raise PayloadTooLarge(f"the body has {self.size} bytes; at most {limit} are taken here")
+        size = 0
+        async for chunk in self.chunks():
+            size += len(chunk)
+            if size > limit:
+                raise PayloadTooLarge(f"the body has more than {limit} bytes, the most that is accepted here")
+            yield chunk
 
     async def _next(self) -> bytes:
         while not self._pieces:
@@ -149,10 +166,18 @@ class Body:
         while self._pieces and (not taken or size + len(self._pieces[0]) <= MAX_CHUNK):
             taken.append(self._pieces.popleft())
             size += len(taken[-1])
-        self._waiting -= size
-        if self._waiting <= MAX_WAITING // 2:
+        self._wait(-size)
+        if self._waiting <= self._most_waiting // 2:
             self._go_on()
         return bytes(taken[0]) if len(taken) == 1 else b"".join(taken)
+
+    @property
+    def _most_waiting(self) -> int:
+        return LEAST_BATCH // 2 if self._memory.is_crowded else MAX_WAITING
+
+    def _wait(self, size: int) -> None:
+        self._waiting += size
+        self._memory.held_size += size
 
     def _go_on(self) -> None:
         if self._is_paused:

@@ -9,12 +9,13 @@ from attrs import define, field
 
 from grid.caps import UnknownCap, UnknownChild, parse_cap, settle_unknown_child
 from grid.directory.pack import Child
-from grid.gateway.faults import BadRequest
+from grid.gateway.faults import BadRequest, ServiceUnavailable
 from grid.gateway.http.arguments import Arguments
 from grid.gateway.http.body import Body
 from grid.gateway.http.forms import Form, is_form, read_form
 from grid.gateway.pages.links import object_path
 from grid.gateway.shared.services import Services
+from grid.wire.budget.server_memory import ByteBudget
 
 TAKES_CHILDREN = frozenset({"mkdir-with-children", "mkdir-immutable", "set_children", "set-children"})
 """The values of `t` whose body describes children as JSON."""
@@ -49,6 +50,7 @@ class Exchange:
     raw_query: str = field(repr=False, default="")
     peer: str = ""
     _form: Form | None = field(default=None, init=False, repr=False)
+    _held: list[tuple[ByteBudget, int]] = field(factory=list, init=False, repr=False)
 
     @property
     def is_form(self) -> bool:
@@ -70,15 +72,28 @@ class Exchange:
             if self.is_form:
                 settings = self.gateway.settings
                 cpu = self.gateway.store.runtime.cpu
-                self._form = await read_form(self.body, self.arguments, settings.spools, cpu)
+                self._form = await read_form(self.body, self.arguments, settings.spools, cpu, self._take_form)
             else:
                 self._form = Form()
         return self._form
+
+    def _take_form(self, size: int) -> None:
+        budget = self.gateway.stores.forms
+        if not budget.try_acquire(size):
+            raise ServiceUnavailable("too many long forms at once; try again later", headers=(("Retry-After", "5"),))
+        self._held.append((budget, size))
+
+    async def hold(self, budget: ByteBudget, size: int) -> None:
+        """Wait for that many bytes of the budget, and hold them as long as this request lasts."""
+        self._held.append((budget, await budget.acquire(size)))
 
     def close(self) -> None:
         """Forget what was kept for this request."""
         if self._form is not None:
             self._form.close()
+        held, self._held = self._held, []
+        for budget, size in held:
+            budget.release(size)
 
 
 def split_path(raw: bytes) -> tuple[str, ...]:

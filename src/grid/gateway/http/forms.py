@@ -5,6 +5,8 @@ Owns the bounds on forms. A file streams through the parser; nothing of it is ke
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import define, field
 from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
 
@@ -25,7 +27,7 @@ MAX_FORM = 4 * 2**20
 """Bytes of all such fields together."""
 
 POOLED_FORM = 2**16
-"""Bytes of a form from which it is taken apart on the pool: 10 ms if all of them are escaped."""
+"""Bytes of a form from which it is taken apart on the pool: 10 ms if all of them are escaped. Longer ones share memory."""
 
 
 @define(kw_only=True)
@@ -46,21 +48,25 @@ def is_form(content_type: str) -> bool:
     return _kind(content_type) in (MULTIPART, URLENCODED)
 
 
-async def read_form(body: Body, arguments: Arguments, folder: SpoolFolder, cpu: CpuPool) -> Form:
+async def read_form(
+    body: Body, arguments: Arguments, folder: SpoolFolder, cpu: CpuPool, take: Callable[[int], None]
+) -> Form:
     """Take a body that is a form; its fields become arguments, after those there are.
 
-    folder: where a file is kept meanwhile. BadRequest; PayloadTooLarge; NoSpaceError.
+    folder: where a file is kept meanwhile. take: called with the bytes of long fields that are kept in memory; it may raise.
+    BadRequest; PayloadTooLarge; NoSpaceError.
     """
     kind, options = parse_options_header(body.content_type)
+    fields = _Fields(take)
     if kind.strip() == URLENCODED:
-        raw = await body.read_all(MAX_FORM)
+        raw = await body.read_all(MAX_FORM, fields.grow)
         pairs = parse_query(raw) if len(raw) < POOLED_FORM else await cpu.run(parse_query, raw)
         arguments.add(pairs)
         return Form()
     boundary = options.get("boundary")
     if not boundary:
         raise BadRequest("the form's Content-Type has no boundary")
-    reader = _Reader(arguments, folder, cpu)
+    reader = _Reader(arguments, folder, cpu, fields)
     try:
         await reader.read(body, boundary)
     except MultipartError as error:
@@ -76,8 +82,22 @@ def _kind(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
+class _Fields:
+    """The bytes of all fields of one form."""
+
+    def __init__(self, take: Callable[[int], None]) -> None:
+        self._take = take
+        self.size = 0
+
+    def grow(self, size: int) -> None:
+        """So many more have come."""
+        before, self.size = self.size, self.size + size
+        if self.size > POOLED_FORM:
+            self._take(size if before > POOLED_FORM else self.size)
+
+
 class _Reader:
-    def __init__(self, arguments: Arguments, folder: SpoolFolder, cpu: CpuPool) -> None:
+    def __init__(self, arguments: Arguments, folder: SpoolFolder, cpu: CpuPool, fields: _Fields) -> None:
         self.form = Form()
         self._arguments = arguments
         self._folder = folder
@@ -85,7 +105,7 @@ class _Reader:
         self._name = ""
         self._value: bytearray | None = None
         self._in_file = False
-        self._taken = 0
+        self._fields = fields
 
     async def read(self, body: Body, boundary: str) -> None:
         with PushMultipartParser(boundary, max_segment_count=MAX_ARGUMENTS) as parser:
@@ -122,8 +142,8 @@ class _Reader:
             return
         if self._value is not None:
             self._value += data
-            self._taken += len(data)
-            if len(self._value) > MAX_FIELD or self._taken > MAX_FORM:
+            self._fields.grow(len(data))
+            if len(self._value) > MAX_FIELD or self._fields.size > MAX_FORM:
                 raise PayloadTooLarge("a field of the form is too long")
 
 

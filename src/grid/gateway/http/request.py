@@ -116,6 +116,7 @@ class GatewayRequest(http.Request):
             pause=self.channel.stop_reading,
             resume=self.channel.go_on_reading,
             make_spool=lambda: Spool(gateway.settings.spools, gateway.store.runtime.cpu),
+            memory=gateway.settings.spools,
             rate=BodyRate(self.clock, GATEWAY_BODY_RATE),
         )
         self.factory.requests.add(self)
@@ -147,6 +148,8 @@ class GatewayRequest(http.Request):
             self.body.fail(gone())
         if self._task is not None:
             self._task.cancel()
+        if self.body is not None:
+            self.body.close()
         if self.body is not None and not self.finished:
             self._count(None)
         self.factory.forget(self)
@@ -356,6 +359,8 @@ class GatewayRequest(http.Request):
         said = "{method} {path} {code} {size} {ms:.0f} ms"
         _log.info(said, method=self._method, path=path, code=code, size=size, ms=took_ms)
         self._count(code)
+        if self.body is not None:
+            self.body.close()
         self.finish()
         self.factory.forget(self)
 

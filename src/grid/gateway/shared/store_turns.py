@@ -1,17 +1,33 @@
-"""Turns at storing, which takes much memory: requests that come when all are taken wait, first come, first served."""
+"""Turns at storing, which takes much memory: requests that come when all are taken wait, first come, first served.
+
+Large files take turns by number, small ones by their bytes, so that neither keeps the other waiting.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from twisted.internet.defer import DeferredSemaphore
+
+from grid.limits import MAX_CHILDREN_BODY
+from grid.wire.budget.server_memory import ByteBudget
 
 LARGE_SIZE = 2**20
 """Bytes from which a file takes a turn to be stored: its shares take 40 MiB, or 64, of memory meanwhile."""
 
 LARGE_STORES = 4
 """Large files that are stored at once; the others are kept on the disk until it is their turn."""
+
+SMALL_STORES_BYTES = 8 * 2**20
+"""Bytes of smaller files that are stored at once: with their shares, and those packed for servers that are slow to take them,
+they take eight times that."""
+
+STORE_COST = 16 * 2**10
+"""Bytes that each of them counts for besides: what is noted of its servers and requests."""
+
+FORMS_BYTES = 16 * 2**20
+"""Bytes of the fields of all long forms; those that find no room are refused, since their senders may be slow."""
 
 PASSING_STORES = 2
 """Files that pass straight through at once. Their clients may be slow, so that they hold up nobody: others are spooled."""
@@ -45,6 +61,10 @@ class Stores:
     def __init__(self) -> None:
         self.large = Semaphore(LARGE_STORES)
         self.passing = Semaphore(PASSING_STORES)
+        self.small = ByteBudget(SMALL_STORES_BYTES)
+        self.forms = ByteBudget(FORMS_BYTES)
+        self.children = ByteBudget(MAX_CHILDREN_BODY)
+        """Bytes of long descriptions of children that are values in memory, which take ten times as much."""
         self._alone: dict[bytes, tuple[Semaphore, int]] = {}
 
     @asynccontextmanager
@@ -65,4 +85,12 @@ class Stores:
 
     def turn(self, size: int) -> AbstractAsyncContextManager[None]:
         """A turn to store a file of that size which is all here."""
-        return self.large.one() if size >= LARGE_SIZE else nullcontext()
+        return self.large.one() if size >= LARGE_SIZE else self._small_turn(size + STORE_COST)
+
+    @asynccontextmanager
+    async def _small_turn(self, size: int) -> AsyncIterator[None]:
+        held = await self.small.acquire(size)
+        try:
+            yield
+        finally:
+            self.small.release(held)

@@ -59,10 +59,15 @@ async def read_children(
     """The children that the body describes; BadRequest, FormatError, CapError, PayloadTooLarge."""
     if exchange.is_form:
         raise BadRequest("children are sent as JSON: put t= in the URL, not in the form")
-    data = await exchange.body.read_all(MAX_CHILDREN_BODY)
+    size = exchange.body.size
+    if size is not None and size < POOLED_BYTES:
+        data = await exchange.body.read_all(POOLED_BYTES)
+        return parse_children(data, immutable=immutable, may_be_empty=may_be_empty)
+    # Kept on the disk until it is its turn: whoever sends slowly keeps nobody else waiting.
+    async with exchange.body.spooled(MAX_CHILDREN_BODY) as spool:
+        await exchange.hold(exchange.gateway.stores.children, spool.size)
+        data = bytes(await spool.read_at(0, spool.size))
     parse = partial(parse_children, data, immutable=immutable, may_be_empty=may_be_empty)
-    if len(data) < POOLED_BYTES:
-        return parse()
     return await exchange.gateway.store.runtime.cpu.run(parse)
 
 
@@ -91,7 +96,7 @@ async def _read_unlinked(exchange: Exchange, kind: str) -> NewDirectory:
     format = exchange.arguments.format()
     if format == "chk":
         raise BadRequest("a mutable directory cannot have format=CHK")
-    if exchange.method == "POST" and not exchange.is_form and await exchange.body.read_all(MAX_CHILDREN_BODY):
+    if exchange.method == "POST" and not exchange.is_form and await anext(exchange.body.chunks(), None) is not None:
         raise BadRequest("t=mkdir takes no body; children come with t=mkdir-with-children")
     return NewDirectory(children={}, format=format, key=key)
 

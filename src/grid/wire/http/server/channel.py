@@ -34,7 +34,7 @@ from grid.wire.http.format.messages import HEAD_END, pack_head, pack_status_line
 from grid.wire.http.format.outbox import Outbox
 from grid.wire.http.format.tls import expect
 from grid.wire.http.server.client_time import ClientTime
-from grid.wire.http.server.exchange import Exchange
+from grid.wire.http.server.exchange import Exchange, unread_limit
 
 log = Logger()
 
@@ -265,7 +265,7 @@ class ServerChannel(Protocol):
             return
         if self._state is _State.DISCARDING:
             self._discard(exchange)
-        elif exchange.is_full:
+        elif exchange.is_full(unread_limit(self._place.crowd)):
             self._set_reading(False)
         if rest is not None:
             self._received += rest

@@ -27,6 +27,15 @@ from grid.wire.http.format.messages import (
 UNREAD_LIMIT = 256 * 1024
 """Bytes of a body that may wait for their reader before the socket is left alone."""
 
+UNREAD_BYTES = 16 * 2**20
+"""The same of all bodies together, where connections are many."""
+
+
+def unread_limit(crowd: int) -> int:
+    """Bytes of a body that may wait for their reader on each of that many connections."""
+    return min(UNREAD_LIMIT, UNREAD_BYTES // max(1, crowd))
+
+
 HeaderPairs = Iterable[tuple[bytes, bytes]]
 
 
@@ -150,10 +159,9 @@ class Exchange:
         """Whether the rest of the body will never come."""
         return self._broken is not None
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the reader should catch up before more is received."""
-        return self._reader is None and self._unread_size >= UNREAD_LIMIT
+    def is_full(self, limit: int) -> bool:
+        """Whether the reader should catch up before more is received. limit: bytes that may wait for it."""
+        return self._reader is None and self._unread_size >= limit
 
     def break_off(self, error: Exception) -> None:
         """No more of the body will come."""

@@ -1,0 +1,53 @@
+"""Bodies that come faster than storage takes them: all that wait for their handlers, on however many connections, is bounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.internet.testing import StringTransport
+
+from grid.wire.connections.connection_limit import Place, Places
+from grid.wire.connections.sockets import stroke_size
+from grid.wire.http.server.channel import ServerChannel
+from grid.wire.http.server.exchange import UNREAD_BYTES, UNREAD_LIMIT, Exchange
+from tests.support.virtual_time import VirtualRuntime
+
+HEAD = b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n"
+
+
+class Transport(StringTransport):
+    """A connection of which it is noted whether it is read."""
+
+    def setTcpNoDelay(self, enabled: bool) -> None: ...
+
+
+async def busy(_: Exchange) -> None:
+    """A handler that waits for the disk."""
+    await Deferred()
+
+
+def taken_of(place: Place) -> int:
+    """Bytes of a body that are taken from the socket of a connection whose handler is busy."""
+    channel = ServerChannel(busy, VirtualRuntime().clock, place, lambda _: None)
+    transport: Any = Transport()  # type: ignore[no-untyped-call]
+    channel.makeConnection(transport)  # type: ignore[no-untyped-call]
+    channel.dataReceived(HEAD)
+    size = 0
+    while transport.producerState == "producing":
+        piece = bytes(stroke_size(place.crowd))
+        channel.dataReceived(piece)
+        size += len(piece)
+    return size
+
+
+@pytest.mark.parametrize("count", [1, 64, 512, 1024])
+def test_bodies_whose_handlers_are_busy_wait_in_the_sockets_once_they_are_many(count: int) -> None:
+    places = Places(2 * count)
+    entered = [places.enter(None) for _ in range(count)]
+    place = entered[-1]
+    assert place is not None
+    taken = taken_of(place)
+    assert taken >= min(UNREAD_LIMIT, UNREAD_BYTES // count)
+    assert count * taken <= max(2 * UNREAD_BYTES, UNREAD_LIMIT + stroke_size(1))
