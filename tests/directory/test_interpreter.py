@@ -18,13 +18,18 @@ from grid.directory.edits import SetChild, apply_edits
 from grid.directory.names import normalize_name, sort_by, sort_names
 from grid.directory.pack import Child, pack_directory, parse_directory
 from grid.errors import FormatError
+from grid.gateway.http.answers import StreamedAnswer
 from grid.gateway.pages.directory import DirectoryView
 from grid.gateway.tree.children import parse_children
-from grid.gateway.tree.directory_views import listing_page
+from grid.gateway.tree.directory_views import listing_answer, listing_page
 from tests.support.turn_watch import longest_call
+from tests.support.virtual_time import VirtualRuntime
 
-LONGEST_S = 0.25
-"""Five times the promise: processors of test machines are slow and shared. What is tried here took a second or more."""
+LONGEST_S = 0.05
+"""What is promised. What is tried here took a second or more in one call before."""
+
+TRIES = 5
+"""Processor time says more than a clock, but caches and processors are shared too: what is fast once is fast."""
 
 LIT = LitCap(data=b"small").to_string().encode()
 KEY = bytes(16)
@@ -56,6 +61,27 @@ def draw(data: bytes) -> None:
     listing_page(DirectoryView(cap=CAP, root=CAP.to_string(), children=children))
 
 
+def list_as_json(data: bytes) -> None:
+    """What the JSON of a directory takes."""
+    children = {n: e.child for n, e in parse_directory(data, mutable=True).items() if e.child is not None}
+    runtime = VirtualRuntime()
+    answer = runtime.run(listing_answer(runtime.cpu, CAP, children))
+    if isinstance(answer, StreamedAnswer):
+        runtime.run(drain(answer))
+
+
+async def drain(answer: StreamedAnswer) -> None:
+    """Have all of it written."""
+    await answer.write(Nowhere())
+
+
+class Nowhere:
+    """A sink that keeps nothing."""
+
+    async def write(self, data: object) -> None: ...
+
+
+NESTED = b'{"a": ' + b"[" * 90 + b"0," * 30_000 + b"0" + b"]" * 90 + b"}"
 CHILD = ["filenode", {"ro_uri": LIT.decode()}]
 CASES: dict[str, tuple[Callable[..., object], Callable[[], object]]] = {
     "a name of marks": (unpack, lambda: entry(b"a" + "\u0315\u0300".encode() * 100_000)),
@@ -75,6 +101,15 @@ CASES: dict[str, tuple[Callable[..., object], Callable[[], object]]] = {
         lambda: json.dumps({f"{n}" + "\u0315\u0300" * 15_000: CHILD for n in range(5)}, ensure_ascii=False).encode(),
     ),
     "a page of long names": (draw, lambda: b"".join(entry(b"x" * 60_000 + b"%d" % n) for n in range(500, 0, -1))),
+    "a page of long names in another script": (
+        draw,
+        lambda: b"".join(entry("\U0001f600".encode() * 15_000 + b"%d" % n) for n in range(40)),
+    ),
+    "JSON of long names": (
+        list_as_json,
+        lambda: b"".join(entry(b"\x01" * 60_000 + b"%d" % n) for n in range(60)),
+    ),
+    "JSON of nested metadata": (list_as_json, lambda: b"".join(entry(b"%d" % n, NESTED) for n in range(3))),
     "names to sort": (sort_names, lambda: ["x" * 60_000 + str(n * 7919 % 1009) for n in range(1009)]),
     "local names": (find_collisions, lambda: ["\u0315\u0300" * 15_000 + str(n) for n in range(5)]),
     "a path": (normalize_name, lambda: "\u0f73\u0f71" * 10_000),
@@ -85,14 +120,14 @@ CASES: dict[str, tuple[Callable[..., object], Callable[[], object]]] = {
 def test_call_when_content_is_hostile_then_lets_the_interpreter_go(case: str) -> None:
     function, make = CASES[case]
     found: list[tuple[float, str]] = []
-    while len(found) < 3 and not (found and found[-1][0] < LONGEST_S):  # A busy processor may be slow once.
+    while len(found) < TRIES and not (found and found[-1][0] < LONGEST_S):
         found.append(longest_call(function, make()))
     assert found[-1][0] < LONGEST_S, found
 
 
 def test_measure_when_a_call_is_long_then_sees_it() -> None:
     longest_s, where = longest_call(lambda: json.loads("[" + "[]," * 2_500_000 + "0]"))
-    assert (longest_s > LONGEST_S and "scan" in where) or "decode" in where, where
+    assert longest_s > LONGEST_S and ("scan" in where or "decode" in where), where
     ordered = sort_by([3, 1, 2], key=lambda n: n, size=lambda n: 1)
     assert ordered == [1, 2, 3]
 

@@ -10,7 +10,7 @@ from grid.caps import DirectoryCap, LitCap, SdmfWriteCap, UnknownChild
 from grid.directory.node_json import describe_directory
 from grid.directory.pack import Child
 from grid.gateway.http.answers import Answer, json_answer
-from grid.gateway.tree.directory_views import WHOLE, listing_answer
+from grid.gateway.tree.directory_views import WHOLE_SIZE, listing_answer
 from grid.runtime import SMALL_WORK
 from tests.support.virtual_time import VirtualRuntime
 
@@ -26,7 +26,7 @@ class Collected:
         self.pieces.append(bytes(data))
 
 
-@pytest.mark.parametrize("count", [0, 1, SMALL_WORK, SMALL_WORK + 1, 2 * SMALL_WORK, 3 * SMALL_WORK + 5, WHOLE + 1])
+@pytest.mark.parametrize("count", [0, 1, SMALL_WORK, SMALL_WORK + 1, 2 * SMALL_WORK, 3 * SMALL_WORK + 5, 12_000])
 def test_listing_when_of_any_length_is_what_the_library_writes(count: int) -> None:
     children = {
         f'"{number}\n{{}}é': Child(target=TARGETS[number % 4], metadata={"{}": ["\n", {}, [], {"a": [number]}]})
@@ -39,11 +39,23 @@ def test_listing_when_of_any_length_is_what_the_library_writes(count: int) -> No
     assert (answer.status, answer.content_type) == (200, whole.content_type)
     if isinstance(answer, Answer):
         assert answer.body == whole.body
-        assert count <= WHOLE
+        assert len(answer.body) < 2 * WHOLE_SIZE
     else:
         assert answer.size is None
+        assert len(whole.body) > WHOLE_SIZE
         sink = Collected()
         runtime.run(answer.write(sink))  # type: ignore[arg-type]
         assert b"".join(sink.pieces) == whole.body
     assert len(json.loads(whole.body)[1]["children"]) == count
     assert len(runtime.cpu.calls) == (0 if count <= SMALL_WORK else -(-count // SMALL_WORK))
+
+
+def test_listing_when_names_are_long_is_made_in_slices_of_a_size() -> None:
+    children = {"x" * 60_000 + str(number): Child(target=TARGETS[0], metadata={}) for number in range(100)}
+    runtime = VirtualRuntime()
+    answer = runtime.run(listing_answer(runtime.cpu, CAP, children))
+    assert not isinstance(answer, Answer)
+    sink = Collected()
+    runtime.run(answer.write(sink))  # type: ignore[arg-type]
+    assert b"".join(sink.pieces) == json_answer(describe_directory(CAP, children)).body
+    assert max(map(len, sink.pieces)) < 2**20 + 70_000

@@ -129,7 +129,7 @@ def plain_cap(cap: KnownCap | str, status: int = 200) -> Answer:
 def json_answer(value: object, status: int = 200) -> Answer:
     """JSON as 1.20 lays it out."""
     text = json.dumps(value, indent=1, ensure_ascii=True) + "\n"
-    return Answer(status, "text/plain", text.encode("ascii"))
+    return Answer(status, "text/plain", encode_text(text))
 
 
 def modern_json(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
@@ -145,7 +145,19 @@ def text_answer(text: str, status: int = 200) -> Answer:
 
 def page(html: str, status: int = 200, headers: Headers = ()) -> Answer:
     """A page for people."""
-    return Answer(status, HTML, html.encode("utf-8"), headers, is_page=True)
+    return Answer(status, HTML, encode_text(html), headers, is_page=True)
+
+
+_ENCODED_AT_ONCE = 2**20
+"""Characters: one call for a page of a hundred megabytes would hold the interpreter, whatever thread it is on."""
+
+
+def encode_text(text: str, errors: str = "strict") -> bytes:
+    """The text as UTF-8, with no call that holds the interpreter for long."""
+    if len(text) <= _ENCODED_AT_ONCE:
+        return text.encode("utf-8", errors)
+    starts = range(0, len(text), _ENCODED_AT_ONCE)
+    return b"".join([text[start : start + _ENCODED_AT_ONCE].encode("utf-8", errors) for start in starts])
 
 
 def redirect(location: str, status: int = 302) -> Answer:

@@ -220,7 +220,8 @@ def _row(view: DirectoryView, whole: str, child: Child) -> Markup:
     else:
         cap = target.to_string()
         size = target.size if isinstance(target, ImmutableFileCap) else None
-        about = _about_path(view, whole, target)
+        # No request could have the whole of a long name in its address.
+        about = _about_path(view, name, target) if name is whole else info_path(target, name)
         link = tag("a", shown, href=about if kind_of(name) else file_path(cap, name))
         word = "file" if not target.is_mutable else "file, can be changed"
         words = f"Preview and details of {name}" if kind_of(name) else f"Details of {name}"

@@ -6,7 +6,7 @@ Owns how many children one slice renders: a directory may have a million, and al
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from attrs import evolve
@@ -26,8 +26,14 @@ from grid.gateway.pages.tree_operation import render_tree_operation
 from grid.ports import CpuPool, Sink
 from grid.runtime import SMALL_WORK
 
-WHOLE = 8192
-"""Children whose JSON is answered at once, with its length: some megabytes."""
+WHOLE_SIZE = 4 * 2**20
+"""Bytes of JSON that are answered at once, with their length: some thousand children."""
+
+_SLICE_SIZE = 2**20
+"""Characters after which a slice ends, however few children it has: names and metadata may be long, and their JSON longer."""
+
+_SMALL_SLICE_SIZE = 2**18
+"""The same of a slice that is made at once, and not on the pool."""
 
 _TYPE = "text/plain"
 
@@ -36,40 +42,52 @@ async def listing_answer(
     cpu: CpuPool, cap: DirectoryCap, children: Mapping[str, Child], warning: str | None = None
 ) -> AnyAnswer:
     """The answer to `t=json`: the same bytes, however many children there are. warning: what its user should know."""
-    if len(children) <= SMALL_WORK:
+    if not children:
         return json_answer(describe_directory(cap, children, warning))
+    slices = _Slices(cpu, children)
+    head, tail = _frame(cap, warning)
+    pieces, size = [head], 0
+    while size <= WHOLE_SIZE:
+        piece = await slices.next()
+        if not piece:
+            return Answer(200, _TYPE, b"".join((*pieces, tail)))
+        pieces.append(piece)
+        size += len(piece)
 
     async def write(sink: Sink) -> None:
         """Slice by slice, as they are taken."""
-        head, tail = _frame(cap, warning)
-        await sink.write(head)
-        items = iter(children.items())
-        before = b""
-        while piece := list(islice(items, SMALL_WORK)):
-            await sink.write(before + await cpu.run(_render, piece))
-            before = b",\n   "
+        for piece in pieces:
+            await sink.write(piece)
+        pieces.clear()
+        while piece := await slices.next():
+            await sink.write(piece)
         await sink.write(tail)
 
-    if len(children) > WHOLE:
-        return StreamedAnswer(200, _TYPE, None, (), write)
-    gathered = _Gathered()
-    await write(gathered)
-    return gathered.answer()
+    return StreamedAnswer(200, _TYPE, None, (), write)
 
 
-class _Gathered:
-    """A sink that becomes an answer."""
+class _Slices:
+    """The children of a directory as they stand in its JSON, some at a time."""
 
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+    def __init__(self, cpu: CpuPool, children: Mapping[str, Child]) -> None:
+        self._cpu = cpu
+        self._items = iter(children.items())
+        self._left = len(children)
+        self._is_small = len(children) <= SMALL_WORK
+        self._before = b""
 
-    async def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Keep it."""
-        self._pieces.append(bytes(data))
-
-    def answer(self) -> AnyAnswer:
-        """All of it."""
-        return Answer(200, _TYPE, b"".join(self._pieces))
+    async def next(self) -> bytes:
+        """The next of them; nothing behind the last."""
+        if not self._left:
+            return b""
+        if self._is_small:
+            self._is_small = False
+            count, piece = _render(self._items, _SMALL_SLICE_SIZE)
+        else:
+            count, piece = await self._cpu.run(_render, self._items, _SLICE_SIZE)
+        self._left -= count
+        before, self._before = self._before, b",\n   "
+        return before + piece
 
 
 def _frame(cap: DirectoryCap, warning: str | None) -> tuple[bytes, bytes]:
@@ -81,9 +99,15 @@ def _frame(cap: DirectoryCap, warning: str | None) -> tuple[bytes, bytes]:
     return head + children + b"\n   ", b"\n  }" + tail
 
 
-def _render(piece: Sequence[tuple[str, Child]]) -> bytes:
-    """Some children, as they stand three levels down."""
-    return ",\n   ".join(f"{json.dumps(name)}: {_render_child(child)}" for name, child in piece).encode("ascii")
+def _render(items: Iterator[tuple[str, Child]], most: int) -> tuple[int, bytes]:
+    """The next children, as they stand three levels down, up to about that many characters; and how many they are."""
+    texts, size = [], 0
+    for name, child in islice(items, SMALL_WORK):
+        texts.append(f"{json.dumps(name)}: {_render_child(child)}")
+        size += len(texts[-1])
+        if size >= most:
+            break
+    return len(texts), ",\n   ".join(texts).encode("ascii")
 
 
 def _render_child(child: Child) -> str:

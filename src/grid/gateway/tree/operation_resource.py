@@ -11,7 +11,7 @@ from grid.caps import DirectoryCap
 from grid.codec.base32 import encode
 from grid.errors import CancelledError
 from grid.gateway.faults import BadRequest, MethodNotAllowed, NotFound
-from grid.gateway.http.answers import Answer, AnyAnswer, json_answer, redirect, text_answer
+from grid.gateway.http.answers import Answer, AnyAnswer, encode_text, json_answer, redirect, text_answer
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.routing import Handler, allow
 from grid.gateway.tree.checks import CheckOptions, Json, output_of, walk_fault
@@ -39,7 +39,7 @@ def state_json(work: TreeWork, document: Json) -> bytes:
     if work.kind == "deep-size":
         return (json.dumps(document) + "\n").encode("ascii")
     end = "\n" if work.kind == "deep-check" else ""
-    return (json.dumps(document, indent=1) + end).encode("ascii")
+    return encode_text(json.dumps(document, indent=1) + end)
 
 
 def size_text(work: TreeWork) -> str:
@@ -167,7 +167,7 @@ def _rendered(work: TreeWork, output: str, status: int, error: str | None) -> An
     if work.kind == "deep-size":
         return text_answer(size_text(work), status)
     if work.kind == "manifest" and output == "text":
-        return Answer(status, "text/plain;charset=utf-8", manifest_text(work).encode("utf-8", "replace"))
+        return Answer(status, "text/plain;charset=utf-8", encode_text(manifest_text(work), "replace"))
     return operation_page(work.kind, document, finished=work.finished, error=error, status=status)
 
 
