@@ -24,6 +24,7 @@ def fields(seqnum: Any = 1, **changes: Any) -> dict[str, Any]:
 
 
 def signed(index: int = 0, seqnum: Any = 1, **changes: Any) -> SignedAnnouncement:
+    changes.setdefault("anonymous-storage-FURL", furl("abcd"[index]))
     return sign(fields(seqnum, **changes), KEYS[index])
 
 

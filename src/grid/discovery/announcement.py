@@ -7,25 +7,31 @@ only: the one thing that a signature proves is who said it. [spec wire 7-9]
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from grid.codec import base32
 from grid.codec.key_text import pack_bare_key, pack_signature, parse_bare_key, parse_signature
 from grid.crypto.ed25519 import SigningKey, VerifyingKey
 from grid.errors import FormatError
-from grid.limits import MAX_ANNOUNCEMENT_SIZE
+from grid.limits import MAX_ANNOUNCEMENT_SIZE, MAX_FURL_LENGTH, MAX_LOCATION_HINTS
 from grid.placement.order import permutation_seed
 from grid.ports import ServerId, ServerIdentity
 from grid.wire.http.format.announced import NURLS_FIELD, PLAIN_FIELD
 from grid.wire.locators import Furl, parse_furl
 
 STORAGE_SERVICE = "storage"
+_HTTP_FIELDS = (NURLS_FIELD, PLAIN_FIELD)
 KEY_PREFIX = b"v0-"
 MAX_NICKNAME = 200
 MAX_JSON_DEPTH = 20
+
+
+Address = tuple[str, str]
+"""A Tub's id, and the secret name of the storage server in it."""
 
 
 @frozen
@@ -161,6 +167,35 @@ def storage_furl(announcement: Announcement) -> Furl:
     if not isinstance(text, str):
         raise FormatError("an announcement without a storage FURL")
     return parse_furl(text)
+
+
+def address_of(announcement: Announcement) -> Address:
+    """What tells the storage server from others, whoever announces it; FormatError as storage_furl."""
+    furl = storage_furl(announcement)
+    return furl.tub_id, furl.swissnum
+
+
+def merge_addresses(announcements: Sequence[Announcement]) -> Announcement:
+    """The first of some announcements of one server, with the location hints of all of them.
+
+    Where they differ in HTTP addresses it has none: only those of the FURL prove that the server there is the one.
+    """
+    first, *others = announcements
+    if not others:
+        return first
+    furl = storage_furl(first)
+    rows = zip_longest(*(storage_furl(each).hints for each in announcements))
+    hints: dict[str, None] = {}
+    for hint in (hint for row in rows for hint in row if hint is not None):
+        longer = evolve(furl, hints=(*hints, hint))
+        if len(hints) < MAX_LOCATION_HINTS and len(longer.to_string()) <= MAX_FURL_LENGTH:
+            hints[hint] = None
+    differing = [
+        name for name in _HTTP_FIELDS if any(each.fields.get(name) != first.fields.get(name) for each in others)
+    ]
+    fields = {name: value for name, value in first.fields.items() if name not in differing}
+    fields["anonymous-storage-FURL"] = evolve(furl, hints=tuple(hints)).to_string()
+    return evolve(first, fields=fields)
 
 
 def identify(announcement: Announcement, upload_permit_expires: float) -> ServerIdentity:

@@ -1,22 +1,33 @@
 """The live set of storage servers: those that a file names, and those that introducers announce.
 
 A server stays in the set once it is known: whether it answers is found out by asking it. An entry of the
-static file is never overridden by an announcement. [spec wire 9, 10]
+static file is never overridden by an announcement. [spec wire 9, 10] Those that are announced at one address are one
+server, and count as one: nobody who announces can make one machine count as several. [decision 0313]
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 from attrs import define, frozen
 from twisted.logger import Logger
 
 from grid.crypto.ed25519 import VerifyingKey
-from grid.discovery.announcement import STORAGE_SERVICE, Announcement, identify, replaces, storage_furl
+from grid.discovery.announcement import (
+    STORAGE_SERVICE,
+    Address,
+    Announcement,
+    address_of,
+    identify,
+    merge_addresses,
+    replaces,
+    storage_furl,
+)
 from grid.discovery.grid_manager import permit_expires
 from grid.errors import FormatError
-from grid.limits import MAX_ANNOUNCEMENTS
+from grid.limits import MAX_ANNOUNCEMENTS, MAX_LOCATION_HINTS
 from grid.ports import Clock, ServerId, ServerIdentity, StorageServer
 from grid.wire.http.format.announced import NURLS_FIELD, PLAIN_FIELD
 from grid.wire.status import ConnectionStatus, RemoteServer
@@ -29,12 +40,18 @@ MakeServer = Callable[[ServerIdentity, Announcement], RemoteServer]
 
 @frozen(kw_only=True)
 class ServerEntry:
-    """One known server, for those who show it."""
+    """One announced server, for those who show it. counts_as: the server that it is; another, if that is at its address."""
 
     identity: ServerIdentity
     announcement: Announcement
     is_static: bool
     status: ConnectionStatus
+    counts_as: ServerId
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it counts under this id."""
+        return self.counts_as == self.identity.server_id
 
     @property
     def is_vouched_for(self) -> bool:
@@ -45,12 +62,26 @@ class ServerEntry:
 @define
 class _Known:
     announcement: Announcement
-    server: RemoteServer
+    identity: ServerIdentity
     is_static: bool
+
+    @property
+    def rank(self) -> tuple[bool, bool]:
+        """Whose word counts: of those with the same address the file's, then that of who is permitted uploads."""
+        return self.is_static, self.identity.upload_permit_expires > -inf
+
+
+@define
+class _Machine:
+    """Those who are announced at one address. leader: whose word counts; the first of the highest rank."""
+
+    members: dict[ServerId, _Known]
+    leader: _Known
+    server: RemoteServer
 
 
 class ServerSet:
-    """All known storage servers, each with one client."""
+    """All known storage servers, each with one client, whatever names it is announced under."""
 
     def __init__(
         self,
@@ -67,30 +98,36 @@ class ServerSet:
         self._clock = clock
         self._manager_keys = tuple(manager_keys)
         self._known: dict[ServerId, _Known] = {}
+        self._machines: dict[Address, _Machine] = {}
         self._on_return = on_return
 
     @property
     def servers(self) -> list[StorageServer]:
         """All of them, connected or not."""
-        return [known.server for known in self._known.values()]
+        return [machine.server for machine in self._machines.values()]
 
     def find(self, server_id: ServerId) -> StorageServer | None:
         """The client of that server, if it is known."""
         known = self._known.get(server_id)
-        return None if known is None else known.server
+        return None if known is None else self._machine_of(known).server
 
     @property
     def entries(self) -> list[ServerEntry]:
-        """All of them, with how they stand."""
-        return [
-            ServerEntry(
-                identity=known.server.identity,
-                announcement=known.announcement,
-                is_static=known.is_static,
-                status=known.server.status,
-            )
-            for known in self._known.values()
-        ]
+        """All that are announced, with how they stand."""
+        return [self._entry(known) for known in self._known.values()]
+
+    def _entry(self, known: _Known) -> ServerEntry:
+        machine = self._machine_of(known)
+        return ServerEntry(
+            identity=known.identity,
+            announcement=known.announcement,
+            is_static=known.is_static,
+            status=machine.server.status,
+            counts_as=machine.leader.identity.server_id,
+        )
+
+    def _machine_of(self, known: _Known) -> _Machine:
+        return self._machines[address_of(known.announcement)]
 
     def add_static(self, announcement: Announcement) -> None:
         """Add a server of the static file; FormatError if it cannot be used."""
@@ -110,27 +147,67 @@ class ServerSet:
 
     def close(self) -> None:
         """Give up all connections."""
-        for known in self._known.values():
-            known.server.close()
+        for machine in self._machines.values():
+            machine.server.close()
 
     def _put(self, announcement: Announcement, *, is_static: bool) -> None:
         expires = permit_expires(
             announcement.fields.get("grid-manager-certificates"), announcement.server_id, self._manager_keys
         )
-        identity = identify(announcement, expires)
+        new = _Known(announcement, identify(announcement, expires), is_static)
         known = self._known.get(announcement.server_id)
-        if known is not None and known.server.identity == identity and _same_place(known.announcement, announcement):
+        if known is not None and known.identity == new.identity and _same_place(known.announcement, announcement):
             is_news = announcement.seqnum != known.announcement.seqnum
             known.announcement, known.is_static = announcement, is_static
             if is_news:
-                known.server.forget_failures()
-                self._on_return(announcement.server_id)
+                machine = self._machine_of(known)
+                machine.server.forget_failures()
+                self._on_return(machine.leader.identity.server_id)
             return
         # The old client stays with those who still use it: both may share one connection.
-        server = self._make_server(identity, announcement)
-        self._known[announcement.server_id] = _Known(announcement, server, is_static)
+        self._join(new)
         if known is not None:
-            self._on_return(announcement.server_id)
+            self._leave(known, new)
+            self._on_return(self._machine_of(new).leader.identity.server_id)
+        self._known[announcement.server_id] = new
+
+    def _join(self, new: _Known) -> None:
+        """Count it with those at its address. FormatError if no client can be made."""
+        server_id, address = new.identity.server_id, address_of(new.announcement)
+        machine = self._machines.get(address)
+        if machine is None:
+            server = self._make_server(new.identity, new.announcement)
+            self._machines[address] = _Machine({server_id: new}, new, server)
+            return
+        members = {**machine.members, server_id: new}
+        if server_id not in machine.members:
+            log.warn(
+                "{id} is announced at the address of {other}: they are one server, and count as one",
+                id=server_id,
+                other=machine.leader.identity.server_id,
+            )
+            if len(members) > MAX_LOCATION_HINTS and new.rank <= machine.leader.rank:
+                machine.members = members
+                return
+        self._machines[address] = self._machine(members)
+
+    def _leave(self, old: _Known, new: _Known) -> None:
+        """It is at another address now."""
+        address = address_of(old.announcement)
+        if address == address_of(new.announcement):
+            return
+        members = self._machines[address].members
+        del members[old.identity.server_id]
+        if members:
+            self._machines[address] = self._machine(members)
+        else:
+            del self._machines[address]
+
+    def _machine(self, members: dict[ServerId, _Known]) -> _Machine:
+        rank = max(each.rank for each in members.values())
+        heard = [each for each in members.values() if each.rank == rank]
+        announcement = merge_addresses([each.announcement for each in heard[:MAX_LOCATION_HINTS]])
+        return _Machine(members, heard[0], self._make_server(heard[0].identity, announcement))
 
 
 def _supersedes(new: Announcement, kept: Announcement) -> bool:

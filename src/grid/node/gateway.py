@@ -19,6 +19,7 @@ from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
 
 from grid.directory.file_store import FileStore
+from grid.discovery.server_set import ServerEntry
 from grid.errors import ConfigError, GridError, PeerTimeoutError
 from grid.gateway.http.server import GatewayFactory
 from grid.gateway.monitoring.statistics import StorageView
@@ -70,17 +71,24 @@ class LiveClient:
             self._timer.cancel()
 
     def servers(self) -> Sequence[ServerView]:
-        """All servers known, connected or not."""
-        return [self._view(entry) for entry in self._client.server_set.entries]
+        """All servers known, connected or not; each once, under whatever ids it is announced."""
+        entries = self._client.server_set.entries
+        names: dict[ServerId, list[ServerId]] = {}
+        for entry in entries:
+            names.setdefault(entry.counts_as, []).append(entry.identity.server_id)
+        return [self._view(entry, names[entry.counts_as]) for entry in entries if entry.is_counted]
 
     def introducers(self) -> Sequence[str]:
         """The state of the connection to each introducer, one line each."""
         return [introducer_line(introducer.petname, introducer.status) for introducer in self._client.introducers]
 
-    def _view(self, entry: Any) -> ServerView:  # noqa: ANN401
+    def _view(self, entry: ServerEntry, names: Sequence[ServerId]) -> ServerView:
         status, identity = entry.status, entry.identity
         connected = status.state is ConnectionState.CONNECTED
         line = _connected_line(status) if connected else one_line(status.detail) or status.state.value
+        if others := [name for name in names if name != identity.server_id]:
+            more = f" and {len(others) - 1} more" if others[1:] else ""
+            line = f"{line}; also announced as {others[0]}{more}: counted once"
         version = status.version
         return ServerView(
             server_id=identity.server_id,

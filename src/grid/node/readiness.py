@@ -31,7 +31,7 @@ async def wait_for_servers(client: Client, count: int, deadline_s: float, compla
         complain()
         if clock.now() > give_up_at:
             raise GridError(f"only {len(answered)} of {counted(count, 'server')} answered within {deadline_s:.0f} s")
-        vouched_for = {entry.identity.server_id for entry in client.server_set.entries if entry.is_vouched_for}
+        vouched_for = {entry.counts_as for entry in client.server_set.entries if entry.is_vouched_for}
         for server in client.server_set.servers:
             if server.identity.server_id in vouched_for - answered:
                 try:
