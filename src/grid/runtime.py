@@ -84,6 +84,14 @@ class ReactorClock:
         await _pause(self, delay_s)
 
 
+def use_monotonic_time(reactor: Any) -> None:
+    """Have the timers of a reactor go by the monotonic clock: Twisted's go by the system's time, and whoever sets that back
+    by an hour would stop them all for an hour. One that has timers already keeps its clock.
+    """
+    if not reactor.getDelayedCalls():
+        reactor.seconds = time.monotonic
+
+
 def _pause(clock: Clock, delay_s: float) -> Deferred[None]:
     timer: list[Timer] = []
     pause: Deferred[None] = Deferred(lambda _: timer[0].cancel())

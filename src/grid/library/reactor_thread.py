@@ -19,6 +19,8 @@ from twisted.internet.error import ReactorNotRestartable
 from twisted.python import threadable
 from twisted.python.failure import Failure
 
+from grid.runtime import use_monotonic_time
+
 T = TypeVar("T")
 
 _lock = Lock()
@@ -118,6 +120,7 @@ def wait(reactor: Any, make: Callable[[], Coroutine[Any, Any, T]]) -> T:  # noqa
 
 
 def _start(reactor: Any) -> None:  # noqa: ANN401
+    use_monotonic_time(reactor)
     started = Event()
     reactor.callWhenRunning(started.set)
     thread = Thread(target=_run, args=(reactor, started), name="grid-reactor", daemon=True)
