@@ -96,6 +96,6 @@ def test_report_when_it_cannot_be_written_leaves_nothing() -> None:
     disk = FaultyDisk(MemoryDisk())
     scene = make(disk)
     disk.fail_in(0, 28, frozenset({"write"}))
-    with pytest.raises(Exception, match="the disk is full"):
+    with pytest.raises(Exception, match="the disk takes no more"):
         report(scene, "immutable", INDEX, 0)
     assert files_below(scene.disk, ADVISORIES) == []

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from grid import limits
-from grid.errors import ConflictError, FormatError, GridError, NoSpaceError, PeerRefusedError
+from grid.errors import ConflictError, FormatError, GridError, NoSpaceError, PeerError, PeerRefusedError
 from grid.ports import Allocation, ShareNumber, StorageIndex
 from grid.storage.calls import service, uploads
 from grid.storage.calls.uploads import IDLE_S, ShareUpload
@@ -163,7 +163,7 @@ def test_close_when_one_file_cannot_be_synced_finishes_the_others() -> None:
     scene = ServiceScene(disk)
     upload = start(scene, [0, 1, 2], 4)
     disk.fail_in(1, errno.EIO, frozenset({"sync_file"}))
-    with pytest.raises(NoSpaceError):
+    with pytest.raises(PeerError, match="the disk failed"):
         scene.run(upload.close(share_numbers(0, 1, 2)))
     assert set(held(scene)) == {0, 2}
     assert files_below(scene.disk, INCOMING) == []
@@ -174,7 +174,7 @@ def test_close_when_the_directory_cannot_be_synced_takes_the_shares_back() -> No
     scene = ServiceScene(disk)
     upload = start(scene, [0, 1], 4)
     disk.fail_in(0, errno.EIO, frozenset({"sync_directory"}))
-    with pytest.raises(NoSpaceError):
+    with pytest.raises(PeerError, match="the disk failed"):
         scene.run(upload.close(share_numbers(0, 1)))
     assert held(scene) == {}
     assert not [path for path in files_below(scene.disk, SHARES) if path.count("/") > 1]

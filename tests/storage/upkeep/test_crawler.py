@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Sequence
 
@@ -14,6 +15,7 @@ from grid.storage.files.paths import PREFIXES, SHARES, index_name
 from grid.storage.upkeep.crawler import SLICE_S, Crawler, State, index_names
 from grid.storage.upkeep.housekeeping import BucketCounter
 from tests.contract.storage_server import put
+from tests.support.faulty_disk import FaultyDisk
 from tests.support.storage import ServiceScene
 from tests.support.stored_shares import load, store
 
@@ -220,4 +222,42 @@ def test_progress_when_a_walk_is_under_way_says_how_far_it_is(scene: ServiceScen
     later = crawler.progress()
     assert later["cycle-complete-percentage"] > found["cycle-complete-percentage"]
     assert later["estimated-cycle-complete-time-left"] > 0
+    scene.run(crawler.stop())
+
+
+def test_walk_when_the_disk_takes_nothing_goes_on_and_saves_its_place_later() -> None:
+    disk = FaultyDisk(MemoryDisk())
+    scene = ServiceScene(disk)
+    for name in INDEXES:
+        store(disk.inside, f"shares/{name[:2]}/{name}/0", b"x")
+    task = Visitor(scene)
+    crawler = start(scene, task)
+    writes = frozenset({"create_file", "write", "rename", "unlink", "make_directory", "sync_file"})
+    disk.fail_in(0, errno.EROFS, writes, writes)
+    scene.advance(100)
+    assert task.visited == INDEXES and disk.fired
+    disk.heal()
+    scene.advance(1000)
+    assert [cycle for cycle, _ in task.cycles] == [0, 1]
+    scene.run(crawler.stop())
+    assert json.loads(load(disk.inside, "visitor.state.json"))["last-cycle-finished"] == 1
+
+
+def test_count_of_shares_when_the_disk_does_not_show_a_directory_stays_as_it_was() -> None:
+    disk = FaultyDisk(MemoryDisk())
+    scene = ServiceScene(disk)
+    for name in INDEXES:
+        store(disk.inside, f"shares/{name[:2]}/{name}/0", b"x")
+    crawler = Crawler(scene.service, BucketCounter(), scene.runtime.clock)
+    crawler.start()
+    scene.advance(300)
+    assert crawler.state["last-complete-bucket-count"] == len(INDEXES)
+    disk.fail_in(0, errno.EIO, frozenset({"list_directory"}), frozenset({"list_directory"}))
+    scene.advance(3600)
+    assert disk.fired and crawler.state["last-cycle-finished"] == 1
+    assert crawler.state["last-complete-bucket-count"] == len(INDEXES)
+    disk.heal()
+    store(disk.inside, f"shares/{INDEXES[0][:2]}/{INDEXES[0]}/1", b"x")
+    scene.advance(3600)
+    assert crawler.state["last-complete-bucket-count"] == len(INDEXES)
     scene.run(crawler.stop())

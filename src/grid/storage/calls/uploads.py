@@ -308,9 +308,9 @@ class ShareUpload:
 
 
 def disk_error(error: OSError) -> GridError:
-    """The error that a caller gets for an error of the disk: it is full, or it failed."""
+    """The error that a caller gets for an error of the disk: it takes nothing, or it failed."""
     if error.errno in FULL:
-        return NoSpaceError(f"the disk is full: {error.strerror}")
+        return NoSpaceError(f"the disk takes no more: {error.strerror}")
     return PeerError(f"the disk failed: {error.strerror}")
 
 

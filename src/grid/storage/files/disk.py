@@ -248,5 +248,5 @@ def _find_sync_file_range() -> Callable[[int, int, int, int], int] | None:
     return found
 
 
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS})
-"""Errors of a write which mean that the disk takes no more."""
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+"""Errors which mean that the disk takes no more. An error of its medium says nothing of room: a read may have met it."""

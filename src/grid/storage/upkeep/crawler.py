@@ -145,9 +145,10 @@ class Crawler:
         first = _index_behind(state["last-complete-prefix"])
         for prefix in PREFIXES[first:]:
             names = await self._names(prefix)
-            await self._task.visit_prefix(state, prefix, names)
+            if names is not None:
+                await self._task.visit_prefix(state, prefix, names)
             last = state["last-complete-bucket"] or ""
-            for name in names:
+            for name in names or ():
                 if name > last:
                     await self._visit(name)
                     state["last-complete-bucket"] = name
@@ -159,12 +160,13 @@ class Crawler:
             if self._stopping:
                 return
 
-    async def _names(self, prefix: str) -> list[str]:
+    async def _names(self, prefix: str) -> list[str] | None:
+        """The storage indexes below the prefix; None if the disk does not say."""
         try:
             return await self._service.run(index_names, self._service.store.disk, prefix)
         except GridError as error:
             log.warn("the {task} skipped {name}: {error}", task=self._task.name, name=prefix, error=str(error))
-            return []
+            return None
 
     async def _visit(self, name: str) -> None:
         try:

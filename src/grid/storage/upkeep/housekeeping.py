@@ -93,5 +93,7 @@ class BucketCounter:
         """Nothing."""
 
     async def end_cycle(self, state: State, now: float) -> None:
-        """Sum up."""
-        state["last-complete-bucket-count"] = sum(state["bucket-counts"][str(state["current-cycle"])].values())
+        """Sum up, if the disk let everything be counted: what it does not show is not gone."""
+        counts = state["bucket-counts"][str(state["current-cycle"])]
+        if len(counts) == len(PREFIXES):
+            state["last-complete-bucket-count"] = sum(counts.values())
