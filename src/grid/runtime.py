@@ -85,8 +85,8 @@ class ReactorClock:
 
 
 def use_monotonic_time(reactor: Any) -> None:
-    """Have the timers of a reactor go by the monotonic clock: Twisted's go by the system's time, and whoever sets that back
-    by an hour would stop them all for an hour. One that has timers already keeps its clock.
+    """Have the timers of a reactor go by the monotonic clock: Twisted's go by the system's time, which stops them
+    all for an hour when it is set back by one. One that has timers already keeps its clock.
     """
     if not reactor.getDelayedCalls():
         reactor.seconds = time.monotonic

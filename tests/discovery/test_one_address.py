@@ -1,4 +1,4 @@
-"""Servers that are announced at one address are one server, whoever announces it, and however often. [decision 0313]"""
+"""Servers that are announced at one address are one server, under whatever keys, and however often. [decision 0313]"""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_log_when_an_address_is_announced_again_names_both_once() -> None:
         servers.announced(at(1, seqnum=2))
     finally:
         globalLogPublisher.removeObserver(observer)
-    [told] = [event for event in events if "count as one" in event["log_format"]]
-    assert (told["id"], told["other"]) == (IDS[1], IDS[0])
+    [said] = [event for event in events if "count as one" in event["log_format"]]
+    assert (said["id"], said["other"]) == (IDS[1], IDS[0])
 
 
 def test_server_whose_address_somebody_announces_with_a_dead_place_is_reached_at_its_own() -> None:

@@ -170,7 +170,7 @@ def storage_furl(announcement: Announcement) -> Furl:
 
 
 def address_of(announcement: Announcement) -> Address:
-    """What tells the storage server from others, whoever announces it; FormatError as storage_furl."""
+    """What tells the storage server from others, under whatever keys it is announced; FormatError as storage_furl."""
     furl = storage_furl(announcement)
     return furl.tub_id, furl.swissnum
 

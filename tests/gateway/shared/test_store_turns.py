@@ -46,7 +46,7 @@ def test_turn_when_its_waiter_or_its_holder_is_cancelled_then_is_free_for_others
 
 
 class Storing:
-    """Files that are stored, each until it is told to end."""
+    """Files that are stored, each until the test ends it."""
 
     def __init__(self) -> None:
         self.stores = Stores()

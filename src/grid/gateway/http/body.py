@@ -49,8 +49,7 @@ class Body:
         """
         self.size = size
         self.content_type = content_type
-        self._pause = pause
-        self._resume = resume
+        self._set_reading: Callable[[bool], None] = lambda is_on: resume() if is_on else pause()
         self._make_spool = make_spool
         self._memory = memory
         self._rate = rate
@@ -91,7 +90,7 @@ class Body:
         self._wait(len(data))
         if self._waiting > self._most_waiting and not self._is_paused:
             self._is_paused = True
-            self._pause()
+            self._set_reading(False)
         self._wake()
 
     def end(self) -> None:
@@ -182,7 +181,7 @@ class Body:
     def _go_on(self) -> None:
         if self._is_paused:
             self._is_paused = False
-            self._resume()
+            self._set_reading(True)
 
     def _wake(self) -> None:
         taker, self._taker = self._taker, None

@@ -90,7 +90,7 @@ class _Fields:
         self.size = 0
 
     def grow(self, size: int) -> None:
-        """So many more have come."""
+        """That many more have come."""
         before, self.size = self.size, self.size + size
         if self.size > POOLED_FORM:
             self._take(size if before > POOLED_FORM else self.size)

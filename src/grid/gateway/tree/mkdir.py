@@ -63,7 +63,7 @@ async def read_children(
     if size is not None and size < POOLED_BYTES:
         data = await exchange.body.read_all(POOLED_BYTES)
         return parse_children(data, immutable=immutable, may_be_empty=may_be_empty)
-    # Kept on the disk until it is its turn: whoever sends slowly keeps nobody else waiting.
+    # Kept on the disk until it is its turn, so that a slow sender keeps nobody else waiting.
     async with exchange.body.spooled(MAX_CHILDREN_BODY) as spool:
         await exchange.hold(exchange.gateway.stores.children, spool.size)
         data = bytes(await spool.read_at(0, spool.size))

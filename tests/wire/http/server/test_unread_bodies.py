@@ -8,8 +8,8 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.testing import StringTransport
 
-from grid.wire.connections.connection_limit import Place, Places
-from grid.wire.connections.sockets import stroke_size
+from grid.wire.connections.connection_limit import ConnectionLimit, Permit
+from grid.wire.connections.sockets import chunk_size
 from grid.wire.http.server.channel import ServerChannel
 from grid.wire.http.server.exchange import UNREAD_BYTES, UNREAD_LIMIT, Exchange
 from tests.support.virtual_time import VirtualRuntime
@@ -28,15 +28,15 @@ async def busy(_: Exchange) -> None:
     await Deferred()
 
 
-def taken_of(place: Place) -> int:
+def taken_of(permit: Permit) -> int:
     """Bytes of a body that are taken from the socket of a connection whose handler is busy."""
-    channel = ServerChannel(busy, VirtualRuntime().clock, place, lambda _: None)
+    channel = ServerChannel(busy, VirtualRuntime().clock, permit, lambda _: None)
     transport: Any = Transport()  # type: ignore[no-untyped-call]
     channel.makeConnection(transport)  # type: ignore[no-untyped-call]
     channel.dataReceived(HEAD)
     size = 0
     while transport.producerState == "producing":
-        piece = bytes(stroke_size(place.crowd))
+        piece = bytes(chunk_size(permit.crowd))
         channel.dataReceived(piece)
         size += len(piece)
     return size
@@ -44,10 +44,10 @@ def taken_of(place: Place) -> int:
 
 @pytest.mark.parametrize("count", [1, 64, 512, 1024])
 def test_bodies_whose_handlers_are_busy_wait_in_the_sockets_once_they_are_many(count: int) -> None:
-    places = Places(2 * count)
-    entered = [places.enter(None) for _ in range(count)]
-    place = entered[-1]
-    assert place is not None
-    taken = taken_of(place)
+    limit = ConnectionLimit(2 * count)
+    entered = [limit.acquire(None) for _ in range(count)]
+    permit = entered[-1]
+    assert permit is not None
+    taken = taken_of(permit)
     assert taken >= min(UNREAD_LIMIT, UNREAD_BYTES // count)
-    assert count * taken <= max(2 * UNREAD_BYTES, UNREAD_LIMIT + stroke_size(1))
+    assert count * taken <= max(2 * UNREAD_BYTES, UNREAD_LIMIT + chunk_size(1))

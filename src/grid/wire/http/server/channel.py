@@ -265,7 +265,7 @@ class ServerChannel(Protocol):
             return
         if self._state is _State.DISCARDING:
             self._discard(exchange)
-        elif exchange.is_full(unread_limit(self._place.crowd)):
+        elif exchange.is_full(unread_limit(self._permit.crowd)):
             self._set_reading(False)
         if rest is not None:
             self._received += rest
