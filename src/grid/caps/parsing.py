@@ -192,8 +192,10 @@ def _parse_extent(data: bytes, prefix: bytes) -> SliceCap | SequenceCap:
 def _check_permitted(writes: bool, mutable: bool, can_write: bool, can_mutate: bool) -> None:
     if (writes and not can_write) or (mutable and not can_mutate):
         if not can_mutate:
-            raise MustBeDeepImmutableError("only an immutable cap may be here, and this one is of something mutable")
-        raise MustBeReadOnlyError("only a read cap may be here, and this one is a write cap")
+            raise MustBeDeepImmutableError(
+                "only an immutable capability may be here, and this one is of something mutable"
+            )
+        raise MustBeReadOnlyError("only a read capability may be here, and this is a write capability")
 
 
 def require_usable(cap: Cap) -> KnownCap:

@@ -47,14 +47,18 @@ def _settle(write: bytes | None, read: bytes | None, deep_immutable: bool) -> Un
     if write is not None and read is not None:
         if deep_immutable or read.startswith(IMMUTABLE_PREFIX):
             return UnknownChild(
-                error=MustBeDeepImmutableError("an immutable child of an unknown kind cannot come with a write cap")
+                error=MustBeDeepImmutableError(
+                    "an immutable child of an unknown kind cannot come with a write capability"
+                )
             )
         return UnknownChild(write=write, read=_with_prefix(read, READ_PREFIX))
     if write is not None:
         if write.startswith(IMMUTABLE_PREFIX) or (write.startswith(READ_PREFIX) and not deep_immutable):
             return UnknownChild(read=write)
         return UnknownChild(
-            error=UnknownWriteCapError("a write cap of an unknown kind needs its read cap, or a prefix ro. or imm.")
+            error=UnknownWriteCapError(
+                "a write capability of an unknown kind needs its read capability, or a prefix ro. or imm."
+            )
         )
     if read is None or read.startswith(IMMUTABLE_PREFIX):
         return UnknownChild(read=read)

@@ -179,14 +179,14 @@ class FileStore:
         AuthorityError with a verify cap; CapError for a directory's cap; the errors of the engine's read.
         """
         if isinstance(cap, DirectoryCap):
-            raise CapError("this is the cap of a directory, and not of a file")
+            raise CapError("this is the capability of a directory, not of a file")
         return await self.read_bytes(cap, sink, offset, length)
 
     async def read_bytes(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
         """As `read`, also of the file in which a directory is stored."""
         body = self._permitted(cap)
         if body.authority == "verify":
-            raise AuthorityError("this is a verify cap: reading takes the read cap or the write cap")
+            raise AuthorityError("a verify capability cannot read the file: use its read or write capability")
         if isinstance(body, SliceCap | SequenceCap):
             return await self._extents.read(body, sink, offset, length)
         if not isinstance(body, LitCap | ChkCap):

@@ -97,7 +97,7 @@ def require_writable(*trails: Trail) -> None:
     """NotWriteableError unless both directories can be changed."""
     for trail in trails:
         if trail.end.authority != "write":
-            raise NotWriteableError("this directory cannot be changed with this cap: that needs its write cap")
+            raise NotWriteableError("this capability cannot change the directory: use its write capability")
 
 
 def find_child(children: Mapping[str, Child], name: str) -> Child:

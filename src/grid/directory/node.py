@@ -159,7 +159,7 @@ class Directory:
         """
         file, write_key = self._file, self._write_key
         if file is None or write_key is None:
-            raise NotWriteableError("this directory cannot be changed with this cap: that needs its write cap")
+            raise NotWriteableError("this capability cannot change the directory: use its write capability")
         previous: dict[str, Child] = {}
         self.published_size = None
         refusal: DirectoryError | FormatError | None = None
@@ -247,11 +247,11 @@ class Directory:
 
     def _require_writable(self) -> None:
         if not self.is_writable:
-            raise NotWriteableError("this directory cannot be changed with this cap: that needs its write cap")
+            raise NotWriteableError("this capability cannot change the directory: use its write capability")
 
     async def _read(self) -> bytes:
         if self.cap.authority == "verify":
-            raise AuthorityError("this is a verify cap: reading the directory takes its read cap or its write cap")
+            raise AuthorityError("a verify capability cannot read the directory: use its read or write capability")
         if self._file is not None:
             return await self._file.read_all(MAX_DIRECTORY_SIZE)
         size = await self._store.size(self.cap)

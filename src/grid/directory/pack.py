@@ -181,7 +181,7 @@ def _child(
     """What the entry leads to; None if it is not to be listed. FormatError."""
     _, read, sealed, metadata = fields
     if sealed and not mutable:
-        raise FormatError("an entry of an immutable directory has a write cap")
+        raise FormatError("an entry of an immutable directory has a write capability")
     write = open_write_cap(sealed, write_key).rstrip(b" ") if write_key is not None else b""
     target = _target(write, read.rstrip(b" "), deep_immutable=not mutable)
     noted = room.read(metadata)

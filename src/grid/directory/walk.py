@@ -99,7 +99,7 @@ async def walk(
     hears of it. Closing the iterator gives up what is being read. AuthorityError for a verify cap.
     """
     if root.authority == "verify":
-        raise AuthorityError("this is a verify cap: a walk takes the read cap or the write cap of the directory")
+        raise AuthorityError("a verify capability cannot list the directory: use its read or write capability")
     found: set[KnownCap] = {verify for verify in (root.verify_cap(),) if verify is not None}
     stack = [_Pending((), root)]
     reader = _Reader(store, stack)
