@@ -33,7 +33,7 @@ class Question:
 
 
 GET_FILE = {t: Question(place="$file") for t in ("", "json", "uri", "readonly-uri", "info")}
-GET = {**GET_FILE, "rename-form": Question(more="name=child", place="$folder")}
+GET = {**GET_FILE, "rename-form": Question(more="name=child", place="$folder"), "zip": Question(place="$folder")}
 POST = {
     "mkdir": Question(more="name=m"),
     "mkdir-with-children": Question(more="name=$new", body=CHILDREN),
@@ -61,7 +61,9 @@ OBJECT = {
     "POST": POST,
 }
 CHILD = {
-    "GET": {t: question if t == "rename-form" else Question(place="$folder/child") for t, question in GET.items()},
+    "GET": {
+        t: question if t in ("rename-form", "zip") else Question(place="$folder/child") for t, question in GET.items()
+    },
     "HEAD": {t: Question(more=question.more, place="$folder/sub") for t, question in GET.items()},
     "PUT": {
         "": Question(201, body=b"new", place="$folder/$new"),
@@ -122,7 +124,7 @@ QUESTIONS: Mapping[str, Mapping[str, Mapping[str, Question]]] = {
     "/status": asked("", "json"),
     "/status/events": shown(),
     "/status/{operation}": shown("", "json", place="up-0"),
-    "/status/{operation}/event_json": shown(place="down-0"),
+    "/status/{operation}/event_json": shown(place="down-4"),
     "/statistics": asked("", "json", "openmetrics"),
     "/metrics": shown(),
     "/storage": {method: {"": Question(), "json": Question(404)} for method in ("GET", "HEAD", "POST")},

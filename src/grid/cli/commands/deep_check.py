@@ -11,18 +11,16 @@ from attrs import frozen
 
 from grid.cli.arguments.completion import complete_remote
 from grid.cli.terminal.exit_codes import ExitCode
-from grid.cli.terminal.invocation import examples
+from grid.cli.terminal.invocation import examples, invocation, progress_options
 from grid.plural import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.arguments.tree import Tree
+    from grid.cli.terminal.survey_progress import SurveyDisplay
     from grid.directory.deep_check import CheckCounters, Checked
-
-EVERY = 100
-"""Objects after which a line says how far it is."""
 
 
 @frozen(kw_only=True)
@@ -41,6 +39,7 @@ class CheckOptions:
 @click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
 @click.option("--repair", is_flag=True, help="Recreate shares that are missing or damaged.")
 @click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
+@progress_options
 @click.option("-r", "--raw", "--json", "raw", is_flag=True, help="Print a line of JSON for each object.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for each object.")
 @click.pass_context
@@ -66,13 +65,17 @@ def deep_check(
 def check_deeply(ctx: click.Context, paths: tuple[str, ...], options: CheckOptions) -> int:
     """Check below each of the paths, one after the other, up to the first with a status other than 0."""
     from grid.cli.arguments.tree import open_tree_directory, parse_paths, run_in_tree
+    from grid.cli.terminal.survey_progress import SurveyDisplay
 
     directory, aliases = open_tree_directory(ctx)
     remotes = parse_paths(paths, aliases)
+    hidden = invocation(ctx).hides_progress or options.raw
+    verb = "verifying" if options.verify else "checking"
 
     async def operation(tree: Tree) -> int:
         for remote in remotes:
-            status = await _check_below(tree, remote, options)
+            with SurveyDisplay(verb, hidden=hidden) as display:
+                status = await _check_below(tree, remote, options, display)
             if status:
                 return status
         return 0
@@ -80,7 +83,7 @@ def check_deeply(ctx: click.Context, paths: tuple[str, ...], options: CheckOptio
     return run_in_tree(directory, operation)
 
 
-async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) -> int:
+async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions, display: SurveyDisplay) -> int:
     from grid.cli.surveys import CheckFlags
     from grid.cli.terminal.failures import tell_unread
     from grid.directory.deep_check import CheckCounters
@@ -98,14 +101,13 @@ async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) ->
     counters = CheckCounters()
     stats: list[Mapping[str, object]] = []
     flags = CheckFlags(verify=options.verify, add_lease=options.add_lease, repair=options.repair)
-    seen = literal = 0
+    literal = 0
     async for checked in tree.survey.check(root.cap, flags, stats.append, unreadable):
         counters.add(checked)
         literal += checked.health is not None and not checked.counts
-        _tell(checked, options)
-        seen += 1
-        if seen % EVERY == 0 and not options.raw:
-            click.echo(f"{seen} objects checked..")
+        display.take(checked.visited, shares=_good_shares(checked))
+        _tell(checked, options, display.echo)
+    display.stop()
     if options.raw:
         click.echo(json.dumps({"type": "stats", "stats": stats[0]}))
     else:
@@ -117,7 +119,15 @@ async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions) ->
     return ExitCode.OTHER if left.unhealthy or lost or counters.failed_checks else ExitCode.OK
 
 
-def _tell(checked: Checked, options: CheckOptions) -> None:
+def _good_shares(checked: Checked) -> int:
+    """The good shares of an object, after a repair; none of a file in a pack that was looked at already."""
+    health = checked.health if checked.repair is None else checked.repair.after
+    results = None if health is None or checked.is_repeat or not checked.counts else health.to_json().get("results")
+    good = results.get("count-shares-good") if isinstance(results, dict) else None
+    return good if isinstance(good, int) else 0
+
+
+def _tell(checked: Checked, options: CheckOptions, echo: Callable[[str], None]) -> None:
     from grid.cli.terminal.exit_codes import exit_code
     from grid.cli.terminal.failures import describe, kind_of, tell_problem
     from grid.cli.terminal.quoting import quote
@@ -135,12 +145,12 @@ def _tell(checked: Checked, options: CheckOptions) -> None:
         summary = "unknown" if health is None else health.summary
         if options.repair and health is not None:
             summary = "healthy" if health.healthy else "not healthy"
-        click.echo(f"{quote(path)}: {summary}")
+        echo(f"{quote(path)}: {summary}")
     if health is not None:
         for server, share in sorted(health.corrupt):
-            click.echo(f" corrupt: server {server}, SI {health.storage_index}, shnum {share}")
+            echo(f" corrupt: server {server}, SI {health.storage_index}, shnum {share}")
     if checked.repair is not None and checked.repair.attempted:
-        click.echo(" repair successful" if checked.repair.successful else " repair failed")
+        echo(" repair successful" if checked.repair.successful else " repair failed")
 
 
 def _unit(checked: Checked, repair: bool) -> dict[str, object]:

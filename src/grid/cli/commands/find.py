@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import click
 from attrs import define
 
 from grid.cli.arguments.completion import complete_remote
-from grid.cli.terminal.invocation import examples
+from grid.cli.terminal.invocation import examples, invocation, progress_options
 from grid.cli.terminal.quoting import plain
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _TYPES = {"f": "file", "d": "directory"}
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @click.option("--name", "pattern", metavar="GLOB", help="Only names that match; `*`, `?` and `[...]` as in a shell.")
 @click.option("--type", "letter", type=click.Choice(["f", "d"]), help="Only files (f), or only directories (d).")
+@progress_options
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each path.")
 @click.pass_context
 def find(ctx: click.Context, *, path: str, pattern: str | None, letter: str | None, as_json: bool) -> int:
@@ -62,7 +64,7 @@ def find(ctx: click.Context, *, path: str, pattern: str | None, letter: str | No
             for name, child in (visited.children or {}).items():
                 show((*visited.path, name), child.target)
 
-    return _walk(ctx, path, operation, as_json=as_json)
+    return _walk(ctx, path, operation, as_json=as_json, prints_paths=sys.stdout.isatty())
 
 
 @define
@@ -84,6 +86,7 @@ class _Usage:
     help="How many levels of directories to list; 0 is the total alone.",
 )  # fmt: skip
 @click.option("-b", "--bytes", "in_bytes", is_flag=True, help="Print sizes in bytes.")
+@progress_options
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each directory.")
 @click.pass_context
 def du(ctx: click.Context, *, path: str, depth: int, in_bytes: bool, as_json: bool) -> int:
@@ -138,11 +141,16 @@ def _walk(
     operation: Callable[[AsyncIterator[Visited], Tree], Awaitable[None]],
     *,
     as_json: bool,
+    prints_paths: bool = False,
 ) -> int:
-    """Give the operation everything below the path; the exit status, 1 if directories could not be read."""
+    """Give the operation everything below the path; the exit status, 1 if directories could not be read.
+
+    prints_paths: the terminal shows what is found, so that there is no bar.
+    """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
     from grid.cli.terminal.failures import tell_unread
+    from grid.cli.terminal.survey_progress import SurveyDisplay
     from grid.directory.walk import walk
 
     home, aliases = open_tree_directory(ctx)
@@ -156,7 +164,8 @@ def _walk(
 
     async def task(tree: Tree) -> None:
         root = await tree.find_directory(remote)
-        await operation(walk(tree.store, root.cap, on_unreadable=unreadable), tree)
+        with SurveyDisplay("looking", hidden=invocation(ctx).hides_progress or prints_paths) as display:
+            await operation(display.watch(walk(tree.store, root.cap, on_unreadable=unreadable)), tree)
 
     run_in_tree(home, task)
     tell_unread(lost, as_json=as_json)

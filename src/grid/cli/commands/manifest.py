@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from grid.cli.arguments.completion import complete_remote
-from grid.cli.terminal.invocation import examples
+from grid.cli.terminal.invocation import examples, invocation, progress_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.arguments.tree import Tree
+    from grid.cli.terminal.survey_progress import SurveyDisplay
 
 
 @click.command(epilog=examples("grid manifest work:", "grid manifest --verify-cap work:docs"))
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("-s", "--storage-index", "field", flag_value="storage-index", help="Storage indexes only.")
 @click.option("--verify-cap", "field", flag_value="verifycap", help="Verify capabilities only.")
 @click.option("--repair-cap", "field", flag_value="repaircap", help="Repair capabilities only.")
+@progress_options
 @click.option(
     "-r", "--raw", "--json", "raw", is_flag=True, help="Print a line of JSON for each object, and one of statistics."
 )
@@ -30,17 +33,19 @@ def manifest(ctx: click.Context, *, path: str, field: str | None, raw: bool) -> 
     """Print the capability and the path of everything below PATH, each object once."""
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
+    from grid.cli.terminal.survey_progress import SurveyDisplay
 
     directory, aliases = open_tree_directory(ctx)
     remote = parse_remote(path, aliases)
 
     async def operation(tree: Tree) -> int:
-        return await _print(tree, remote, field, raw)
+        with SurveyDisplay("listing", hidden=invocation(ctx).hides_progress or sys.stdout.isatty()) as display:
+            return await _print(tree, remote, field, raw, display)
 
     return run_in_tree(directory, operation)
 
 
-async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool) -> int:
+async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool, display: SurveyDisplay) -> int:
     from grid.cli.terminal.failures import tell_unread
     from grid.cli.terminal.quoting import plain
     from grid.directory.node_json import describe_unit
@@ -56,7 +61,7 @@ async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool) -
 
     stats: list[Mapping[str, object]] = []
     root = await tree.find_directory(remote)
-    async for visited in tree.survey.visit(root.cap, stats.append, unreadable):
+    async for visited in display.watch(tree.survey.visit(root.cap, stats.append, unreadable)):
         unit = describe_unit(visited.path, visited.target, visited.cap)
         if raw:
             click.echo(json.dumps(unit))
@@ -65,6 +70,7 @@ async def _print(tree: Tree, remote: RemotePath, field: str | None, raw: bool) -
                 click.echo(f"{plain(str(unit['cap']))} {plain('/'.join(visited.path))}")
         elif unit[field]:
             click.echo(plain(str(unit[field])))
+    display.stop()
     if raw:
         click.echo(json.dumps({"type": "stats", "stats": stats[0]}))
     tell_unread(lost, as_json=raw)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from grid.cli.arguments.completion import complete_remote
-from grid.cli.terminal.invocation import examples
+from grid.cli.terminal.invocation import examples, invocation, progress_options
 
 if TYPE_CHECKING:
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.arguments.tree import Tree
+    from grid.cli.terminal.survey_progress import SurveyDisplay
 
 _PREFIXES = "kMGTPE"
 
@@ -40,28 +41,31 @@ _KEYS = (
 
 @click.command(epilog=examples("grid stats work:", "grid stats --json work:docs"))
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
+@progress_options
 @click.option("-r", "--raw", "--json", "raw", is_flag=True, help="Print JSON.")
 @click.pass_context
 def stats(ctx: click.Context, *, path: str, raw: bool) -> int:
     """Count files and directories below PATH, and add up their sizes."""
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
+    from grid.cli.terminal.survey_progress import SurveyDisplay
 
     directory, aliases = open_tree_directory(ctx)
     remote = parse_remote(path, aliases)
 
     async def operation(tree: Tree) -> Mapping[str, object]:
-        return await _collect(tree, remote)
+        with SurveyDisplay("counting", hidden=invocation(ctx).hides_progress) as display:
+            return await _collect(tree, remote, display)
 
     counted = run_in_tree(directory, operation)
     click.echo(json.dumps({**counted, "finished": True}, indent=1) if raw else "\n".join(describe_stats(counted)))
     return 0
 
 
-async def _collect(tree: Tree, remote: RemotePath) -> Mapping[str, object]:
+async def _collect(tree: Tree, remote: RemotePath, display: SurveyDisplay) -> Mapping[str, object]:
     counted: list[Mapping[str, object]] = []
     root = await tree.find_directory(remote)
-    async for _ in tree.survey.visit(root.cap, counted.append):
+    async for _ in display.watch(tree.survey.visit(root.cap, counted.append)):
         pass
     return counted[0]
 

@@ -54,7 +54,7 @@ class PhaseRate:
 
     def remaining_s(self, now: float) -> float | None:
         """Seconds until the phase ends at this rate; None while that is a guess."""
-        return _remaining_s(self.done, self.total, now - self.began_at)
+        return remaining_s_of(self.done, self.total, now - self.began_at)
 
 
 @define
@@ -98,11 +98,11 @@ class Tally:
     def remaining_s(self, now: float) -> float | None:
         """Seconds until all is done at the rate so far; None while that is a guess."""
         done = self.byte_count + FILE_COST * self.files
-        return _remaining_s(done, self.total_bytes + FILE_COST * self.total_files, now - self.began_at)
+        return remaining_s_of(done, self.total_bytes + FILE_COST * self.total_files, now - self.began_at)
 
 
 @frozen
-class _Picture:
+class Picture:
     """What a bar shows: words before it, how much of it is filled, words after it."""
 
     title: str
@@ -111,7 +111,7 @@ class _Picture:
     details: str
 
 
-class _Display(ABC):
+class Display(ABC):
     """A context manager around an operation. It decides when to show something; a subclass says what."""
 
     def __init__(self, *, as_json: bool, hidden: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
@@ -155,7 +155,7 @@ class _Display(ABC):
         """The line for programs."""
 
     @abstractmethod
-    def _picture(self, now: float) -> _Picture:
+    def _picture(self, now: float) -> Picture:
         """What the bar shows."""
 
     def _show(self, *, ended: bool) -> None:
@@ -195,7 +195,7 @@ class _Display(ABC):
         self._progress.refresh()
 
 
-class ProgressDisplay(_Display):
+class ProgressDisplay(Display):
     """Shows the phases of one file; it is the operation's observer. Verification is counted in bytes and shares."""
 
     def __init__(self, *, as_json: bool, hidden: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
@@ -247,14 +247,14 @@ class ProgressDisplay(_Display):
             line |= {"shares": self._shares[0], "total_shares": self._shares[1]}
         return line
 
-    def _picture(self, now: float) -> _Picture:
+    def _picture(self, now: float) -> Picture:
         shares = "" if self._shares is None else f" {self._shares[0]}/{self._shares[1]} shares"
         rate = self._rate
-        details = _describe_bytes(rate.done, rate.total, rate.rate(now)) + _describe_rest(rate.remaining_s(now))
-        return _Picture((self._phase or "reading") + shares, rate.done, rate.total, details)
+        details = _describe_bytes(rate.done, rate.total, rate.rate(now)) + describe_rest(rate.remaining_s(now))
+        return Picture((self._phase or "reading") + shares, rate.done, rate.total, details)
 
 
-class TransferDisplay(_Display):
+class TransferDisplay(Display):
     """Shows the tally of a copy; call `update` whenever it has changed."""
 
     def __init__(self, *, as_json: bool, hidden: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
@@ -292,13 +292,13 @@ class TransferDisplay(_Display):
     def _to_json(self, now: float) -> dict[str, object]:
         return describe_progress(self.tally, now)
 
-    def _picture(self, now: float) -> _Picture:
+    def _picture(self, now: float) -> Picture:
         tally = self.tally
         title, _, details = describe_line(tally, now).partition(", ")
-        return _Picture(title, tally.byte_count, tally.total_bytes or 1, details)
+        return Picture(title, tally.byte_count, tally.total_bytes or 1, details)
 
 
-def _remaining_s(done: float, total: float, elapsed_s: float) -> float | None:
+def remaining_s_of(done: float, total: float, elapsed_s: float) -> float | None:
     """Seconds until the rest is done at the rate so far; None while too little is done to tell, unless all of it is."""
     if done <= 0:
         return None
@@ -328,7 +328,7 @@ def describe_line(tally: Tally, now: float) -> str:
     moved = _describe_bytes(
         tally.byte_count, tally.total_bytes, tally.byte_rate(now), f"{tally.file_rate(now):.0f} files/s"
     )
-    return f"{tally.files}/{tally.total_files} files, {moved}{_describe_rest(tally.remaining_s(now))}"
+    return f"{tally.files}/{tally.total_files} files, {moved}{describe_rest(tally.remaining_s(now))}"
 
 
 def _describe_bytes(done: float, total: float, rate: float, between: str = "") -> str:
@@ -349,7 +349,8 @@ def _unit(size: float) -> tuple[int, str]:
     return 1000**power, _UNITS[power]
 
 
-def _describe_rest(seconds: float | None) -> str:
+def describe_rest(seconds: float | None) -> str:
+    """The time that is left, to stand after other words; nothing if it is not known."""
     if seconds is None:
         return ""
     whole = int(seconds + 0.5)

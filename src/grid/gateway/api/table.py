@@ -43,7 +43,12 @@ _DESCRIBED = (
     Action("info", "A page about it", (HTML,), f"200 {_SEEN}"),
 )
 GET_FILE = (READ_FILE, *_DESCRIBED)
-GET_OBJECT = (_READ, *_DESCRIBED, Action("rename-form", "A page to rename a child (name=)", (HTML,), f"200 {_SEEN}"))
+GET_OBJECT = (
+    _READ,
+    *_DESCRIBED,
+    Action("rename-form", "A page to rename a child (name=)", (HTML,), f"200 {_SEEN}"),
+    Action("zip", "A directory and everything below it as a ZIP archive", ("application/zip",), f"200 413 {_SEEN}"),
+)
 
 _PUT_FILE = Action("", "Store the body there", (HTML,), "200 201 404 409 410 413 501 507")
 _PUT_DIRECTORY = Action("mkdir", "Make a directory, or find one", (TEXT,), "200 404 409 410 507")

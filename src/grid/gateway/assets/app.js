@@ -6,6 +6,7 @@ import { watchFilter } from "./filter.js";
 import { watchReplacements } from "./replace.js";
 import { showPreviews } from "./preview.js";
 import { followLive } from "./live.js";
+import { watchShortcuts } from "./shortcuts.js";
 import { makeDropzone } from "./upload.js";
 
 watchCopies(document);
@@ -15,6 +16,7 @@ watchForms(document);
 watchReplacements(document);
 showPreviews(document);
 followLive(document);
+watchShortcuts(document);
 
 for (const zone of document.querySelectorAll("[data-upload]")) {
   makeDropzone(zone, zone.dataset.upload);

@@ -65,7 +65,7 @@ def render_directory(view: DirectoryView) -> str:
     return document(
         title,
         crumbs(view.root, view.names),
-        tag("div", heading, _badge(view), class_="heading"),
+        tag("div", heading, _badge(view), _archive_link(view), class_="heading"),
         notice("warn", tag("p", f"{view.warning}.")) if view.warning is not None else None,
         _actions(view) if view.is_writable else None,
         _filter(view),
@@ -110,6 +110,14 @@ def _badge(view: DirectoryView) -> Markup:
         return tag("span", "Editable", class_="badge")
     word = "Read only" if view.cap.is_mutable else "Never changes"
     return tag("span", icon("lock"), word, class_="badge")
+
+
+def _archive_link(view: DirectoryView) -> Markup | None:
+    """Everything here and below in one download."""
+    if not view.children:
+        return None
+    address = with_arguments(view.path, t="zip")
+    return tag("a", icon("download"), "Download as ZIP", href=address, class_="button quiet", download=True)
 
 
 def _actions(view: DirectoryView) -> Markup:

@@ -38,6 +38,17 @@ def document(title: str, *main: object, here: str = "", live: str | None = None,
         tag(
             "footer",
             tag("p", "Anyone who has a capability can open what it leads to. Keep capabilities as safe as keys."),
+            tag(
+                "p",
+                tag(
+                    "button",
+                    "Keyboard shortcuts",
+                    type="button",
+                    class_="small quiet",
+                    data_shortcuts=True,
+                    hidden=True,
+                ),
+            ),
         ),
         tag("div", id="announce", class_="unseen", role="status", aria_live="polite"),
     )

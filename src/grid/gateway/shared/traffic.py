@@ -14,7 +14,7 @@ KNOWN_METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})
 
 VIEWS = frozenset(
     {
-        "json", "uri", "readonly-uri", "info", "rename-form", "upload", "check", "mkdir", "mkdir-with-children",
+        "json", "uri", "readonly-uri", "info", "rename-form", "zip", "upload", "check", "mkdir", "mkdir-with-children",
         "mkdir-immutable", "unlink", "delete", "rename", "relink", "set_children", "set-children", "stream-manifest",
         "stream-deep-check", "start-manifest", "start-deep-check", "start-deep-size", "start-deep-stats", "status",
         "cancel", "openmetrics",

@@ -25,6 +25,7 @@ from grid.gateway.files.file_changes import (
 from grid.gateway.http.answers import HTML, Answer, AnyAnswer, cap_answer, plain_cap, redirect, text_answer, warned
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.ranges_and_tags import entity_tag, is_held
+from grid.gateway.tree.archive import zip_directory
 from grid.gateway.tree.children import as_edits
 from grid.gateway.tree.directory_views import (
     directory_info_page,
@@ -45,6 +46,7 @@ _HEADED = {
     "readonly-uri": "text/plain",
     "info": HTML,
     "rename-form": HTML,
+    "zip": "application/zip",
 }
 """The types of what HEAD promises of a directory, by `t`: nothing is read for it."""
 
@@ -57,9 +59,10 @@ async def get_directory(exchange: Exchange, cap: DirectoryCap, *, by_path: bool)
     view = exchange.arguments.t
     if exchange.method == "HEAD" and view not in _HEADED:
         raise BadRequest(f"HEAD of a directory: t={view!r} is not known")
-    if view in ("", "json", "info"):
+    if view in ("", "json", "info", "zip"):
         exchange.gateway.require_allowed(cap)
-    tag = entity_tag(cap, view, by_path=by_path)
+    # What an archive holds depends on the servers that are there.
+    tag = entity_tag(cap, view, by_path=by_path) if view != "zip" else None
     headers = (("ETag", tag),) if tag is not None else ()
     if exchange.method == "HEAD":
         return Answer(200, _HEADED[view], headers=headers)
@@ -86,7 +89,14 @@ async def _view(exchange: Exchange, cap: DirectoryCap, view: str) -> AnyAnswer:
             return directory_info_page(view_of(exchange, cap))
         case "rename-form":
             return await _rename_form(exchange, cap)
+        case "zip":
+            return await zip_directory(exchange, cap, exchange.arguments.shown("filename") or _last_name(exchange))
     raise BadRequest(f"GET of a directory: t={view!r} is not known")
+
+
+def _last_name(exchange: Exchange) -> str:
+    """The name that the directory has in the path; empty for a root."""
+    return next((name for name in reversed(exchange.segments[2:]) if name), "")
 
 
 async def _listing(exchange: Exchange, cap: DirectoryCap) -> Answer:

@@ -1,0 +1,61 @@
+// Keys for the pages. One without Ctrl, Alt or Meta, outside of fields and dialogs; `?` lists them.
+import { element, openDialog } from "./dom.js";
+
+const KEYS = [
+  ["?", "Show this list", (from) => showKeys(from)],
+  ["/", "Find a name", () => document.getElementById("filter")],
+  ["j", "Next entry", () => besides(1)],
+  ["k", "Previous entry", () => besides(-1)],
+  ["u", "Go to the directory above", () => document.querySelector(".crumbs li:nth-last-child(2) a"), true],
+  ["n", "New directory", () => summary("mkdir-name")],
+  ["a", "Add files", () => document.querySelector("#drop:not([hidden]) button") ?? summary("file")],
+  ["d", "Download as ZIP", () => document.querySelector("a[download][href*='t=zip']"), true],
+  ["h", "Go to Home", () => document.querySelector(".brand"), true],
+];
+
+export function watchShortcuts(root) {
+  const from = root.querySelector("[data-shortcuts]");
+  if (!from) return;
+  from.hidden = false;
+  from.addEventListener("click", () => showKeys(from));
+  root.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.defaultPrevented) return;
+    if (event.target.closest("input, textarea, select, [contenteditable], dialog, video, audio")) return;
+    const found = KEYS.find(([key]) => key === event.key);
+    const target = found?.[2](from);
+    if (!target) return;
+    event.preventDefault();
+    if (found[3]) target.click();
+    else target.focus();
+  });
+}
+
+// The name of the entry after, or before, the one that has the focus.
+function besides(step) {
+  const names = [...document.querySelectorAll("#listing tbody tr:not([hidden]) th a")];
+  const row = document.activeElement.closest?.("tr");
+  const here = names.findIndex((name) => row?.contains(name));
+  return names[here < 0 ? (step > 0 ? 0 : names.length - 1) : here + step];
+}
+
+// The field of a form that is folded away, which is opened.
+function summary(id) {
+  const field = document.getElementById(id);
+  const details = field?.closest("details:not([hidden])");
+  if (!details) return null;
+  details.open = true;
+  return field;
+}
+
+function showKeys(from) {
+  const dialog = openDialog(from);
+  const rows = KEYS.map(([key, words]) =>
+    element("div", {}, element("dt", {}, element("kbd", {}, key)), element("dd", {}, words)),
+  );
+  dialog.replaceChildren(
+    element("h2", {}, "Keyboard shortcuts"),
+    element("dl", { class: "keys" }, ...rows),
+    element("button", { type: "button", "data-close": "" }, "Close"),
+  );
+  dialog.querySelector("button").focus();
+}

@@ -1,0 +1,268 @@
+"""GET `t=zip`: a directory with everything below it as a ZIP archive, made while it is sent. [spec webapi 5.2]
+
+Owns what goes into an archive, and under which names: anybody who can write the directories chooses them, and the program
+that unpacks the archive makes files of these names. Memory: one piece of one file, and what the archive's own directory has of each.
+"""
+
+from __future__ import annotations
+
+import stat
+import time
+import zipfile
+from collections.abc import Mapping
+from typing import IO
+
+from attrs import define, field, frozen
+
+from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, SequenceCap, SliceCap, UnknownChild
+from grid.directory.metadata import seconds_in
+from grid.directory.pack import Child
+from grid.errors import GridError
+from grid.gateway.content_type import attachment
+from grid.gateway.faults import PayloadTooLarge, without_secrets
+from grid.gateway.http.answers import StreamedAnswer
+from grid.gateway.http.exchange import Exchange
+from grid.gateway.shared.services import Services
+from grid.gateway.tree.path import list_children
+from grid.ports import Sink
+
+MAX_ENTRIES = 20_000
+"""Files and directories of one archive: the archive ends with a list of them all, which is kept until then."""
+
+MAX_NAMES = 8 * 2**20
+"""Characters of all their paths."""
+
+MAX_NAME_BYTES = 65_535
+"""Of one path, as the format has it."""
+
+MISSING = "NOT IN THIS ARCHIVE.txt"
+"""Says what was left out, and why."""
+
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
+_LATEST_S = 4_354_819_198
+"""2107, the last year of the format."""
+
+_ODD = frozenset('\\:*?"<>|')
+"""What some system takes for more than a character of a name."""
+
+
+@frozen(kw_only=True)
+class _Item:
+    """Something in the archive. path: of a directory with a slash behind it."""
+
+    path: str
+    cap: KnownCap = field(repr=False)
+    metadata: Mapping[str, object] = field(repr=False)
+
+
+@frozen
+class _Waiting:
+    cap: DirectoryCap = field(repr=False)
+    path: str
+    above: frozenset[str] = field(repr=False)
+
+
+@define
+class _Listing:
+    """What is below a directory. missing: a line for everything that is left out."""
+
+    items: list[_Item] = field(factory=list)
+    missing: list[str] = field(factory=list)
+    names: int = 0
+
+    def add(self, item: _Item) -> None:
+        """PayloadTooLarge if there is more than an archive may hold."""
+        self.names += len(item.path)
+        if len(self.items) == MAX_ENTRIES or self.names > MAX_NAMES:
+            raise PayloadTooLarge(
+                f"there are more than {MAX_ENTRIES} files and directories here, or their names are too long: "
+                "download the directories in it one by one, or use `grid cp -r`",
+                shape="page",
+            )
+        self.items.append(item)
+
+    def leave_out(self, path: str, why: str) -> None:
+        """Note what is not in the archive."""
+        self.names += len(path)
+        if len(self.missing) < MAX_ENTRIES and self.names <= MAX_NAMES:
+            self.missing.append(f"{path}: {why}")
+
+
+async def zip_directory(exchange: Exchange, cap: DirectoryCap, name: str) -> StreamedAnswer:
+    """The archive. name: of the directory. Every directory is read before the answer begins, no file is."""
+    gateway = exchange.gateway
+    listing = await _list(gateway, cap)
+
+    async def write(sink: Sink) -> None:
+        with gateway.history.download(cap.storage_index):
+            await _write(gateway, listing, sink)
+
+    headers = (("Content-Disposition", attachment(f"{_safe(name) or 'directory'}.zip")), ("Cache-Control", "no-store"))
+    return StreamedAnswer(200, "application/zip", None, headers, write)
+
+
+async def _list(gateway: Services, root: DirectoryCap) -> _Listing:
+    """Everything below the root, in the order of the paths; the root's own error if it cannot be read."""
+    listing = _Listing()
+    waiting = [_Waiting(root, "", frozenset([_mark(root)]))]
+    while waiting:
+        here = waiting.pop()
+        try:
+            gateway.require_allowed(here.cap)
+            children = await list_children(gateway.store.directory(here.cap), shape="page")
+        except GridError as error:
+            if not here.path:
+                raise
+            listing.leave_out(here.path, without_secrets(str(error)))
+            continue
+        below: list[_Waiting] = []
+        taken: set[str] = set()
+        for name, child in sorted(children.items()):
+            found = _take(listing, here, name, child, taken)
+            below += [found] if found is not None else []
+        waiting += reversed(below)
+    return listing
+
+
+def _take(listing: _Listing, here: _Waiting, name: str, child: Child, taken: set[str]) -> _Waiting | None:
+    """Add one entry of a directory; the directory to read next if it is one. taken: names in the archive's directory."""
+    path = f"{here.path}{name}"
+    safe = _safe(name)
+    if safe is None or len(f"{here.path}{safe}/".encode()) > MAX_NAME_BYTES:
+        listing.leave_out(path, "no file can have this name")
+        return None
+    if safe.casefold() in taken:
+        listing.leave_out(path, "another file here has this name, or one that some systems take for the same")
+        return None
+    if isinstance(child.target, UnknownChild):
+        listing.leave_out(path, "of an unknown kind")
+        return None
+    taken.add(safe.casefold())
+    if not isinstance(child.target, DirectoryCap):
+        listing.add(_Item(path=f"{here.path}{safe}", cap=child.target, metadata=child.metadata))
+        return None
+    mark = _mark(child.target)
+    if mark and mark in here.above:
+        listing.leave_out(path, "this directory contains itself")
+        return None
+    listing.add(_Item(path=f"{here.path}{safe}/", cap=child.target, metadata=child.metadata))
+    return _Waiting(child.target, f"{here.path}{safe}/", here.above | {mark})
+
+
+async def _write(gateway: Services, listing: _Listing, sink: Sink) -> None:
+    """Write the archive. A file that fails before its first byte is left out; one that fails later ends the answer."""
+    made = _Buffer()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
+        for item in listing.items:
+            if isinstance(item.cap, DirectoryCap):
+                archive.writestr(_about(item, 0o40755), b"")
+                continue
+            entry = _Entry(archive, item, made, sink)
+            try:
+                await _read(gateway, item.cap, entry)
+                await entry.end()
+            except GridError as error:
+                if entry.is_open:
+                    raise
+                listing.leave_out(item.path, without_secrets(str(error)))
+            finally:
+                entry.close()
+        if listing.missing:
+            text = "\r\n".join(["These are not in this archive:", "", *listing.missing, ""])
+            archive.writestr(MISSING, text.encode("utf-8", "replace"))
+    await sink.write(made.take())
+
+
+async def _read(gateway: Services, cap: KnownCap, sink: Sink) -> None:
+    gateway.require_allowed(cap)
+    if isinstance(cap, LitCap):
+        await sink.write(cap.data)
+    elif isinstance(cap, ChkCap | SliceCap | SequenceCap):
+        await gateway.open_files.read(cap, sink, 0, cap.size, gateway.store.grid.observer)
+    else:
+        await gateway.store.read(cap, sink)
+
+
+class _Entry:
+    """A sink that becomes one file of the archive, which is begun with its first byte."""
+
+    def __init__(self, archive: zipfile.ZipFile, item: _Item, made: _Buffer, sink: Sink) -> None:
+        self._archive, self._item, self._made, self._sink = archive, item, made, sink
+        self._file: IO[bytes] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some of it is in the archive."""
+        return self._file is not None
+
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Take a piece, and send what the archive makes of it."""
+        self._begin().write(data)
+        await self._sink.write(self._made.take())
+
+    async def end(self) -> None:
+        """The file is whole."""
+        self._begin()
+        self.close()
+        await self._sink.write(self._made.take())
+
+    def close(self) -> None:
+        """Let the archive go on."""
+        if self._file is not None and not self._file.closed:
+            self._file.close()
+
+    def _begin(self) -> IO[bytes]:
+        if self._file is None:
+            size = getattr(self._item.cap, "size", None)
+            is_large = size is None or size >= zipfile.ZIP64_LIMIT
+            self._file = self._archive.open(_about(self._item, 0o100644), "w", force_zip64=is_large)
+        return self._file
+
+
+class _Buffer:
+    """What the archive has written and nobody has taken. It cannot be sought in, so that all is written in order."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        """Take some bytes."""
+        self._pieces.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """There is nothing beneath."""
+
+    def take(self) -> bytes:
+        """Everything since the last call."""
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
+
+
+def _about(item: _Item, mode: int) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(item.path, _date(item.metadata))
+    info.external_attr = mode << 16 | (0x10 if stat.S_ISDIR(mode) else 0)
+    return info
+
+
+def _date(metadata: Mapping[str, object]) -> tuple[int, int, int, int, int, int]:
+    """When the file was changed, or else linked."""
+    times = metadata.get("tahoe")
+    linked = times.get("linkmotime") if isinstance(times, Mapping) else None
+    seconds = next((found for found in map(seconds_in, (metadata.get("mtime"), linked)) if found is not None), 0.0)
+    moment = time.gmtime(min(max(seconds, 0.0), _LATEST_S))[:6]
+    return max(moment, _EARLIEST)
+
+
+def _safe(name: str) -> str | None:
+    """The name as it may stand in an archive; None if none may."""
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        return None
+    shown = "".join("_" if character in _ODD or not character.isprintable() else character for character in name)
+    return shown.encode("utf-8", "replace").decode("utf-8")
+
+
+def _mark(cap: DirectoryCap) -> str:
+    """What is the same for every capability of one directory; empty for a literal one, which cannot hold itself."""
+    verify = cap.verify_cap()
+    return "" if verify is None else verify.to_string()

@@ -1,0 +1,101 @@
+"""The ten lines for three machines, typed as they are at three hosts that have networks of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perf.network.contract import Host
+from perf.network.line import Access
+from perf.network.spokes import Bridged, Spokes
+from tests.perf.network.conftest import expect
+
+pytestmark = pytest.mark.documents
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "three-machines.md"
+NEEDS = ("root", "ip", "nsenter", "setpriv")
+DEADLINE_S = 60
+
+
+def lines() -> list[tuple[str, str]]:
+    """The machine and the command of each line."""
+    block = re.search(r"^## In ten lines$.*?^```text\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    assert block is not None
+    return [(name, command) for name, _, command in (line.partition("$ ") for line in block[1].splitlines())]
+
+
+class Machines:
+    """Three hosts with a home directory each. Names of machines in a command become their addresses."""
+
+    def __init__(self, hosts: dict[str, Host], root: Path) -> None:
+        self._hosts, self._root = hosts, root
+        programs = root / "programs"
+        programs.mkdir()
+        for name in hosts:
+            (root / name).mkdir()
+        copy = programs / "scp"
+        copy.write_text(f'#!/bin/sh\nexec cp "$1" "{root}/${{2%:}}/"\n')
+        copy.chmod(copy.stat().st_mode | stat.S_IXUSR)
+        self._path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+    def home(self, name: str) -> Path:
+        """The home directory of a machine."""
+        return self._root / name
+
+    def type(self, name: str, command: str) -> subprocess.CompletedProcess[str]:
+        """Run a line at a machine until the shell shows its prompt again."""
+        for machine, host in self._hosts.items():
+            command = command.replace(f"--hostname {machine}", f"--hostname {host.address}")
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("GRID_", "PYTHON"))}
+        return subprocess.run(
+            self._hosts[name].command(["bash", "-c", command]),
+            cwd=self.home(name),
+            env={**kept, "HOME": str(self.home(name)), "PATH": self._path},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=DEADLINE_S,
+        )
+
+    def insist(self, name: str, command: str) -> str:
+        """Type a line until it works, as somebody does who is quicker than the machines; what it prints."""
+        deadline = time.monotonic() + DEADLINE_S
+        while (done := self.type(name, command)).returncode:
+            assert time.monotonic() < deadline, f"{name}$ {command}\n{done.stdout}{done.stderr}"
+            time.sleep(0.5)
+        return done.stdout
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Iterator[Machines]:
+    expect(*NEEDS)
+    with Bridged("quick", Spokes(servers=2, client=Access(), server=Access()), rate_s=0) as network:
+        placement = network.placement
+        hosts = dict(zip(("one", "two", "three"), (placement.client, *placement.servers), strict=True))
+        yield Machines(hosts, tmp_path)
+
+
+def test_quick_start_has_ten_lines() -> None:
+    assert len(lines()) == 10
+
+
+def test_quick_start_when_typed_at_three_machines_keeps_a_photo_that_any_two_bring_back(machines: Machines) -> None:
+    photo = os.urandom(300_000)
+    (machines.home("one") / "photo.jpg").write_bytes(photo)
+    for name, command in lines():
+        machines.insist(name, command)
+    assert (machines.home("one") / "copy.jpg").read_bytes() == photo
+    shown = machines.insist("one", "grid check work:photo.jpg")
+    assert "good-shares: 3 (encoding is 2-of-3)" in shown
+    machines.insist("two", "grid stop store")
+    machines.insist("one", "grid get work:photo.jpg again.jpg")
+    assert (machines.home("one") / "again.jpg").read_bytes() == photo
