@@ -32,6 +32,7 @@ def main() -> None:
             ended.callback(None)
 
     async def run() -> None:
+        Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
         async with running_door(Path(sys.argv[1])) as rig:
             stdio.StandardIO(Parent())
             print(rig.port, flush=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from twisted.internet.defer import Deferred, gatherResults
+from twisted.logger import capturedLogs, formatEvent
 
 from grid.directory.edits import SetChild
 from tests.s3.rig import MAIN, OTHER, READER, SECRET, S3Rig, code, path, running_door, texts
@@ -192,6 +193,17 @@ async def test_text_that_would_end_a_header_is_in_none(tmp_path: Path) -> None:
             got = await rig.ask("GET", path("a"), headers={"x-amz-checksum-mode": "ENABLED"})
             assert (got.status, got.body) == (200, b"1")
             assert not any("set-cookie" in f"{field}: {text}".lower() for field, text in got.headers.items())
+
+
+async def test_the_reason_for_an_internal_error_is_in_the_log_and_not_in_the_answer(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        rig.rig.gateway.settings.spools.path = tmp_path / "gone"
+        with capturedLogs() as events:
+            refused = await rig.ask("PUT", path("private-name"), bytes(5 * 2**20))
+        assert (refused.status, code(refused)) == (500, "InternalError")
+        logged = [text for event in events if "reason" in event and (text := formatEvent(event))]
+        assert logged == ["s3 PutObject failed: the upload cannot be spooled: No such file or directory"]
+        assert b"spooled" not in refused.body
 
 
 async def test_secrets_are_in_no_answer_metric_or_repr(tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ async def running_s3_door(
     listening: Any = factory
     if settings.certificate is not None:
         key = settings.private_key or settings.certificate
-        options = _certificate(directory.path / expand_home(settings.certificate), directory.path / expand_home(key))
+        options = certificate_options(
+            directory.path / expand_home(settings.certificate), directory.path / expand_home(key)
+        )
         factory.is_below_tls = True
         listening = TLSMemoryBIOFactory(options, False, factory)
     description = place_to_listen(settings.port)
@@ -74,7 +76,7 @@ async def running_s3_door(
         door.directories.close()
 
 
-def _certificate(file: Path, key_file: Path) -> CertificateOptions:
+def certificate_options(file: Path, key_file: Path) -> CertificateOptions:
     """The certificate, what vouches for it, and its key; ConfigError."""
     try:
         blocks = [part + _END for part in file.read_bytes().split(_END)[:-1]]

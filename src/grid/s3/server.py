@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from twisted.logger import Logger
 from twisted.web.http_headers import Headers as HttpHeaders
 
 from grid.errors import GridError
@@ -30,6 +31,8 @@ from grid.version import __version__
 from grid.wire.connections.connection_limit import ConnectionLimit, Standing
 
 MAX_PARAMETERS = 100
+
+_log = Logger("grid.s3")
 
 
 class _AnswerHeaders(HttpHeaders):
@@ -95,6 +98,8 @@ class S3Request(GatewayRequest):
         if not isinstance(error, GridError):
             raise error
         fault = s3_fault(error)
+        if fault.status == 500:
+            _log.error("{operation} failed: {reason}", operation=self._record.shown, reason=str(error))
         said = (text("Code", fault.code), text("Message", fault.message), text("RequestId", self._request_id))
         return Answer(fault.status, XML, document("Error", *said, namespace=False), fault.headers)
 

@@ -15,8 +15,10 @@ from http import HTTPStatus
 from typing import Any
 
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IProtocolNegotiationFactory
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.web import http
+from zope.interface import implementer
 
 from grid.errors import FormatError
 from grid.gateway.http.answers import COMMON, SANDBOX
@@ -273,6 +275,7 @@ class _Refused(Protocol):
         transport.abortConnection()
 
 
+@implementer(IProtocolNegotiationFactory)
 class GatewayFactory(http.HTTPFactory):
     """All connections of a gateway."""
 
@@ -308,6 +311,10 @@ class GatewayFactory(http.HTTPFactory):
         channel.timeOut = GATEWAY_IDLE_S
         channel.callLater = self.reactor.callLater
         return channel
+
+    def acceptableProtocols(self) -> list[bytes]:
+        """What TLS agrees on with a client that negotiates; without an answer Twisted ends the handshake."""
+        return [b"http/1.1"]
 
     def _count_requests(self) -> None:
         """Tell what counts requests what they can be called, and how many are under way."""
