@@ -158,7 +158,7 @@ class _Section:
 
 def parse_config(text: str, file_name: str) -> NodeSettings:
     """The settings in a configuration file's text; ConfigError, naming file_name, if they cannot be used."""
-    sections = _read_sections(text, file_name)
+    sections = read_sections(text, file_name)
     _refuse_unknown(sections, file_name)
     return _settings(sections, file_name)
 
@@ -166,7 +166,7 @@ def parse_config(text: str, file_name: str) -> NodeSettings:
 def agree(texts: Sequence[str]) -> bool:
     """Whether configuration files say the same, but for keys that are Grid's alone; one that cannot be used never does."""
     try:
-        found = [_settings(without_own_keys(_read_sections(text, "")), "") for text in texts]
+        found = [_settings(without_own_keys(read_sections(text, "")), "") for text in texts]
     except ConfigError:
         return False
     return all(settings == found[0] for settings in found)
@@ -200,7 +200,8 @@ def _settings(sections: Mapping[str, Mapping[str, str]], file_name: str) -> Node
     )
 
 
-def _read_sections(text: str, file_name: str) -> dict[str, dict[str, str]]:
+def read_sections(text: str, file_name: str) -> dict[str, dict[str, str]]:
+    """The keys and values of each section; ConfigError if the text has none."""
     parser = configparser.ConfigParser(
         strict=False, comment_prefixes=("#", ";"), inline_comment_prefixes=None, default_section="\0none"
     )

@@ -59,3 +59,8 @@ def unknown_keys(section: str, keys: Collection[str]) -> list[str] | None:
     if section in _FREE_SECTIONS or section.startswith(_FREE_PREFIXES):
         return []
     return None
+
+
+def known_names() -> list[str]:
+    """Every key that a program of this kind has, as `section.key`, in order; keys of one's own choice left out."""
+    return sorted(f"{section}.{key}" for section, keys in _KNOWN.items() for key in keys)
