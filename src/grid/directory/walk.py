@@ -90,13 +90,14 @@ class _Pending:
 
 
 async def walk(
-    store: Store, root: DirectoryCap, *, on_unreadable: OnUnreadable | None = None
+    store: Store, root: DirectoryCap, *, on_unreadable: OnUnreadable | None = None, depth: int | None = None
 ) -> AsyncGenerator[Visited, None]:
     """Everything below the root and the root itself: a directory, the unknown children in it, its new files, and
     then each new subdirectory with all that is below it.
 
     A directory that cannot be read is reported without children, and then its error ends the walk, or on_unreadable
-    hears of it. Closing the iterator gives up what is being read. AuthorityError for a verify cap.
+    hears of it. Directories deeper than `depth` below the root are not read, and are not reported by themselves. Closing the
+    iterator gives up what is being read. AuthorityError for a verify cap.
     """
     if root.authority == "verify":
         raise AuthorityError("a verify capability cannot list the directory: use its read or write capability")
@@ -120,7 +121,8 @@ async def walk(
             unknown, files, directories = await run_sized(
                 store.runtime.cpu, len(children), _sort, here.path, children, found
             )
-            stack.extend(reversed(directories))
+            if depth is None or len(here.path) < depth:
+                stack.extend(reversed(directories))
             reader.read_ahead()
             yield evolve(visited, children=children, size=size)
             for each in (*unknown, *files):

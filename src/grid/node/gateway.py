@@ -100,7 +100,7 @@ class LiveClient:
             last_received_at=self._heard_at.get(identity.server_id),
             transport=status.transport,
             latency_s=self._latency_s.get(identity.server_id),
-            host=status.address.removeprefix("tcp:").rpartition(":")[0],
+            host=status.host,
         )
 
     def _look(self) -> None:

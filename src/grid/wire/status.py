@@ -39,6 +39,11 @@ class ConnectionStatus:
     transport: str = ""
     fallback: str = ""
 
+    @property
+    def host(self) -> str:
+        """The host where the connection leads, "" unless connected."""
+        return self.address.removeprefix("tcp:").rpartition(":")[0]
+
 
 class RemoteServer(StorageServer, Protocol):
     """A StorageServer behind a connection."""

@@ -50,12 +50,12 @@ def find(ctx: click.Context, *, path: str, pattern: str | None, letter: str | No
     matches = make_exclusion([pattern] if pattern is not None else ["*"])
 
     def show(below: tuple[str, ...], target: Target) -> None:
-        kind = _type_of(target)
+        kind = type_of(target)
         if not matches(below[-1]) or (letter is not None and kind != _TYPES[letter]):
             return
         text = "/".join(below)
         if as_json:
-            click.echo(json.dumps({"event": "found", "path": text, "type": kind, "bytes": _size_of(target)}))
+            click.echo(json.dumps({"event": "found", "path": text, "type": kind, "bytes": size_of(target)}))
         else:
             click.echo(plain(text))
 
@@ -64,7 +64,7 @@ def find(ctx: click.Context, *, path: str, pattern: str | None, letter: str | No
             for name, child in (visited.children or {}).items():
                 show((*visited.path, name), child.target)
 
-    return _walk(ctx, path, operation, as_json=as_json, prints_paths=sys.stdout.isatty())
+    return walk_path(ctx, path, operation, as_json=as_json, prints_paths=sys.stdout.isatty())
 
 
 @define
@@ -111,7 +111,7 @@ def du(ctx: click.Context, *, path: str, depth: int, in_bytes: bool, as_json: bo
                 usage.size += size
                 usage.files += 1
 
-    status = _walk(ctx, path, operation, as_json=as_json)
+    status = walk_path(ctx, path, operation, as_json=as_json)
     rows = [(usage, "/".join(below) or ".") for below, usage in sorted(found.items())]
     if as_json:
         for usage, name in rows:
@@ -135,17 +135,19 @@ async def _real_size(tree: Tree, visited: Visited) -> int:
     return 0 if target.authority == "verify" else await tree.store.size(target)
 
 
-def _walk(
+def walk_path(
     ctx: click.Context,
     path: str,
     operation: Callable[[AsyncIterator[Visited], Tree], Awaitable[None]],
     *,
     as_json: bool,
     prints_paths: bool = False,
+    depth: int | None = None,
 ) -> int:
     """Give the operation everything below the path; the exit status, 1 if directories could not be read.
 
-    prints_paths: the terminal shows what is found, so that there is no bar.
+    prints_paths: the terminal shows what is found, so that there is no bar. depth: of the directories that are read; None
+    for all.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
@@ -164,15 +166,17 @@ def _walk(
 
     async def task(tree: Tree) -> None:
         root = await tree.find_directory(remote)
+        visits = walk(tree.store, root.cap, on_unreadable=unreadable, depth=depth)
         with SurveyDisplay("looking", hidden=invocation(ctx).hides_progress or prints_paths) as display:
-            await operation(display.watch(walk(tree.store, root.cap, on_unreadable=unreadable)), tree)
+            await operation(display.watch(visits), tree)
 
     run_in_tree(home, task)
     tell_unread(lost, as_json=as_json)
     return 1 if lost else 0
 
 
-def _type_of(target: Target) -> str:
+def type_of(target: Target) -> str:
+    """`file`, `directory` or `unknown`."""
     from grid.caps import DirectoryCap, UnknownChild
 
     if isinstance(target, UnknownChild):
@@ -180,7 +184,8 @@ def _type_of(target: Target) -> str:
     return "directory" if isinstance(target, DirectoryCap) else "file"
 
 
-def _size_of(target: Target) -> int | None:
+def size_of(target: Target) -> int | None:
+    """Bytes of an immutable file; None of anything else."""
     from grid.caps import ImmutableFileCap
 
     return target.size if isinstance(target, ImmutableFileCap) else None

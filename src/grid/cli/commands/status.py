@@ -20,7 +20,9 @@ MAX_DETAIL = 48
 """Characters of why a server does not answer: with its name they fit into a line of a terminal."""
 
 
-@click.command(epilog=examples("grid status", "grid --gateway http://127.0.0.1:3456 status --json"))
+@click.command(
+    epilog=examples("grid status", "grid -d ~/other status", "grid --gateway http://127.0.0.1:3456 status --json")
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 @click.pass_context
 def status(ctx: click.Context, *, as_json: bool) -> int:
@@ -57,6 +59,20 @@ def _needed(found: dict[str, Any]) -> int:
 
 
 async def _ask(client: Client) -> dict[str, Any]:
+    answers = await ask_servers(client)
+    settings = client.directory.settings.client
+    return {
+        "encoding": {"needed": settings.needed, "happy": settings.happy, "total": settings.total},
+        "introducers": [
+            {"name": introducer.petname, "state": introducer.status.state.value, "detail": introducer.status.detail}
+            for introducer in client.introducers
+        ],
+        "servers": answers,
+    }
+
+
+async def ask_servers(client: Client) -> list[dict[str, Any]]:
+    """What each server answers when it is asked for its version and free space, in the order of their nicknames."""
     from twisted.internet.defer import Deferred, gatherResults
 
     from grid.errors import NoServersError
@@ -67,15 +83,7 @@ async def _ask(client: Client) -> dict[str, Any]:
         servers = []
     # Nicknames are what their owners say they are: shown, never trusted.
     answers = await gatherResults([Deferred.fromCoroutine(_ask_server(client, server)) for server in servers])
-    settings = client.directory.settings.client
-    return {
-        "encoding": {"needed": settings.needed, "happy": settings.happy, "total": settings.total},
-        "introducers": [
-            {"name": introducer.petname, "state": introducer.status.state.value, "detail": introducer.status.detail}
-            for introducer in client.introducers
-        ],
-        "servers": sorted(answers, key=lambda server: (str(server["nickname"]), str(server["id"]))),
-    }
+    return sorted(answers, key=lambda server: (str(server["nickname"]), str(server["id"])))
 
 
 async def _ask_server(client: Client, server: StorageServer) -> dict[str, object]:

@@ -8,6 +8,7 @@ from grid.gateway.pages.forms import download_form, open_form, store_form, unlin
 from grid.gateway.pages.markup import Markup, duration_text, join, size_text, tag, time_text
 from grid.gateway.pages.shell import card, document, nothing_here, notice
 from grid.gateway.shared.node_view import ServerView
+from grid.placement.space import as_files, space_of_disks
 from grid.plural import counted
 
 
@@ -50,34 +51,16 @@ def render_servers(servers: Sequence[ServerView], introducers: Sequence[str], ne
 
 
 def free_space(servers: Sequence[ServerView]) -> int:
-    """Bytes that are free on the disks of the servers that are connected; one that several servers share counts once.
-
-    Servers of one host that have as much space as each other, but for a hundredth, are taken to share a disk.
-    """
-    found: list[tuple[str, int]] = []
-    for server in servers:
-        space = server.available_space
-        if not server.is_connected or space is None:
-            continue
-        is_shared = any(server.host and host == server.host and _is_near(space, other) for host, other in found)
-        if not is_shared:
-            found.append((server.host, space))
-    return sum(space for _, space in found)
-
-
-def _is_near(one: int, other: int) -> bool:
-    return abs(one - other) <= max(one, other) * _NEAR
-
-
-_NEAR = 0.01
-"""The part by which two nodes may differ on the space of their disk: they asked for it at different times."""
+    """Bytes that are free on the disks of the servers that are connected; one that several servers share counts once."""
+    known = [(each.host, each.available_space) for each in servers if each.is_connected]
+    return space_of_disks([(host, space) for host, space in known if space is not None])
 
 
 def _lead(servers: Sequence[ServerView], needed: int, total: int) -> Markup:
     space = free_space(servers)
     words = f"{connected_text(servers)}."
     if space:
-        files = f"room for about {size_text(space * needed // total)} of files with {needed}-of-{total}"
+        files = f"room for about {size_text(as_files(space, needed, total))} of files with {needed}-of-{total}"
         words += f" {size_text(space)} free on their disks: {files}."
     return tag("p", words, class_="lead")
 
