@@ -162,16 +162,37 @@ def _require_count(grid: LocalGrid, wanted: int | None, existing: int) -> None:
         )
 
 
+def start_gateway(grid: LocalGrid, *, detach: bool, started: list[StartedNode]) -> str:
+    """The URL of the gateway of the grid's client, which is started unless it runs; GridError if it cannot be."""
+    file = grid.client / "node.url"
+    if find_running(grid.client) is None:
+        file.unlink(missing_ok=True)
+        settings = open_directory(grid.client).settings
+        listen = settings.web_port or f"tcp:{free_port(LOOPBACK)}:interface={LOOPBACK}"
+        arguments = ["gateway", str(grid.client), "--listen", listen, *_lasting(detach)]
+        started.append(_start(grid.client, arguments, detach=detach))
+        wait_until(file.exists, started[-1:], "the gateway", START_S)
+    return (read_text(file) or "").strip()
+
+
 def start_node(directory: Path, *, detach: bool) -> StartedNode:
     """Start the node's process, unless it runs; a process that is not detached ends with this one."""
     open_directory(directory)
     if find_running(directory) is not None:
         return StartedNode(directory)
+    return _start(directory, ["run", str(directory), *_lasting(detach)], detach=detach)
+
+
+def _lasting(detach: bool) -> list[str]:
+    """Arguments of a process that ends with this one, unless it is detached."""
+    return [] if detach else ["--stop-with-stdin"]
+
+
+def _start(directory: Path, arguments: Sequence[str], *, detach: bool) -> StartedNode:
     log_file(directory).parent.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "grid.cli", "run", str(directory)]
     with log_file(directory).open("ab") as log:
         child = subprocess.Popen(
-            command if detach else [*command, "--stop-with-stdin"],
+            [sys.executable, "-m", "grid.cli", *arguments],
             stdin=subprocess.DEVNULL if detach else subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -52,12 +53,16 @@ def _pids(local: LocalGrid) -> list[int]:
     return [process.pid for process in running if process is not None]
 
 
-def test_storage_node_saves_where_its_walks_are_when_it_stops(tmp_path: Path) -> None:
+def test_grid_with_a_gateway_stops_as_a_whole_and_its_storage_node_saves_where_its_walks_are(tmp_path: Path) -> None:
     local = LocalGrid(tmp_path / "g")
     try:
-        assert grid("up", "--nodes", "1", "--dir", local.path, "--detach").code == 0
+        up = json.loads(grid("up", "--nodes", "1", "--dir", local.path, "--detach", "--gateway", "--json").line)
+        assert up["gateway"].startswith("http://127.0.0.1:") and not up["was_running"]
+        assert grid("-d", local.client, "web", "--print").line == up["gateway"]
+        assert grid("-d", local.client, "--gateway", "node", "mkdir").line.startswith("URI:DIR2:")
     finally:
-        assert grid("down", "--dir", local.path).code == 0
+        assert json.loads(grid("down", "--dir", local.path, "--json").line)["stopped"] == 3
+    assert find_running(local.client) is None
     (node,) = local.storages
     saved = {path.name for path in (node / "storage").glob("*.state.json")}
     assert saved == {"bucket_counter.state.json", "lease_checker.state.json"}

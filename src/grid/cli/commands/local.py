@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from grid.cli.terminal.invocation import examples
+from grid.cli.terminal.invocation import examples, json_option
 from grid.errors import GridError
 from grid.plural import counted
 
@@ -23,17 +24,19 @@ _DIRECTORY = click.option(
 )  # fmt: skip
 
 
-@click.command(epilog=examples("grid up --detach", "grid up --nodes 4 --dir /tmp/try"))
+@click.command(epilog=examples("grid up --detach", "grid up --gateway", "grid up --nodes 4 --dir /tmp/try"))
 @click.option("--nodes", metavar="N", type=click.IntRange(1, 250), help="How many storage nodes; a new grid has 10.")
 @_DIRECTORY
 @click.option("--detach", is_flag=True, help="Return when the grid is ready; stop it with `grid down`.")
-def up(*, nodes: int | None, directory: str, detach: bool) -> int:
+@click.option("--gateway", "with_gateway", is_flag=True, help="Also start a gateway, with pages for a browser.")
+@json_option("Print one line of JSON when the grid is ready.")
+def up(*, nodes: int | None, directory: str, detach: bool, with_gateway: bool, as_json: bool) -> int:
     """Start a grid of real processes on this machine, and wait until it can store files.
 
     A grid that was started in D before starts again with its data; one that is already running is left as it is. Without
     --detach, the nodes started here run until Ctrl-C.
     """
-    from grid.node.local_grid import LocalGrid, end_children, start_grid
+    from grid.node.local_grid import LocalGrid, end_children, start_gateway, start_grid
 
     grid = LocalGrid(Path(directory).absolute())
     started: list[StartedNode] = []
@@ -42,15 +45,20 @@ def up(*, nodes: int | None, directory: str, detach: bool) -> int:
     try:
         start_grid(grid, nodes, detach=detach, started=started)
         _wait_until_ready(grid, started)
+        url = start_gateway(grid, detach=detach, started=started) if with_gateway else None
         ready = True
-        click.echo("\n".join(_describe(grid)))
-        if not any(node.child for node in started):
+        is_new = any(node.child for node in started)
+        if as_json:
+            click.echo(json.dumps({"event": "up", **_to_json(grid), "gateway": url, "was_running": not is_new}))
+        else:
+            click.echo("\n".join(_describe(grid, url)))
+        if not is_new and not as_json:
             ready_nodes = counted(len(grid.storages), "storage node")
             click.echo(f"\nThis grid was running already, with {ready_nodes}: `grid down --dir {directory}` stops it.")
+        if detach or not is_new:
             return 0
-        if detach:
-            return 0
-        click.echo("\nCtrl-C stops the grid; its data stays.")
+        if not as_json:
+            click.echo("\nCtrl-C stops the grid; its data stays.")
         _watch(started)
     except KeyboardInterrupt:
         if not ready:
@@ -65,9 +73,10 @@ def up(*, nodes: int | None, directory: str, detach: bool) -> int:
     return 0
 
 
-@click.command(epilog=examples("grid down", "grid down --dir /tmp/try"))
+@click.command(epilog=examples("grid down", "grid down --dir /tmp/try", "grid up --detach     # starts it again"))
 @_DIRECTORY
-def down(*, directory: str) -> int:
+@json_option()
+def down(*, directory: str, as_json: bool) -> int:
     """Stop the grid in D; its data stays, and `grid up` starts it again."""
     from grid.errors import ConfigError
     from grid.node.local_grid import LocalGrid, stop_nodes
@@ -75,8 +84,11 @@ def down(*, directory: str) -> int:
     grid = LocalGrid(Path(directory).absolute())
     if not grid.exists:
         raise ConfigError(f"{grid.path} holds no local grid: name one with --dir")
-    stopped = stop_nodes([*grid.storages, grid.introducer])
-    click.echo(f"{counted(len(stopped), 'node')} stopped" if stopped else "no node was running")
+    stopped = stop_nodes([grid.client, *grid.storages, grid.introducer])
+    if as_json:
+        click.echo(json.dumps({"event": "down", "directory": str(grid.path), "stopped": len(stopped)}))
+    else:
+        click.echo(f"{counted(len(stopped), 'node')} stopped" if stopped else "no node was running")
     return 0
 
 
@@ -108,7 +120,7 @@ def _complain_of(started: list[StartedNode]) -> Any:  # noqa: ANN401
     return complain
 
 
-def _describe(grid: LocalGrid) -> list[str]:
+def _describe(grid: LocalGrid, url: str | None) -> list[str]:
     from grid.node.directory import open_directory
     from grid.node.local_grid import running_processes
 
@@ -121,7 +133,30 @@ def _describe(grid: LocalGrid) -> list[str]:
     encoding = f"{settings.needed}-of-{settings.total}, happy {settings.happy}"
     lines.append(f"{'client':12} {'':>8}  {encoding:24} {grid.client}")
     lines += ["", "Ready. Try:", f"  export GRID_NODE_DIR={grid.client}", "  grid put FILE", "  grid get CAP FILE"]
+    if url is not None:
+        lines += ["  grid web", "", f"In a browser: {url}"]
     return lines
+
+
+def _to_json(grid: LocalGrid) -> dict[str, object]:
+    from grid.node.directory import open_directory
+    from grid.node.local_grid import running_processes
+
+    settings = open_directory(grid.client).settings.client
+    return {
+        "directory": str(grid.path),
+        "client": str(grid.client),
+        "encoding": {"needed": settings.needed, "happy": settings.happy, "total": settings.total},
+        "nodes": [
+            {
+                "name": directory.name,
+                "directory": str(directory),
+                "pid": None if process is None else process.pid,
+                "location": list(open_directory(directory).settings.tub_location or ()),
+            }
+            for directory, process in running_processes(grid).items()
+        ],
+    }
 
 
 def _watch(started: list[StartedNode]) -> None:

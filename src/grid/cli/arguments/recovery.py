@@ -1,0 +1,128 @@
+"""What `grid alias export` keeps: the aliases of a client directory, and how its grid is found, encrypted by a passphrase.
+
+The encryption is age's (age-encryption.org), so that `age --decrypt` opens the file without Grid. The contents are JSON. A
+recovery sheet is text to print, with the same file in it. Everything in a file that is read is checked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from attrs import field, frozen
+
+from grid.caps import DirectoryCap
+from grid.cli.arguments.aliases import alias_cap, check_new_name
+from grid.errors import ConfigError, FormatError, GridError
+from grid.wire.locators import parse_furl
+
+MAX_FILE = 4 * 2**20
+MAX_ALIASES = 10_000
+_FORMAT = "grid-recovery"
+_BEGIN, _END = "-----BEGIN AGE ENCRYPTED FILE-----", "-----END AGE ENCRYPTED FILE-----"
+
+_SHEET = """\
+RECOVERY SHEET OF A GRID CLIENT                                    {date}
+
+With this page and its passphrase you reach your directories again, from any machine. Without either
+of them nobody can. Keep it where you keep documents; do not keep the passphrase beside it.
+
+Directories: {names}
+
+To recover:
+  1. Install Grid, and type or scan the lines below, from BEGIN to END, into a file, say sheet.txt.
+  2. Create a client directory:  grid create client --introducer FURL ~/.grid
+     The FURL of your grid is in the file:  age --decrypt sheet.txt
+  3. Bring back the names:  grid alias import sheet.txt
+
+{armored}
+
+Passphrase hint: ______________________________________________________________________
+"""
+
+
+@frozen(kw_only=True)
+class Recovery:
+    """aliases: names and capabilities. introducers: the FURLs of the grid's introducers."""
+
+    aliases: Mapping[str, DirectoryCap] = field(repr=False)
+    introducers: Sequence[str] = field(default=(), repr=False)
+
+
+def pack_recovery(recovery: Recovery) -> bytes:
+    """The JSON of it."""
+    value = {
+        "format": _FORMAT,
+        "version": 1,
+        "aliases": {name: cap.to_string() for name, cap in recovery.aliases.items()},
+        "introducers": list(recovery.introducers),
+    }
+    return json.dumps(value, indent=1).encode("ascii")
+
+
+def parse_recovery(data: bytes) -> Recovery:
+    """What the JSON says; FormatError, which quotes nothing of it."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        raise FormatError("the file was decrypted, but holds no aliases of Grid") from None
+    match value:
+        case {"format": "grid-recovery", "version": 1, "aliases": dict(aliases), "introducers": list(furls)}:
+            if len(aliases) > MAX_ALIASES or len(furls) > MAX_ALIASES:
+                raise FormatError(f"the file has more than {MAX_ALIASES} aliases")
+            found = {}
+            for name, cap in aliases.items():
+                try:
+                    found[check_new_name(name, {})] = alias_cap(name, cap if isinstance(cap, str) else "")
+                except GridError:
+                    raise FormatError("the file has an alias that is none") from None
+            return Recovery(aliases=found, introducers=[_furl(furl) for furl in furls])
+    raise FormatError("the file was decrypted, but holds no aliases of this version of Grid")
+
+
+def encrypt(data: bytes, passphrase: str) -> str:
+    """The data as an age file in text form, which takes about a second."""
+    text: bytes = _age().passphrase.encrypt(data, passphrase, armored=True)
+    return text.decode("ascii")
+
+
+def decrypt(data: bytes, passphrase: str) -> bytes:
+    """What is in an age file, or in text that has one in it; GridError if the passphrase is wrong, or there is none."""
+    age = _age()
+    text = data.decode("utf-8", "replace")
+    if _BEGIN in text and _END in text:
+        # What was typed from a sheet may be indented.
+        lines = text[text.index(_BEGIN) : text.index(_END) + len(_END)].splitlines()
+        data = "\n".join(line.strip() for line in lines).encode("ascii", "replace") + b"\n"
+    elif not data.startswith(b"age-encryption.org/"):
+        raise FormatError("this is not a file of `grid alias export`")
+    try:
+        found: bytes = age.passphrase.decrypt(data, passphrase)
+    except age.DecryptError:
+        raise GridError("the passphrase is wrong, or the file is damaged") from None
+    return found
+
+
+def make_sheet(armored: str, names: Sequence[str], date: str) -> str:
+    """A page to print, with the encrypted file in it. Names of directories are readable on it."""
+    shown = ", ".join(f"{name}:" for name in names) or "none"
+    return _SHEET.format(date=date, names=shown, armored=armored.strip())
+
+
+def _furl(value: object) -> str:
+    try:
+        if isinstance(value, str):
+            parse_furl(value)
+            return value
+    except FormatError:
+        pass
+    raise FormatError("the file has an introducer that is none")
+
+
+def _age() -> Any:  # noqa: ANN401
+    try:
+        return import_module("pyrage")
+    except ImportError:
+        raise ConfigError("encryption needs the package pyrage: pip install 'grid-storage[recovery]'") from None

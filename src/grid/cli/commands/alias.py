@@ -1,0 +1,147 @@
+"""`grid alias export` and `grid alias import`: the names of directories, encrypted, to keep elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from grid.cli.arguments.completion import complete_file
+from grid.cli.terminal.invocation import examples, json_option
+from grid.plural import counted
+
+_PASSPHRASE = click.option(
+    "--passphrase-file", "passphrase_file", metavar="FILE", type=click.Path(dir_okay=False),
+    help="Take the passphrase from the first line of FILE instead of asking.",
+)  # fmt: skip
+
+
+@click.group()
+def alias() -> None:
+    """Keep the names of your directories safe."""
+
+
+@alias.command(
+    "export",
+    short_help="writes them to an encrypted file.",
+    epilog=examples(
+        "grid alias export aliases.age",
+        "grid alias export --sheet sheet.txt          # to print",
+        "grid alias export --passphrase-file secret.txt aliases.age",
+    ),
+)
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False))
+@click.option("--sheet", is_flag=True, help="Write a recovery sheet: a page of text to print, with the file in it.")
+@_PASSPHRASE
+@json_option()
+@click.pass_context
+def export_command(ctx: click.Context, *, file: str, sheet: bool, passphrase_file: str | None, as_json: bool) -> int:
+    """Write the aliases of this client directory, and the FURLs of its introducers, to FILE, encrypted by a passphrase.
+
+    The aliases are the only way to your directories. `grid alias import FILE` brings them back on another machine, and so does
+    `age --decrypt FILE`, without Grid. An existing FILE is not replaced.
+    """
+    from datetime import UTC, datetime
+
+    from grid.cli.arguments.aliases import read_aliases, usable_aliases
+    from grid.cli.arguments.recovery import Recovery, encrypt, make_sheet, pack_recovery
+    from grid.cli.connection import open_client_directory
+    from grid.errors import ConfigError, GridError
+    from grid.node.files import write_if_missing
+    from grid.node.introducers import read_introducers
+
+    directory = open_client_directory(ctx)
+    caps, problem = usable_aliases(read_aliases(directory))
+    if problem is not None:
+        raise problem
+    if not caps:
+        raise GridError("there are no aliases to export; `grid create-alias` makes one")
+    path = Path(file)
+    if path.exists():
+        raise ConfigError(f"{file} exists already: name a new file")
+    passphrase = _passphrase(passphrase_file, is_new=True)
+    furls = [furl.to_string() for furl in read_introducers(directory).values()]
+    armored = encrypt(pack_recovery(Recovery(aliases=caps, introducers=furls)), passphrase)
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    text = make_sheet(armored, list(caps), date) if sheet else armored
+    if not write_if_missing(path.absolute(), text.encode("utf-8")):
+        raise ConfigError(f"{file} exists already: name a new file")
+    if as_json:
+        click.echo(json.dumps({"event": "alias-export", "file": str(path.absolute()), "aliases": list(caps)}))
+    else:
+        click.echo(f"{counted(len(caps), 'alias', 'aliases')} written to {file}")
+    return 0
+
+
+@alias.command(
+    "import",
+    short_help="brings them back.",
+    epilog=examples(
+        "grid alias import aliases.age",
+        "grid -d ~/other alias import sheet.txt",
+        "grid alias import --passphrase-file secret.txt --json aliases.age",
+    ),
+)
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False), shell_complete=complete_file)
+@_PASSPHRASE
+@json_option()
+@click.pass_context
+def import_command(ctx: click.Context, *, file: str, passphrase_file: str | None, as_json: bool) -> int:
+    """Add the aliases in FILE, which `grid alias export` wrote, to this client directory. FILE may be a recovery sheet.
+
+    An alias that exists is left as it is. If one of the same name leads elsewhere, the exit status is 1.
+    """
+    from grid.cli.arguments.aliases import add_alias, read_aliases
+    from grid.cli.arguments.recovery import MAX_FILE, decrypt, parse_recovery
+    from grid.cli.connection import open_client_directory
+    from grid.cli.terminal.exit_codes import ExitCode
+    from grid.cli.terminal.failures import tell_problem
+    from grid.errors import FormatError
+
+    directory = open_client_directory(ctx)
+    with Path(file).open("rb") as opened:
+        data = opened.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise FormatError(f"{file} is larger than any file of `grid alias export`")
+    found = parse_recovery(decrypt(data, _passphrase(passphrase_file, is_new=False)))
+    there = read_aliases(directory)
+    added = [name for name in found.aliases if name not in there]
+    others = [name for name, cap in found.aliases.items() if name in there and there[name] != cap.to_string()]
+    for name in added:
+        add_alias(directory, name, found.aliases[name])
+    unchanged = len(found.aliases) - len(added) - len(others)
+    if as_json:
+        line = {"event": "alias-import", "added": added, "unchanged": unchanged, "conflicts": others}
+        click.echo(json.dumps(line))
+    else:
+        click.echo(f"{counted(len(added), 'alias', 'aliases')} added, {unchanged} there already")
+    if not others:
+        return ExitCode.OK
+    names = ", ".join(others)
+    message = f"not added, because aliases of these names lead elsewhere: {names}; rename those in private/aliases"
+    tell_problem(message, kind="exists", code=ExitCode.OTHER, as_json=as_json)
+    return ExitCode.OTHER
+
+
+def _passphrase(file: str | None, *, is_new: bool) -> str:
+    """The passphrase; UsageError if there is no terminal to ask on, or if it is too short to protect anything."""
+    import sys
+
+    from grid.node.files import read_text
+
+    if file is not None:
+        text = (read_text(Path(file)) or "").partition("\n")[0].rstrip("\r")
+    elif sys.stdin.isatty():
+        text = click.prompt("Passphrase", hide_input=True, confirmation_prompt=is_new, err=True)
+    else:
+        raise click.UsageError("there is no terminal to ask for the passphrase on: give --passphrase-file FILE")
+    if is_new and len(text) < SHORTEST:
+        raise click.UsageError(f"the passphrase needs at least {SHORTEST} characters: four words, for example")
+    if not text:
+        raise click.UsageError("the passphrase is empty")
+    return text
+
+
+SHORTEST = 12
+"""Characters of a new passphrase: whoever finds the file can try as many as they like."""

@@ -1,0 +1,103 @@
+"""`grid web`: the gateway's pages in a browser, with the capability in no list of processes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.arguments.completion import complete_remote
+from grid.cli.terminal.invocation import examples, invocation, json_option
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from grid.cli.arguments.remote import RemotePath
+    from grid.cli.webapi.home import GatewayHome
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0;url={url}"><title>Grid</title></head>
+<body><p><a rel="noreferrer" href="{url}">Go on to Grid</a></p></body></html>
+"""
+_NAME = "open-in-browser.html"
+
+
+@click.command(epilog=examples("grid web", "grid web work:photos", "grid web --print"))
+@click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
+@click.option("--print", "is_printed", is_flag=True, help="Print the address instead of opening a browser.")
+@json_option()
+@click.pass_context
+def web(ctx: click.Context, *, path: str, is_printed: bool, as_json: bool) -> int:
+    """Open the pages of the gateway in a browser: its first page, or what is at PATH.
+
+    It is the gateway that runs in the client directory (`grid gateway` starts one), or that of --gateway. The address of a PATH
+    holds a capability: keep it secret. It is handed to the browser in a file that only you can read.
+    """
+    from grid.cli.arguments.aliases import read_aliases
+    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.webapi.home import open_gateway_home
+    from grid.errors import ConfigError
+    from grid.node.files import expand_home
+
+    run = invocation(ctx)
+    directory = expand_home(run.node_directory)
+    home = open_gateway_home(ctx, directory, run.gateway or "node", run.gateway_ca)
+    remote = parse_remote(path, read_aliases(home)) if path.strip() else None
+    _require_listening(home)
+    url = home.address.base if remote is None else _page_url(home, remote)
+    is_opened = not (is_printed or as_json) and _open(url if remote is None else _write_page(home, url))
+    if as_json:
+        click.echo(json.dumps({"event": "web", "url": url}))
+    elif is_printed:
+        click.echo(url)
+    elif not is_opened:
+        raise ConfigError("no browser can be opened from here: `grid web --print` prints the address")
+    return 0
+
+
+def _page_url(home: GatewayHome, remote: RemotePath) -> str:
+    from urllib.parse import quote
+
+    from grid.caps import DirectoryCap
+
+    is_directory = isinstance(remote.root, DirectoryCap) and remote.inside
+    names = "".join(f"/{quote(name, safe='')}" for name in remote.names)
+    return f"{home.address.base}uri/{quote(remote.root.to_string(), safe='')}{names}{'/' if is_directory else ''}"
+
+
+def _require_listening(home: GatewayHome) -> None:
+    """PeerUnreachableError unless something accepts connections there."""
+    import socket
+    from urllib.parse import urlsplit
+
+    from grid.errors import PeerGoneError
+
+    parts = urlsplit(home.address.base)
+    port = parts.port or (443 if home.address.is_secure else 80)
+    try:
+        socket.create_connection((home.address.host, port), timeout=CONNECT_S).close()
+    except OSError:
+        raise PeerGoneError(f"no gateway answers at {home.address.shown}: is `grid gateway` running?") from None
+
+
+CONNECT_S = 5.0
+
+
+def _write_page(home: GatewayHome, url: str) -> str:
+    """The address of a file of ours that leads to the page."""
+    from html import escape
+
+    from grid.node.files import write_atomically
+
+    page: Path = home.private / _NAME
+    write_atomically(page, _PAGE.format(url=escape(url)).encode("utf-8"), durable=False)
+    return page.absolute().as_uri()
+
+
+def _open(url: str) -> bool:
+    """Whether a browser was told to open it."""
+    import webbrowser
+
+    return webbrowser.open(url)

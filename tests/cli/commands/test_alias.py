@@ -1,0 +1,62 @@
+"""`grid alias export` and `import`, with the encryption that they use."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.support.memory_command import MemoryCommand
+
+pytest.importorskip("pyrage")
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> MemoryCommand:
+    monkeypatch.chdir(tmp_path)
+    Path("secret").write_text("correct horse battery staple\nanything\n")
+    return MemoryCommand(tmp_path / "client", monkeypatch, capsys)
+
+
+def test_aliases_come_back_from_a_printed_sheet_on_another_machine(command: MemoryCommand) -> None:
+    file = command.path / "private" / "aliases"
+    before = file.read_text()
+    done = command.succeed("alias", "export", "--passphrase-file", "secret", "--sheet", "sheet.txt")
+    assert done == "1 alias written to sheet.txt"
+    sheet = Path("sheet.txt").read_text()
+    assert "URI:" not in sheet and stat.S_IMODE(Path("sheet.txt").stat().st_mode) == 0o600
+    file.write_text("")
+    Path("typed.txt").write_text("\n".join(f"   {line}" for line in sheet.splitlines()))
+    for added, unchanged in ((["work"], 0), ([], 1)):
+        done = command.succeed("alias", "import", "--passphrase-file", "secret", "--json", "typed.txt")
+        assert json.loads(done) == {
+            "event": "alias-import", "added": added, "unchanged": unchanged, "conflicts": [],
+        }  # fmt: skip
+    assert file.read_text() == before
+    Path("wrong").write_text("another passphrase")
+    wrong = command.fail(1, "alias", "import", "--passphrase-file", "wrong", "sheet.txt")
+    assert wrong == "the passphrase is wrong, or the file is damaged"
+    other = command.grid.make().cap.to_string()
+    file.write_text(f"work: {other}\n")
+    assert "lead elsewhere: work" in command.fail(1, "alias", "import", "--passphrase-file", "secret", "sheet.txt")
+    assert file.read_text() == f"work: {other}\n"
+
+
+def test_what_cannot_be_exported_is_said_before_the_passphrase_is_asked_for(command: MemoryCommand) -> None:
+    Path("there").write_text("mine")
+    assert "exists already" in command.fail(1, "alias", "export", "there")
+    assert "no terminal" in command.fail(2, "alias", "export", "new")
+    Path("short").write_text("short\n")
+    assert "at least 12 characters" in command.fail(2, "alias", "export", "--passphrase-file", "short", "new")
+    command.fail(4, "alias", "import", "none")
+    (command.path / "private" / "aliases").write_text("")
+    assert "there are no aliases" in command.fail(1, "alias", "export", "new")
+    assert Path("there").read_text() == "mine" and not Path("new").exists()
+
+
+def test_package_that_is_missing_is_named(command: MemoryCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyrage", None)
+    said = command.fail(1, "alias", "export", "--passphrase-file", "secret", "new")
+    assert said == "encryption needs the package pyrage: pip install 'grid-storage[recovery]'"

@@ -1,0 +1,84 @@
+"""`grid web`: the address of what is to be seen, in no list of processes."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import socket
+import stat
+import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from tests.support.memory_command import MemoryCommand
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> MemoryCommand:
+    return MemoryCommand(tmp_path / "client", monkeypatch, capsys)
+
+
+@pytest.fixture
+def listening(command: MemoryCommand) -> Iterator[str]:
+    """The URL of something that accepts connections, as a gateway leaves it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        (command.path / "node.url").write_text(url + "\n")
+        yield url
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a browser was told to open."""
+    found: list[str] = []
+
+    def open_url(url: str) -> bool:
+        found.append(url)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", open_url)
+    return found
+
+
+def test_first_page_is_opened_by_its_address(command: MemoryCommand, listening: str, opened: list[str]) -> None:
+    assert command.succeed("web") == ""
+    assert opened == [listening]
+
+
+def test_path_is_opened_by_a_file_that_only_its_owner_reads(
+    command: MemoryCommand, listening: str, opened: list[str]
+) -> None:
+    command.succeed("web", "work:a b/c")
+    (url,) = opened
+    page = Path(unquote(url.removeprefix("file://")))
+    assert "URI" not in url and stat.S_IMODE(page.stat().st_mode) == 0o600
+    (target,) = re.findall(r'url=([^"]*)"', page.read_text())
+    cap = command.root.to_string().replace(":", "%3A")
+    assert html.unescape(target) == f"{listening}uri/{cap}/a%20b/c"
+
+
+def test_address_is_printed_where_it_is_asked_for(command: MemoryCommand, listening: str, opened: list[str]) -> None:
+    assert command.succeed("web", "--print") == listening
+    told = json.loads(command.succeed("web", "--json", "work:"))
+    assert told["event"] == "web" and told["url"].startswith(f"{listening}uri/URI%3ADIR2%3A") and told["url"][-1] == "/"
+    assert opened == []
+
+
+def test_gateway_that_does_not_run_is_reported(command: MemoryCommand, opened: list[str]) -> None:
+    assert "`grid gateway` starts one" in command.fail(1, "web")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        (command.path / "node.url").write_text(f"http://127.0.0.1:{free.getsockname()[1]}/")
+        assert command.fail(5, "web").endswith("is `grid gateway` running?")
+    assert opened == []
+
+
+def test_machine_without_a_browser_is_told_how_to_go_on(
+    command: MemoryCommand, listening: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda url: False)
+    assert "`grid web --print`" in command.fail(1, "web")
