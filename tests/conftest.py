@@ -115,6 +115,14 @@ def keys_of_a_pool() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_state_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what commands note below $XDG_STATE_HOME apart from that of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
 def memory_given_back() -> Iterator[None]:
     """Give back what the tests of a module have freed: the C library keeps large arrays of several threads for long."""

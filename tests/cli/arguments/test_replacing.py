@@ -140,22 +140,27 @@ def test_what_is_replaced_or_removed_is_in_json_with_its_capability(command: Mem
     assert copied["replaced"] == []
 
 
-def test_way_back_is_printed_to_a_terminal_and_works(command: MemoryCommand) -> None:
+def test_way_back_when_no_journal_can_be_kept_is_printed_to_a_terminal_and_works(
+    command: MemoryCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state").write_bytes(b"")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    warning = f"grid: warning: not kept for `grid undo`: {tmp_path}/state/grid/undo: File exists\n"
     command.on_terminal = True
     command.succeed("put", "one", "work:dir/it's here")
     directory = json.loads(command.succeed("ls", "--json", "work:dir"))[1]["rw_uri"]
     removed = command.run("rm", "-r", "work:dir")
     assert removed.out == "Removed work:dir\n"
-    assert removed.err == f"To link it again:\n  grid ln {directory} work:dir\n"
+    assert removed.err == f"{warning}To link it again:\n  grid ln {directory} work:dir\n"
     command.succeed("ln", *removed.err.split()[-2:])
     old = command.succeed("ls", "--uri", "work:dir/it's here").split()[-1]
     replaced = command.run("put", "two", "work:dir/it's here")
     assert replaced.err == (
-        "Stored as work:dir/it's here\nReplaced work:dir/it's here. To link it again:\n"
+        f"{warning}Stored as work:dir/it's here\nReplaced work:dir/it's here. To link it again:\n"
         f"  grid ln {old} 'work:dir/it'\"'\"'s here'\n"
     )
     gone = command.run("rm", f"{directory}/it's here")
-    assert gone.err.startswith("To link it again:\n  grid ln URI:CHK:")
+    assert gone.err.startswith(f"{warning}To link it again:\n  grid ln URI:CHK:")
     assert gone.err.rstrip().endswith(f"'{directory}/it'\"'\"'s here'")
 
 

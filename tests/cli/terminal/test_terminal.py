@@ -106,7 +106,7 @@ def test_question_when_asked_decides_what_is_replaced(
         terminal.type(f"{answer}\n")
         assert terminal.end() == 0, terminal.text
         assert client.listing(root)["f"][1]["cap"] == kept
-        assert (f"grid ln {old} {root}/f" in terminal.text) == (kept == new)
+        assert (f"Replaced {root}/f. To undo this: grid undo\n" in terminal.text) == (kept == new)
     tree = tmp_path / "tree"
     tree.mkdir()
     for name in ("a", "b", "f"):
@@ -121,7 +121,7 @@ def test_question_when_asked_decides_what_is_replaced(
     assert terminal.end() == 0, terminal.text
     assert client.read(f"{root}/a") == "a" * 100 and client.read(f"{root}/b") == "b" * 100
     assert client.listing(root)["f"][1]["cap"] == new
-    assert f"Replaced {root}/a. To link it again:\n  grid ln {old} {root}/a\n" in terminal.text
+    assert f"Replaced {root}/a. To undo this: grid undo\n" in terminal.text
     terminal = on_terminal(*start, "get", "-i", f"{root}/a", tmp_path / "old")
     terminal.wait_for(f"replace {tmp_path}/old? [y/N] ")
     terminal.type("n\n")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -18,8 +18,11 @@ from attrs import define, field, frozen
 from grid.directory.metadata import seconds_in
 
 if TYPE_CHECKING:
+    from grid.caps import DirectoryCap
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.terminal.confirmation import Confirmation
+    from grid.cli.undo.changes import ChangedLink
+    from grid.cli.undo.recording import Recorder
     from grid.directory.edits import Edit
     from grid.directory.pack import Child, Target
     from grid.directory.store import OpenDirectory
@@ -135,15 +138,61 @@ class Taken:
 
 @define
 class Undo:
-    """Collects what a command takes away. word: `removed` or `replaced`."""
+    """Collects what a command takes away, and keeps it for `grid undo`. word: `removed` or `replaced`.
+
+    journal: where it is kept; None for nowhere.
+    """
 
     word: str = "replaced"
+    journal: Callable[[Sequence[ChangedLink]], bool] | None = field(default=None, repr=False)
     taken: list[Taken] = field(factory=list)
+    _is_kept: bool = False
 
-    def note(self, path: RemotePath, old: Child | None, new: Target | None = None) -> None:
-        """Remember what was at the path, if anything was, and if it is not the same as what is there now."""
-        if old is not None and old.target != new:
-            self.taken.append(Taken(path, old.target))
+    def note(self, directory: DirectoryCap, path: RemotePath, old: Child | None, new: Target | None = None) -> None:
+        """Remember what was at the path, an entry of the directory, if anything was, and if it is not what is there now."""
+        self.note_all(directory, [(path, old, new)])
+
+    def note_all(
+        self, directory: DirectoryCap, entries: Iterable[tuple[RemotePath, Child | None, Target | None]]
+    ) -> None:
+        """The same of several entries of one directory."""
+        links = []
+        for path, old, new in entries:
+            if old is not None and old.target != new:
+                self.taken.append(Taken(path, old.target))
+                links.append((directory, path, old, new))
+        self._keep(links)
+
+    def note_move(
+        self, source: tuple[DirectoryCap, RemotePath], target: tuple[DirectoryCap, RemotePath], moved: Child,
+        there: Child | None,
+    ) -> None:  # fmt: skip
+        """Remember a move. there: what was in its place."""
+        if there is not None and there.target == moved.target:
+            there = None
+        if there is not None:
+            self.taken.append(Taken(target[1], there.target))
+        self._keep([(*target, there, moved.target), (*source, moved, None)])
+
+    def _keep(self, links: Sequence[tuple[DirectoryCap, RemotePath, Child | None, Target | None]]) -> None:
+        if self.journal is None or not links:
+            return
+        from grid.cli.undo.changes import ChangedLink
+        from grid.directory.names import normalize_name
+        from grid.directory.pack import Child
+
+        self._is_kept = self.journal(
+            [
+                ChangedLink(
+                    directory=directory,
+                    name=normalize_name(path.names[-1]),
+                    shown=path.shown,
+                    old=old,
+                    new=None if new is None else Child(target=new),
+                )
+                for directory, path, old, new in links
+            ]
+        )
 
     def to_json(self) -> list[dict[str, str]]:
         """For scripts: the path and the capability of each."""
@@ -153,19 +202,41 @@ class Undo:
         """Print the way back to the terminal; where stderr is none, nothing."""
         if not self.taken or not sys.stderr.isatty():
             return
-        from grid.caps import KnownCap
-
+        what = f"{len(self.taken)} links were {self.word}. "
         if len(self.taken) == 1:
             # What was removed was said on stdout; what was replaced was not.
             what = "" if self.word == "removed" else f"Replaced {self.taken[0].path.shown}. "
-            click.echo(f"{what}To link it again:", err=True)
-        else:
-            click.echo(f"{len(self.taken)} links were {self.word}. To link them again:", err=True)
+        if self._is_kept:
+            click.echo(f"{what}To undo this: grid undo", err=True)
+            return
+        from grid.caps import KnownCap
+
+        click.echo(f"{what}To link {'it' if len(self.taken) == 1 else 'them'} again:", err=True)
         for each in self.taken:
             if isinstance(each.target, KnownCap):
                 click.echo(f"  grid ln {each.cap} {shell_word(each.path.argument)}", err=True)
             else:
                 click.echo(f"  (of an unknown kind) {shell_word(each.cap)}", err=True)
+
+
+def open_undo(context: click.Context, word: str = "replaced") -> Undo:
+    """What a command collects with; the journal is opened when there is something to keep."""
+    journal: list[Recorder] = []
+
+    def record(links: Sequence[ChangedLink]) -> bool:
+        from grid.cli.undo.recording import open_recorder
+        from grid.errors import ConfigError
+
+        try:
+            if not journal:
+                journal.append(open_recorder(context))
+            journal[0].record(links)
+        except ConfigError as error:
+            click.echo(f"grid: warning: not kept for `grid undo`: {error}", err=True)
+            return False
+        return True
+
+    return Undo(word, record)
 
 
 async def edit_entry(directory: OpenDirectory, edit: Edit) -> Child | None:

@@ -71,10 +71,11 @@ class Tree:
             except NoSuchChildError:
                 raise nothing_at(path) from None
 
-    async def move(self, old: RemotePath, new: RemotePath, *, overwrite: Overwrite) -> None:
-        """Move the entry at one path to the other; the errors of `grid.directory.moving.move`."""
+    async def move(self, old: RemotePath, new: RemotePath, *, overwrite: Overwrite) -> DirectoryCap:
+        """Move the entry at one path to the other; the directory it was in. The errors of `grid.directory.moving.move`."""
         source, target = await self._trail(old), await self._trail(new)
         await self.store.move(source, old.names[-1], target, new.names[-1], overwrite=overwrite)
+        return source.end
 
     async def _trail(self, path: RemotePath) -> Trail:
         """The way to the directory that the last name of a path is in."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grid.cli.arguments.completion import complete_local_or_remote
-from grid.cli.arguments.replacing import ReplacePolicy, replace_options
+from grid.cli.arguments.replacing import ReplacePolicy, open_undo, replace_options
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import tell_problem
 from grid.cli.terminal.invocation import examples, invocation, pack_option, progress_options
@@ -102,6 +102,7 @@ def cp(
             replace=policy,
             selection=selection,
             dry_run=dry_run,
+            undo=open_undo(ctx),
         )
 
         async def operation(connection: Connection) -> tuple[str, Copier]:

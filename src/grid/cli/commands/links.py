@@ -39,7 +39,7 @@ def mv(ctx: click.Context, *, arguments: tuple[str, ...], policy: ReplacePolicy,
     are copied. -u compares the times of the links.
     """
     from grid.cli.arguments.remote import parse_remote
-    from grid.cli.arguments.replacing import Undo
+    from grid.cli.arguments.replacing import open_undo
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
 
     if len(arguments) < 2:
@@ -47,7 +47,7 @@ def mv(ctx: click.Context, *, arguments: tuple[str, ...], policy: ReplacePolicy,
     directory, aliases = open_tree_directory(ctx)
     *olds, target = (parse_remote(argument, aliases) for argument in arguments)
     moves = _plan_moves(olds, target)
-    undo = Undo()
+    undo = open_undo(ctx)
     moved: list[RemotePath] = []
 
     async def operation(tree: Tree) -> bool:
@@ -107,15 +107,20 @@ async def _move(tree: Tree, old: RemotePath, new: RemotePath, policy: ReplacePol
     if not await _may_replace(policy, new, moved, there):
         return False
     try:
-        await tree.move(old, new, overwrite="only-files")
+        source = await tree.move(old, new, overwrite="only-files")
     except NoSuchChildError:
         raise nothing_at(old) from None
-    undo.note(new, there, moved.target)
+    if (source, normalize_name(old.names[-1])) != (above.cap, normalize_name(name)):
+        undo.note_move((source, old), (above.cap, new), moved, there)
     return True
 
 
 @click.command(
-    epilog=examples("grid ln work:docs/report.pdf work:latest.pdf", "grid ln URI:CHK:... work:received/photo.jpg")
+    epilog=examples(
+        "grid ln work:docs/report.pdf work:latest.pdf",
+        "grid ln URI:CHK:... work:received/photo.jpg",
+        "grid ln -n work:docs other:docs",
+    )
 )
 @click.argument("source", metavar="FROM", shell_complete=complete_remote)
 @click.argument("target", metavar="TO", shell_complete=complete_remote)
@@ -128,7 +133,7 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     An existing file at TO is replaced; a directory is not.
     """
     from grid.cli.arguments.remote import parse_remote
-    from grid.cli.arguments.replacing import Undo, edit_entry
+    from grid.cli.arguments.replacing import edit_entry, open_undo
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
     from grid.directory.edits import SetChild
     from grid.directory.names import normalize_name
@@ -136,7 +141,7 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     directory, aliases = open_tree_directory(ctx)
     old = parse_remote(source, aliases)
     new = _target(old, parse_remote(target, aliases))
-    undo = Undo()
+    undo = open_undo(ctx)
 
     async def operation(tree: Tree) -> bool:
         found = await tree.find(old)
@@ -145,7 +150,8 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
             there = (await above.list()).get(normalize_name(name))
             if not await _may_replace(policy, new, found, there):
                 return False
-        undo.note(new, await edit_entry(above, SetChild(name, found.target, overwrite="only-files")), found.target)
+        replaced = await edit_entry(above, SetChild(name, found.target, overwrite="only-files"))
+        undo.note(above.cap, new, replaced, found.target)
         return True
 
     is_linked = _translating_conflicts(lambda: run_in_tree(directory, operation))
@@ -153,7 +159,7 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     return 0
 
 
-@click.command(epilog=examples("grid rm work:docs/draft.txt", "grid rm work:old"))
+@click.command(epilog=examples("grid rm work:docs/draft.txt", "grid rm -r work:old", "grid undo     # brings it back"))
 @click.argument("path", metavar="PATH", shell_complete=complete_remote)
 @click.option(
     "-r", "-R", "--recursive", is_flag=True, help="Accepted for scripts; directories are removed with or without it."
@@ -167,7 +173,7 @@ def unlink(ctx: click.Context, *, path: str, recursive: bool, as_json: bool) -> 
     again is printed; with --json, the capability is under `removed`.
     """
     from grid.cli.arguments.remote import parse_remote
-    from grid.cli.arguments.replacing import Undo, edit_entry
+    from grid.cli.arguments.replacing import edit_entry, open_undo
     from grid.cli.arguments.tree import nothing_at, open_tree_directory, run_in_tree
     from grid.directory.edits import RemoveChild
     from grid.errors import GridError, NoSuchChildError
@@ -176,12 +182,12 @@ def unlink(ctx: click.Context, *, path: str, recursive: bool, as_json: bool) -> 
     remote = parse_remote(path, aliases)
     if not remote.names:
         raise GridError("'grid unlink' can only unlink directory entries, so a path must be given.")
-    undo = Undo("removed")
+    undo = open_undo(ctx, "removed")
 
     async def operation(tree: Tree) -> None:
         above, name = await tree.parent(remote)
         try:
-            undo.note(remote, await edit_entry(above, RemoveChild(name)))
+            undo.note(above.cap, remote, await edit_entry(above, RemoveChild(name)))
         except NoSuchChildError:
             raise nothing_at(remote) from None
 
@@ -240,7 +246,11 @@ def _translating_conflicts(run: Callable[[], bool]) -> bool:
 
 
 @click.command(
-    epilog=examples("grid mkdir work:docs/2026", "grid mkdir     # linked nowhere: keep the capability it prints")
+    epilog=examples(
+        "grid mkdir work:docs/2026",
+        "grid mkdir --format MDMF work:many-files",
+        "grid mkdir     # linked nowhere: keep the capability it prints",
+    )
 )
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @click.option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grid.cli.arguments.completion import complete_local_or_remote
-from grid.cli.arguments.replacing import ReplacePolicy, replace_options
+from grid.cli.arguments.replacing import ReplacePolicy, open_undo, replace_options
 from grid.cli.terminal.invocation import examples, invocation, progress_options
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def put(
         replace=policy,
         key_file=key_file,
         force=force,
+        undo=open_undo(ctx),
     )
     with (
         open_source(file, home.temporary_path) as opened,

@@ -42,6 +42,7 @@ class PutOptions:
     """How a file is to be stored. format: `chk`, `sdmf` or `mdmf`; encoding: what differs from the configuration.
 
     is_format_given: by an option, not by the configuration. force: overwrite a file of which no version can be read.
+    undo: collects what is replaced.
     """
 
     format: str
@@ -51,6 +52,7 @@ class PutOptions:
     replace: ReplacePolicy
     key_file: str | None
     force: bool = False
+    undo: Undo = field(factory=Undo)
 
 
 @frozen(kw_only=True)
@@ -170,8 +172,9 @@ class _Putting:
             return await self._overwrite(_writable_file(there.target))
         stored = await (self.put_immutable() if self._options.format == "chk" else self.put_mutable())
         cap = parse_remote(stored.cap, {}).root
-        stored.undo.note(target, previous_child(name, before, await parent.edit([SetChild(name, cap)])), cap)
-        return evolve(stored, created=there is None)
+        replaced = previous_child(name, before, await parent.edit([SetChild(name, cap)]))
+        self._options.undo.note(parent.cap, target, replaced, cap)
+        return evolve(stored, created=there is None, undo=self._options.undo)
 
     async def _may_replace(self, target: RemotePath, there: Child) -> bool:
         policy = self._options.replace

@@ -106,10 +106,11 @@ def forget(
 
     The --keep options add up. N counts only hours, days, weeks, months or years that have a snapshot, and may be
     `unlimited`. Snapshots of different machines or directories are counted separately. At least one of each stays, unless
-    you name it. Servers remove the contents when the leases expire; until then, anyone with the capability can read
-    them.
+    you name it. `grid undo` brings removed ones back. Servers remove the contents when the leases expire; until then,
+    anyone with the capability can read them.
     """
     from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.replacing import open_undo
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
     from grid.cli.snapshots.retention import Verdict, apply_policy
 
@@ -120,6 +121,7 @@ def forget(
         raise click.UsageError("say what stays, as in `--keep-daily 7`, or name the snapshots to remove")
     home, aliases = open_tree_directory(ctx)
     remote = parse_remote(path, aliases)
+    undo = open_undo(ctx, "removed")
 
     async def operation(tree: Tree) -> tuple[Catalog, list[Verdict]]:
         from grid.cli.snapshots.catalog import read_catalog, remove_snapshots
@@ -133,7 +135,8 @@ def forget(
             verdicts = apply_policy(selected, policy)
             _require_some_kept(verdicts)
         if not dry_run:
-            await remove_snapshots(tree.store, catalog, [each.snapshot for each in verdicts if not each.is_kept])
+            gone = [each.snapshot for each in verdicts if not each.is_kept]
+            await remove_snapshots(tree.store, catalog, gone, undo)
         return catalog, verdicts
 
     catalog, verdicts = run_in_tree(home, operation)

@@ -13,10 +13,11 @@ from attrs import field, frozen
 
 from grid.caps import DirectoryCap
 from grid.cli.arguments.remote import RemotePath
+from grid.cli.arguments.replacing import Undo, edit_entry, previous_child
 from grid.cli.arguments.tree import Tree
 from grid.cli.transfer.snapshot import ARCHIVES, LATEST
 from grid.cli.transfer.snapshot_note import SnapshotNote
-from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.edits import Edit, RemoveChild, SetChild
 from grid.directory.pack import Child, Target
 from grid.directory.store import Store
 from grid.errors import ChildOfWrongTypeError, NoSuchChildError
@@ -112,26 +113,31 @@ async def read_catalog(tree: Tree, path: RemotePath) -> Catalog:
     )
 
 
-async def remove_snapshots(store: Store, catalog: Catalog, snapshots: Sequence[Snapshot]) -> None:
+async def remove_snapshots(store: Store, catalog: Catalog, snapshots: Sequence[Snapshot], undo: Undo) -> None:
     """Unlink the snapshots, all at once, and then let `Latest` lead to the newest that is left.
 
-    What others linked under the same names meanwhile stays, and so does a `Latest` that they changed.
+    What others linked under the same names meanwhile stays, and so does a `Latest` that they changed. undo: collects
+    what is gone.
     """
     if not snapshots:
         return
     removals = [RemoveChild(each.name, must_exist=False, only=each.cap) for each in snapshots]
-    await store.directory(catalog.archives).edit(removals)
+    archives, where = store.directory(catalog.archives), catalog.path.with_name(ARCHIVES)
+    before = await archives.list()
+    replaced = await archives.edit(removals)
+    links = [(where.with_name(each.name), previous_child(each.name, before, replaced), None) for each in snapshots]
+    undo.note_all(archives.cap, links)
     gone = {each.name for each in snapshots}
     left = [each for each in catalog.snapshots if each.name not in gone]
     if catalog.latest is None or any(each.cap == catalog.latest for each in left):
         return
     if not any(each.cap == catalog.latest for each in snapshots):
         return  # Somebody's own link.
-    root = store.directory(catalog.root)
+    edit: Edit = RemoveChild(LATEST, must_exist=False, only=catalog.latest)
     if left:
-        await root.edit([SetChild(LATEST, left[-1].cap, only=catalog.latest)])
-    else:
-        await root.edit([RemoveChild(LATEST, must_exist=False, only=catalog.latest)])
+        edit = SetChild(LATEST, left[-1].cap, only=catalog.latest)
+    latest = await edit_entry(store.directory(catalog.root), edit)
+    undo.note(catalog.root, catalog.path.with_name(LATEST), latest, left[-1].cap if left else None)
 
 
 def snapshots_of(entries: Mapping[str, Child]) -> list[Snapshot]:

@@ -58,7 +58,7 @@ from grid.transfer.selection import Selection
 class CopyOptions:
     """What the options of a copy say; jobs: how many files at once. packs: whether small files go into packs.
 
-    dry_run: find out what would be done, and do nothing.
+    dry_run: find out what would be done, and do nothing. undo: collects what is replaced on the grid.
     """
 
     recursive: bool
@@ -69,6 +69,7 @@ class CopyOptions:
     replace: ReplacePolicy = field(factory=ReplacePolicy)
     selection: Selection = field(factory=Selection)
     dry_run: bool = False
+    undo: Undo = field(factory=Undo)
 
 
 class Copier:
@@ -90,7 +91,14 @@ class Copier:
         self.rehearsal: Rehearsal | None = None
         uploader = Uploader(store, database, display.tally, display.update, follow_links=True, packs=options.packs)
         self._remote = RemoteWriter(
-            store, uploader, display, jobs=options.jobs, spool=options.spool, say=say, replace=options.replace
+            store,
+            uploader,
+            display,
+            jobs=options.jobs,
+            spool=options.spool,
+            say=say,
+            replace=options.replace,
+            undo=options.undo,
         )
         self._local = LocalWriter(
             store,

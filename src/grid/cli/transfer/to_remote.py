@@ -62,8 +62,9 @@ class RemoteWriter:
         spool: Path,
         say: Callable[[str], None] = lambda line: None,
         replace: ReplacePolicy | None = None,
+        undo: Undo | None = None,
     ) -> None:
-        """spool: a private directory for what is copied from one mutable file to another place."""
+        """spool: a private directory for what is copied from one mutable file to another place. undo: collects what is replaced."""
         self._store = store
         self._uploader = uploader
         self._display = display
@@ -72,7 +73,7 @@ class RemoteWriter:
         self._say = say
         self._replace = replace or ReplacePolicy()
         self._path_of: PathOf = _unnamed
-        self.undo = Undo()
+        self.undo = undo or Undo()
         self._targets: dict[int, _Target] = {}
         self._made: dict[int, dict[str, KnownCap]] = {}
 
@@ -118,7 +119,7 @@ class RemoteWriter:
         cap = await self._store_leaf(leaf, children.get(name))
         if cap is not None:
             replaced = await parent.edit([SetChild(name, cap, overwrite="only-files")])
-            self.undo.note(path, previous_child(name, children, replaced), cap)
+            self.undo.note(parent.cap, path, previous_child(name, children, replaced), cap)
 
     async def may_replace(self, path: RemotePath, leaf: Leaf, existing: Child | None) -> bool:
         """Whether the leaf may take the place of what is there."""
@@ -262,9 +263,13 @@ class RemoteWriter:
                 edits: list[Edit] = [SetChild(name, cap, overwrite="only-files") for name, cap in sorted(made.items())]
                 if edits:
                     replaced = await target.directory.edit(edits)
-                    for name, cap in sorted(made.items()):
-                        old = previous_child(name, target.children, replaced)
-                        self.undo.note(self._path_of((*path, name)), old, cap)
+                    self.undo.note_all(
+                        target.directory.cap,
+                        (
+                            (self._path_of((*path, name)), previous_child(name, target.children, replaced), cap)
+                            for name, cap in sorted(made.items())
+                        ),
+                    )
                 return
             if above is None:
                 raise CopyError("the target directory does not exist")

@@ -1,0 +1,131 @@
+"""`grid undo`: take back what a command unlinked, replaced or moved on the grid."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from grid.cli.terminal.invocation import examples
+from grid.plural import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from grid.cli.arguments.tree import Tree
+    from grid.cli.undo.changes import Change
+    from grid.cli.undo.undoing import Undone
+
+MOST_LINES = 20
+"""Entries that are named one by one."""
+
+
+@click.command(
+    epilog=examples(
+        "grid undo            # the last change",
+        "grid undo --list     # what can be undone",
+        "grid undo 12         # the change of that number",
+    )
+)
+@click.argument("number", metavar="[N]", required=False, type=click.IntRange(1, 2**53 - 1))
+@click.option("--list", "is_list", is_flag=True, help="List the changes that can be undone, the newest first.")
+@click.option("--force", is_flag=True, help="Undo the change even if its entries were changed since.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
+@click.pass_context
+def undo(ctx: click.Context, *, number: int | None, is_list: bool, force: bool, as_json: bool) -> int:
+    """Undo the last change to directories of the grid, or change N: link again what it unlinked or replaced, and move
+    back what it moved.
+
+    The last 100 changes made with rm, mv, ln, put, cp and forget on this machine are kept; --list shows those of the client
+    directory in use. Nothing is undone if an entry is no longer what the change left. What `put` wrote into an existing
+    mutable file cannot be undone. Contents stay on the servers until their leases expire.
+    """
+    from grid.cli.arguments.replacing import open_undo
+    from grid.cli.arguments.tree import open_tree_directory, run_in_tree
+    from grid.cli.undo.journal import Journal, journal_path
+    from grid.cli.undo.recording import client_of
+    from grid.cli.undo.undoing import Undoing
+
+    if is_list and (number is not None or force):
+        raise click.UsageError("--list takes no N and no --force")
+    journal = Journal(journal_path())
+    client = client_of(ctx)
+    changes = [change for change in journal.changes() if change.client == client]
+    if is_list:
+        _list(changes, as_json=as_json)
+        return 0
+    change = _choose(changes, number)
+    home, _ = open_tree_directory(ctx)
+    replaced = open_undo(ctx)
+
+    async def operation(tree: Tree) -> list[Undone]:
+        return await Undoing(tree.store, change.links, force, replaced).run()
+
+    done = run_in_tree(home, operation)
+    journal.drop(change.number)
+    if as_json:
+        links = [{"path": each.shown, "action": each.action} for each in done]
+        line = {"event": "undo", **_describe(change), "links": links, "replaced": replaced.to_json()}
+        click.echo(json.dumps(line))
+        return 0
+    _tell(change, done)
+    replaced.tell()
+    return 0
+
+
+def _choose(changes: Sequence[Change], number: int | None) -> Change:
+    """The change of that number, or the last one; NoSuchChildError."""
+    from grid.errors import NoSuchChildError
+
+    if not changes:
+        raise NoSuchChildError("there is nothing to undo", name="")
+    if number is None:
+        return changes[-1]
+    for change in changes:
+        if change.number == number:
+            return change
+    raise NoSuchChildError(f"there is no change {number}; `grid undo --list` shows what can be undone", name="")
+
+
+def _describe(change: Change) -> dict[str, object]:
+    return {"number": change.number, "time": _when(change).replace(" ", "T"), "command": change.command}
+
+
+def _when(change: Change) -> str:
+    """The time in UTC."""
+    try:
+        moment = datetime.fromtimestamp(change.time, UTC)
+    except (OverflowError, ValueError, OSError):
+        return "-"
+    return moment.strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _list(changes: Sequence[Change], *, as_json: bool) -> None:
+    from grid.cli.terminal.columns import table
+    from grid.cli.terminal.quoting import plain
+
+    newest = list(reversed(changes))
+    if as_json:
+        found = [{**_describe(change), "paths": [link.shown for link in change.links]} for change in newest]
+        click.echo(json.dumps({"event": "undo-list", "changes": found}))
+        return
+    rows = []
+    for change in newest:
+        paths = [plain(link.shown) for link in change.links[:1]]
+        more = f" and {len(change.links) - 1} more" if len(change.links) > 1 else ""
+        rows.append((str(change.number), _when(change), plain(change.command), "".join(paths) + more))
+    for line in table(("CHANGE", "TIME", "COMMAND", "ENTRIES"), rows) if rows else ():
+        click.echo(line)
+    click.echo(counted(len(rows), "change"), err=True)
+
+
+def _tell(change: Change, done: Sequence[Undone]) -> None:
+    from grid.cli.terminal.quoting import plain
+
+    click.echo(f"Undid change {change.number}: {plain(change.command)} of {_when(change)}")
+    for each in done[:MOST_LINES]:
+        click.echo(f"  {each.action}: {plain(each.shown)}")
+    if len(done) > MOST_LINES:
+        click.echo(f"  and {len(done) - MOST_LINES} more")

@@ -1,0 +1,176 @@
+"""The journal of changes that `grid undo` can take back: JSON lines in a file that only its owner can read.
+
+It owns the file `$XDG_STATE_HOME/grid/undo`: at most MAX_CHANGES changes, one line or several each, appended under a lock. A line
+that a kill tore is dropped, and older changes go when the file is written anew, which happens at once or not at all.
+It never trusts the file: one that others may read or write, or that holds anything else, is refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from grid.cli.undo.changes import Change, pack_change, parse_change
+from grid.errors import ConfigError, FormatError
+from grid.node.files import make_private_directory, write_atomically
+
+MAX_CHANGES = 100
+"""Changes that are kept."""
+
+MAX_JOURNAL = 64 * 1024 * 1024
+"""Bytes that are kept; the oldest changes go first."""
+
+LOCK_TRIES, LOCK_WAIT_S = 250, 0.02
+"""How often and how long to wait for another process, which holds the lock for milliseconds."""
+
+_NUMBER = re.compile(rb'\{"number": ([1-9][0-9]{0,15}), ')
+
+
+def journal_path() -> Path:
+    """Where the journal is: below $XDG_STATE_HOME, or ~/.local/state."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
+    return base / "grid" / "undo"
+
+
+@frozen
+class Journal:
+    """The journal in a file, which need not be there. ConfigError, naming the file, from each method."""
+
+    path: Path
+
+    def changes(self) -> list[Change]:
+        """Every change, the oldest first."""
+        with self._locked():
+            lines, _ = self._read()
+        found: dict[int, Change] = {}
+        for number, line in enumerate(lines, 1):
+            try:
+                change = parse_change(line)
+            except FormatError as error:
+                raise self._damaged(f"line {number} is no change ({error})") from None
+            before = found.get(change.number)
+            found[change.number] = change if before is None else evolve(before, links=[*before.links, *change.links])
+        return [found[number] for number in sorted(found)]
+
+    def begin(self, change: Change) -> int:
+        """Add a change; its number, which is in place of the one that it has."""
+        with self._locked():
+            lines, is_torn = self._read()
+            number = max(self._numbers(lines), default=0) + 1
+            self._append(lines, is_torn, pack_change(evolve(change, number=number)))
+        return number
+
+    def add(self, change: Change) -> None:
+        """Add links to a change that was begun."""
+        with self._locked():
+            lines, is_torn = self._read()
+            self._append(lines, is_torn, pack_change(change))
+
+    def drop(self, number: int) -> None:
+        """Remove a change."""
+        with self._locked():
+            lines, _ = self._read()
+            self._write([line for line, other in zip(lines, self._numbers(lines), strict=True) if other != number])
+
+    def _append(self, lines: Sequence[bytes], is_torn: bool, line: bytes) -> None:
+        """Add a line; the whole file is written anew where something has to go."""
+        kept = self._trim([*lines, line.removesuffix(b"\n")])
+        if is_torn or len(kept) <= len(lines):
+            self._write(kept)
+            return
+        with self._reporting(), self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT) as descriptor:
+            view = memoryview(line)
+            while view:
+                view = view[os.write(descriptor, view) :]
+
+    def _trim(self, lines: Sequence[bytes]) -> list[bytes]:
+        """The lines without the oldest changes, as far as there are too many of them."""
+        numbers = self._numbers(lines)
+        sizes = dict.fromkeys(sorted(set(numbers)), 0)
+        for number, line in zip(numbers, lines, strict=True):
+            sizes[number] += len(line) + 1
+        while len(sizes) > MAX_CHANGES or sum(sizes.values()) > MAX_JOURNAL:
+            del sizes[min(sizes)]
+        return [line for number, line in zip(numbers, lines, strict=True) if number in sizes]
+
+    def _write(self, lines: Sequence[bytes]) -> None:
+        with self._reporting():
+            write_atomically(self.path, b"".join(line + b"\n" for line in lines))
+
+    def _numbers(self, lines: Sequence[bytes]) -> list[int]:
+        """The change that each line belongs to."""
+        found = [_NUMBER.match(line) for line in lines]
+        if None in found:
+            raise self._damaged("it holds something else")
+        return [int(each[1]) for each in found if each is not None]
+
+    def _read(self) -> tuple[list[bytes], bool]:
+        """The lines that are whole, and whether there is a part of one behind them: its writer was killed."""
+        with self._reporting():
+            try:
+                with self._open(os.O_RDONLY) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
+                    data = file.read(MAX_JOURNAL + 1)
+            except FileNotFoundError:
+                return [], False
+        if len(data) > MAX_JOURNAL:
+            raise self._damaged("it is larger than it ever gets")
+        *lines, rest = data.split(b"\n")
+        return lines, bool(rest)
+
+    @contextmanager
+    def _open(self, flags: int) -> Iterator[int]:
+        """A descriptor of the file; ConfigError if it may be somebody else's. O_NONBLOCK: opening a pipe does not wait."""
+        descriptor = os.open(self.path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        try:
+            about = os.fstat(descriptor)
+            if not stat.S_ISREG(about.st_mode):
+                raise self._damaged("it is not a regular file")
+            if about.st_uid != os.geteuid() or about.st_mode & 0o077:
+                raise self._damaged("others can read or change it")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Other processes wait."""
+        with self._reporting():
+            make_private_directory(self.path.parent)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            descriptor = os.open(self.path.with_name(f"{self.path.name}.lock"), flags, 0o600)
+        try:
+            self._lock(descriptor)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _lock(self, descriptor: int) -> None:
+        for _ in range(LOCK_TRIES):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                time.sleep(LOCK_WAIT_S)
+        raise ConfigError(f"{self.path}: another process keeps the journal locked")
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """Reports problems of the file system as ConfigError; that a file is missing stays what it is."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise ConfigError(f"{self.path}: {error.strerror}") from None
+
+    def _damaged(self, why: str) -> ConfigError:
+        return ConfigError(f"{self.path} is not a journal of changes: {why}; remove it to begin anew")

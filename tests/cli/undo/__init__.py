@@ -1,0 +1,1 @@
+"""Tests of the journal of changes, and of undoing them."""
