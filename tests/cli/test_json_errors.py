@@ -82,5 +82,6 @@ def test_json_before_the_command_is_that_of_the_command(command: MemoryCommand) 
     assert error_of(command, "--json", "get", "work:none")["kind"] == "not-found"
 
 
-def test_json_before_a_command_that_has_none_is_refused(command: MemoryCommand) -> None:
-    assert "`grid create` has no --json" in command.run("--json", "create", "client", "d").err
+def test_json_before_a_command_of_several_words_is_that_of_the_command(command: MemoryCommand) -> None:
+    error = error_of(command, "--json", "create", "client", "d")
+    assert (error["kind"], error["message"]) == ("usage", "Missing option '--introducer'.")

@@ -72,7 +72,7 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
     help="PEM certificates to trust for an https gateway, in place of the system's (or GRID_GATEWAY_CA).",
 )  # fmt: skip
 @click.option(
-    "--json", "as_json", is_flag=True, is_eager=True, help="Print JSON, with --version or with a COMMAND that can."
+    "--json", "as_json", is_flag=True, is_eager=True, help="Print JSON, for --version or for a COMMAND; failures too."
 )
 @click.option("--version", is_flag=True, callback=_show_version, expose_value=False, help="Show the version and exit.")
 @click.pass_context
@@ -96,7 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         add_shells()
     try:
-        given = None if arguments is None else list(arguments)
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        run.as_json = "--json" in given  # Until it is known whose option it is.
         status = cli.main(given, prog_name="grid", standalone_mode=False, obj=run, complete_var=COMPLETE_VARIABLE)
         sys.stdout.flush()
         return int(status or 0)
@@ -116,8 +117,10 @@ def _fail(error: BaseException, run: Invocation) -> int:
         # The reader of the output has seen enough.
         return ExitCode.OTHER
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        click.echo(error.format_message(), err=True)
-        return ExitCode.USAGE
+        if not run.as_json:
+            click.echo(error.format_message(), err=True)
+            return ExitCode.USAGE
+        error = click.UsageError("a command is missing; --help lists them")
     if isinstance(error, click.Abort):
         error = KeyboardInterrupt()
     elif isinstance(error, click.UsageError):

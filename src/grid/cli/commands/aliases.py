@@ -6,13 +6,16 @@ import json
 
 import click
 
-from grid.cli.terminal.invocation import examples
+from grid.cli.terminal.invocation import examples, json_option
 
 
-@click.command("create-alias", epilog=examples("grid create-alias work", "grid cp -r docs work:"))
+@click.command(
+    "create-alias", epilog=examples("grid create-alias work", "grid create-alias photos", "grid cp -r docs work:")
+)
 @click.argument("name")
+@json_option()
 @click.pass_context
-def create_alias(ctx: click.Context, *, name: str) -> int:
+def create_alias(ctx: click.Context, *, name: str, as_json: bool) -> int:
     """Create an empty directory and call it NAME: from now on, `NAME:PATH` is a path in it.
 
     The name belongs to this client directory: its file private/aliases holds it, with the directory's write capability.
@@ -28,18 +31,24 @@ def create_alias(ctx: click.Context, *, name: str) -> int:
     async def operation(tree: Tree) -> DirectoryCap:
         return await tree.store.create_directory()
 
-    add_alias(directory, name, run_in_tree(directory, operation))
-    click.echo(f"Alias '{name}' created")
+    cap = run_in_tree(directory, operation)
+    add_alias(directory, name, cap)
+    line = {"event": "create-alias", "name": name, "cap": cap.to_string()}
+    click.echo(json.dumps(line) if as_json else f"Alias '{name}' created")
     return 0
 
 
 @click.command(
-    "add-alias", epilog=examples("grid add-alias theirs URI:DIR2-RO:...", "grid add-alias theirs - < directory.cap")
+    "add-alias",
+    epilog=examples(
+        "grid add-alias theirs URI:DIR2-RO:...", "grid add-alias theirs - < directory.cap", "grid ls theirs:"
+    ),
 )
 @click.argument("name")
 @click.argument("cap", metavar="DIRCAP|-")
+@json_option()
 @click.pass_context
-def add_alias_command(ctx: click.Context, *, name: str, cap: str) -> int:
+def add_alias_command(ctx: click.Context, *, name: str, cap: str, as_json: bool) -> int:
     """Give the directory DIRCAP (- reads it from stdin) the name NAME: from now on, `NAME:PATH` is a path in it."""
     from grid.caps import DirectoryCap
     from grid.cli.arguments.aliases import add_alias, check_new_name, require_lasting
@@ -54,13 +63,16 @@ def add_alias_command(ctx: click.Context, *, name: str, cap: str) -> int:
     if not isinstance(parsed, DirectoryCap):
         raise CapError("this is not the capability of a directory")
     add_alias(directory, name, parsed)
-    click.echo(f"Alias '{name}' added")
+    click.echo(json.dumps({"event": "add-alias", "name": name}) if as_json else f"Alias '{name}' added")
     return 0
 
 
-@click.command("list-aliases", epilog=examples("grid list-aliases", "grid list-aliases --readonly-uri"))
+@click.command(
+    "list-aliases",
+    epilog=examples("grid list-aliases", "grid list-aliases --readonly-uri", "grid list-aliases --json | jq keys"),
+)
 @click.option("--readonly-uri", is_flag=True, help="Show read-only capabilities.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with both capabilities of each.")
+@json_option("Print JSON, with both capabilities of each.")
 @click.pass_context
 def list_aliases(ctx: click.Context, *, readonly_uri: bool, as_json: bool) -> int:
     """Show every alias with its capability. A capability gives access to the whole directory: keep it secret."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import click
 
 from grid.cli.arguments.completion import complete_remote
-from grid.cli.terminal.invocation import examples
+from grid.cli.terminal.invocation import examples, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, shell_complete=complete_remote)
+@json_option("Print the result as one line of JSON on stderr.")
 @click.pass_context
-def cat(ctx: click.Context, *, paths: tuple[str, ...]) -> int:
+def cat(ctx: click.Context, *, paths: tuple[str, ...], as_json: bool) -> int:
     """Write the contents of each PATH to stdout, one after the other.
 
     Every PATH is found before the first byte is written, so a mistyped one writes nothing. Each byte is verified. `grid
@@ -39,14 +41,17 @@ def cat(ctx: click.Context, *, paths: tuple[str, ...]) -> int:
     home, aliases = open_tree_directory(ctx)
     remotes = [parse_remote(path, aliases) for path in paths]
 
-    async def operation(connection: Connection) -> None:
-        await _write(connection, remotes)
+    async def operation(connection: Connection) -> int:
+        return await _write(connection, remotes)
 
-    run_connected(home, operation)
+    size = run_connected(home, operation)
+    if as_json:
+        click.echo(json.dumps({"event": "cat", "files": len(remotes), "size": size}), err=True)
     return 0
 
 
-async def _write(connection: Connection, remotes: Sequence[RemotePath]) -> None:
+async def _write(connection: Connection, remotes: Sequence[RemotePath]) -> int:
+    """Bytes written."""
     from grid.cli.arguments.targets import DescriptorSink
     from grid.cli.arguments.tree import known, open_tree
 
@@ -55,6 +60,7 @@ async def _write(connection: Connection, remotes: Sequence[RemotePath]) -> None:
     sink = DescriptorSink(1, connection.runtime.cpu)
     for file in files:
         await tree.store.read(file, sink)
+    return sink.written
 
 
 def _file(cap: KnownCap, remote: RemotePath) -> KnownCap:

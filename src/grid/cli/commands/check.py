@@ -82,7 +82,11 @@ def check(
     return _for_each(ctx, arguments, as_json, examine)
 
 
-@click.command(epilog=examples("grid repair work:docs/report.pdf", "grid repair --cap-file report.cap"))
+@click.command(
+    epilog=examples(
+        "grid repair work:docs/report.pdf", "grid repair --cap-file report.cap", "grid repair --force work:draft.txt"
+    )
+)
 @click.argument("arguments", metavar="CAP|PATH|-", nargs=-1, shell_complete=complete_remote)
 @cap_file_option
 @progress_options

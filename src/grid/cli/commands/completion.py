@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 
@@ -16,7 +17,7 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-from grid.cli.terminal.invocation import COMPLETE_VARIABLE, examples
+from grid.cli.terminal.invocation import COMPLETE_VARIABLE, examples, json_option
 
 _BASH = """\
 %(complete_func)s() {
@@ -155,12 +156,14 @@ def _escaped(value: str) -> str:
     )
 )
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
+@json_option()
 @click.pass_context
-def completion(ctx: click.Context, *, shell: str) -> int:
+def completion(ctx: click.Context, *, shell: str, as_json: bool) -> int:
     """Print code that makes SHELL complete commands, options, your aliases, and paths on the grid.
 
     Paths are listed on the grid as you type, using the client directory named by -d or GRID_NODE_DIR.
     """
     made = _SHELLS[shell](ctx.find_root().command, {}, "grid", COMPLETE_VARIABLE)
-    click.echo(made.source())
+    code = made.source()
+    click.echo(json.dumps({"event": "completion", "shell": shell, "code": code}) if as_json else code)
     return 0

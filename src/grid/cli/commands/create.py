@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grid.cli.arguments.completion import complete_file
-from grid.cli.terminal.invocation import examples
+from grid.cli.terminal.invocation import examples, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,7 @@ def create() -> None:
     epilog=examples(
         "grid create introducer --hostname grid.example.org ~/introducer",
         "grid create introducer --port tcp:3458 --location tcp:grid.example.org:3458 ~/introducer",
+        "grid run ~/introducer     # makes private/introducer.furl",
     ),
 )
 @_DIRECTORY
@@ -48,15 +50,16 @@ def create() -> None:
 @_PORT
 @_LOCATION
 @_HOSTNAME
-def introducer(directory: str, nickname: str, port: str | None, location: str | None, hostname: str | None) -> int:
+@json_option()
+def introducer(
+    directory: str, nickname: str, port: str | None, location: str | None, hostname: str | None, as_json: bool
+) -> int:
     """Create an introducer, which tells clients about the storage servers of a grid."""
     from grid.node.create import create_introducer
 
     create_introducer(Path(directory), _listening(port, location, hostname), nickname)
-    click.echo(
-        f"Introducer created in {directory}; `grid run {directory}` starts it and makes private/introducer.furl."
-    )
-    return 0
+    words = f"Introducer created in {directory}; `grid run {directory}` starts it and makes private/introducer.furl."
+    return _report("introducer", directory, words, as_json=as_json)
 
 
 @create.command(
@@ -64,6 +67,7 @@ def introducer(directory: str, nickname: str, port: str | None, location: str | 
     epilog=examples(
         "grid create storage --introducer introducer.furl --hostname attic.example.org ~/storage",
         "grid create storage --introducer introducer.furl --storage-dir /srv/shares --reserved-space 50G ~/storage",
+        "grid run ~/storage",
     ),
 )
 @_DIRECTORY
@@ -77,6 +81,7 @@ def introducer(directory: str, nickname: str, port: str | None, location: str | 
     "--storage-dir", metavar="DIR", default="", type=click.Path(file_okay=False),
     help="Where to keep shares; default: DIR/storage.",
 )  # fmt: skip
+@json_option()
 def storage(
     *,
     directory: str,
@@ -87,6 +92,7 @@ def storage(
     hostname: str | None,
     reserved_space: str,
     storage_dir: str,
+    as_json: bool,
 ) -> int:
     """Create a storage node: a server that holds shares."""
     from grid.node.create import NewStorage, create_storage
@@ -94,13 +100,13 @@ def storage(
     new = NewStorage(
         listening=_listening(port, location, hostname),
         nickname=nickname,
-        introducer_furl=_read_furl(introducer),
+        introducer_furl=read_furl(introducer),
         reserved_space=reserved_space,
         directory=storage_dir,
     )
     create_storage(Path(directory), new)
-    click.echo(f"Storage node created in {directory}; `grid run {directory}` starts it.")
-    return 0
+    words = f"Storage node created in {directory}; `grid run {directory}` starts it."
+    return _report("storage", directory, words, as_json=as_json)
 
 
 @create.command(
@@ -108,6 +114,7 @@ def storage(
     epilog=examples(
         "grid create client --introducer introducer.furl ~/.grid",
         "grid create client --introducer introducer.furl --needed 2 --happy 3 --total 4 ~/.grid",
+        "grid create client --introducer introducer.furl --nickname laptop ~/.grid",
     ),
 )
 @_DIRECTORY
@@ -118,17 +125,28 @@ def storage(
     "--happy", metavar="H", default=7, show_default=True, help="How many servers must hold shares of a new file."
 )
 @click.option("--total", metavar="N", default=10, show_default=True, help="How many shares a new file has.")
-def client(directory: str, introducer: str, nickname: str, needed: int, happy: int, total: int) -> int:
+@json_option()
+def client(
+    *, directory: str, introducer: str, nickname: str, needed: int, happy: int, total: int, as_json: bool
+) -> int:
     """Create a client directory, which reads and stores files."""
     from grid.mutable.write.staging import encoding_notice
     from grid.node.create import NewClient, create_client
 
-    new = NewClient(nickname=nickname, introducer_furl=_read_furl(introducer), needed=needed, happy=happy, total=total)
+    new = NewClient(nickname=nickname, introducer_furl=read_furl(introducer), needed=needed, happy=happy, total=total)
     create_client(Path(directory), new)
-    click.echo(f"Client created in {directory}; use it as `grid -d {directory} put FILE`.")
+    words = f"Client created in {directory}; use it as `grid -d {directory} put FILE`."
+    _report("client", directory, words, as_json=as_json)
     notice = encoding_notice(needed, total)
     if notice is not None:
-        click.echo(f"Note: {notice}.", err=True)
+        line = f"Note: {notice}."
+        click.echo(json.dumps({"event": "warning", "message": line}) if as_json else line, err=True)
+    return 0
+
+
+def _report(kind: str, directory: str, words: str, *, as_json: bool) -> int:
+    where = str(Path(directory).absolute())
+    click.echo(json.dumps({"event": "create", "kind": kind, "directory": where}) if as_json else words)
     return 0
 
 
@@ -161,7 +179,7 @@ def _require_each(option: str, text: str, parse: Callable[[str], str]) -> None:
         raise click.UsageError(f"{option}: {expected}") from None
 
 
-def _read_furl(text: str) -> str:
+def read_furl(text: str) -> str:
     """The FURL itself, or the first line of the file of that name; ConfigError if there is none."""
     from grid.errors import ConfigError
     from grid.limits import MAX_FURL_LENGTH

@@ -34,7 +34,14 @@ class CheckOptions:
     verbose: bool = False
 
 
-@click.command("deep-check", epilog=examples("grid deep-check work:", "grid deep-check --repair --add-lease work:"))
+@click.command(
+    "deep-check",
+    epilog=examples(
+        "grid deep-check work:",
+        "grid deep-check --repair --add-lease work:",
+        "grid deep-check --json work: | tail -n 1",
+    ),
+)
 @click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=complete_remote)
 @click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
 @click.option("--repair", is_flag=True, help="Recreate shares that are missing or damaged.")

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from grid.cli.terminal.survey_progress import SurveyDisplay
 
 
-@click.command(epilog=examples("grid manifest work:", "grid manifest --verify-cap work:docs"))
+@click.command(
+    epilog=examples("grid manifest work:", "grid manifest --verify-cap work:docs", "grid manifest --json work: | head")
+)
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @click.option("-s", "--storage-index", "field", flag_value="storage-index", help="Storage indexes only.")
 @click.option("--verify-cap", "field", flag_value="verifycap", help="Verify capabilities only.")

@@ -23,7 +23,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result a
 _DRY_RUN = click.option("-n", "--dry-run", is_flag=True, help="Only count what would be done.")
 
 
-@click.command(epilog=examples("grid pack work:photos", "grid pack --dry-run work:"))
+@click.command(epilog=examples("grid pack work:photos", "grid pack --dry-run work:", "grid pack --json work:photos"))
 @_PATH
 @_DRY_RUN
 @_JSON
@@ -39,7 +39,9 @@ def pack(ctx: click.Context, *, path: str, dry_run: bool, as_json: bool) -> int:
     return _rewrite(ctx, path, "pack", is_small_file, ToPacks, dry_run=dry_run, as_json=as_json)
 
 
-@click.command(epilog=examples("grid unpack work:photos", "grid unpack --dry-run work:photos"))
+@click.command(
+    epilog=examples("grid unpack work:photos", "grid unpack --dry-run work:photos", "grid unpack --json work:photos")
+)
 @_PATH
 @_DRY_RUN
 @_JSON
@@ -51,7 +53,9 @@ def unpack(ctx: click.Context, *, path: str, dry_run: bool, as_json: bool) -> in
     return _rewrite(ctx, path, "unpack", is_slice, ToFiles, dry_run=dry_run, as_json=as_json)
 
 
-@click.command(epilog=examples("grid repack work:", "grid repack --threshold 80 work:photos"))
+@click.command(
+    epilog=examples("grid repack work:", "grid repack --threshold 80 work:photos", "grid repack --dry-run work:")
+)
 @_PATH
 @click.option(
     "--threshold",

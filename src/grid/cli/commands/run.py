@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -9,17 +10,24 @@ from typing import Any
 
 import click
 
-from grid.cli.terminal.invocation import examples, invocation
+from grid.cli.terminal.invocation import examples, invocation, json_option
 
-
-@click.command(epilog=examples("grid run ~/storage1", "grid -d ~/storage1 run"))
-@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
-@click.option(
+_STOP_WITH_STDIN = click.option(
     "--stop-with-stdin", is_flag=True, help="Also stop when stdin ends, as it does when a parent process exits."
 )
+
+
+@click.command(
+    epilog=examples("grid run ~/storage1", "grid -d ~/storage1 run", "grid run --json ~/storage1 | tee node.log")
+)
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
+@_STOP_WITH_STDIN
 @click.option("--allow-stdin-close", is_flag=True, hidden=True, help="What `grid run` does anyway; 1.20 has it.")
+@json_option("Write the log as lines of JSON, as [node] log_format = json does.")
 @click.pass_context
-def run(ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, allow_stdin_close: bool) -> int:
+def run(
+    ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, allow_stdin_close: bool, as_json: bool
+) -> int:
     """Run the node in DIR, or in the directory of -d, until SIGTERM or Ctrl-C.
 
     The log goes to stdout, and never contains a capability.
@@ -33,7 +41,7 @@ def run(ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, all
     from grid.runtime import make_runtime
 
     node = open_directory(Path(directory if directory is not None else invocation(ctx).node_directory))
-    log = NodeLog(node.settings.log_format)
+    log = NodeLog("json" if as_json else node.settings.log_format)
     log.say(f"'grid run' in {str(node.path)!r}")
 
     async def task(reactor: Any) -> None:  # noqa: ANN401
@@ -67,7 +75,7 @@ def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
     threading.Thread(target=wait, name="stdin", daemon=True).start()
 
 
-@click.command(epilog=examples("grid gateway", "grid gateway --listen 8080 ~/.grid"))
+@click.command(epilog=examples("grid gateway", "grid gateway --listen 8080 ~/.grid", "grid web     # opens its pages"))
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
 @click.option(
     "--listen",
@@ -75,8 +83,12 @@ def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
     help="Where to listen: a port number, tcp:PORT:interface=ADDRESS, or ssl:PORT:privateKey=FILE:certKey=FILE. "
     "Default: [node] web.port, or port 3456. Only this machine can connect unless you name an interface.",
 )
+@_STOP_WITH_STDIN
+@json_option("Write the log as lines of JSON, as [node] log_format = json does.")
 @click.pass_context
-def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) -> int:
+def gateway(
+    ctx: click.Context, *, directory: str | None, listen: str | None, stop_with_stdin: bool, as_json: bool
+) -> int:
     """Serve the web API and the pages for browsers from the client in DIR, or in the directory of -d.
 
     Anyone who can reach it can store files, and can use the capabilities they know. The log goes to stdout, and never
@@ -98,7 +110,7 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
     if node.kind is NodeKind.INTRODUCER:
         raise ConfigError(f"{node.path}: a gateway needs a client directory; `grid create client DIR` creates one")
     node = evolve(node, settings=evolve(node.settings, web_port=listen or node.settings.web_port or DEFAULT_PORT))
-    log = NodeLog(node.settings.log_format)
+    log = NodeLog("json" if as_json else node.settings.log_format)
     log.hold()
     log.say(f"'grid gateway' in {str(node.path)!r}")
 
@@ -107,6 +119,8 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
         log.say(line)
 
     async def task(reactor: Any) -> None:  # noqa: ANN401
+        if stop_with_stdin:
+            _watch_stdin(reactor)
         await run_node(node, make_runtime(reactor), reactor, say)
 
     forbid_core_dumps()
@@ -127,11 +141,12 @@ def gateway(ctx: click.Context, *, directory: str | None, listen: str | None) ->
     return 0
 
 
-@click.command(epilog=examples("grid stop ~/storage1", "grid stop --now ~/storage1"))
+@click.command(epilog=examples("grid stop ~/storage1", "grid stop --now ~/storage1", "grid -d ~/storage1 stop"))
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
 @click.option("--now", is_flag=True, help="Cut off requests in progress.")
+@json_option()
 @click.pass_context
-def stop(ctx: click.Context, *, directory: str | None, now: bool) -> int:
+def stop(ctx: click.Context, *, directory: str | None, now: bool, as_json: bool) -> int:
     """Stop the node in DIR, or in the directory of -d, and wait until it has stopped.
 
     Its web gateway accepts no more connections, and finishes requests in progress for up to `[node] web.drain_timeout`
@@ -144,8 +159,16 @@ def stop(ctx: click.Context, *, directory: str | None, now: bool) -> int:
 
     # The pid is all it takes: the configuration may be broken or gone.
     path = expand_home(directory if directory is not None else invocation(ctx).node_directory).absolute()
-    found = stop_node(path, patience_s=patience_s(path), say=lambda line: click.echo(line, err=True), at_once=now)
+
+    def say(line: str) -> None:
+        if not as_json:
+            click.echo(line, err=True)
+
+    found = stop_node(path, patience_s=patience_s(path), say=say, at_once=now)
     if not found:
         require_node_directory(path)
-    click.echo("the node has stopped" if found else "no node was running")
+    if as_json:
+        click.echo(json.dumps({"event": "stop", "directory": str(path), "stopped": found}))
+    else:
+        click.echo("the node has stopped" if found else "no node was running")
     return 0

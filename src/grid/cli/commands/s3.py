@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grid.cli.terminal.invocation import examples
+from grid.cli.terminal.invocation import examples, json_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,8 +44,9 @@ def key() -> None:
     help="A directory whose directories are buckets of the key, and in which it can make and delete buckets.",
 )  # fmt: skip
 @click.option("--read-only", is_flag=True, help="The key cannot change anything.")
+@json_option()
 @click.pass_context
-def add(ctx: click.Context, *, buckets: tuple[str, ...], home: str | None, read_only: bool) -> int:
+def add(ctx: click.Context, *, buckets: tuple[str, ...], home: str | None, read_only: bool, as_json: bool) -> int:
     """Make an access key and print it with its secret, which is never shown again.
 
     The directories must exist; `grid mkdir` makes them.
@@ -88,15 +89,20 @@ def add(ctx: click.Context, *, buckets: tuple[str, ...], home: str | None, read_
         accounts[access_key] = Account(
             access_key=access_key, secret=secret, buckets=found, home=home_cap, created=round(time.time())
         )
+    if as_json:
+        click.echo(json.dumps({"event": "s3-key-add", "access_key": access_key, "secret_key": secret}))
+        return 0
     click.echo(f"access key: {access_key}")
     click.echo(f"secret key: {secret}")
     return 0
 
 
 @key.command(
-    "list", short_help="shows the access keys.", epilog=examples("grid s3 key list", "grid s3 key list --json")
+    "list",
+    short_help="shows the access keys.",
+    epilog=examples("grid s3 key list", "grid s3 key list --json", "grid -d ~/client s3 key list"),
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option("Print JSON.")
 @click.pass_context
 def list_keys(ctx: click.Context, *, as_json: bool) -> int:
     """Show the access keys and their buckets, never their secrets."""
@@ -127,11 +133,16 @@ def list_keys(ctx: click.Context, *, as_json: bool) -> int:
 
 @key.command(
     short_help="removes an access key.",
-    epilog=examples("grid s3 key remove GK0123456789ABCDEFGH", "grid -d ~/client s3 key remove GK0123456789ABCDEFGH"),
+    epilog=examples(
+        "grid s3 key remove GK0123456789ABCDEFGH",
+        "grid -d ~/client s3 key remove GK0123456789ABCDEFGH",
+        "grid s3 key remove --json GK0123456789ABCDEFGH",
+    ),
 )
 @click.argument("access_key", metavar="KEY")
+@json_option()
 @click.pass_context
-def remove(ctx: click.Context, *, access_key: str) -> int:
+def remove(ctx: click.Context, *, access_key: str, as_json: bool) -> int:
     """Remove an access key; a running door refuses it from now on. Its buckets stay."""
     from grid.cli.arguments.tree import open_tree_directory
     from grid.errors import GridError
@@ -140,7 +151,8 @@ def remove(ctx: click.Context, *, access_key: str) -> int:
     with changing_keys(_private(open_tree_directory(ctx)[0])) as accounts:
         if accounts.pop(access_key, None) is None:
             raise GridError(f"there is no access key {access_key}; `grid s3 key list` shows those there are")
-    click.echo(f"removed {access_key}")
+    line = {"event": "s3-key-remove", "access_key": access_key}
+    click.echo(json.dumps(line) if as_json else f"removed {access_key}")
     return 0
 
 

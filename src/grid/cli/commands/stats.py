@@ -39,7 +39,7 @@ _KEYS = (
 )
 
 
-@click.command(epilog=examples("grid stats work:", "grid stats --json work:docs"))
+@click.command(epilog=examples("grid stats work:", "grid stats work:docs", "grid stats --json work:docs"))
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @progress_options
 @click.option("-r", "--raw", "--json", "raw", is_flag=True, help="Print JSON.")

@@ -44,15 +44,18 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
     "Directories": {
         "ls": CommandEntry("ls:ls", "List a directory."),
         "find": CommandEntry("find:find", "List the paths below a directory."),
+        "tree": CommandEntry("tree:tree", "Draw what is below a directory."),
         "du": CommandEntry("find:du", "Show how much directories hold."),
         "mkdir": CommandEntry("links:mkdir", "Create a directory."),
         "mv": CommandEntry("links:mv", "Move or rename a file or directory."),
         "ln": CommandEntry("links:ln", "Link a file or directory in another place."),
         "rm": CommandEntry("links:unlink", "Remove a file or directory from its directory."),
         "unlink": CommandEntry("links:unlink", "The same as rm."),
+        "undo": CommandEntry("undo:undo", "Undo a removal, a replacement or a move."),
         "create-alias": CommandEntry("aliases:create_alias", "Create a directory and give it a name."),
         "add-alias": CommandEntry("aliases:add_alias_command", "Give an existing directory a name."),
         "list-aliases": CommandEntry("aliases:list_aliases", "List the names of directories."),
+        "alias": CommandEntry("alias:alias", "Export and import the names of directories, encrypted."),
     },
     "Keeping": {
         "backup": CommandEntry("backup:backup", "Store a snapshot of a local directory."),
@@ -72,11 +75,15 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
     "Nodes": {
         "up": CommandEntry("local:up", "Start a grid on this machine, to try things out."),
         "down": CommandEntry("local:down", "Stop that grid; its data stays."),
+        "df": CommandEntry("df:df", "Show how much space the servers have."),
         "status": CommandEntry("status:status", "Show which introducers and servers can be reached."),
+        "init": CommandEntry("init:init", "Create a client and a first directory, step by step."),
         "create": CommandEntry("create:create", "Create a client, a storage node or an introducer."),
+        "config": CommandEntry("config:config", "Show and change the settings of a node."),
         "run": CommandEntry("run:run", "Run a node in the foreground."),
         "gateway": CommandEntry("run:gateway", "Serve the grid over HTTP, with pages for a browser."),
         "s3": CommandEntry("s3:s3", "Manage the access keys of the S3 door."),
+        "web": CommandEntry("web:web", "Open the pages of the gateway in a browser."),
         "stop": CommandEntry("run:stop", "Stop a running node."),
         "completion": CommandEntry("completion:completion", "Print a shell's completion code."),
     },
@@ -94,6 +101,7 @@ _OTHER_NAMES = {
     "rmdir": ("rm",),
     "download": ("get", "cp"),
     "upload": ("put", "cp"),
+    "undelete": ("undo",),
     "compare": ("diff",),
     "prune": ("forget",),
     "copy": ("cp",),
@@ -106,7 +114,7 @@ _OTHER_NAMES = {
     "create-introducer": ("create introducer",),
     "create-node": ("create storage",),
     "create-client": ("create client",),
-    "webopen": ("gateway",),
+    "webopen": ("web",),
 }
 """What was meant by names that Tahoe-LAFS or other programs have."""
 
@@ -129,6 +137,13 @@ class Invocation:
     packs: bool | None = None
     command: click.Command | None = None
     arguments: Sequence[str] = field(factory=tuple, repr=False)
+
+    @property
+    def uses_default_directory(self) -> bool:
+        """Whether commands find the node directory without -d."""
+        from os import environ
+
+        return self.node_directory in (DEFAULT_DIRECTORY, environ.get("GRID_NODE_DIR"))
 
 
 def invocation(context: click.Context) -> Invocation:
@@ -160,6 +175,11 @@ def pack_option(command: F) -> F:
 
     text = "Put small new files into packs: faster and smaller, but Tahoe-LAFS clients cannot read them."
     return click.option("--pack/--no-pack", default=None, expose_value=False, callback=note, help=text)(command)
+
+
+def json_option(text: str = "Print the result as one line of JSON.") -> Callable[[F], F]:
+    """The option `--json`, which the command gets as its argument `as_json`. Every command has it."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
 
 
 def examples(*lines: str) -> str:
@@ -202,15 +222,26 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and args[0].replace("-", "").isalnum():
             ctx.fail(f"unknown command {args[0]!r}; {_meant(args[0])}")
         name, command, rest = super().resolve_command(ctx, args)
+        if command is None:
+            return name, command, rest
         run = invocation(ctx)
-        if command is not None and ctx.params.get("as_json") and not _asks_for_json(command, rest):
-            if not _takes(command, "--json"):
-                ctx.fail(f"`grid {name}` has no --json")
-            rest = ["--json", *rest]
-        run.command, run.arguments = command, tuple(rest)
-        run.as_json = command is not None and _asks_for_json(command, rest)
-        run.has_happy_option = command is not None and _takes(command, "--happy")
-        return name, command, rest
+        run.as_json = bool(ctx.params.get("as_json"))
+        leaf, words, given = _leaf(ctx, command, rest)
+        if run.as_json and not _asks_for_json(leaf, given) and not isinstance(leaf, click.Group):
+            given = ["--json", *given]
+        run.command, run.arguments = leaf, tuple(given)
+        run.as_json = run.as_json or _asks_for_json(leaf, given)
+        run.has_happy_option = _takes(leaf, "--happy")
+        return name, command, [*words, *given]
+
+
+def _leaf(ctx: click.Context, command: click.Command, rest: list[str]) -> tuple[click.Command, list[str], list[str]]:
+    """The command that runs in the end, the words that lead to it, and the arguments behind them."""
+    below = command.get_command(ctx, rest[0]) if isinstance(command, click.Group) and rest else None
+    if below is None:
+        return command, [], rest
+    leaf, words, given = _leaf(ctx, below, rest[1:])
+    return leaf, [rest[0], *words], given
 
 
 def _takes(command: click.Command, option: str) -> bool:
