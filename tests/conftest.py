@@ -117,7 +117,7 @@ def keys_of_a_pool() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_state_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what commands note below $XDG_STATE_HOME apart from that of whoever runs the tests."""
+    """Keep what commands note below $XDG_STATE_HOME apart from that of the person who runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield

@@ -48,6 +48,10 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("module too short", "src/grid/mutable/create.py"): "one operation, as put and get are for immutable files",
     ("module too short", "src/grid/mutable/share/requests.py"): "a table of the kinds of requests",
     ("module too short", "src/grid/placement/leases.py"): "the secrets of leases, derived nowhere else",
+    (
+        "module too short",
+        "src/grid/placement/space.py",
+    ): "the one way to add up the space of servers, for commands and pages",
     ("module too short", "src/grid/placement/order.py"): "the order of servers, which every client must agree on",
     ("module too short", "src/grid/discovery/plain_yaml.py"): "imported only for what has not the form of JSON",
     ("module too short", "src/grid/discovery/yaml_files.py"): "what it reads of JSON's form does without plain_yaml",

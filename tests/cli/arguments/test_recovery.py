@@ -50,7 +50,6 @@ def test_what_is_no_list_of_aliases_is_refused_and_not_quoted(data: bytes) -> No
 
 @pytest.mark.parametrize("data", [b"", b"work: URI:DIR2:x", b"-----BEGIN AGE ENCRYPTED FILE-----"])
 def test_file_that_is_not_encrypted_is_refused(data: bytes) -> None:
-    pytest.importorskip("pyrage")
     with pytest.raises(FormatError, match="not a file of `grid alias export`"):
         decrypt(data, "any")
 

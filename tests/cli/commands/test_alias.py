@@ -10,8 +10,6 @@ import pytest
 
 from tests.support.memory_command import MemoryCommand
 
-pytest.importorskip("pyrage")
-
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> MemoryCommand:

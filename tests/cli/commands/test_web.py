@@ -33,7 +33,7 @@ def listening(command: MemoryCommand) -> Iterator[str]:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What a browser was told to open."""
+    """What a browser was asked to open."""
     found: list[str] = []
 
     def open_url(url: str) -> bool:
@@ -63,8 +63,9 @@ def test_path_is_opened_by_a_file_that_only_its_owner_reads(
 
 def test_address_is_printed_where_it_is_asked_for(command: MemoryCommand, listening: str, opened: list[str]) -> None:
     assert command.succeed("web", "--print") == listening
-    told = json.loads(command.succeed("web", "--json", "work:"))
-    assert told["event"] == "web" and told["url"].startswith(f"{listening}uri/URI%3ADIR2%3A") and told["url"][-1] == "/"
+    found = json.loads(command.succeed("web", "--json", "work:"))
+    assert found["event"] == "web" and found["url"][-1] == "/"
+    assert found["url"].startswith(f"{listening}uri/URI%3ADIR2%3A")
     assert opened == []
 
 
@@ -77,7 +78,7 @@ def test_gateway_that_does_not_run_is_reported(command: MemoryCommand, opened: l
     assert opened == []
 
 
-def test_machine_without_a_browser_is_told_how_to_go_on(
+def test_machine_without_a_browser_says_how_to_go_on(
     command: MemoryCommand, listening: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: False)

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from grid.caps import DirectoryCap, UnknownChild, parse_cap
 from grid.cli.undo import journal as journal_module
 from grid.cli.undo.changes import Change, ChangedLink, pack_change, parse_change
-from grid.cli.undo.journal import MAX_CHANGES, Journal, journal_path
-from grid.cli.undo.recording import MAX_LINKS, Recorder
+from grid.cli.undo.journal import MAX_CHANGES, MAX_LINKS, Journal, Recorder, journal_path
 from grid.directory.pack import Child
 from grid.errors import ConfigError, FormatError
 

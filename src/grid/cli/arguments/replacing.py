@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.terminal.confirmation import Confirmation
     from grid.cli.undo.changes import ChangedLink
-    from grid.cli.undo.recording import Recorder
+    from grid.cli.undo.journal import Recorder
     from grid.directory.edits import Edit
     from grid.directory.pack import Child, Target
     from grid.directory.store import OpenDirectory
@@ -224,7 +224,7 @@ def open_undo(context: click.Context, word: str = "replaced") -> Undo:
     journal: list[Recorder] = []
 
     def record(links: Sequence[ChangedLink]) -> bool:
-        from grid.cli.undo.recording import open_recorder
+        from grid.cli.undo.journal import open_recorder
         from grid.errors import ConfigError
 
         try:

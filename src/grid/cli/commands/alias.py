@@ -144,4 +144,4 @@ def _passphrase(file: str | None, *, is_new: bool) -> str:
 
 
 SHORTEST = 12
-"""Characters of a new passphrase: whoever finds the file can try as many as they like."""
+"""Characters of a new passphrase: anyone who finds the file can try as many as they like."""

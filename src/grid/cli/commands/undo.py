@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from grid.cli.arguments.tree import Tree
-    from grid.cli.undo.changes import Change
+    from grid.cli.undo.changes import Change, ChangedLink
     from grid.cli.undo.undoing import Undone
+    from grid.directory.pack import Child
 
 MOST_LINES = 20
 """Entries that are named one by one."""
@@ -42,10 +43,10 @@ def undo(ctx: click.Context, *, number: int | None, is_list: bool, force: bool, 
     directory in use. Nothing is undone if an entry is no longer what the change left. What `put` wrote into an existing
     mutable file cannot be undone. Contents stay on the servers until their leases expire.
     """
+    from grid.cli.arguments.remote import RemotePath
     from grid.cli.arguments.replacing import open_undo
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
-    from grid.cli.undo.journal import Journal, journal_path
-    from grid.cli.undo.recording import client_of
+    from grid.cli.undo.journal import Journal, client_of, journal_path
     from grid.cli.undo.undoing import Undoing
 
     if is_list and (number is not None or force):
@@ -60,8 +61,13 @@ def undo(ctx: click.Context, *, number: int | None, is_list: bool, force: bool, 
     home, _ = open_tree_directory(ctx)
     replaced = open_undo(ctx)
 
+    def note(link: ChangedLink, there: Child | None) -> None:
+        argument = f"{link.directory.to_string()}/{link.name}"
+        path = RemotePath(root=link.directory, names=(link.name,), shown=link.shown, argument=argument)
+        replaced.note(link.directory, path, there, None if link.old is None else link.old.target)
+
     async def operation(tree: Tree) -> list[Undone]:
-        return await Undoing(tree.store, change.links, force, replaced).run()
+        return await Undoing(tree.store, change.links, force, note).run()
 
     done = run_in_tree(home, operation)
     journal.drop(change.number)

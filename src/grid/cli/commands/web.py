@@ -97,7 +97,7 @@ def _write_page(home: GatewayHome, url: str) -> str:
 
 
 def _open(url: str) -> bool:
-    """Whether a browser was told to open it."""
+    """Ask a browser to open it; whether there is one."""
     import webbrowser
 
     return webbrowser.open(url)

@@ -8,15 +8,13 @@ Cost: two reads and a publish of each directory that the change concerned; two p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Literal
 
 from attrs import define, evolve, field, frozen
 
 from grid.caps import DirectoryCap
-from grid.cli.arguments.remote import RemotePath
-from grid.cli.arguments.replacing import Undo
 from grid.cli.undo.changes import ChangedLink, same_child
 from grid.directory.edits import Edit, RemoveChild, SetChild
 from grid.directory.moving import may_hold_others
@@ -38,12 +36,15 @@ class Undone:
 
 @define
 class Undoing:
-    """One change that is being undone. force: also where others have changed entries since. undo: notes what that replaces."""
+    """One change that is being undone. force: also where others have changed entries since.
+
+    on_forced: hears what that replaces.
+    """
 
     _store: Store
     _links: Sequence[ChangedLink]
     _force: bool
-    _undo: Undo
+    _on_forced: Callable[[ChangedLink, Child | None], None]
     _there: dict[DirectoryCap, Mapping[str, Child]] = field(factory=dict, repr=False)
     _done: dict[tuple[DirectoryCap, str], Action] = field(factory=dict, repr=False)
 
@@ -97,7 +98,7 @@ class Undoing:
         await self._store.move(
             Trail.of(source.directory), source.name, Trail.of(target.directory), target.name, overwrite=self._force
         )
-        self._note_forced(target, there)
+        self._on_forced(target, there)
         self._done[target.key] = "restored"
         self._done[source.key] = "removed"
 
@@ -107,7 +108,7 @@ class Undoing:
             await self._store.directory(directory).edit(edits)
             for link in links:
                 if self._done[link.key] == "restored" and not link.is_left(self._child(link)):
-                    self._note_forced(link, self._child(link))
+                    self._on_forced(link, self._child(link))
 
     def _plan(self, link: ChangedLink) -> Edit | None:
         """What makes the entry what it was; None if that is nothing."""
@@ -125,12 +126,6 @@ class Undoing:
             return None
         self._done[link.key] = "removed"
         return RemoveChild(link.name, must_exist=False, only=there.target)
-
-    def _note_forced(self, link: ChangedLink, there: Child | None) -> None:
-        """Keep what --force has replaced."""
-        argument = f"{link.directory.to_string()}/{link.name}"
-        path = RemotePath(root=link.directory, names=(link.name,), shown=link.shown, argument=argument)
-        self._undo.note(link.directory, path, there, None if link.old is None else link.old.target)
 
 
 def settle_links(links: Sequence[ChangedLink]) -> list[ChangedLink]:
