@@ -6,8 +6,10 @@ import json
 import stat
 from pathlib import Path
 
+import pyrage  # type: ignore[import-untyped]
 import pytest
 
+from tests.support.age_files import age_text
 from tests.support.memory_command import MemoryCommand
 
 
@@ -18,7 +20,16 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return MemoryCommand(tmp_path / "client", monkeypatch, capsys)
 
 
-def test_aliases_come_back_from_a_printed_sheet_on_another_machine(command: MemoryCommand) -> None:
+def test_export_encrypts_by_the_passphrase(command: MemoryCommand) -> None:
+    command.succeed("alias", "export", "--passphrase-file", "secret", "file.age")
+    text = Path("file.age").read_text()
+    assert text.startswith("-----BEGIN AGE ENCRYPTED FILE-----\n") and "URI" not in text
+
+
+def test_aliases_come_back_from_a_printed_sheet_on_another_machine(
+    command: MemoryCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pyrage.passphrase, "encrypt", age_text)
     file = command.path / "private" / "aliases"
     before = file.read_text()
     done = command.succeed("alias", "export", "--passphrase-file", "secret", "--sheet", "sheet.txt")

@@ -100,7 +100,9 @@ def decrypt(data: bytes, passphrase: str) -> bytes:
         raise FormatError("this is not a file of `grid alias export`")
     try:
         found: bytes = age.passphrase.decrypt(data, passphrase)
-    except age.DecryptError:
+    except age.DecryptError as error:
+        if "work" in str(error):
+            raise GridError("this machine is too slow, or too busy, to try the passphrase: try again later") from None
         raise GridError("the passphrase is wrong, or the file is damaged") from None
     return found
 
