@@ -59,6 +59,12 @@ async def test_a_listing_by_pages_of_any_size_has_each_key_once_in_order(tmp_pat
                     assert await listed(rig, prefix, delimiter, most, version) == expected(prefix, delimiter)
 
 
+async def test_an_empty_token_begins_a_listing(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        await rig.ask("PUT", path("a"), b"1")
+        assert await rig.keys("&continuation-token=") == ["a"]
+
+
 async def test_a_directory_that_leads_back_to_itself_is_listed_once(tmp_path: Path) -> None:
     async with running_door(tmp_path) as rig:
         await rig.ask("PUT", path("a/b"), b"1")

@@ -195,6 +195,16 @@ async def test_text_that_would_end_a_header_is_in_none(tmp_path: Path) -> None:
             assert not any("set-cookie" in f"{field}: {text}".lower() for field, text in got.headers.items())
 
 
+async def test_a_request_that_expects_another_owner_is_refused(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        await rig.ask("PUT", path("a"), b"old")
+        for owner, status in ((MAIN, 200), (OTHER, 403)):
+            owned = {"x-amz-expected-bucket-owner": owner}
+            assert (await rig.ask("GET", path("a"), headers=owned)).status == status
+            source = {"x-amz-copy-source": "/bucket/a", "x-amz-source-expected-bucket-owner": owner}
+            assert (await rig.ask("PUT", path("b"), headers=source)).status == status
+
+
 async def test_the_reason_for_an_internal_error_is_in_the_log_and_not_in_the_answer(tmp_path: Path) -> None:
     async with running_door(tmp_path) as rig:
         rig.rig.gateway.settings.spools.path = tmp_path / "gone"

@@ -152,7 +152,7 @@ async def list_objects_2(call: Call) -> AnyAnswer:
     """A page of keys, as version 2 has it."""
     encoding, token = Encoding.of(call), call.parameter("continuation-token")
     start_after = call.parameter("start-after") or ""
-    query, page = await _page(call, start_after if token is None else _after(token), token is not None)
+    query, page = await _page(call, _after(token) if token else start_after, bool(token))
     said = [text("KeyCount", len(page.entries))]
     if token is not None:
         said.append(text("ContinuationToken", token))

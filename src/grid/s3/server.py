@@ -21,6 +21,7 @@ from grid.gateway.http.request import GatewayRequest
 from grid.gateway.http.routing import Routes
 from grid.gateway.http.server import GatewayChannel, GatewayFactory
 from grid.gateway.shared.traffic import Traffic
+from grid.s3.accounts import Account
 from grid.s3.authentication import parse_claim, verify_claim
 from grid.s3.documents import XML, document, text
 from grid.s3.door import Call, Door
@@ -75,6 +76,7 @@ class S3Request(GatewayRequest):
             raise S3Fault("InvalidAccessKeyId")
         key = verify_claim(head, claim, account.secret, door.now())
         self.channel.permit.stand(Standing.ACTIVE)
+        _require_owner(head, account)
         bucket_name, object_key = self._named(head)
         level: Level = "object" if object_key else "bucket" if bucket_name else "service"
         operation = choose_operation(head, level)
@@ -136,6 +138,13 @@ class S3Request(GatewayRequest):
             return host.removesuffix(f".{domain}"), path
         bucket, _, key = path.partition("/")
         return bucket, key
+
+
+def _require_owner(head: RequestHead, account: Account) -> None:
+    """AccessDenied if the client expects somebody else to own a bucket: here that is the access key."""
+    for name in ("x-amz-expected-bucket-owner", "x-amz-source-expected-bucket-owner"):
+        if head.header(name) not in (None, account.access_key):
+            raise S3Fault("AccessDenied", f"The owner of a bucket is the access key, which {name} does not name.")
 
 
 def _parameter(raw: bytes) -> str:
