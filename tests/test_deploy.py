@@ -44,14 +44,15 @@ def _compose() -> dict[str, Any]:
 
 
 def test_units_are_for_each_kind_of_node() -> None:
-    assert [unit.stem for unit in UNITS] == ["grid-gateway", "grid-introducer", "grid-storage"]
+    assert [unit.stem for unit in UNITS] == ["grid-gateway", "grid-introducer", "grid-storage", "grid-watch@"]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 def test_unit_when_read_takes_away_what_a_node_does_not_need(unit: Path) -> None:
     service = _read(unit)["Service"]
     assert {name: service[name] for name in HARDENING} == HARDENING
-    directory = service["ExecStart"].split()[-1]
+    named = re.search(r"GRID_NODE_DIR=(\S+)", service.get("Environment", ""))
+    directory = service["ExecStart"].split()[-1] if named is None else named[1]
     assert service["ReadWritePaths"] == directory
 
 
@@ -75,7 +76,10 @@ def test_unit_when_started_runs_a_command_that_there_is(unit: Path, capsys: pyte
     program, command, *_ = _read(unit)["Service"]["ExecStart"].split()
     assert program == "/opt/grid/bin/grid"
     assert main([command, "--help"]) == 0
-    assert capsys.readouterr().out
+    offered = capsys.readouterr().out
+    assert offered
+    options = re.findall(r"--[a-z-]+", _read(unit)["Service"]["ExecStart"])
+    assert all(option in offered for option in options)
 
 
 def test_backup_units_run_a_command_that_is_understood_every_day() -> None:

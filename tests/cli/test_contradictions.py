@@ -32,8 +32,8 @@ CONTRADICTIONS = [
     (["--mutable", "--format", "chk"], "--mutable and --format CHK contradict each other"),
     (["--private-key-path", "key"], "--private-key-path is for mutable files"),
     (["--private-key-path", "key", "--format", "chk"], "--private-key-path is for mutable files"),
-    (["--no-convergence", "--mutable"], "--no-convergence is for immutable files"),
-    (["--no-convergence", "--format", "mdmf"], "--no-convergence is for immutable files"),
+    (["--unique", "--mutable"], "--unique is for immutable files"),
+    (["--no-convergence", "--format", "mdmf"], "--unique is for immutable files"),
     (["--needed", "5", "--total", "3"], "--needed (5) must not be larger than --total (3)"),
     (["--happy", "11"], "--happy (11) must not be larger than shares.total (10)"),
     (["--total", "5"], "shares.happy (7) must not be larger than --total (5)"),
@@ -51,7 +51,7 @@ def test_put_when_its_options_contradict_each_other_stores_nothing(command: Memo
 
 def test_put_into_a_mutable_file_when_the_options_are_those_of_a_new_one_is_refused(command: MemoryCommand) -> None:
     cap = command.succeed("put", "-m", "file")
-    for options in (["--format", "chk"], ["--format", "mdmf"], ["--needed", "2"], ["--no-convergence"]):
+    for options in (["--format", "chk"], ["--format", "mdmf"], ["--needed", "2"], ["--unique"]):
         said = command.fail(USAGE, "put", *options, "file", cap)
         assert "new file" in said or "a capability" in said, options
     assert command.succeed("put", "--format", "sdmf", "file", cap) == cap

@@ -200,3 +200,11 @@ def test_log_format_when_given_is_text_or_json() -> None:
     assert parse_config("[node]\nlog_format = JSON\n", "x").log_format == "json"
     with pytest.raises(ConfigError, match=r"x: section \[node\], key log_format: expected one of text, json"):
         parse_config("[node]\nlog_format = xml\n", "x")
+
+
+def test_convergence_when_given_is_the_secret_or_none() -> None:
+    assert parse_config("", "x").client.convergent
+    assert parse_config("[client]\nconvergence = secret\n", "x").client.convergent
+    assert not parse_config("[client]\nconvergence = None\n", "x").client.convergent
+    with pytest.raises(ConfigError, match="convergence"):
+        parse_config("[client]\nconvergence = random\n", "x")

@@ -220,6 +220,7 @@ async def web_gateway(
     encoding: Encoding | None = None,
     handlers: Mapping[str, Handler] | None = None,
     servers: Sequence[StorageServer] | None = None,
+    convergence: bytes | None = b"convergence",
 ) -> AsyncIterator[WebGateway]:
     """A gateway over that many servers in memory, or over these. folder: for what it spools. handlers: in place of its own."""
     clock = ReactorClock(reactor)
@@ -237,6 +238,7 @@ async def web_gateway(
             runtime,
             leases=LeaseMaster(bytes(range(32))),
             encoding=encoding or Encoding(k=2, n=count, happy=count),
+            convergence=convergence,
         )
     )
     settings = GatewaySettings(spools=SpoolFolder(folder), static_directory=folder, api_token=TOKEN)

@@ -15,7 +15,8 @@ from twisted.internet.threads import deferToThread
 from grid.node.directory import open_directory
 from grid.node.local_grid import LocalGrid
 from grid.transfer.ends import EndError, Entry, LeftOut, NotThereError, PassingError
-from grid.transfer.grid_end import GridEnd, GridSession
+from grid.transfer.grid_end import GridEnd
+from grid.transfer.grid_session import GridSession
 from grid.transfer.http_end import HttpEnd
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.object_end import open_object_end

@@ -45,8 +45,6 @@ def test_row_when_noted_again_replaces_the_older_one(path: Path) -> None:
     journal.note([row("a", state=FAILED)])
     journal.note([row("a", state=DONE)])
     assert (journal.count(FAILED), journal.count(DONE)) == (0, 1)
-    journal.forget("s", "a")
-    assert journal.find("s", "a") is None
     journal.close()
 
 

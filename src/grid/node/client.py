@@ -104,7 +104,7 @@ class Client:
         return evolve(
             self.grid_to_read(servers, observer),
             leases=LeaseMaster(self.directory.lease_master()),
-            convergence=self.directory.convergence_secret(),
+            convergence=self.directory.convergence_secret() if self.directory.settings.client.convergent else None,
             preferred=frozenset(ServerId(name) for name in self.directory.settings.client.preferred),
         )
 

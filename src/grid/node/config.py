@@ -72,7 +72,8 @@ class ClientSettings:
     """How a node puts files, and reaches servers.
 
     preferred: ids of the servers asked first; plaintext_reads: read in the clear where servers offer it;
-    pack: copies and backups put small files into packs; introducer_furl: the legacy key, if set.
+    pack: copies and backups put small files into packs; convergent: equal immutable files get equal keys;
+    introducer_furl: the legacy key, if set.
     """
 
     needed: int = 3
@@ -84,6 +85,7 @@ class ClientSettings:
     plaintext_reads: bool = False
     mutable_format: Literal["SDMF", "MDMF"] = "SDMF"
     pack: bool = False
+    convergent: bool = True
     introducer_furl: str | None = field(default=None, repr=False)
 
 
@@ -294,6 +296,7 @@ def _read_client(section: _Section) -> ClientSettings:
         plaintext_reads=section.read("plaintext_reads", parse_boolean, False),
         mutable_format="MDMF" if mutable_format == "MDMF" else "SDMF",
         pack=section.read("pack", parse_boolean, False),
+        convergent=_read_choice(section, "convergence", ("secret", "none"), "secret") == "secret",
         introducer_furl=furl,
     )
 

@@ -8,7 +8,7 @@ _TABLE = """
 node: nickname reveal-ip-address web.port web.static tub.port tub.location tempdir timeout.keepalive
 node: web.allowed_hosts web.drain_timeout log_format timeout.disconnect log_gatherer.furl ssh.port ssh.authorized_keys_file
 client: helper.furl introducer.furl key_generator.furl mutable.format peers.preferred force_foolscap shares.needed
-client: transport plaintext_reads pack
+client: transport plaintext_reads pack convergence
 client: shares.happy shares.total shares._max_immutable_segment_size_for_testing storage.plugins stats_gatherer.furl
 storage: enabled anonymous readonly reserved_space storage_dir durability force_foolscap grid_management debug_discard
 storage: plugins expire.enabled expire.mode expire.override_lease_duration expire.cutoff_date expire.immutable
@@ -23,7 +23,7 @@ sftpd: enabled port host_pubkey_file host_privkey_file accounts.file
 """
 _OWN_KEYS = {
     "node": frozenset({"web.allowed_hosts", "web.drain_timeout", "log_format"}),
-    "client": frozenset({"transport", "plaintext_reads", "pack"}),
+    "client": frozenset({"transport", "plaintext_reads", "pack", "convergence"}),
     "storage": frozenset({"durability", "plaintext_reads"}),
     "s3": frozenset({"port", "domain", "certificate", "private_key"}),
 }

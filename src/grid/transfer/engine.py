@@ -77,12 +77,18 @@ class Outcome:
 
 @frozen(kw_only=True)
 class Observer:
-    """Who hears how far it is. found: of a file to be sent, with its size; sent: bytes; ended: one file, with its size."""
+    """Who hears how far it is. found: of a file to be sent, with its size; sent: bytes; ended: one file, with its size.
+
+    began, left: a file is on its way from the one to the other. stored: it is in its place.
+    """
 
     found: Callable[[int], None] = lambda size: None
     sent: Callable[[int], None] = lambda count: None
     ended: Callable[[int], None] = lambda size: None
     warn: Callable[[str], None] = lambda line: None
+    began: Callable[[Entry], None] = lambda entry: None
+    left: Callable[[Entry], None] = lambda entry: None
+    stored: Callable[[Entry], None] = lambda entry: None
 
 
 @frozen
@@ -108,7 +114,10 @@ class Transfer:
         *,
         observer: Observer | None = None,
         slow: Callable[[int], float] = lambda count: 0.0,
+        lists_target: bool = True,
     ) -> None:
+        """lists_target: whether the target is listed first; otherwise the journal knows from an earlier run what is there."""
+        self._lists_target = lists_target
         self._sources, self._target, self._journal, self._plan = sources, target, journal, plan
         self._observer = observer or Observer()
         self._flow = Flow(
@@ -121,8 +130,9 @@ class Transfer:
 
     async def run(self) -> Outcome:
         """Send what is new. The errors of listing a source; GridError, OSError."""
-        with cancelled_as_error(self._target.label):
-            await self._note_target()
+        if self._lists_target:
+            with cancelled_as_error(self._target.label):
+                await self._note_target()
         waiting: asyncio.Queue[tuple[SourceEnd, Entry] | None] = asyncio.Queue(2 * self._plan.transfers)
         try:
             async with asyncio.TaskGroup() as group:
@@ -191,9 +201,9 @@ class Transfer:
             if row.state == DONE and there is not None and self._still_holds(entry, there):
                 self.outcome.unchanged += 1
                 return False
-        if there is not None and is_same(
-            entry, there, self._plan.comparison, EXACT_NS if self._plan.keeps_times else CLOCK_NS
-        ):
+        failed = row is not None and row.state == FAILED
+        accuracy_ns = EXACT_NS if self._plan.keeps_times else CLOCK_NS
+        if there is not None and not failed and is_same(entry, there, self._plan.comparison, accuracy_ns):
             self.outcome.unchanged += 1
             return False
         if self._plan.dry_run:
@@ -210,9 +220,11 @@ class Transfer:
     async def _work(self, waiting: asyncio.Queue[tuple[SourceEnd, Entry] | None]) -> None:
         while (item := await waiting.get()) is not None:
             source, entry = item
+            self._observer.began(entry)
             try:
                 await self._send_patiently(source, entry)
             finally:
+                self._observer.left(entry)
                 waiting.task_done()
             self._observer.ended(entry.size or 0)
             if len(self._stored) >= SETTLE_COUNT:
@@ -230,6 +242,9 @@ class Transfer:
             if attempt > self._plan.retries or not may_pass(error):
                 break
             await asyncio.sleep(pause_before(attempt, random.random()))
+        self._note_failure(source, entry, error)
+
+    def _note_failure(self, source: SourceEnd, entry: Entry, error: GridError | OSError) -> None:
         self._journal.note([Row(source=source.label, entry=entry, state=FAILED, error=str(error)[:500])])
         self._fail(entry.name, error)
 
@@ -272,11 +287,11 @@ class Transfer:
             self.outcome.copied += 1
             self.outcome.sent_bytes += entry.size
             stored = _Stored(source, listed, entry, token, body.digest.hexdigest())
-        self._journal.note([self._row(stored, STORED if token else DONE)])
         if token:
+            self._journal.note([self._row(stored, STORED)])
             self._stored.append(stored)
-        elif self._plan.verify:
-            await self._verify(stored)
+        else:
+            await self._note_done([stored])
 
     def _digest_of(self, source: SourceEnd, entry: Entry) -> str:
         row = self._journal.find(source.label, entry.name)
@@ -306,22 +321,29 @@ class Transfer:
             for each in batch:
                 if (error := failed.get(each.entry.name)) is not None:
                     self._fail(each.entry.name, error)
-            settled = [each for each in batch if each.entry.name not in failed]
-            self._journal.note([self._row(each, DONE) for each in settled])
-            if self._plan.verify:
-                for each in settled:
-                    await self._verify(each)
+            await self._note_done([each for each in batch if each.entry.name not in failed])
 
-    async def _verify(self, stored: _Stored) -> None:
-        """Read the file back; one that differs is forgotten, so that the next run sends it again."""
+    async def _note_done(self, settled: Sequence[_Stored]) -> None:
+        """Note what is in its place, and look at it if that is wanted."""
+        if settled:
+            self._journal.note([self._row(each, DONE) for each in settled])
+            self._journal.note_there([each.entry for each in settled])
+        for each in settled:
+            if not self._plan.verify or await self._verify(each):
+                self._observer.stored(each.entry)
+
+    async def _verify(self, stored: _Stored) -> bool:
+        """Whether the file reads back as it was sent. One that differs has failed, so that the next run sends it again."""
         if not stored.digest:
-            return
+            return True
         try:
             with cancelled_as_error(stored.entry.name):
                 await self._read_back(stored)
         except (GridError, OSError) as error:
-            self._journal.forget(stored.source.label, stored.entry.name)
-            self._fail(stored.entry.name, GridError(f"{stored.entry.name}: read back at the target: {error}"))
+            why = GridError(f"{stored.entry.name}: read back at the target: {error}")
+            self._note_failure(stored.source, stored.listed, why)
+            return False
+        return True
 
     async def _read_back(self, stored: _Stored) -> None:
         opened = await self._target.open(Entry(name=stored.entry.name))

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
-from twisted.internet.defer import Deferred
 
 from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownCap, UnknownChild, parse_cap
 from grid.directory.edits import RemoveChild, SetChild
@@ -24,79 +22,15 @@ from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 from grid.extents.files import open_immutable
-from grid.library.reactor_thread import submit
-from grid.node.client import Client, LiveServers
-from grid.node.directory import NodeDirectory
 from grid.ports import Buffer
-from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.sinks import BytesSink
 from grid.transfer.ends import Body, EndError, Entry, LeftOut, NotThereError, OpenedSource, refuse_name
+from grid.transfer.grid_session import Doubt, GridSession, check_files
 
 T = TypeVar("T")
 
 READ_SIZE = 4 * 2**20
 """Bytes of one read: several segments, whose shares are fetched side by side."""
-
-
-class GridSession:
-    """One client of the grid for all ends of a transfer, on the reactor's thread."""
-
-    def __init__(self, directory: NodeDirectory, reactor: Any, *, unique: bool = True) -> None:  # noqa: ANN401
-        """unique: whether new files get random keys."""
-        self._directory, self._reactor, self._unique = directory, reactor, unique
-        self._client: Client | None = None
-        self._store: FileStore | None = None
-        self._opening = asyncio.Lock()
-        self._pool = ThreadCpuPool(reactor)
-
-    async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine of the reactor."""
-        return await asyncio.wrap_future(submit(self._reactor, coroutine))
-
-    def ask(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
-        """On the reactor: the result of a coroutine of asyncio."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-        answer: Deferred[T] = Deferred(lambda _: _cancel(future))
-
-        def ended(done: Future[T]) -> None:
-            if answer.called:
-                return
-            if done.cancelled():
-                answer.cancel()  # The loop of asyncio is ending: nobody else would wake who waits.
-            else:
-                error = done.exception()
-                answer.errback(error) if error is not None else answer.callback(done.result())
-
-        def done(finished: Future[T]) -> None:
-            with suppress(RuntimeError):  # The reactor has ended with the process.
-                self._reactor.callFromThread(ended, finished)
-
-        future.add_done_callback(done)
-        return answer
-
-    async def store(self) -> FileStore:
-        """The store, once servers are known; NoServersError, ConfigError."""
-        async with self._opening:
-            if self._store is None:
-                self._store = await self.run(self._open())
-        return self._store
-
-    async def close(self) -> None:
-        """End all connections."""
-        client, self._client, self._store = self._client, None, None
-        if client is not None:
-            await self.run(client.close())
-            await asyncio.to_thread(self._pool.stop)
-
-    async def _open(self) -> FileStore:
-        runtime = RealRuntime(clock=ReactorClock(self._reactor), cpu=self._pool, entropy=SystemEntropy())
-        client = self._client = Client(self._directory, runtime, self._reactor)
-        await client.servers()
-        is_mdmf = self._directory.settings.client.mutable_format == "MDMF"
-        grid = client.grid(LiveServers(client))
-        if self._unique:
-            grid = evolve(grid, convergence=None)
-        return FileStore(grid=grid, mutable_format="mdmf" if is_mdmf else "sdmf")
 
 
 @frozen(kw_only=True)
@@ -239,6 +173,21 @@ class GridEnd:
                 return
             names = above
 
+    async def check(self, names: Sequence[str]) -> Mapping[str, Doubt]:
+        """What is wrong with those of the files that are not known to be whole."""
+        store = await self._session.store()
+        caps = await asyncio.gather(*(self._cap_of(store, name) for name in names))
+        return await check_files(self._session, store, dict(zip(names, caps, strict=True)))
+
+    async def _cap_of(self, store: FileStore, name: str) -> KnownCap | None:
+        """The capability of a file; None if nothing is linked there."""
+        cap = self._caps.get(name)
+        if cap is None:
+            with suppress(NotThereError):
+                found = await self._session.run(self._find(store, name.split("/")))
+                cap = found.target if isinstance(found.target, KnownCap) else None
+        return cap
+
     async def _find(self, store: FileStore, below: Sequence[str] = ()) -> Child:
         path = [*self._path, *below]
         if not path:
@@ -333,10 +282,6 @@ class _BodySource:
             close: Any = getattr(stream, "aclose", None)
             if close is not None:
                 await close()
-
-
-def _cancel(future: Future[T]) -> None:
-    future.cancel()
 
 
 async def _list(store: FileStore, cap: DirectoryCap) -> Mapping[str, Child]:

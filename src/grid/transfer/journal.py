@@ -32,8 +32,10 @@ CREATE TABLE IF NOT EXISTS files (
     PRIMARY KEY (source, name)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS states ON files (state);
+CREATE TABLE IF NOT EXISTS under_way (name BLOB PRIMARY KEY, size INTEGER, began_at REAL) WITHOUT ROWID;
 """
 _TEMPORARY = """
+DELETE FROM under_way;
 CREATE TEMP TABLE there (name BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, tag TEXT) WITHOUT ROWID;
 CREATE TEMP TABLE wanted (name BLOB PRIMARY KEY, source TEXT) WITHOUT ROWID;
 """
@@ -111,9 +113,25 @@ class Journal:
         self._many("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
         self._step()
 
-    def forget(self, source: str, name: str) -> None:
-        """Drop the row of a file."""
-        self._many("DELETE FROM files WHERE source = ? AND name = ?", [(source, _key(name))])
+    def note_under_way(self, entry: Entry, began_at: float) -> None:
+        """Note that a file is being sent, for those who ask what this process does. began_at: Unix time. JournalError."""
+        self._many("INSERT OR REPLACE INTO under_way VALUES (?, ?, ?)", [(_key(entry.name), entry.size, began_at)])
+
+    def note_left(self, entry: Entry) -> None:
+        """Note that a file is no longer being sent. JournalError."""
+        self._many("DELETE FROM under_way WHERE name = ?", [(_key(entry.name),)])
+
+    def done_after(self, source: str, name: str, count: int) -> list[Entry]:
+        """Files of a source that are done, in the order of their names, from the one behind `name` on. count: how many at most."""
+        found = self._rows.execute(
+            "SELECT name, size, mtime_ns, tag, mode FROM files WHERE source = ? AND state = ? AND name > ?"
+            " ORDER BY name LIMIT ?",
+            (source, DONE, _key(name), count),
+        )
+        return [
+            Entry(name=name_of(key), size=size, mtime_ns=mtime, tag=tag, mode=mode)
+            for key, size, mtime, tag, mode in found
+        ]
 
     def note_there(self, entries: Sequence[Entry]) -> None:
         """Take what the target has, for the time of this process."""
@@ -133,7 +151,7 @@ class Journal:
     def unwanted(self) -> Iterator[str]:
         """Names that the target had and no source has."""
         found = self._rows.execute("SELECT name FROM there WHERE name NOT IN (SELECT name FROM wanted)")
-        return (_name(row[0]) for row in found)
+        return (name_of(row[0]) for row in found)
 
     def count(self, state: str) -> int:
         """How many files are in a state."""
@@ -173,7 +191,8 @@ def _is_odd(name: str) -> bool:
     return any("\ud800" <= letter <= "\udfff" and not "\udc80" <= letter <= "\udcff" for letter in name)
 
 
-def _name(key: bytes) -> str:
+def name_of(key: bytes) -> str:
+    """The name of a file that a row has as bytes."""
     return key.decode("utf-8", "surrogateescape")
 
 

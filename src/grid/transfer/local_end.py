@@ -12,7 +12,7 @@ import itertools
 import os
 import secrets
 import stat
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
 from grid.errors import GridError
 from grid.ports import Buffer
@@ -32,6 +32,8 @@ from grid.transfer.ends import (
 LISTED_AT_ONCE = 500
 """Entries of a directory that one call on a thread looks at."""
 
+UNSETTLED = "it was written a moment ago"
+
 MODES = 0o777
 PARTIAL = ".grid-partial-"
 """Marks files that are not complete; a listing leaves them out."""
@@ -40,9 +42,12 @@ PARTIAL = ".grid-partial-"
 class LocalEnd:
     """A file or a directory of this machine."""
 
-    def __init__(self, path: str, *, is_target: bool = False) -> None:
-        """is_target: a listing removes what killed transfers left behind."""
+    def __init__(
+        self, path: str, *, is_target: bool = False, is_settled: Callable[[str, os.stat_result], bool] | None = None
+    ) -> None:
+        """is_target: a listing removes what killed transfers left behind. is_settled: whether a file is taken yet."""
         self._path = os.path.abspath(os.path.expanduser(path))
+        self._is_settled = is_settled or _always
         self._is_target = is_target
         self.label = path
 
@@ -54,7 +59,7 @@ class LocalEnd:
             name = os.path.basename(self._path)
             yield _entry(name, status) if stat.S_ISREG(status.st_mode) else LeftOut(name, "not a regular file")
             return
-        walk = _walk(self._path, sweep=self._is_target)
+        walk = _walk(self._path, self._is_settled, sweep=self._is_target)
         while batch := await asyncio.to_thread(lambda: list(itertools.islice(walk, LISTED_AT_ONCE))):
             for found in batch:
                 yield found
@@ -214,7 +219,7 @@ def _remove(path: str, root: str) -> None:
         folder = os.path.dirname(folder)
 
 
-def _walk(root: str, *, sweep: bool) -> Iterator[Entry | LeftOut]:
+def _walk(root: str, is_settled: Callable[[str, os.stat_result], bool], *, sweep: bool) -> Iterator[Entry | LeftOut]:
     """Every file below a directory; the names of one directory at a time are all that is kept."""
     waiting, gaps = [""], list[LeftOut]()
     while waiting:
@@ -237,7 +242,7 @@ def _walk(root: str, *, sweep: bool) -> Iterator[Entry | LeftOut]:
                 if found.is_dir(follow_symlinks=False):
                     waiting.append(name)
                     continue
-                yield _examine(found, name)
+                yield _examine(found, name, is_settled)
     yield from gaps
 
 
@@ -256,13 +261,17 @@ def _remove_abandoned(path: str) -> None:
         os.close(descriptor)
 
 
-def _examine(found: os.DirEntry[str], name: str) -> Entry | LeftOut:
+def _always(name: str, status: os.stat_result) -> bool:
+    return True
+
+
+def _examine(found: os.DirEntry[str], name: str, is_settled: Callable[[str, os.stat_result], bool]) -> Entry | LeftOut:
     try:
         status = found.stat(follow_symlinks=False)
     except OSError as error:
         return LeftOut(name, error.strerror or "it cannot be read")
     if stat.S_ISREG(status.st_mode):
-        return _entry(name, status)
+        return _entry(name, status) if is_settled(name, status) else LeftOut(name, UNSETTLED)
     return LeftOut(name, "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file")
 
 

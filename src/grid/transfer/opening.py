@@ -6,7 +6,6 @@ It owns how an argument is read. What is on the grid is found by a function that
 from __future__ import annotations
 
 import asyncio
-import datetime
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -16,7 +15,7 @@ from attrs import frozen
 from grid.transfer.ends import EndError, SourceEnd, TargetEnd
 from grid.transfer.engine import Observer, Outcome, Plan, Transfer
 from grid.transfer.journal import Journal, journal_path
-from grid.transfer.rates import RateLimit, Schedule
+from grid.transfer.rates import RateLimit, Schedule, minute_of
 
 OBJECT_SCHEMES = ("s3", "gs", "az")
 SCHEMES = (*OBJECT_SCHEMES, "sftp", "http", "https")
@@ -83,7 +82,7 @@ async def transfer(request: Request, open_other: OpenOther, observer: Observer) 
         opened = Journal(journal)
         try:
             return await Transfer(
-                sources, target, opened, request.plan, observer=observer, slow=_limit(request.schedule)
+                sources, target, opened, request.plan, observer=observer, slow=limit(request.schedule)
             ).run()
         finally:
             opened.close()
@@ -92,12 +91,8 @@ async def transfer(request: Request, open_other: OpenOther, observer: Observer) 
             await end.close()
 
 
-def _limit(schedule: Schedule | None) -> Callable[[int], float]:
+def limit(schedule: Schedule | None) -> Callable[[int], float]:
+    """Counts bytes that go now; the seconds to wait after them."""
     if schedule is None:
         return lambda count: 0.0
-
-    def minute() -> int:
-        now = datetime.datetime.now().astimezone()
-        return now.hour * 60 + now.minute
-
-    return RateLimit(schedule, time.monotonic, minute).take
+    return RateLimit(schedule, time.monotonic, lambda: minute_of(time.time())).take

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -55,6 +56,12 @@ def _rate(text: str) -> int | None:
     if not rate:
         raise ValueError("expected a rate above 0, or off")
     return rate
+
+
+def minute_of(unix_time: float) -> int:
+    """The minute of the day, local time."""
+    moment = time.localtime(unix_time)
+    return moment.tm_hour * 60 + moment.tm_min
 
 
 class RateLimit:

@@ -56,6 +56,23 @@ def test_tree_when_copied_again_moves_nothing(client: TreeClient, tree: Path, tm
     assert local_files(tmp_path / "back" / "tree") == local_files(tree)
 
 
+def test_equal_files_when_they_are_to_be_unique_get_capabilities_of_their_own(
+    client: TreeClient, tmp_path: Path
+) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).write_bytes(bytes(3_000_000))
+    for target, options, count in (
+        ("w:a", (), 1),
+        ("w:b", ("--unique",), 2),
+        ("w:c", ("--unique", "--pack"), 2),
+    ):
+        client.succeed("mkdir", target)
+        client.succeed("cp", *options, tmp_path / "first", tmp_path / "second", target)
+        assert len(set(client.tree(target).values())) == count
+        (tmp_path / "first").write_bytes(bytes(3_000_000))
+        (tmp_path / "second").write_bytes(bytes(3_000_000))
+
+
 def test_tree_when_packed_and_copied_again_moves_nothing(client: TreeClient, tmp_path: Path) -> None:
     tree = tmp_path / "small"
     tree.mkdir()

@@ -59,10 +59,10 @@ def test_file_comes_back_whole_and_in_parts(local_grid: LocalGrid, tmp_path: Pat
 
 def test_equal_files_share_a_capability_unless_told_otherwise(local_grid: LocalGrid) -> None:
     first, second = _put(local_grid, DATA), _put(local_grid, DATA)
-    other = _put(local_grid, DATA, "--no-convergence")
+    others = [_put(local_grid, DATA, option) for option in ("--unique", "--no-convergence")]
     assert first == second
-    assert other != first
-    assert grid("-d", local_grid.client, "get", other).out == DATA
+    assert len({first, *others}) == 3
+    assert grid("-d", local_grid.client, "get", others[0]).out == DATA
 
 
 def test_encoding_may_be_chosen(local_grid: LocalGrid) -> None:

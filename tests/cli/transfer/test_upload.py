@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from grid.cli.terminal.progress import Tally
 from grid.cli.transfer.database import LocalDatabase
@@ -141,3 +143,23 @@ def test_link_when_links_are_not_followed_is_refused_even_if_it_was_a_file_befor
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(OSError, match="no longer a regular file"):
         upload(grid, database, tmp_path / "fifo")
+
+
+@pytest.mark.parametrize("convergence", [None, b"secret"])
+def test_file_when_its_key_is_random_is_read_only_once(
+    grid: TreeGrid, database: LocalDatabase, tmp_path: Path, convergence: bytes | None
+) -> None:
+    path, size = tmp_path / "large", 12 * 2**20
+    path.write_bytes(bytes(size))
+    store = evolve(grid.store, grid=evolve(grid.store.grid, convergence=convergence))
+    tally = Tally(0.0)
+    read = [0.0]
+
+    def changed() -> None:
+        read.append(tally.byte_count)
+
+    uploader = Uploader(store, database, tally, changed, follow_links=False)
+    grid.runtime.run(uploader.upload(str(path)), limit_s=1e12)
+
+    steps = [after - before for before, after in itertools.pairwise(read)]
+    assert all(steps) and sum(steps) == tally.moved_bytes == size

@@ -61,7 +61,7 @@ def test_plain_http_to_another_machine_comes_with_a_warning(tmp_path: Path) -> N
 
 def test_what_only_a_direct_client_can_do_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 100)
-    for option in (["--needed", "1"], ["--no-convergence"]):
+    for option in (["--needed", "1"], ["--unique"]):
         outcome = grid("-d", tmp_path, "--gateway", NOBODY, "put", *option, tmp_path / "file")
         assert outcome.code == 2
         assert "a gateway encodes as it is configured" in outcome.err

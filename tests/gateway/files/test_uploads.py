@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,7 +16,8 @@ from grid.gateway.shared.store_turns import LARGE_STORES, PASSING_STORES
 from grid.immutable.share.encode import convergent_hasher
 from grid.immutable.share.geometry import Geometry
 from grid.limits import MAX_SDMF_BODY
-from tests.gateway.one_level import gateway_of_files
+from grid.storage.files.memory_disk import DirectoryNode, FileNode
+from tests.gateway.one_level import folder_of, gateway_of_files
 from tests.support.web_gateway import WebGateway
 
 ENCODING = Encoding(k=3, n=10, happy=7, max_segment_size=1000)
@@ -138,6 +140,96 @@ async def test_clients_when_they_are_slow_then_hold_up_nobody(tmp_path: Path) ->
         for connection in slow:
             assert (await connection.reply()).status == 200
         assert is_idle(web)
+
+
+def spooled_bytes(folder: Path) -> int:
+    """Bytes in files without a name that this process has open below the folder."""
+    found = [os.stat(path).st_size for path in Path("/proc/self/fd").iterdir() if _leads_into(path, folder)]
+    return sum(found)
+
+
+def _leads_into(path: Path, folder: Path) -> bool:
+    try:
+        return os.readlink(path).startswith(str(folder))
+    except FileNotFoundError:
+        return False
+
+
+def written_bytes(web: WebGateway) -> int:
+    """Bytes of shares on the disks of the servers that are not zero, as holes are."""
+    nodes: list[DirectoryNode | FileNode] = [disk._root for disk in web.disks]
+    count = 0
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, DirectoryNode):
+            nodes.extend(node.entries.values())
+        else:
+            count += len(node.data) - node.data.count(0)
+    return count
+
+
+EXPANDING = Encoding(k=1, n=3, happy=3)
+"""A batch of segments is a small part of DATA."""
+
+
+async def test_unique_file_when_its_end_is_missing_then_is_being_written_and_nothing_is_spooled(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path, encoding=EXPANDING) as web:
+        nap = web.gateway.store.runtime.clock.sleep
+        for query, is_unique in (("", False), ("?unique=true", True)):
+            connection = await web.connect()
+            before = written_bytes(web)
+            connection.send(web.head("PUT", f"/uri{query}", len(DATA)) + DATA[:11_000_000])
+            while not any(request.body and request.body.received == 11_000_000 for request in web.factory.requests):
+                await nap(0.01)
+            while is_unique and written_bytes(web) < before + 4_000_000:
+                await nap(0.01)
+            while not is_unique and spooled_bytes(tmp_path) < 4_000_000:
+                await nap(0.01)
+            assert bool(written_bytes(web) - before) == is_unique
+            assert bool(spooled_bytes(tmp_path)) != is_unique
+            connection.send(DATA[11_000_000:])
+            reply = await connection.reply()
+            assert reply.status == 200
+            assert (await web.get(f"/uri/{reply.text}")).body == DATA
+            await idle(web)
+        assert is_idle(web)
+
+
+@pytest.mark.parametrize("size", [0, 55, 56, 1_000_000, 2_000_000, 5_000_000])
+async def test_unique_files_when_they_are_equal_then_get_keys_of_their_own(tmp_path: Path, size: int) -> None:
+    async with gateway_of_files(tmp_path) as web:
+        caps = [(await web.put("/uri?unique=true", DATA[:size])).text for _ in range(2)]
+        form = await web.post_form("/uri?t=upload&unique=true&when_done=/%25(uri)s", {"file": ("x", DATA[:size])})
+        assert form.status == 302
+        assert (caps[0] == caps[1]) == (size <= 55)
+        for cap in caps:
+            assert (await web.get(f"/uri/{cap}")).body == DATA[:size]
+
+
+async def test_files_when_the_client_has_no_convergence_then_get_keys_of_their_own(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path, convergence=None) as web:
+        folder = await folder_of(web)
+        for size in (1_000_000, 3_000_000):
+            caps = [(await web.put("/uri", DATA[:size])).text for _ in range(2)]
+            caps.append((await web.put(f"{folder}/name", DATA[:size])).text)
+            assert len(set(caps)) == 3
+            for cap in caps:
+                assert (await web.get(f"/uri/{cap}")).body == DATA[:size]
+
+
+async def test_unique_file_when_its_client_goes_away_then_nothing_is_stored(tmp_path: Path) -> None:
+    async with gateway_of_files(tmp_path, encoding=EXPANDING) as web:
+        room = [service.store.available_space() for service in web.services]
+        connection = await web.connect()
+        connection.send(web.head("PUT", "/uri?unique=true", len(DATA)) + DATA[:11_000_000])
+        while not written_bytes(web):
+            await web.gateway.store.runtime.clock.sleep(0.01)
+        await connection.close()
+        await idle(web)
+        assert is_idle(web)
+        while [service.store.available_space() for service in web.services] != room:  # A server may be writing still.
+            await web.gateway.store.runtime.clock.sleep(0.01)
+        assert [service.store.available_space() for service in web.services] == room
 
 
 @pytest.mark.parametrize("size", [100, 200_000, 1_500_000])

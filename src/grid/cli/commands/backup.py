@@ -15,6 +15,7 @@ from grid.cli.commands.cp import JOBS
 from grid.cli.snapshots.options import exclude_options, note_options
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.invocation import examples, invocation, pack_option, progress_options
+from grid.cli.transfer.throttle import Throttle, bwlimit_option
 from grid.plural import counted
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from grid.cli.transfer.snapshot import Archived, Snapshotter
     from grid.cli.transfer.snapshot_note import SnapshotNote
     from grid.cli.transfer.upload import Uploader
+    from grid.transfer.rates import Schedule
 
 _CHECKED = " {} files checked, {} directories checked"
 """1.20's words, which programs read."""
@@ -56,6 +58,7 @@ INCOMPLETE = ExitCode.USAGE
     help="How many files to store at once.",
 )
 @pack_option
+@bwlimit_option
 @progress_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
@@ -71,6 +74,7 @@ def backup(
     note: SnapshotNote,
     ignore_timestamps: bool,
     jobs: int,
+    bwlimit: Schedule | None,
     as_json: bool,
 ) -> int:
     """Store a snapshot of DIR as Archives/TIME in the target, and link it as Latest.
@@ -105,6 +109,7 @@ def backup(
             uploader = Uploader(
                 store, session.database, display.tally, display.update, follow_links=False,
                 trust_times=not ignore_timestamps, packs=wants_packs(session, invocation(ctx).packs),
+                throttle=Throttle(store.runtime.clock, bwlimit),
             )  # fmt: skip
             snapshotter = Snapshotter(
                 store, uploader, session.database, display, jobs=jobs, warn=display.warn, say=report.say,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -15,12 +15,14 @@ from grid.cli.terminal.failures import tell_problem
 from grid.cli.terminal.invocation import examples, invocation, pack_option, progress_options
 from grid.cli.terminal.quoting import plain
 from grid.cli.transfer.selection import selection_options
+from grid.cli.transfer.throttle import bwlimit_option
 from grid.plural import counted
 
 if TYPE_CHECKING:
     from grid.cli.connection import Connection
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copying import Copier
+    from grid.transfer.rates import Schedule
     from grid.transfer.selection import Selection
 
 JOBS = 8
@@ -48,6 +50,9 @@ JOBS = 8
 )
 @pack_option
 @selection_options("Copy")
+@click.option("--unique", is_flag=True,
+              help="Use random keys: each new file is read only once, and equal files get different capabilities.")  # fmt: skip
+@bwlimit_option
 @replace_options()
 @click.option("--dry-run", is_flag=True, help="Say what would be copied and replaced, and change nothing.")
 @progress_options
@@ -57,6 +62,7 @@ JOBS = 8
 @click.pass_context
 def cp(
     ctx: click.Context,
+    /,
     *,
     arguments: tuple[str, ...],
     recursive: bool,
@@ -67,6 +73,7 @@ def cp(
     policy: ReplacePolicy,
     dry_run: bool,
     as_json: bool,
+    **others: object,
 ) -> int:
     """Copy each FROM to TO. A name with a colon is on the grid (ALIAS:PATH or a capability); any other is a local file.
 
@@ -81,12 +88,10 @@ def cp(
     """
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copying import Copier, CopyOptions
-    from grid.cli.transfer.session import open_endpoints, transfer_session, wants_packs
+    from grid.cli.transfer.session import open_endpoints, transfer_session, wants_packs, with_random_keys
 
-    if len(arguments) < 2:
-        raise click.UsageError("give at least one source and a target")
-    if dry_run and policy.ask:
-        raise click.UsageError("-i and --dry-run contradict each other: a dry run asks nothing")
+    unique, bwlimit = bool(others["unique"]), cast("Schedule | None", others["bwlimit"])
+    _require_sense(ctx, arguments, policy, dry_run=dry_run, unique=unique)
     with (
         transfer_session(ctx) as session,
         TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
@@ -99,6 +104,7 @@ def cp(
             jobs=jobs,
             spool=session.directory.temporary_path,
             packs=wants_packs(session, invocation(ctx).packs),
+            schedule=bwlimit,
             replace=policy,
             selection=selection,
             dry_run=dry_run,
@@ -107,7 +113,9 @@ def cp(
 
         async def operation(connection: Connection) -> tuple[str, Copier]:
             say = display.say if verbose and not as_json else _say_nothing
-            copier = Copier(await connection.open_store(), session.database, display, options, say)
+            store = await connection.open_store()
+            store = with_random_keys(store) if unique else store
+            copier = Copier(store, session.database, display, options, say)
             return await copier.run(sources, target), copier
 
         done, copier = session.run(operation)
@@ -122,6 +130,20 @@ def cp(
             click.echo(done)
         copier.undo.tell()
     return conclude(display, as_json=as_json)
+
+
+def _require_sense(
+    ctx: click.Context, arguments: tuple[str, ...], policy: ReplacePolicy, *, dry_run: bool, unique: bool
+) -> None:
+    """UsageError if the arguments are too few, or contradict each other."""
+    if len(arguments) < 2:
+        raise click.UsageError("give at least one source and a target")
+    if dry_run and policy.ask:
+        raise click.UsageError("-i and --dry-run contradict each other: a dry run asks nothing")
+    if unique and invocation(ctx).gateway is not None:
+        raise click.UsageError(
+            "a gateway encodes as it is configured: --unique takes a client directory, without --gateway"
+        )
 
 
 def conclude(display: TransferDisplay, *, as_json: bool) -> ExitCode:

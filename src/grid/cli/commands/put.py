@@ -40,7 +40,8 @@ _COUNTS = ("needed", "happy", "total")
     help="How many servers must hold shares for the put to succeed.",
 )
 @click.option("--total", metavar="N", type=click.IntRange(1, 256), help="How many shares to make.")
-@click.option("--no-convergence", is_flag=True, help="Use a random key, so that an equal file gets another capability.")
+@click.option("--unique", "--no-convergence", "unique", is_flag=True,
+              help="Use a random key: the file is read only once, and an equal file gets another capability.")  # fmt: skip
 @click.option("--force", is_flag=True,
               help="Overwrite a mutable file even if too few shares are left to read any version of it.")  # fmt: skip
 @replace_options()
@@ -57,7 +58,7 @@ def put(
     mutable: bool,
     format_name: str | None,
     key_file: str | None,
-    no_convergence: bool,
+    unique: bool,
     force: bool,
     policy: ReplacePolicy,
     as_json: bool,
@@ -84,7 +85,7 @@ def put(
     if len(arguments) > 2:
         raise click.UsageError("too many arguments: give FILE and, optionally, REMOTE")
     file, remote = (*arguments, *("-", "")[len(arguments) :])
-    _require_sense(mutable, format_name, key_file, no_convergence)
+    _require_sense(mutable, format_name, key_file, unique)
     if force and not remote:
         raise click.UsageError("--force overwrites an existing mutable file: give REMOTE too")
     if policy.is_given and not remote:
@@ -101,7 +102,7 @@ def put(
         encoding={
             key: value for key, value in zip(("k", "happy", "n"), map(counts.get, _COUNTS), strict=True) if value
         },
-        random_key=no_convergence,
+        random_key=unique,
         replace=policy,
         key_file=key_file,
         force=force,
@@ -119,15 +120,15 @@ def put(
     return 0
 
 
-def _require_sense(mutable: bool, format_name: str | None, key_file: str | None, no_convergence: bool) -> None:
+def _require_sense(mutable: bool, format_name: str | None, key_file: str | None, unique: bool) -> None:
     """UsageError if the options contradict each other."""
     is_mutable = mutable or format_name in ("SDMF", "MDMF")
     if mutable and format_name == "CHK":
         raise click.UsageError("--mutable and --format CHK contradict each other: a CHK file never changes")
     if key_file is not None and not is_mutable:
         raise click.UsageError("--private-key-path is for mutable files: give --mutable or --format too")
-    if no_convergence and is_mutable:
-        raise click.UsageError("--no-convergence is for immutable files: every mutable file has a key of its own")
+    if unique and is_mutable:
+        raise click.UsageError("--unique is for immutable files: every mutable file has a key of its own")
 
 
 def _report(stored: Stored | None, remote: str, elapsed_s: float, *, as_json: bool, quiet: bool) -> None:

@@ -130,7 +130,7 @@ class _Putting:
     def _require_options(self) -> None:
         if self._options.encoding or self._options.random_key:
             raise click.UsageError(
-                "a gateway encodes as it is configured: --needed, --happy, --total and --no-convergence take a client"
+                "a gateway encodes as it is configured: --needed, --happy, --total and --unique take a client"
                 " directory, without --gateway"
             )
         if self._options.force:
@@ -272,7 +272,7 @@ def _require_fresh(target: RemotePath | None, options: PutOptions) -> None:
         )
     if options.encoding or options.random_key or options.key_file is not None:
         raise click.UsageError(
-            "--needed, --happy, --total, --no-convergence and --private-key-path are for a new file:"
+            "--needed, --happy, --total, --unique and --private-key-path are for a new file:"
             " the file of this capability keeps its shares and its key"
         )
 

@@ -15,6 +15,7 @@ from grid.cli.terminal.failures import describe
 from grid.cli.terminal.invocation import examples, invocation, progress_options
 from grid.cli.terminal.quoting import plain
 from grid.cli.transfer.selection import selection_options
+from grid.cli.transfer.throttle import bwlimit_option
 from grid.errors import ConfigError
 from grid.plural import counted
 
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     from grid.cli.terminal.progress import TransferDisplay
     from grid.transfer.ends import TargetEnd
     from grid.transfer.engine import Outcome
-    from grid.transfer.grid_end import GridSession
+    from grid.transfer.grid_session import GridSession
     from grid.transfer.opening import Request
-    from grid.transfer.rates import Schedule
 
 
 class _Size(click.ParamType[int]):
@@ -65,7 +65,7 @@ class _Size(click.ParamType[int]):
               help="How many ranges of one file to read at once.")  # fmt: skip
 @click.option("--max-memory", metavar="SIZE", type=_Size(), default="256MiB", show_default=True,
               help="How many bytes of files on their way to hold.")  # fmt: skip
-@click.option("--bwlimit", metavar="RATE", help="Bytes a second, as in 10M, or by time: '08:00,512k 19:00,off'.")
+@bwlimit_option
 @click.option("--retries", metavar="N", type=click.IntRange(0, 100), default=4, show_default=True,
               help="How often to try a file again.")  # fmt: skip
 @selection_options("Copy and remove")
@@ -130,23 +130,14 @@ def _request(arguments: tuple[str, ...], options: dict[str, object]) -> Request:
     from grid.transfer.engine import Plan
     from grid.transfer.opening import Request
 
-    schedule = _schedule(options.pop("bwlimit"))
+    schedule = options.pop("bwlimit")
     options["comparison"] = options["comparison"] or "time"
     return Request(
         sources=arguments[:-1],
         target=arguments[-1],
         plan=Plan(**options),  # type: ignore[arg-type]
-        schedule=schedule,
+        schedule=schedule,  # type: ignore[arg-type]
     )
-
-
-def _schedule(text: object) -> Schedule | None:
-    from grid.transfer.rates import parse_schedule
-
-    try:
-        return None if text is None else parse_schedule(str(text))
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--bwlimit") from None
 
 
 async def _run(ctx: click.Context, request: Request, display: TransferDisplay, *, unique: bool) -> Outcome:
@@ -156,7 +147,7 @@ async def _run(ctx: click.Context, request: Request, display: TransferDisplay, *
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    opener = _Opener(ctx, unique=unique)
+    opener = EndOpener(ctx, unique=unique)
     tally = display.tally
 
     def found(size: int) -> None:
@@ -187,7 +178,7 @@ def is_remote(text: str) -> bool:
     return has_cap_prefix(text) or (bool(colon) and "/" not in before)
 
 
-class _Opener:
+class EndOpener:
     """Opens ends of this machine and of the grid. A client of the grid is started when the first end needs one."""
 
     def __init__(self, ctx: click.Context, *, unique: bool) -> None:
@@ -204,10 +195,11 @@ class _Opener:
         from grid.cli.arguments.remote import parse_remote
         from grid.cli.connection import open_client_directory
         from grid.library.reactor_thread import running_reactor
-        from grid.transfer.grid_end import GridEnd, GridSession
+        from grid.transfer.grid_end import GridEnd
+        from grid.transfer.grid_session import GridSession
 
         if invocation(self._ctx).gateway is not None:
-            raise click.UsageError("`grid transfer` takes a client directory, without --gateway")
+            raise click.UsageError(f"`grid {self._ctx.info_name}` takes a client directory, without --gateway")
         directory = open_client_directory(self._ctx)
         remote = parse_remote(text, read_aliases(directory))
         if self._session is None:

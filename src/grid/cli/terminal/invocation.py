@@ -40,6 +40,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "cp": CommandEntry("cp:cp", "Copy files and directories to, from and within the grid."),
         "sync": CommandEntry("sync:sync", "Make a directory like another, here or on the grid."),
         "transfer": CommandEntry("transfer:transfer", "Move many files between disks, S3, SFTP and the grid."),
+        "watch": CommandEntry("watch:watch", "Store every file that appears in a folder."),
     },
     "Directories": {
         "ls": CommandEntry("ls:ls", "List a directory."),

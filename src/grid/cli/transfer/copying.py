@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
@@ -44,6 +45,7 @@ from grid.cli.transfer.rehearsal import (
 from grid.cli.transfer.remote_tree import scan_remote
 from grid.cli.transfer.selection import prune
 from grid.cli.transfer.snapshot import printable
+from grid.cli.transfer.throttle import Throttle
 from grid.cli.transfer.to_local import LocalWriter
 from grid.cli.transfer.to_remote import RemoteWriter, size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin, RemoteOrigin
@@ -53,11 +55,15 @@ from grid.directory.store import OpenDirectory, Store
 from grid.plural import counted
 from grid.transfer.selection import Selection
 
+if TYPE_CHECKING:
+    from grid.transfer.rates import Schedule
+
 
 @frozen(kw_only=True)
 class CopyOptions:
     """What the options of a copy say; jobs: how many files at once. packs: whether small files go into packs.
 
+    schedule: how fast contents may be moved.
     dry_run: find out what would be done, and do nothing. undo: collects what is replaced on the grid.
     """
 
@@ -66,6 +72,7 @@ class CopyOptions:
     jobs: int
     spool: Path
     packs: bool = False
+    schedule: Schedule | None = None
     replace: ReplacePolicy = field(factory=ReplacePolicy)
     selection: Selection = field(factory=Selection)
     dry_run: bool = False
@@ -89,7 +96,10 @@ class Copier:
         self._options = options
         self._say = say
         self.rehearsal: Rehearsal | None = None
-        uploader = Uploader(store, database, display.tally, display.update, follow_links=True, packs=options.packs)
+        throttle = Throttle(store.runtime.clock, options.schedule)
+        uploader = Uploader(
+            store, database, display.tally, display.update, follow_links=True, packs=options.packs, throttle=throttle
+        )
         self._remote = RemoteWriter(
             store,
             uploader,
@@ -99,6 +109,7 @@ class Copier:
             say=say,
             replace=options.replace,
             undo=options.undo,
+            throttle=throttle,
         )
         self._local = LocalWriter(
             store,
@@ -108,6 +119,7 @@ class Copier:
             caps_only=options.caps_only,
             say=say,
             replace=options.replace,
+            throttle=throttle,
         )
 
     @property

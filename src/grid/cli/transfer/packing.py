@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred
 from grid.caps import ChkCap, LitCap, SliceCap
 from grid.cli.terminal.progress import Tally
 from grid.cli.transfer.database import LocalDatabase
+from grid.cli.transfer.throttle import Throttle
 from grid.cli.transfer.tree import FileFacts, Leaf, LocalOrigin
 from grid.directory.store import Store
 from grid.errors import GridError, NotHappyError, PeerError
@@ -44,8 +45,11 @@ class _Added:
 class Packer:
     """Packs files of this machine. packed: what became of each, by its path, until somebody takes it."""
 
-    def __init__(self, store: Store, database: LocalDatabase, tally: Tally, *, follow_links: bool) -> None:
+    def __init__(
+        self, store: Store, database: LocalDatabase, tally: Tally, throttle: Throttle, *, follow_links: bool
+    ) -> None:
         self._store = store
+        self._throttle = throttle
         self._database = database
         self._tally = tally
         self._flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW)
@@ -99,6 +103,7 @@ class Packer:
             self.packed.update((each.path, error) for each in added)
             return
         self._tally.moved_bytes += contents.size
+        await self._throttle.let_pass(contents.size)
         now = self._store.runtime.clock.unix_time()
         for each, cap in zip(added, caps, strict=True):
             self.packed[each.path] = cap

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import click
-from attrs import frozen
+from attrs import evolve, frozen
 
 from grid.caps import has_cap_prefix
 from grid.cli.arguments.aliases import read_aliases
@@ -19,6 +19,7 @@ from grid.cli.transfer.endpoints import Endpoint, LocalEndpoint, RemoteEndpoint
 
 if TYPE_CHECKING:
     from grid.cli.connection import Connection, Home
+    from grid.directory.store import Store
 
 T = TypeVar("T")
 
@@ -82,6 +83,13 @@ def wants_packs(session: TransferSession, given: bool | None) -> bool:
         return given
     settings = getattr(session.directory, "settings", None)
     return settings is not None and bool(settings.client.pack)
+
+
+def with_random_keys(store: Store) -> Store:
+    """The same store, but new immutable files get random keys; a gateway's keys are its own."""
+    from grid.directory.file_store import FileStore
+
+    return evolve(store, grid=evolve(store.grid, convergence=None)) if isinstance(store, FileStore) else store
 
 
 def _warn(line: str) -> None:

@@ -32,6 +32,7 @@ from grid.cli.transfer.file_note import (
 )
 from grid.cli.transfer.names import find_collisions, refuse_name
 from grid.cli.transfer.post_order import run_post_order
+from grid.cli.transfer.throttle import Throttle
 from grid.cli.transfer.to_remote import changed_at, size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
 from grid.directory.store import Store
@@ -62,8 +63,13 @@ class LocalWriter:
         keep_owners: bool = True,
         replace: ReplacePolicy | None = None,
         say: Callable[[str], None] = lambda line: None,
+        throttle: Throttle | None = None,
     ) -> None:
-        """caps_only: files get their capabilities as contents. keep_metadata: times, modes, links and extended attributes are those noted, and for root the owners too, if keep_owners."""
+        """caps_only: files get their capabilities as contents. keep_metadata: times, modes, links and extended attributes are those noted, and for root the owners too, if keep_owners.
+
+        throttle: what contents pass.
+        """
+        self._throttle = throttle or Throttle(store.runtime.clock)
         self._store = store
         self._database = database
         self._display = display
@@ -101,7 +107,7 @@ class LocalWriter:
         elif self._caps_only:
             await sink.write(leaf.origin.cap.to_string().encode("ascii"))
         else:
-            await self._store.read(leaf.origin.cap, sink)
+            await self._store.read(leaf.origin.cap, self._throttle.sink(sink))
 
     def _make_directories(self, tree: Branch) -> None:
         """Make every directory, and drop from the tree what this machine cannot hold."""

@@ -22,6 +22,7 @@ from grid.cli.transfer.bounded import run_pieces
 from grid.cli.transfer.copy_plan import CopyError
 from grid.cli.transfer.names import normalize_names
 from grid.cli.transfer.post_order import run_post_order
+from grid.cli.transfer.throttle import SlowedSource, Throttle
 from grid.cli.transfer.tree import Branch, Leaf, LocalOrigin, RemoteOrigin
 from grid.cli.transfer.upload import Uploader
 from grid.directory.edits import Edit, SetChild
@@ -63,8 +64,13 @@ class RemoteWriter:
         say: Callable[[str], None] = lambda line: None,
         replace: ReplacePolicy | None = None,
         undo: Undo | None = None,
+        throttle: Throttle | None = None,
     ) -> None:
-        """spool: a private directory for what is copied from one mutable file to another place. undo: collects what is replaced."""
+        """spool: a private directory for what is copied from one mutable file to another place.
+
+        undo: collects what is replaced. throttle: what contents pass.
+        """
+        self._throttle = throttle or Throttle(store.runtime.clock)
         self._store = store
         self._uploader = uploader
         self._display = display
@@ -241,7 +247,7 @@ class RemoteWriter:
     async def _copy_mutable(self, origin: RemoteOrigin) -> KnownCap:
         """A new immutable file with what the mutable one holds now."""
         with SpooledFile(self._spool) as file:
-            await self._store.read(origin.cap, SpoolSink(file, self._store.runtime.cpu))
+            await self._store.read(origin.cap, self._throttle.sink(SpoolSink(file, self._store.runtime.cpu)))
             return await self._store.put_immutable(FileSource(file, self._store.runtime.cpu))
 
     async def _overwrite(self, cap: SdmfWriteCap | MdmfWriteCap, leaf: Leaf) -> None:
@@ -249,10 +255,10 @@ class RemoteWriter:
         cpu = self._store.runtime.cpu
         if isinstance(leaf.origin, LocalOrigin):
             with open(leaf.origin.path, "rb", buffering=0) as file:
-                await target.overwrite(FileSource(file, cpu))
+                await target.overwrite(SlowedSource(FileSource(file, cpu), self._throttle))
             return
         with SpooledFile(self._spool) as spooled:
-            await self._store.read(leaf.origin.cap, SpoolSink(spooled, cpu))
+            await self._store.read(leaf.origin.cap, self._throttle.sink(SpoolSink(spooled, cpu)))
             await target.overwrite(FileSource(spooled, cpu))
 
     async def _do_branch(self, path: tuple[str, ...], branch: Branch, above: Branch | None) -> None:

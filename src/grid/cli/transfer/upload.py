@@ -21,6 +21,7 @@ from grid.cli.terminal.progress import Tally
 from grid.cli.transfer.bounded import Room
 from grid.cli.transfer.database import KnownObject, LocalDatabase, needs_check
 from grid.cli.transfer.packing import Packer
+from grid.cli.transfer.throttle import SlowedSource, Throttle
 from grid.cli.transfer.tree import FileFacts, Leaf, LocalOrigin
 from grid.directory.store import Store
 from grid.errors import GridError, NoServersError, NotHappyError, PeerError
@@ -57,10 +58,11 @@ class Uploader:
         follow_links: bool,
         trust_times: bool = True,
         packs: bool = False,
+        throttle: Throttle | None = None,
     ) -> None:
         """changed: called when the tally has changed. trust_times: whether the database is asked at all.
 
-        packs: whether small files go into packs, as far as `pack` is called with them.
+        packs: whether small files go into packs, as far as `pack` is called with them. throttle: what contents pass.
         """
         self._store = store
         self._database = database
@@ -70,7 +72,8 @@ class Uploader:
         self._trust_times = trust_times
         self.checked = 0
         self._room = Room()
-        self._packer = Packer(store, database, tally, follow_links=follow_links) if packs else None
+        self._throttle = throttle or Throttle(store.runtime.clock)
+        self._packer = Packer(store, database, tally, self._throttle, follow_links=follow_links) if packs else None
         self._healthy_packs: dict[str, bool] = {}
 
     async def pack(self, leaves: Iterable[Leaf]) -> None:
@@ -154,10 +157,15 @@ class Uploader:
         """The capability of what the file holds; None if it changed meanwhile."""
         clock = self._store.runtime.clock
         began_at = clock.unix_time()
-        source = _CountedSource(FileSource(file, self._store.runtime.cpu), self._tally, self._changed)
+        passes = 1 if self._store.convergence is None else 2
+        slowed = SlowedSource(
+            FileSource(file, self._store.runtime.cpu), self._throttle, free_bytes=(passes - 1) * facts.size
+        )
+        source = _CountedSource(slowed, self._tally, self._changed, passes)
         try:
             async with self._room.for_file(facts.size):
                 cap = await self._put(source)
+                await slowed.finish()
         except BaseException:
             self._tally.byte_count -= source.counted
             raise
@@ -201,12 +209,13 @@ def draw(store: Store) -> float:
 
 
 class _CountedSource:
-    """Counts half of what is read: a put with a convergent key reads everything twice."""
+    """Counts what is read, as a part of what will be read: a put with a convergent key reads everything twice."""
 
-    def __init__(self, source: FileSource, tally: Tally, changed: Callable[[], None]) -> None:
+    def __init__(self, source: SlowedSource, tally: Tally, changed: Callable[[], None], passes: int) -> None:
         self._source = source
         self._tally = tally
         self._changed = changed
+        self._passes = passes
         self.counted = 0.0
 
     @property
@@ -215,7 +224,7 @@ class _CountedSource:
 
     async def read_at(self, offset: int, length: int) -> Buffer:
         data = await self._source.read_at(offset, length)
-        step = min(length / 2, self.size - self.counted)
+        step = min(length / self._passes, self.size - self.counted)
         self.counted += step
         self._tally.advance(step)
         self._changed()

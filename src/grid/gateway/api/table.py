@@ -156,6 +156,7 @@ PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     ),
     "mutable": ("Without format=: whether a new file can be changed.", _BOOLEAN),
     "private-key": ("The private key of a new mutable object: DER in urlsafe base64.", _STRING),
+    "unique": ("Whether a new immutable file gets a random key, and is stored while it arrives.", _BOOLEAN),
     "replace": (
         "Whether what is there may be replaced.",
         {"type": "string", "enum": [*_BOOLEAN["enum"], "only-files"]},
@@ -188,7 +189,7 @@ PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "release-after-complete": ("Whether a result is forgotten once it has been shown.", _BOOLEAN),
 }
 
-_NEW = ("format", "mutable", "private-key")
+_NEW = ("format", "mutable", "private-key", "unique")
 _CHECK = ("verify", "repair", "add-lease", "output", "ophandle")
 _POST = ("name", "from_name", "to_name", "to_dir", "uri", "replace", "ask", "when_done", *_NEW, *_CHECK)
 

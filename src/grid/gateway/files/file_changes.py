@@ -172,7 +172,11 @@ def new_file(exchange: Exchange) -> NewFile:
     format = arguments.format()
     chosen = choose_format(format, arguments.flag("mutable", False) if format is None else None)
     key = arguments.text("private-key")
-    return NewFile(format=chosen, key=parse_key_argument(key) if key is not None and chosen != "chk" else None)
+    return NewFile(
+        format=chosen,
+        unique=arguments.flag("unique", False),
+        key=parse_key_argument(key) if key is not None and chosen != "chk" else None,
+    )
 
 
 async def store_body(exchange: Exchange, new: NewFile) -> KnownCap:

@@ -1,4 +1,4 @@
-"""The convergent key of a body, made while the body arrives, so that it is read only once more. [spec immutable 3]
+"""Storing the bodies of requests, and their convergent keys, made while the bodies arrive. [spec immutable 3]
 
 A key depends on the segment size, and so on the size of the file; where that is not known yet, the file is taken to be
 long. If it turns out to be short, the key is made the usual way, which is cheap then.
@@ -16,13 +16,15 @@ from grid.engine.grid import Encoding
 from grid.errors import DataTooLargeError, GridError
 from grid.gateway.history.recorded_store import RecordedStore
 from grid.gateway.http.arguments import FileFormat
-from grid.gateway.shared.spool import Spool, SpoolFolder
+from grid.gateway.shared.spool import BATCH_SIZE, Spool, SpoolFolder
 from grid.gateway.shared.store_turns import Stores
 from grid.immutable.put import INLINE_SIZE, KEY_CHUNK, LIT_SIZE
 from grid.immutable.share.encode import convergent_hasher
 from grid.immutable.share.geometry import Geometry
+from grid.immutable.write.small_file import whole_share_size
 from grid.limits import MAX_SDMF_BODY
 from grid.mutable.node import MutableFile
+from grid.mutable.sources import MemorySource
 from grid.ports import Buffer
 
 
@@ -58,9 +60,13 @@ UPDATE_SIZE = 16 * 2**20
 
 @frozen(kw_only=True)
 class NewFile:
-    """How a new file is to be stored. key: of a mutable one, None for a new key."""
+    """How a new file is to be stored. key: of a mutable one, None for a new key.
+
+    unique: whether an immutable one gets a random key.
+    """
 
     format: FileFormat = "chk"
+    unique: bool = False
     key: PrivateKey | None = field(default=None, repr=False)
 
 
@@ -82,7 +88,10 @@ async def store_new(
         async with stores.passing.one():
             passing = PassingSource(body.size, body.chunks)
             return await store.put_mutable(passing, format="mdmf", key=new.key)
-    arriving = _arriving_key(store, body.size) if new.format == "chk" else None
+    elif _is_unique(store, new) and body.size is not None and body.size > BATCH_SIZE and stores.passing.is_free:
+        async with stores.passing.one():
+            return await _put_passing(store, PassingSource(body.size, body.chunks))
+    arriving = _arriving_key(store, body.size) if new.format == "chk" and not new.unique else None
     with Spool(folder, store.runtime.cpu, arriving.update if arriving else None) as spool:
         await spool_body(spool, body, MAX_SDMF_BODY if new.format == "sdmf" else None)
         return await store_spooled(store, stores, new, spool, arriving)
@@ -100,9 +109,27 @@ async def store_spooled(
     if new.format != "chk":
         async with stores.turn(spool.size):
             return await store.put_mutable(spool, format=new.format, key=new.key)
+    if _is_unique(store, new):
+        async with stores.turn(spool.size):
+            return await store.put_unique(spool)
     key = (arriving.finish() if arriving else None) or await _key_of(store, spool)
     async with stores.alone(key), stores.turn(spool.size):
         return await store.put_immutable(spool, key=key)
+
+
+async def _put_passing(store: RecordedStore, passing: PassingSource) -> KnownCap:
+    """Store a file under a random key while it arrives: its first segment leaves before its last one is here."""
+    size, encoding = passing.size, store.grid.encoding
+    geometry = Geometry.of_file(size, encoding.k, encoding.n, encoding.max_segment_size)
+    if whole_share_size(geometry) is None:
+        return await store.put_unique(passing)
+    # A small file goes out whole, and once more in segments if servers refuse.
+    return await store.put_unique(MemorySource(await passing.read_at(0, size)))
+
+
+def _is_unique(store: RecordedStore, new: NewFile) -> bool:
+    """Whether the file gets a random key, which is there before its contents are."""
+    return new.format == "chk" and (new.unique or store.grid.convergence is None)
 
 
 def _arriving_key(store: RecordedStore, size: int | None) -> ArrivingKey | None:

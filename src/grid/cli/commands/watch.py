@@ -1,0 +1,251 @@
+"""`grid watch`: store what appears in a folder, for as long as it runs, or once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import click
+from attrs import frozen
+
+from grid.cli.arguments.completion import complete_local_or_remote
+from grid.cli.commands.cp import JOBS, conclude
+from grid.cli.terminal.exit_codes import ExitCode
+from grid.cli.terminal.failures import describe
+from grid.cli.terminal.invocation import examples, invocation, progress_options
+from grid.cli.transfer.selection import selection_options
+from grid.cli.transfer.throttle import bwlimit_option
+from grid.plural import counted
+
+if TYPE_CHECKING:
+    from grid.cli.terminal.progress import TransferDisplay
+    from grid.transfer.ends import Entry
+    from grid.transfer.engine import Observer, Outcome
+    from grid.transfer.journal import Journal
+    from grid.transfer.rates import Schedule
+    from grid.transfer.selection import Selection
+    from grid.transfer.status import JournalStatus
+    from grid.transfer.watching import Settling
+
+
+@frozen(kw_only=True)
+class _Options:
+    """What a watch was asked for."""
+
+    folder: str
+    target: str
+    settle: float
+    every: float
+    transfers: int
+    selection: Selection
+    verify: bool
+    unique: bool
+    bwlimit: Schedule | None
+
+
+@click.command(
+    epilog=examples(
+        "grid watch /data/instrument work:runs                       # until it is stopped",
+        "grid watch --once --settle 60 /data/instrument work:runs    # from cron",
+        "grid watch --status /data/instrument work:runs",
+    )
+)
+@click.argument("folder", metavar="FOLDER", type=click.Path(), shell_complete=complete_local_or_remote)
+@click.argument("target", metavar="TARGET", shell_complete=complete_local_or_remote)
+@click.option("--settle", metavar="SECONDS", type=click.FloatRange(0), default=10.0, show_default=True,
+              help="Take a file once it has been quiet for this long.")  # fmt: skip
+@click.option("--every", metavar="SECONDS", type=click.FloatRange(0.1), default=5.0, show_default=True,
+              help="How often to look for new files.")  # fmt: skip
+@click.option("--once", is_flag=True, help="Store what is quiet now, and end.")
+@click.option("--status", is_flag=True, help="Show what is stored, under way and failed, and change nothing.")
+@click.option("--transfers", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True,
+              help="How many files to store at once.")  # fmt: skip
+@selection_options("Store")
+@click.option(
+    "--verify", is_flag=True, help="Check that all files stored are whole, and store again those that are not."
+)
+@click.option("--unique", is_flag=True, help="Use random keys: files are read only once, and equal files stored twice.")
+@bwlimit_option
+@progress_options
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print each file that is stored, and each result, as a JSON line."
+)
+@click.pass_context
+def watch(ctx: click.Context, /, *, folder: str, once: bool, status: bool, as_json: bool, **options: object) -> int:
+    """Store every file that appears below FOLDER in TARGET, once it is complete.
+
+    A file counts as complete when it has been quiet for some seconds. Files that change later are stored again. Nothing
+    is ever removed, neither here nor there. TARGET is ALIAS:PATH, a capability, or any other target of `grid transfer`.
+
+    The watch keeps a journal: after a crash or a full disk, start it again and it goes on. `--status` reads the journal
+    while the watch runs.
+    """
+    given = _Options(folder=os.path.abspath(os.path.expanduser(folder)), **options)  # type: ignore[arg-type]
+    if status:
+        return _tell_status(given, as_json=as_json)
+    from grid.cli.terminal.progress import TransferDisplay
+
+    with TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
+        report = _Report(display, as_json=as_json, is_quiet=invocation(ctx).is_quiet)
+        try:
+            asyncio.run(_run(ctx, given, report, once=once))
+        except asyncio.CancelledError:
+            return ExitCode.INTERRUPTED if once else ExitCode.OK  # SIGTERM is how a watch ends.
+    return conclude(display, as_json=as_json)
+
+
+async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bool) -> None:
+    """Watch until cancelled, or make one pass. The errors of opening the ends and of the first pass."""
+    from grid.cli.commands.transfer import EndOpener
+    from grid.transfer.engine import Plan
+    from grid.transfer.grid_end import GridEnd
+    from grid.transfer.journal import Journal, journal_path
+    from grid.transfer.opening import limit, open_target
+    from grid.transfer.watching import FolderWatch, Settling, Watched
+
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    opener = EndOpener(ctx, unique=given.unique)
+    target = open_target(given.target, opener.open)
+    try:
+        journal = Journal(journal_path([given.folder], given.target))
+        try:
+            is_grid = isinstance(target, GridEnd)
+            settling = Settling(given.settle)
+            watched = Watched(
+                folder=given.folder,
+                target=target,
+                journal=journal,
+                plan=Plan(
+                    mode="stream",
+                    transfers=given.transfers,
+                    verify=given.verify and not is_grid,
+                    keeps_times=is_grid,
+                    selection=given.selection,
+                ),
+                settling=settling,
+                check=target.check if given.verify and isinstance(target, GridEnd) else None,
+                slow=limit(given.bwlimit),
+            )
+            watch = FolderWatch(watched, report.observer(journal))
+            if once:
+                report.conclude(await watch.once(), settling)
+            else:
+                await watch.run(given.every, lambda outcome: report.tell(outcome, settling))
+        finally:
+            journal.close()
+    finally:
+        await target.close()
+        await opener.close()
+
+
+class _Report:
+    """What a watch prints: files as they are stored, and each pass that did something."""
+
+    def __init__(self, display: TransferDisplay, *, as_json: bool, is_quiet: bool) -> None:
+        self._display, self._as_json, self._is_quiet = display, as_json, is_quiet
+
+    def observer(self, journal: Journal) -> Observer:
+        """Shows how far the files are, and notes in the journal which are under way."""
+        from grid.transfer.engine import Observer
+
+        display, tally = self._display, self._display.tally
+
+        def found(size: int) -> None:
+            tally.total_files += 1
+            tally.total_bytes += size
+
+        def sent(count: int) -> None:
+            tally.advance(count)
+            display.update()
+
+        def ended(size: int) -> None:
+            tally.finish(size, size)
+            display.update()
+
+        return Observer(
+            found=found,
+            sent=sent,
+            ended=ended,
+            warn=display.warn,
+            began=lambda entry: journal.note_under_way(entry, time.time()),
+            left=journal.note_left,
+            stored=self._note_stored,
+        )
+
+    def _note_stored(self, entry: Entry) -> None:
+        if self._as_json:
+            click.echo(json.dumps({"event": "stored", "name": entry.name, "size": entry.size}))
+        elif not self._is_quiet:
+            with self._display.paused():
+                click.echo(click.format_filename(entry.name))
+
+    def tell(self, outcome: Outcome, settling: Settling) -> None:
+        """One pass of many is over."""
+        if self._as_json and (outcome.copied or outcome.linked or outcome.failures):
+            click.echo(json.dumps(_to_json(outcome, settling)))
+
+    def conclude(self, outcome: Outcome, settling: Settling) -> None:
+        """The only pass is over."""
+        for name, error in outcome.failures:
+            text = describe(error)
+            self._display.fail(text if name in text else f"{name}: {text}")
+        if self._as_json:
+            click.echo(json.dumps(_to_json(outcome, settling)))
+        elif not self._is_quiet:
+            parts = [f"{counted(outcome.copied + outcome.linked, 'file')} stored", f"{outcome.unchanged} unchanged"]
+            if settling.waiting_count:
+                parts.append(f"{settling.waiting_count} not complete yet")
+            click.echo(", ".join(parts))
+
+
+def _to_json(outcome: Outcome, settling: Settling) -> dict[str, object]:
+    from grid.node.redaction import one_line
+
+    return {
+        "event": "watch",
+        "files_stored": outcome.copied + outcome.linked,
+        "files_unchanged": outcome.unchanged,
+        "files_waiting": settling.waiting_count,
+        "bytes": outcome.sent_bytes,
+        "left_out": [{"name": each.name, "why": each.why} for each in outcome.left_out],
+        "failures": [{"name": name, "why": one_line(describe(error))} for name, error in outcome.failures],
+    }
+
+
+def _tell_status(given: _Options, *, as_json: bool) -> int:
+    from grid.transfer.journal import journal_path
+    from grid.transfer.status import read_status
+
+    found = read_status(journal_path([given.folder], given.target))
+    if as_json:
+        click.echo(json.dumps(_status_to_json(found)))
+        return ExitCode.OK
+    click.echo("The watch is running." if found.is_running else "No watch is running.")
+    click.echo(
+        f"{counted(found.done, 'file')} stored, {found.stored} to be linked,"
+        f" {len(found.under_way)} under way, {found.failed} failed"
+    )
+    for each in found.under_way:
+        size = "" if each.size is None else f", {counted(each.size, 'byte')}"
+        click.echo(f"under way for {max(0, round(time.time() - each.began_at))} s: {each.name}{size}")
+    for name, why in found.failures:
+        click.echo(f"failed: {why if name in why else f'{name}: {why}'}")
+    return ExitCode.OK
+
+
+def _status_to_json(found: JournalStatus) -> dict[str, object]:
+    return {
+        "event": "status",
+        "is_running": found.is_running,
+        "files_stored": found.done,
+        "files_to_be_linked": found.stored,
+        "files_failed": found.failed,
+        "failures": [{"name": name, "why": why} for name, why in found.failures],
+        "under_way": [{"name": each.name, "size": each.size, "began_at": each.began_at} for each in found.under_way],
+    }

@@ -1,0 +1,104 @@
+"""Slows the contents of files down to the rate of `--bwlimit`, for all files of a command together.
+
+It counts bytes of files, not of shares: what is hashed only, found there already, or read again from a disk costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from grid.ports import Buffer, Clock, Sink, Source
+
+if TYPE_CHECKING:
+    from grid.transfer.rates import Schedule
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class Rate(click.ParamType["Schedule"]):
+    """The type of an option that takes a rate, or rates by the time of day."""
+
+    name = "rate"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Schedule:
+        """The schedule; UsageError."""
+        from grid.transfer.rates import Schedule, parse_schedule
+
+        if isinstance(value, Schedule):
+            return value
+        try:
+            return parse_schedule(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def bwlimit_option(command: F) -> F:
+    """The option `--bwlimit`, for a command that moves contents of files."""
+    text = "Bytes of files a second, as in 10M, or by time: '08:00,512k 19:00,off'."
+    return click.option("--bwlimit", metavar="RATE", type=Rate(), help=text)(command)
+
+
+class Throttle:
+    """Lets bytes pass at the rate of a schedule."""
+
+    def __init__(self, clock: Clock, schedule: Schedule | None = None) -> None:
+        """schedule: None for no limit."""
+        self._clock = clock
+        self._take: Callable[[int], float] | None = None
+        if schedule is not None:
+            from grid.transfer.rates import RateLimit, minute_of
+
+            self._take = RateLimit(schedule, clock.now, lambda: minute_of(clock.unix_time())).take
+
+    async def let_pass(self, byte_count: float) -> None:
+        """Return once that many bytes may have passed."""
+        if self._take is not None and byte_count > 0:
+            pause_s = self._take(round(byte_count))
+            if pause_s > 0:
+                await self._clock.sleep(pause_s)
+
+    def sink(self, sink: Sink) -> Sink:
+        """The sink, which takes bytes no faster than they may pass."""
+        return sink if self._take is None else _SlowedSink(sink, self)
+
+
+class SlowedSource:
+    """A source that gives bytes no faster than they may pass."""
+
+    def __init__(self, source: Source, throttle: Throttle, free_bytes: int = 0) -> None:
+        """free_bytes: how many of the first bytes read cost nothing, because they are only hashed."""
+        self._source, self._throttle, self._free_bytes = source, throttle, free_bytes
+        self._passed = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return self._source.size
+
+    async def read_at(self, offset: int, length: int) -> Buffer:
+        """Exactly those bytes; the errors of the source."""
+        data = await self._source.read_at(offset, length)
+        free = min(length, self._free_bytes)
+        self._free_bytes -= free
+        self._passed += length - free
+        await self._throttle.let_pass(length - free)
+        return data
+
+    async def finish(self) -> None:
+        """The file is stored: let the rest of it pass, if it was read and sent in one go."""
+        await self._throttle.let_pass(self.size - self._passed)
+
+
+class _SlowedSink:
+    """A sink behind a throttle."""
+
+    def __init__(self, sink: Sink, throttle: Throttle) -> None:
+        self._sink, self._throttle = sink, throttle
+
+    async def write(self, data: Buffer) -> None:
+        size = len(data)
+        await self._sink.write(data)
+        await self._throttle.let_pass(size)

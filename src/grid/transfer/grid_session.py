@@ -1,0 +1,127 @@
+"""One client of the grid for all ends of a transfer, and checks of many files at once.
+
+The client runs on Twisted's reactor, in a thread of its own; transfers run on asyncio. It owns the way between the two.
+All checks are begun together, so that the questions of many files travel in one message to each server. [decision 91]
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Coroutine, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from attrs import evolve, frozen
+from twisted.internet.defer import Deferred
+
+from grid.caps import KnownCap, SliceCap
+from grid.directory.file_store import FileStore
+from grid.errors import GridError
+from grid.immutable.check import CheckResult
+from grid.library.reactor_thread import submit
+from grid.node.client import Client, LiveServers
+from grid.node.directory import NodeDirectory
+from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
+
+T = TypeVar("T")
+
+
+class GridSession:
+    """One client of the grid for all ends of a transfer, on the reactor's thread."""
+
+    def __init__(self, directory: NodeDirectory, reactor: Any, *, unique: bool = True) -> None:  # noqa: ANN401
+        """unique: whether new files get random keys."""
+        self._directory, self._reactor, self._unique = directory, reactor, unique
+        self._client: Client | None = None
+        self._store: FileStore | None = None
+        self._opening = asyncio.Lock()
+        self._pool = ThreadCpuPool(reactor)
+
+    async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine of the reactor."""
+        return await asyncio.wrap_future(submit(self._reactor, coroutine))
+
+    def ask(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """On the reactor: the result of a coroutine of asyncio."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+        answer: Deferred[T] = Deferred(lambda _: _cancel(future))
+
+        def ended(done: Future[T]) -> None:
+            if answer.called:
+                return
+            if done.cancelled():
+                answer.cancel()  # The loop of asyncio is ending: nobody else would wake who waits.
+            else:
+                error = done.exception()
+                answer.errback(error) if error is not None else answer.callback(done.result())
+
+        def done(finished: Future[T]) -> None:
+            with suppress(RuntimeError):  # The reactor has ended with the process.
+                self._reactor.callFromThread(ended, finished)
+
+        future.add_done_callback(done)
+        return answer
+
+    async def store(self) -> FileStore:
+        """The store, once servers are known; NoServersError, ConfigError."""
+        async with self._opening:
+            if self._store is None:
+                self._store = await self.run(self._open())
+        return self._store
+
+    async def close(self) -> None:
+        """End all connections."""
+        client, self._client, self._store = self._client, None, None
+        if client is not None:
+            await self.run(client.close())
+            await asyncio.to_thread(self._pool.stop)
+
+    async def _open(self) -> FileStore:
+        runtime = RealRuntime(clock=ReactorClock(self._reactor), cpu=self._pool, entropy=SystemEntropy())
+        # A second attempt asks the client of the first one: its connections may be on their way.
+        client = self._client = self._client or Client(self._directory, runtime, self._reactor)
+        await client.servers()
+        is_mdmf = self._directory.settings.client.mutable_format == "MDMF"
+        grid = client.grid(LiveServers(client))
+        if self._unique:
+            grid = evolve(grid, convergence=None)
+        return FileStore(grid=grid, mutable_format="mdmf" if is_mdmf else "sdmf")
+
+
+@frozen
+class Doubt:
+    """Why a file is not known to be whole. is_certain: whether enough servers answered to know that it is not."""
+
+    why: str
+    is_certain: bool
+
+
+async def check_files(
+    session: GridSession, store: FileStore, caps: Mapping[str, KnownCap | None]
+) -> Mapping[str, Doubt]:
+    """The doubtful ones of files, by name; None: of a file that is gone. A pack is checked once for all files in it."""
+    subjects = {name: cap.pack if isinstance(cap, SliceCap) else cap for name, cap in caps.items()}
+    asked = {cap.to_string(): cap for cap in subjects.values() if cap is not None}
+    answers = await asyncio.gather(*(session.run(_examine(store, cap)) for cap in asked.values()))
+    doubts: dict[str, Doubt | None] = dict(zip(asked, answers, strict=True))
+    found = {
+        name: Doubt("it is not linked any more", True) if cap is None else doubts[cap.to_string()]
+        for name, cap in subjects.items()
+    }
+    return {name: doubt for name, doubt in found.items() if doubt is not None}
+
+
+async def _examine(store: FileStore, cap: KnownCap) -> Doubt | None:
+    try:
+        health = await store.check(cap)
+    except GridError as error:
+        return Doubt(str(error), False)
+    if health.healthy:
+        return None
+    answered = len(health.responding) if isinstance(health, CheckResult) else health.expected
+    return Doubt(health.summary, answered >= min(health.expected, len(store.grid.servers)))
+
+
+def _cancel(future: Future[T]) -> None:
+    future.cancel()

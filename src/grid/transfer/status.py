@@ -1,0 +1,88 @@
+"""What a transfer or a watch is doing, read from its journal by another process.
+
+It changes nothing, and waits for nobody: the process that works may go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from pathlib import Path
+
+from attrs import frozen
+
+from grid.errors import ConfigError
+from grid.transfer.journal import DONE, FAILED, STORED, name_of
+
+SHOWN_COUNT = 100
+"""Files that are named of each kind."""
+
+
+@frozen(kw_only=True)
+class FileUnderWay:
+    """A file that is being sent. began_at: Unix time."""
+
+    name: str
+    size: int | None
+    began_at: float
+
+
+@frozen(kw_only=True)
+class JournalStatus:
+    """is_running: whether a process uses the journal now. stored: files whose links are yet to be made. failures: names, and why."""
+
+    is_running: bool
+    done: int
+    stored: int
+    failed: int
+    failures: list[tuple[str, str]]
+    under_way: list[FileUnderWay]
+
+
+def read_status(path: Path) -> JournalStatus:
+    """What a journal says now; ConfigError if there is none, or if it cannot be read."""
+    if not path.exists():
+        raise ConfigError("there is no journal of these two: nothing has been stored yet")
+    is_running = _is_locked(path.with_suffix(".lock"))
+    try:
+        rows = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            counts = dict(rows.execute("SELECT state, COUNT(*) FROM files GROUP BY state"))
+            failures = rows.execute(
+                "SELECT name, error FROM files WHERE state = ? ORDER BY name LIMIT ?", (FAILED, SHOWN_COUNT)
+            ).fetchall()
+            under_way = rows.execute(
+                "SELECT name, size, began_at FROM under_way ORDER BY began_at LIMIT ?", (SHOWN_COUNT,)
+            ).fetchall()
+        finally:
+            rows.close()
+    except sqlite3.Error as error:
+        raise ConfigError(f"{path}: the journal cannot be read: {error}") from None
+    return JournalStatus(
+        is_running=is_running,
+        done=counts.get(DONE, 0),
+        stored=counts.get(STORED, 0),
+        failed=counts.get(FAILED, 0),
+        failures=[(name_of(name), str(error)) for name, error in failures],
+        under_way=[FileUnderWay(name=name_of(name), size=size, began_at=began_at) for name, size, began_at in under_way]
+        if is_running
+        else [],
+    )
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether another process holds the lock of a journal."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

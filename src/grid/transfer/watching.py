@@ -1,0 +1,205 @@
+"""A folder that is watched: pass by pass, what has become quiet is sent, and what was sent is checked.
+
+It owns when a file counts as complete, the order of the passes, and how long to wait between them. A pass is a transfer with a journal, so that a watch
+that was killed goes on where it was. Errors of a pass never end the watch, unless the first one could not begin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from grid.errors import GridError
+from grid.transfer.choices import may_pass, pause_before
+from grid.transfer.ends import Entry, TargetEnd
+from grid.transfer.engine import Observer, Outcome, Plan, Transfer
+from grid.transfer.journal import FAILED, Journal
+from grid.transfer.local_end import UNSETTLED, LocalEnd
+
+if TYPE_CHECKING:
+    from grid.transfer.grid_session import Doubt
+
+CHECKED_TOGETHER = 256
+"""Files whose checks are begun together."""
+TOLD_COUNT = 10_000
+"""Warnings that are remembered, so that none is repeated with every pass."""
+
+Facts = tuple[int, int, int]
+
+Check = Callable[[Sequence[str]], Awaitable["Mapping[str, Doubt]"]]
+"""Asks for files by their names: why each that is doubtful is not known to be whole."""
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Settling:
+    """Which files have been quiet for long enough: neither their contents nor their facts changed for a while.
+
+    The status time says so: every write sets it, and no program can set it back. Where times lie in the future, what
+    counts is how long this process has seen them unchanged. Memory: what is not quiet yet.
+    """
+
+    def __init__(
+        self,
+        quiet_s: float,
+        unix_ns: Callable[[], int] = time.time_ns,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """quiet_s: how long a file has to be quiet. unix_ns, now: the clock of the files, and one that never jumps."""
+        self._quiet_s, self._unix_ns, self._now = quiet_s, unix_ns, now
+        self._before: dict[str, tuple[Facts, float]] = {}
+        self._waiting: dict[str, tuple[Facts, float]] = {}
+
+    @property
+    def waiting_count(self) -> int:
+        """How many files of this pass were not quiet yet."""
+        return len(self._waiting)
+
+    def begin(self) -> None:
+        """Begin a pass: what it does not look at is forgotten."""
+        self._before, self._waiting = self._waiting, {}
+
+    def is_settled(self, name: str, status: os.stat_result) -> bool:
+        """Whether the file has been quiet for long enough."""
+        past = [moment for moment in (status.st_mtime_ns, status.st_ctime_ns) if moment <= self._unix_ns()]
+        if past and self._unix_ns() - max(past) >= self._quiet_s * 1e9:
+            return True
+        facts, now = (status.st_size, status.st_mtime_ns, status.st_ctime_ns), self._now()
+        seen, since = self._before.get(name, (facts, now))
+        if seen != facts:
+            since = now
+        if now - since >= self._quiet_s and name in self._before:
+            return True
+        self._waiting[name] = (facts, since)
+        return False
+
+
+@frozen(kw_only=True)
+class Watched:
+    """What a watch is of. check: None if what is stored is not checked. slow: as for a transfer."""
+
+    folder: str
+    target: TargetEnd
+    journal: Journal
+    plan: Plan
+    settling: Settling
+    check: Check | None = None
+    slow: Callable[[int], float] = lambda count: 0.0
+
+
+class FolderWatch:
+    """One watch of one folder."""
+
+    def __init__(self, watched: Watched, observer: Observer) -> None:
+        self._watched = watched
+        self._folder = LocalEnd(watched.folder, is_settled=watched.settling.is_settled)
+        self._told: set[str] = set()
+        self._warn = observer.warn
+        self._fresh: list[str] = []
+        self._observer = evolve(observer, warn=self._warn_once, stored=self._note_stored(observer.stored))
+        self._has_listed = self._has_checked = False
+
+    async def once(self) -> Outcome:
+        """Send what is quiet and new, and check it; what is found not to be whole is sent once more. The errors of a transfer."""
+        outcome = await self._send()
+        wrong = await self._check()
+        if wrong:
+            outcome = _joined(outcome, await self._send())
+            wrong = await self._check()
+        outcome.failures += [(name, GridError(f"{name}: {why}")) for name, why in wrong.items()]
+        return outcome
+
+    async def run(self, every_s: float, passed: Callable[[Outcome], None], sleep: Sleep = asyncio.sleep) -> None:
+        """Look again and again, until cancelled. every_s: from one pass to the next. The errors of a first pass that no later one could better."""
+        attempt = 0
+        while True:
+            try:
+                outcome = await self.once()
+            except (GridError, OSError) as error:
+                if not self._has_listed and not may_pass(error):
+                    raise
+                attempt += 1
+                self._warn(f"{error}; trying again")
+            else:
+                attempt = attempt + 1 if outcome.failures else 0
+                for name, why in outcome.failures:
+                    text = str(why)
+                    self._warn_once(text if name in text else f"{name}: {text}")
+                passed(outcome)
+            await sleep(every_s if not attempt else max(every_s, pause_before(attempt, random.random())))
+
+    async def _send(self) -> Outcome:
+        watched = self._watched
+        watched.settling.begin()
+        outcome = await Transfer(
+            [self._folder],
+            watched.target,
+            watched.journal,
+            watched.plan,
+            observer=self._observer,
+            slow=watched.slow,
+            lists_target=not self._has_listed,
+        ).run()
+        self._has_listed = True
+        outcome.left_out = [each for each in outcome.left_out if each.why != UNSETTLED]
+        return outcome
+
+    async def _check(self) -> dict[str, str]:
+        """What is wrong with files that are not whole: of all that are done the first time, of new ones from then on."""
+        fresh, self._fresh = self._fresh, []
+        if self._watched.check is None:
+            return {}
+        wrong: dict[str, str] = {}
+        if self._has_checked:
+            for begin in range(0, len(fresh), CHECKED_TOGETHER):
+                wrong |= await self._check_batch(self._watched.check, fresh[begin : begin + CHECKED_TOGETHER])
+            return wrong
+        name = ""
+        while batch := self._watched.journal.done_after(self._folder.label, name, CHECKED_TOGETHER):
+            wrong |= await self._check_batch(self._watched.check, [entry.name for entry in batch])
+            name = batch[-1].name
+        self._has_checked = True
+        return wrong
+
+    async def _check_batch(self, check: Check, names: Sequence[str]) -> dict[str, str]:
+        """Check files side by side. Those that lack something are sent again, those not known are checked again."""
+        found = await check(names)
+        certain = [name for name, doubt in found.items() if doubt.is_certain]
+        rows = [self._watched.journal.find(self._folder.label, name) for name in certain]
+        failed = [evolve(row, state=FAILED, error=found[row.entry.name].why[:500]) for row in rows if row is not None]
+        if failed:
+            self._watched.journal.note(failed)
+        self._fresh += [name for name, doubt in found.items() if not doubt.is_certain]
+        return {name: doubt.why for name, doubt in found.items()}
+
+    def _note_stored(self, stored: Callable[[Entry], None]) -> Callable[[Entry], None]:
+        def note(entry: Entry) -> None:
+            if self._watched.check is not None:
+                self._fresh.append(entry.name)
+            stored(entry)
+
+        return note
+
+    def _warn_once(self, line: str) -> None:
+        if line.endswith(UNSETTLED) or line in self._told:
+            return
+        if len(self._told) >= TOLD_COUNT:
+            self._told.clear()
+        self._told.add(line)
+        self._warn(line)
+
+
+def _joined(first: Outcome, second: Outcome) -> Outcome:
+    """Two passes as one. What failed in the first one was tried again in the second."""
+    return evolve(
+        second,
+        copied=first.copied + second.copied,
+        linked=first.linked + second.linked,
+        unchanged=min(first.unchanged, second.unchanged),
+        sent_bytes=first.sent_bytes + second.sent_bytes,
+    )
