@@ -7,6 +7,7 @@ and more in one call before.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -126,8 +127,8 @@ def test_call_when_content_is_hostile_then_lets_the_interpreter_go(case: str) ->
 
 
 def test_measure_when_a_call_is_long_then_sees_it() -> None:
-    longest_s, where = longest_call(lambda: json.loads("[" + "[]," * 2_500_000 + "0]"))
-    assert longest_s > LONGEST_S and ("scan" in where or "decode" in where), where
+    longest_s, where = longest_call(lambda: re.compile("(a+)+b").match("a" * 24))
+    assert longest_s > LONGEST_S and "match" in where, where
     ordered = sort_by([3, 1, 2], key=lambda n: n, size=lambda n: 1)
     assert ordered == [1, 2, 3]
 
