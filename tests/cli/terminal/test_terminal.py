@@ -129,7 +129,7 @@ def test_question_when_asked_decides_what_is_replaced(
 
 
 @pytest.mark.parametrize("way", ["direct", "gateway"])
-def test_removed_directory_when_linked_again_as_printed_is_back(
+def test_removed_directory_when_undone_as_printed_is_back(
     client: TreeClient, request: pytest.FixtureRequest, way: str
 ) -> None:
     through = ["--gateway", request.getfixturevalue("gateway")] if way == "gateway" else []
@@ -137,9 +137,9 @@ def test_removed_directory_when_linked_again_as_printed_is_back(
     client.succeed("mkdir", f"w:gone-{way}/below")
     terminal = on_terminal(*start, "rm", "-r", f"w:gone-{way}")
     assert terminal.end() == 0
-    (line,) = [line for line in terminal.text.splitlines() if line.startswith("  grid ln ")]
+    (line,) = [line for line in terminal.text.splitlines() if line.startswith("To undo this: ")]
     assert client.run("ls", f"w:gone-{way}").code == 4
-    again = grid(*start, *line.split()[1:])
+    again = grid(*start, *line.removeprefix("To undo this: grid ").split())
     assert again.code == 0, again.err
     assert set(client.listing(f"w:gone-{way}")) == {"below"}
     quiet = client.run("rm", f"w:gone-{way}")
