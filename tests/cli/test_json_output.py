@@ -104,7 +104,20 @@ IN_MEMORY: dict[str, list[list[str]]] = {
 }
 """Command lines of each command, one after the other on one grid."""
 
-ON_PROCESSES = {"init", "df", "up", "down", "run", "gateway", "transfer", "sync", "web", "alias export", "alias import"}
+ON_PROCESSES = {
+    "init",
+    "df",
+    "up",
+    "down",
+    "run",
+    "gateway",
+    "transfer",
+    "sync",
+    "watch",
+    "web",
+    "alias export",
+    "alias import",
+}
 
 
 def test_every_command_takes_json_and_has_a_schema() -> None:
@@ -169,6 +182,7 @@ WRONG = {
     "mkdir": ["work:a/b"],
     "transfer": ["none", "also-none"],
     "sync": ["none", "work:none"],
+    "watch": ["none", "work:none"],
     "mv": ["work:none", "work:x"],
     "ln": ["work:none", "work:x"],
     "diff": ["work:none", "work:x"],
@@ -254,3 +268,6 @@ def test_results_of_nodes_in_json_are_what_the_schemas_say(local_grid: LocalGrid
     (tmp_path / "tree" / "a").write_bytes(b"a")
     for name in ("transfer", "sync"):
         check(name, grid("-d", client, "--json", name, tmp_path / "tree", tmp_path / name).line)
+    watched = [tmp_path / "tree", tmp_path / "watched"]
+    check("watch", grid("-d", client, "--json", "watch", "--once", "--settle", "0", *watched).line)
+    check("watch", grid("-d", client, "--json", "watch", "--status", *watched).line)
