@@ -98,7 +98,7 @@ def longest_call(function: Callable[..., object], *arguments: object) -> tuple[f
     return longest
 
 
-_CALLS_BACK = frozenset({"join", "extend", "sum", "list", "sorted", "setprofile", "next", "any", "all"})
+_CALLS_BACK = frozenset({"run", "join", "extend", "sum", "list", "sorted", "setprofile", "next", "any", "all"})
 
 
 def _place(frame: FrameType | None) -> str:
