@@ -19,6 +19,7 @@ from perf.records.likeness import differences
 from perf.records.record import Record, RecordError, read_record
 from perf.reports.history import history
 from perf.reports.markdown import found_section, quarrels_section
+from perf.reports.published import publish, records_below
 from perf.reports.report import compare, report
 from perf.reports.samples_table import write_csv, write_files_csv, write_parquet
 from perf.reports.target_rows import target_tables
@@ -46,7 +47,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    records = [read_record(path) for path in options.records]
+    paths = records_below(options.records)
+    records = [read_record(path) for path in paths]
+    if options.publish is not None:
+        tell("\n".join(f"written: {path}" for path in publish(records, options.publish, options.quote)))
+        return 0
     if options.output is not None and options.output.suffix == ".html":
         return _write_page(records, options)
     parts = [target_tables(records, all_rows=len(records) > 1), quarrels_section(records)]
@@ -58,7 +63,7 @@ def _report(options: argparse.Namespace) -> int:
         print(text)
         return 0
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    names = [path.stem for path in options.records]
+    names = [path.stem for path in paths]
     pictures = [_pictures(record, options.output.parent / name) for record, name in zip(records, names, strict=True)]
     links = [f"![{picture.stem}]({picture.name})" for drawn in pictures for picture in drawn]
     options.output.write_text("\n".join([text, *links, ""]))
@@ -176,7 +181,16 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="a file to write: .html for one page with everything (.csv beside it), else Markdown with pictures",
     )
-    shown.add_argument("records", type=Path, nargs="+")
+    shown.add_argument(
+        "--publish",
+        type=Path,
+        metavar="FOLDER",
+        help="write measured.html, samples.csv and speed.png there, and the table into its README.md",
+    )
+    shown.add_argument(
+        "--quote", type=Path, metavar="README", help="with --publish: five numbers and the plot into this file"
+    )
+    shown.add_argument("records", type=Path, nargs="+", help="records, or folders of them")
     compared = commands.add_parser("compare", help="one record against another")
     compared.set_defaults(action=_compare)
     compared.add_argument("before", type=Path)

@@ -210,6 +210,8 @@ class _File(TomlFile):
             if (site.topology == "existing") != bool(site.node):
                 allowed = 'topology = "existing" and node = "DIRECTORY" belong together'
                 raise CampaignError(f"{self._path}:{self._line('topology')}: {allowed}")
+        if any(site.node for site in campaign.sites):
+            self._check_guest(campaign)
         switched = [
             system for system in campaign.systems if parse_label(system).is_grid and parse_label(system).options
         ]
@@ -219,3 +221,14 @@ class _File(TomlFile):
         if set(campaign.clients) == {"cli"} and not any(load.suits_commands for load in campaign.loads):
             allowed = "commands put and get single immutable files only; warm and gateway do all that is asked here"
             raise CampaignError(f"{self._path}:{self._line('clients')}: {allowed}")
+
+    def _check_guest(self, campaign: Campaign) -> None:
+        """A grid that exists has one client, with its own encoding."""
+        for key in ("encoding", *NUMBERS, "segment"):
+            if key in self._raw:
+                allowed = f"a grid that exists has its own encoding: leave {key} out"
+                raise CampaignError(f"{self._path}:{self._line(key)}: {allowed}")
+        for system in campaign.systems:
+            if not parse_label(system).is_guest:
+                allowed = f"{system} cannot be a guest on a grid that exists: name a Grid without a commit"
+                raise CampaignError(f"{self._path}:{self._line('systems')}: {allowed}")

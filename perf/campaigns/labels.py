@@ -66,6 +66,11 @@ class Label:
         return self.base.startswith("grid@")
 
     @property
+    def is_guest(self) -> bool:
+        """Whether it can be measured on a grid that exists: the Grid of this tree, which starts clients only."""
+        return self.is_grid and not self.commit and self.durability == "full"
+
+    @property
     def is_default(self) -> bool:
         """Whether nothing departs from what users get."""
         if not self.is_grid:

@@ -46,7 +46,7 @@ def _network(site: Site, servers: int, *, urgent: bool) -> Topology:
     if site.topology in _ON_LOOPBACK:
         return Loopback()
     if site.topology == "machines":
-        raise NetworkError("`machines` needs a scheduler: perf run CAMPAIGN --scheduler tls://HOST:PORT")
+        raise NetworkError("`machines` has its hosts on other machines: perf.runs.machines begins a run there")
     if site.topology not in SPOKES:
         raise NetworkError(f"there is no topology {site.topology!r}; there are {', '.join(TOPOLOGIES)}")
     kind, spokes = SPOKES[site.topology]

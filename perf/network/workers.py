@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
@@ -32,6 +32,11 @@ T = TypeVar("T")
 CLOCK_ROUNDS = 9
 READY_S = 30.0
 ENDING_S = 10.0
+
+TLS_ADVICE = (
+    "Start one with `dask scheduler --tls-ca-file CA --tls-cert CERTIFICATE --tls-key KEY`, and name the same files for "
+    "this command in dask's own configuration: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ..._TLS__CLIENT__CERT, ..._TLS__CLIENT__KEY"
+)
 
 EMBEDDED_WORKERS: Mapping[Role, int] = {"server": 2, "client": 1}
 """Workers of the cluster that is made where no scheduler is named."""
@@ -73,8 +78,9 @@ class NodeActor:
     """A process on a worker's machine, in a directory of its own, which ends when the worker does."""
 
     def __init__(self, files: Mapping[str, str], command: Sequence[str]) -> None:
-        """files: by path below the directory. command: `{directory}` stands for that of the node."""
+        """files: by path below the directory. command: `{directory}` stands for that of the node, and each of `words` for itself."""
         self.directory = tempfile.mkdtemp(prefix="grid-perf-node-")
+        words = {"directory": self.directory, **self.words()}
         for name, content in files.items():
             path = Path(self.directory) / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,11 +88,20 @@ class NodeActor:
         with (Path(self.directory) / "run.log").open("wb") as log:
             # The actor's thread lives as long as the worker. Killed, the worker runs no handler of its own: the kernel ends the node.
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", *(part.format(directory=self.directory) for part in command)],
+                ["setpriv", "--pdeathsig", "KILL", "--", *(part.format(**words) for part in command)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                env=self.environment(),
             )
+
+    def words(self) -> Mapping[str, str]:
+        """What stands for itself in commands, as it is on the worker's machine."""
+        return {}
+
+    def environment(self) -> Mapping[str, str] | None:
+        """Of the process; the worker's own if None."""
+        return None
 
     def pid(self) -> int:
         """Of the process."""
@@ -101,6 +116,13 @@ class NodeActor:
         path = Path(self.directory) / name
         return path.read_text(errors="replace") if path.exists() else ""
 
+    def __del__(self) -> None:
+        """Nobody asks any more: the harness is gone, and the scheduler has let go of what it held."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
     def stop(self) -> int:
         """Ask it to end, and remove its directory; the exit status."""
         if self.running():
@@ -110,7 +132,7 @@ class NodeActor:
         except subprocess.TimeoutExpired:
             self._process.kill()
             status = self._process.wait()
-        shutil.rmtree(self.directory)
+        shutil.rmtree(self.directory, ignore_errors=True)
         return status
 
 
@@ -143,11 +165,45 @@ class Cluster:
 
     def start(self, machine: Machine, files: Mapping[str, str], command: Sequence[str]) -> Any:  # noqa: ANN401 - a library's
         """Start a process there; the actor, whose methods answer with futures."""
-        node = self._client.submit(
-            NodeActor, files, command, actor=True, workers=[machine.address], allow_other_workers=False, pure=False
-        ).result(READY_S)
-        self._nodes.append((machine, node))
-        return node
+        return self.place(machine, NodeActor, files, command)
+
+    def place(self, machine: Machine, kind: type, *arguments: object) -> Any:  # noqa: ANN401 - a library's
+        """Make an actor there, which has a method `stop`; NetworkError if that fails."""
+        made = self._client.submit(
+            kind, *arguments, actor=True, workers=[machine.address], allow_other_workers=False, pure=False
+        )
+        done = self._outcome(machine, made)
+        if done.failure:
+            raise NetworkError(f"{kind.__name__} on {machine.host}: {done.failure}")
+        self._nodes.append((machine, done.result))
+        return done.result
+
+    def call(self, actor: Any, method: str, *arguments: object) -> Any:  # noqa: ANN401 - a library's
+        """Ask an actor: a future, also where its worker is gone."""
+        try:
+            return getattr(actor, method)(*arguments)
+        except RuntimeError as error:
+            return _Lost(error)
+
+    def answers(self, asked: Sequence[tuple[Machine, Any]]) -> list[Load[Any]]:
+        """What actors answer, in order; a worker that is gone is a failure."""
+        return [self._outcome(machine, future) for machine, future in asked]
+
+    def present(self) -> set[str]:
+        """Addresses of the workers that are there now."""
+        return set(self._client.scheduler_info(n_workers=-1)["workers"])
+
+    def event(self, name: str) -> Any:  # noqa: ANN401 - a library's
+        """An event that workers see under that name."""
+        import distributed
+
+        return distributed.Event(name, client=self._client)
+
+    def tell(self, name: str, value: float) -> None:
+        """Let workers see a number under that name."""
+        import distributed
+
+        distributed.Variable(name, client=self._client).set(value)
 
     def run(self, machines: Sequence[Machine], work: Callable[[], T]) -> list[Load[T]]:
         """Do the work on all of these machines at the same time; one that dies or fails is a row that says so."""
@@ -160,13 +216,14 @@ class Cluster:
     def stop(self) -> list[Machine]:
         """End all processes; the machines that were not there any more."""
         lost = []
-        present = self._client.scheduler_info(n_workers=-1)["workers"]
         while self._nodes:
             machine, node = self._nodes.pop()
-            if machine.address in present:
-                node.stop().result(READY_S)
-            else:
+            if machine.address not in self.present():
                 lost.append(machine)
+                continue
+            # One that does not answer must not keep the others running.
+            with suppress(Exception):
+                node.stop().result(READY_S)
         return lost
 
     def _outcome(self, machine: Machine, future: Any) -> Load[Any]:  # noqa: ANN401 - a library without types
@@ -175,8 +232,7 @@ class Cluster:
             try:
                 return Load(machine=machine, result=future.result(1.0), failure="")
             except TimeoutError:
-                if machine.address not in self._client.scheduler_info(n_workers=-1)["workers"]:
-                    future.cancel()
+                if machine.address not in self.present():
                     return Load(machine=machine, result=None, failure=f"the worker at {machine.address} is gone")
             except Exception as error:  # noqa: BLE001 - whatever the work raised over there
                 return Load(machine=machine, result=None, failure=f"{type(error).__name__}: {error}")
@@ -193,6 +249,19 @@ class Cluster:
         return offset, trip
 
 
+@frozen
+class _Lost:
+    """What an actor answers whose worker is gone."""
+
+    error: RuntimeError
+
+    def done(self) -> bool:
+        return True
+
+    def result(self, timeout: float) -> object:
+        raise self.error
+
+
 @contextmanager
 def connected(scheduler: str = "") -> Iterator[Cluster]:
     """The cluster of the scheduler, or one of processes of our own. All processes that it started are ended with the `with`."""
@@ -201,7 +270,11 @@ def connected(scheduler: str = "") -> Iterator[Cluster]:
     except ImportError:
         raise NetworkError("dask.distributed is not installed: pip install grid-storage[perf]") from None
     if scheduler:
-        with distributed.Client(scheduler, timeout=READY_S) as client:
+        try:
+            client = distributed.Client(scheduler, timeout=READY_S)
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            raise NetworkError(f"no scheduler at {scheduler}: {error}. {TLS_ADVICE}") from None
+        with client:
             yield from _used(client)
         return
     workers = {

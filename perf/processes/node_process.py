@@ -29,6 +29,9 @@ _PORTS = range(12000, 32000)
 """Below Linux's ephemeral ports, so that no outgoing connection takes a port between its choice and its use."""
 
 
+_LASTING: set[int] = set()
+
+
 def free_ports(count: int) -> list[int]:
     """That many different ports on which nothing listens now, on loopback."""
     chosen: list[int] = []
@@ -67,12 +70,18 @@ def child_environment() -> dict[str, str]:
 def tether() -> Sequence[str]:
     """What a command begins with so that the kernel ends it with this process, however that ends.
 
-    Nothing without setpriv, or outside the main thread: the kernel looks at the thread that started the command.
+    Nothing without setpriv, or in a thread that may end earlier: the kernel looks at the thread that started the command.
     """
     found = shutil.which("setpriv")
-    if found is None or threading.current_thread() is not threading.main_thread():
+    lasting = threading.current_thread() is threading.main_thread() or threading.get_ident() in _LASTING
+    if found is None or not lasting:
         return ()
     return found, "--pdeathsig", "KILL", "--"
+
+
+def expect_lasting_thread() -> None:
+    """Say that the thread that calls this lives as long as its process, as the main thread does."""
+    _LASTING.add(threading.get_ident())
 
 
 class NodeProcess:

@@ -70,6 +70,7 @@ class ProcessGrid:
         """
         self.root = root
         self.introducer_furl = ""
+        self.elsewhere = 0
         self.storage: list[NodeProcess] = []
         self.clients: list[Client] = []
         self._storage_kinds = list(storage)
@@ -91,7 +92,7 @@ class ProcessGrid:
         self.placement = placement or Placement()
         self._introducer: NodeProcess | None = None
         self._gateways: list[NodeProcess] = []
-        self._elsewhere: list[Path] = []
+        self._outside: list[Path] = []
 
     def __enter__(self) -> Self:
         try:
@@ -104,7 +105,7 @@ class ProcessGrid:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
         if error is None:
-            for directory in [self.root, *self._elsewhere]:
+            for directory in [self.root, *self._outside]:
                 shutil.rmtree(directory)
 
     @property
@@ -116,6 +117,17 @@ class ProcessGrid:
     def command(self) -> str:
         """The `grid` of its clients' command lines."""
         return self._client_settings.program
+
+    def join(self, introducer_furl: str, servers: int) -> None:
+        """Before the `with`: have clients only, of a grid that runs elsewhere and has that many servers."""
+        self.introducer_furl = introducer_furl
+        self.elsewhere = servers
+        self._storage_kinds = []
+
+    @property
+    def server_count(self) -> int:
+        """Storage nodes, wherever they run."""
+        return self.elsewhere + len(self.storage)
 
     def stop(self) -> None:
         """End every process; the files stay."""
@@ -157,7 +169,7 @@ class ProcessGrid:
     def wait_connected(self, client: Client) -> None:
         """Return when the client reaches every storage node that was not stopped; RuntimeError if one ended by itself."""
         wanted = [node for node in self.nodes if node.wanted]
-        count = sum(node in self.storage for node in wanted)
+        count = self.elsewhere + sum(node in self.storage for node in wanted)
 
         def connected() -> bool:
             for node in wanted:
@@ -182,6 +194,8 @@ class ProcessGrid:
 
     def _start(self) -> None:
         self.root.mkdir(parents=True)
+        if self.introducer_furl:
+            return
         ports = free_ports(1 + len(self._storage_kinds))
         host = self.placement.introducer
         self._introducer = make_node(
@@ -210,5 +224,5 @@ class ProcessGrid:
         if host.directory is None:
             return self.root / name
         # Grids side by side share a medium.
-        self._elsewhere.append(host.directory / f"{self.root.name}-{name}")
-        return self._elsewhere[-1]
+        self._outside.append(host.directory / f"{self.root.name}-{name}")
+        return self._outside[-1]

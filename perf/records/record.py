@@ -152,7 +152,15 @@ class SiteFound:
     found: Mapping[str, Any]
 
 
-Line = TypeVar("Line", Header, Sample, Timeline, Gap, SiteFound)
+@frozen(kw_only=True)
+class Left:
+    """What a run left on a grid that is not its own. storage_index: in base32; it lets nobody read anything."""
+
+    storage_index: str
+    size: int
+
+
+Line = TypeVar("Line", Header, Sample, Timeline, Gap, SiteFound, Left)
 
 
 @frozen
@@ -164,6 +172,7 @@ class Record:
     timelines: tuple[Timeline, ...] = ()
     gaps: tuple[Gap, ...] = ()
     sites: tuple[SiteFound, ...] = ()
+    left: tuple[Left, ...] = ()
     ended: frozenset[str] = frozenset()
     """Keys of work that was done to its end, as drivers of workloads say it."""
 
@@ -229,6 +238,10 @@ class RecordWriter:
         """Append what is not measured."""
         self._append({"gap": asdict(gap)})
 
+    def write_left(self, left: Left) -> None:
+        """Append what stays on somebody's grid."""
+        self._append({"left": asdict(left)})
+
     def write_end(self, key: str) -> None:
         """Append that the work with this key was done to its end."""
         self._append({"ended": key})
@@ -248,6 +261,7 @@ def read_record(path: Path) -> Record:
     timelines: list[Timeline] = []
     gaps: list[Gap] = []
     sites: list[SiteFound] = []
+    left: list[Left] = []
     ended: set[str] = set()
     for number, line in _bodies(lines):
         values = _parse_line(line, path, number)
@@ -257,6 +271,8 @@ def read_record(path: Path) -> Record:
             gaps.append(_make(Gap, values["gap"], path, number))
         elif isinstance(values.get("site"), dict):
             sites.append(_make(SiteFound, values["site"], path, number))
+        elif isinstance(values.get("left"), dict):
+            left.append(_make(Left, values["left"], path, number))
         elif isinstance(values.get("ended"), str):
             ended.add(values["ended"])
         else:
@@ -267,6 +283,7 @@ def read_record(path: Path) -> Record:
         tuple(timelines),
         tuple(dict.fromkeys(gaps)),
         tuple(sites),
+        tuple(left),
         frozenset(ended),
     )
 

@@ -26,7 +26,7 @@ h1, h2, h3 { line-height: 1.2; } p, li { overflow-wrap: anywhere; } .soft { colo
 .better { color: var(--good); } .worse, .failed { color: var(--bad); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left; white-space: nowrap; }
-svg { max-width: 100%; height: auto; color: var(--text); }
+svg { max-width: 100%; height: auto; color: var(--text); fill: currentColor; }
 """
 
 SHOWN_SERIES = 3
@@ -85,18 +85,24 @@ def picture(record: Record, sample: Sample | None = None) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "picture.svg"
         if sample is None:
+            what = f"Plot of {record.header.campaign}; the table of samples has its numbers"
             plot(record, path)
         else:
+            what = f"Processor and memory over time: {sample.system}, {work_of(sample)}"
             plot_series(sample, path)
-        return inline(path.read_text(encoding="utf-8"))
+        return inline(path.read_text(encoding="utf-8"), what)
 
 
-def inline(svg: str) -> str:
-    """An SVG that may stand in a page: without its head and its background, black as the page's text, its names its own."""
+def inline(svg: str, what: str) -> str:
+    """An SVG that may stand in a page: without its head and its background, black as the page's text, its names its own.
+
+    what: for those who do not see it.
+    """
     text = svg[svg.index("<svg") :]
     prefix = f"p{zlib.crc32(svg.encode()):x}-"
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", text)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = text.replace("<svg", f'<svg role="img" aria-label="{escape(what)}"', 1)
     return text.replace("#000000", "currentColor").replace("#ffffff", "none")
 
 
@@ -136,6 +142,7 @@ def _list(lines: Iterable[str], classes: dict[str, str] | None = None) -> str:
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+    # Wide tables scroll by themselves: whoever has no mouse reaches them by the keyboard.
+    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

@@ -67,8 +67,8 @@ def compare(before: Record, after: Record) -> str:
             if old and new:
                 ratio, interval = unpaired_ratio(old, new)
                 lines.append(
-                    f"| {work} | {system} | {_rate(work, median(old))} | {_rate(work, median(new))} "
-                    f"| {ratio:.2f} {_bounds(interval)} | {verdict(interval)} |"
+                    f"| {work} | {system} | {rate(work, median(old))} | {rate(work, median(new))} "
+                    f"| {ratio:.2f} {bounds(interval)} | {verdict(interval)} |"
                 )
     return "\n".join(lines) + "\n"
 
@@ -165,7 +165,7 @@ def _throughput(record: Record, subject: str) -> list[str]:
         cells = [str(work), *(_speed(work, _times(record, name, work)) for name in systems)]
         cells += [_ratio(ratios[name].get(work)) for name in others]
         limit = floor_of(record, work)
-        cells += [f"{_short(limit)} MB/s" if limit else "-"] if record.header.floor else []
+        cells += [f"{short(limit)} MB/s" if limit else "-"] if record.header.floor else []
         rows.append(cells)
     note = (
         "Medians of the raw samples with bootstrap intervals. Ratios are of speeds, paired within each run: their "
@@ -180,7 +180,7 @@ def floor_of(record: Record, work: Work) -> float | None:
 
 
 def _primitives(floor: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {_short(rate)}" for name, rate in floor.items())
+    return ", ".join(f"{name} {short(rate)}" for name, rate in floor.items())
 
 
 def _costs(record: Record) -> list[str]:
@@ -276,7 +276,7 @@ def _speed(work: Work, times: Sequence[float]) -> str:
     if not times:
         return "null"
     found = estimate([work.measure(time) for time in times])
-    return f"{_short(found.median)} {work.unit} {_bounds(found.interval)}, {found.count}"
+    return f"{short(found.median)} {work.unit} {bounds(found.interval)}, {found.count}"
 
 
 def _ratio(ratio: Estimate | None) -> str:
@@ -285,16 +285,19 @@ def _ratio(ratio: Estimate | None) -> str:
     if ratio.count == 1:
         return f"{ratio.median:.2f}, 1 run"
     spread = f"{ratio.least:.2f}-{ratio.greatest:.2f}"
-    return f"{ratio.median:.2f} {_bounds(ratio.interval)} ({spread}), {ratio.count} runs"
+    return f"{ratio.median:.2f} {bounds(ratio.interval)} ({spread}), {ratio.count} runs"
 
 
-def _bounds(interval: Interval) -> str:
-    return f"[{_short(interval.low)}, {_short(interval.high)}]"
+def bounds(interval: Interval) -> str:
+    """An interval as tables have it."""
+    return f"[{short(interval.low)}, {short(interval.high)}]"
 
 
-def _rate(work: Work, seconds: float) -> str:
-    return f"{_short(work.measure(seconds))} {work.unit}"
+def rate(work: Work, seconds: float) -> str:
+    """What a time means for that work, with its unit."""
+    return f"{short(work.measure(seconds))} {work.unit}"
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """Three digits of a number, or all before the point."""
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"

@@ -13,20 +13,23 @@ from typing import Any
 
 from attrs import asdict, evolve
 
-from perf.campaigns.campaign import MB, Campaign, Load, campaign_from
+from perf.campaigns.campaign import MB, Campaign, Encoding, Load, campaign_from
 from perf.campaigns.files import load, load_campaign, names
 from perf.campaigns.labels import BASES, OPTIONS, PEERS, parse_label, with_baselines
 from perf.campaigns.smoke import smoke
 from perf.campaigns.workload import Workload, workload_from
+from perf.network.site import Site
+from perf.processes.existing import ExistingGrid
 from perf.processes.installation import install_baseline, resolve
 from perf.records.likeness import differences
 from perf.records.record import Header, Record, RecordError, RecordWriter, read_record
 from perf.reports.markdown import found_section
 from perf.reports.report import AA_RUNS, report, same, slower
 from perf.reports.target_rows import target_tables
-from perf.runs.runner import Options, make_system, run_campaign
+from perf.runs.runner import Options, run_campaign
 from perf.sampling.environment import capture, expect_own_tree, measure_floor
 from perf.sampling.freezer import make_freezer
+from perf.systems.peers import make_system
 from perf.workloads.rows import Begun
 from perf.workloads.running import capabilities, prepared, run_workload
 
@@ -41,6 +44,12 @@ AA_OUTCOMES = {
 _LABELS_HELP = (
     f"with commas, of {', '.join([*BASES, *PEERS])} (tahoe needs GRID_TAHOE), Grids each with "
     f"{', '.join(f'+{o}' for o in OPTIONS)}; grid@http:COMMIT is Grid as it was then"
+)
+
+
+_SCHEDULER_HELP = (
+    "tls://HOST:PORT of a dask.distributed scheduler: the grids run on its workers with --resources server=1, and the "
+    "clients on those with client=1. Without one the topology `machines` is a cluster of its own on this machine"
 )
 
 
@@ -64,12 +73,19 @@ def add_run(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type of
     run.add_argument("--no-freeze", action="store_true", help="let the systems that are not measured go on")
     run.add_argument("--aa", metavar="SYSTEM", help="the system against itself, which must show no difference")
     run.add_argument("--baseline", metavar="COMMIT", help="the grids of the campaign beside those of an older commit")
+    run.add_argument(
+        "--node",
+        type=Path,
+        help="the directory of a client of your own grid: measure that, with small files that stay there",
+    )
+    run.add_argument("--scheduler", help=_SCHEDULER_HELP)
     run.add_argument("--directory", type=Path, help="where the grids keep their data")
     run.add_argument("--output", type=Path, help="the record's file; below perf/records if not given")
     resume = commands.add_parser("resume", help="go on with a campaign that was interrupted")
     resume.set_defaults(action=_resume)
     resume.add_argument("record", type=Path)
     resume.add_argument("--force", action="store_true", help="although the environment is another now")
+    resume.add_argument("--scheduler", help=_SCHEDULER_HELP)
     resume.add_argument("--directory", type=Path, help="where the grids keep their data")
 
 
@@ -87,7 +103,7 @@ def _run(options: argparse.Namespace) -> int:
         )
         path = options.output or folder / f"{campaign.name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
         header = _header(campaign, seed, work, options)
-        failures = _carry_out(header, path, work, None)
+        failures = _carry_out(header, path, work, None, options.scheduler or "")
         record = read_record(path)
     if options.smoke:
         tell(f"{campaign.name}: {len(record.samples)} operations, {failures} failed, {len(record.gaps)} gaps")
@@ -128,7 +144,7 @@ def _resume(options: argparse.Namespace) -> int:
         if changed and not options.force:
             what = "; ".join(f"{name} was {old}, is {new}" for name, (old, new) in changed.items())
             raise RecordError(f"{options.record}: the environment is another now: {what}. --force goes on all the same")
-        failures = _carry_out(record.header, options.record, Path(work), record)
+        failures = _carry_out(record.header, options.record, Path(work), record, options.scheduler or "")
     return _conclude(read_record(options.record), options.record, campaign, failures, "")
 
 
@@ -137,7 +153,7 @@ def _planned(header: Header) -> Campaign | Workload:
     return workload_from(header.plan) if "driver" in header.plan else campaign_from(header.plan)
 
 
-def _carry_out(header: Header, path: Path, work: Path, begun: Record | None) -> int:
+def _carry_out(header: Header, path: Path, work: Path, begun: Record | None, scheduler: str) -> int:
     """Run what is not recorded yet; how many operations failed."""
     campaign = _planned(header)
     done = begun.done_keys() if begun is not None else set()
@@ -150,7 +166,14 @@ def _carry_out(header: Header, path: Path, work: Path, begun: Record | None) -> 
             freezer = make_freezer() if campaign.freeze else None
             if freezer is not None:
                 stack.callback(freezer.close)
-            options = Options(tell=tell, environment=header.environment, done=done, orders=orders, freezer=freezer)
+            options = Options(
+                tell=tell,
+                environment=header.environment,
+                done=done,
+                orders=orders,
+                freezer=freezer,
+                scheduler=scheduler,
+            )
             return run_campaign(campaign, header.seed, work, writer, options)
         except KeyboardInterrupt:
             raise InterruptedRunError(
@@ -218,6 +241,8 @@ def _chosen(options: argparse.Namespace) -> Campaign | Workload:
         )
     elif options.systems:
         campaign = evolve(campaign, systems=systems)
+    if options.node or options.scheduler:
+        campaign = _placed(campaign, options)
     if options.clients:
         campaign = evolve(campaign, clients=tuple(options.clients.split(",")))
     if options.sizes:
@@ -228,16 +253,41 @@ def _chosen(options: argparse.Namespace) -> Campaign | Workload:
     if options.smoke:
         campaign = smoke(campaign)
     return evolve(
-        campaign,
+        _as_guest(campaign),
         runs=options.runs or campaign.runs,
         repetitions=options.repetitions or campaign.repetitions,
         freeze=campaign.freeze and not options.no_freeze,
     )
 
 
+def _placed(campaign: Campaign, options: argparse.Namespace) -> Campaign:
+    """The campaign on the grid of --node, as a guest, or on the machines of --scheduler; ValueError of both."""
+    if options.node and options.scheduler:
+        raise ValueError("--node is a grid that runs already, and --scheduler starts others: give one of the two")
+    if options.scheduler:
+        site = Site(topology="machines")
+    else:
+        site = Site(topology="existing", node=str(options.node.absolute()))
+        systems = [system for system in campaign.systems if parse_label(system).is_guest] or ["grid"]
+        # Its transport is the node's own, so that Grids that differ in theirs alone are one.
+        alike = {parse_label(system).options + (parse_label(system).codec,): system for system in reversed(systems)}
+        campaign = evolve(campaign, systems=tuple(reversed(alike.values())))
+    loads = tuple(dict.fromkeys(evolve(load, topology="") for load in campaign.loads))
+    return evolve(campaign, sites=(site,), loads=loads)
+
+
+def _as_guest(campaign: Campaign) -> Campaign:
+    """The campaign with the encoding of the grid that exists, if it is measured on one."""
+    node = next((site.node for site in campaign.sites if site.node), "")
+    if not node:
+        return campaign
+    own = ExistingGrid(Path(node)).settings
+    return evolve(campaign, encodings=(Encoding(needed=own.needed, happy=own.happy, total=own.total),))
+
+
 def _chosen_workload(workload: Workload, options: argparse.Namespace) -> Workload:
     """The workload with what the options change; ValueError of options that say nothing to a driver."""
-    for name in ("clients", "sizes", "seconds", "repetitions", "aa", "baseline"):
+    for name in ("clients", "sizes", "seconds", "repetitions", "aa", "baseline", "node", "scheduler"):
         if getattr(options, name):
             raise ValueError(
                 f"--{name} says nothing to the driver {workload.driver}: change a copy of its file instead"

@@ -17,50 +17,31 @@ from typing import Any
 from attrs import asdict, evolve, field, frozen
 
 from perf.campaigns.campaign import Campaign, Cell, plan_cells
-from perf.campaigns.labels import parse_label
 from perf.network.contract import NetworkError, Placement, Topology
 from perf.network.site import LOOPBACK, Site
 from perf.network.topologies import make_topology
-from perf.processes.installation import OWN, install_baseline
-from perf.processes.node_directory import Transport
+from perf.network.workers import connected
+from perf.processes.existing import ExistingGrid
 from perf.records.likeness import key_of
-from perf.records.record import Gap, RecordWriter, Sample, SiteFound, Timeline
+from perf.records.record import Gap, Left, RecordWriter, Sample, SiteFound, Timeline
 from perf.records.work import work_of
 from perf.runs.alone import Alone
+from perf.runs.machines import MachineStage, start_grids
 from perf.runs.progress import Progress
 from perf.runs.scenarios import Stage
 from perf.sampling.freezer import Freezer
 from perf.sampling.timeline import OUTLIER, Outliers
 from perf.systems.contract import System
-from perf.systems.grid import GridSystem
-from perf.systems.peers import make_peer
-from perf.systems.tahoe import TahoeSystem
-
-
-def make_system(text: str) -> System:
-    """The system that a label names; ValueError if there is none."""
-    label = parse_label(text)
-    transport: Transport = "foolscap" if label.base.endswith("@foolscap") else "http"
-    if label.is_peer:
-        return make_peer(text, label)
-    if not label.is_grid:
-        return TahoeSystem(text, transport)
-    return GridSystem(
-        text,
-        transport,
-        plaintext_reads=label.base == "grid@http-plain",
-        durability=label.durability or "full",
-        codec=label.codec or "isal",
-        installation=install_baseline(label.commit) if label.commit else OWN,
-        options=label.options,
-    )
+from perf.systems.existing import ExistingSystem
+from perf.systems.peers import make_system
+from perf.systems.processes import ProcessSystem
 
 
 @frozen(kw_only=True)
 class Options:
     """How to run. environment: goes into the keys of cells. done: keys of cells that are recorded already; orders: of each run, of the next sample.
 
-    freezer: none if systems shall not be frozen. make, topology: of systems and topologies, for tests.
+    freezer: none if systems shall not be frozen. scheduler: of the topology `machines`; empty for a cluster of our own. make, topology: of systems and topologies, for tests.
     """
 
     tell: Callable[[str], None]
@@ -68,6 +49,7 @@ class Options:
     done: Collection[str] = ()
     orders: Mapping[int, int] = field(factory=dict)
     freezer: Freezer | None = None
+    scheduler: str = ""
     make: Callable[[str], System] = make_system
     topology: Callable[[Site, int], Topology] = make_topology
 
@@ -92,6 +74,7 @@ class _Campaign:
             for run in range(campaign.runs)
             for site in campaign.sites
         }
+        self._guests: dict[str, ExistingGrid] = {}
         self._progress = Progress(sum(len(cells) for cells in self._left.values()))
 
     def run(self) -> int:
@@ -108,28 +91,49 @@ class _Campaign:
 
     def _run_at(self, run: int, site: Site) -> int:
         """One run at one site."""
+        begin = self._begin_on_machines if site.topology == "machines" else self._begin_here
         with ExitStack() as stack:
             try:
-                topology = stack.enter_context(self._options.topology(site, self._campaign.servers))
+                stage, found = begin(run, site, stack)
             except NetworkError as error:
                 self._leave_out(run, site, self._campaign.systems, f"{error}")
                 return 0
-            systems = self._start_systems(run, site, topology.placement, stack)
-            self._writer.write_site(SiteFound(run=run, site=str(site), found=topology.found()))
-            files = self._directory / f"run{run}-files"
-            files.mkdir()
-            stack.callback(files.rmdir)
-            stage = Stage(systems, self._alone(systems), files)
-            stack.callback(stage.close)
+            self._writer.write_site(SiteFound(run=run, site=str(site), found=found))
             self._outliers = Outliers(self._outliers.times)
             return self._play(run, site, stage)
+
+    def _begin_here(self, run: int, site: Site, stack: ExitStack) -> tuple[Stage, Mapping[str, Any]]:
+        """All systems on hosts of this machine, and what was found of the network between them."""
+        topology = stack.enter_context(self._options.topology(site, self._campaign.servers))
+        systems = self._start_systems(run, site, topology.placement, stack)
+        files = self._directory / f"run{run}-files"
+        files.mkdir()
+        stack.callback(files.rmdir)
+        stage = Stage(systems, self._alone(systems), files)
+        stack.callback(stage.close)
+        return stage, topology.found()
+
+    def _begin_on_machines(self, run: int, site: Site, stack: ExitStack) -> tuple[MachineStage, Mapping[str, Any]]:
+        """All systems on the machines of the scheduler, and what was found of those."""
+        systems: dict[str, ProcessSystem] = {}
+        for label in self._campaign.systems:
+            system = self._options.make(label)
+            if isinstance(system, ProcessSystem):
+                systems[label] = system
+            else:
+                self._leave_out(run, site, [label], "only grids run on several machines")
+        cluster = stack.enter_context(connected(self._options.scheduler))
+        stage, machines = start_grids(cluster, systems, self._campaign.servers, self._campaign.encodings)
+        stack.callback(stage.close)
+        self._leave_out_refused(run, site, systems)
+        return stage, machines.found()
 
     def _start_systems(self, run: int, site: Site, placement: Placement, stack: ExitStack) -> dict[str, System]:
         """Those that this machine can run; the others become gaps."""
         systems: dict[str, System] = {}
         for index, label in enumerate(self._campaign.systems):
             try:
-                system = self._options.make(label)
+                system = ExistingSystem(label, self._guest(site)) if site.node else self._options.make(label)
             except ValueError as error:
                 self._leave_out(run, site, [label], str(error))
                 continue
@@ -137,10 +141,23 @@ class _Campaign:
             root = self._directory / f"run{run}-{self._campaign.sites.index(site)}-{index}"
             _start(system, root, self._campaign, placement, self._options.tell)
             systems[label] = system
+        self._leave_out_refused(run, site, systems)
+        return systems
+
+    def _guest(self, site: Site) -> ExistingGrid:
+        """The grid of a node directory, which all runs share: what they leave there is counted together."""
+        if site.node not in self._guests:
+
+            def keep(storage_index: str, size: int) -> None:
+                self._writer.write_left(Left(storage_index=storage_index, size=size))
+
+            self._guests[site.node] = ExistingGrid(Path(site.node), keep=keep)
+        return self._guests[site.node]
+
+    def _leave_out_refused(self, run: int, site: Site, systems: Mapping[str, System]) -> None:
         self._left[run, site] = [
             (cell, key) for cell, key in self._left[run, site] if not self._is_refused(systems, cell)
         ]
-        return systems
 
     def _alone(self, systems: Mapping[str, System]) -> dict[str, System]:
         """Each system as it is measured: with all others frozen."""
@@ -163,7 +180,7 @@ class _Campaign:
             self._writer.write_gap(Gap(system=label, work="" if site == LOOPBACK else f"at {site}", reason=reason))
         self._left[run, site] = [(cell, key) for cell, key in self._left[run, site] if cell.system not in labels]
 
-    def _play(self, run: int, site: Site, stage: Stage) -> int:
+    def _play(self, run: int, site: Site, stage: Stage | MachineStage) -> int:
         failures = 0
         left = self._left[run, site]
         while left:

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
+from grid.cli.transfer.jobs import KNEE
 from perf.sampling.statistics import LEVEL, Interval, median, quantile
 
 RESAMPLES = 1000
 SHUFFLES = 2000
-KNEE = 0.05
-"""A number of streams is enough if its rate is within this part of the best."""
 STEP = 0.05
 """A change smaller than this part is no step worth a name, however sure."""
 

@@ -193,7 +193,7 @@ class GridSystem(ProcessSystem):
         assert isinstance(client, GridClient)
         host = grid.placement.client
         library = LibraryProcess(
-            client.directory, len(grid.storage), self._codec, self._installation, host, options=self._options
+            client.directory, grid.server_count, self._codec, self._installation, host, options=self._options
         )
         self._libraries.append(library)
         return library, GridCommands(client)

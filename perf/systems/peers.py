@@ -13,14 +13,18 @@ from pathlib import Path
 from typing import TypeVar
 
 from perf.campaigns.campaign import Encoding, Format, Load
-from perf.campaigns.labels import Label
+from perf.campaigns.labels import Label, parse_label
 from perf.network.contract import Placement
 from perf.peers.catalogue import make_peer as make
 from perf.peers.contract import Cost, Peer
 from perf.peers.programs import MissingPeerError
 from perf.peers.servers import server_use
+from perf.processes.installation import OWN, install_baseline
+from perf.processes.node_directory import Transport
 from perf.sampling.usage import Usage, cpu_seconds, peak_resident, reset_peaks, resident
-from perf.systems.contract import Capabilities, Fetch, Member, NotOfferedError, WarmClient
+from perf.systems.contract import Capabilities, Fetch, Member, NotOfferedError, System, WarmClient
+from perf.systems.grid import GridSystem
+from perf.systems.tahoe import TahoeSystem
 
 T = TypeVar("T")
 
@@ -148,3 +152,22 @@ def _link(source: Path, name: Path) -> None:
         os.link(source, name)
     except OSError:  # Another file system.
         shutil.copyfile(source, name)
+
+
+def make_system(text: str) -> System:
+    """The system that a label names; ValueError if there is none."""
+    label = parse_label(text)
+    transport: Transport = "foolscap" if label.base.endswith("@foolscap") else "http"
+    if label.is_peer:
+        return make_peer(text, label)
+    if not label.is_grid:
+        return TahoeSystem(text, transport)
+    return GridSystem(
+        text,
+        transport,
+        plaintext_reads=label.base == "grid@http-plain",
+        durability=label.durability or "full",
+        codec=label.codec or "isal",
+        installation=install_baseline(label.commit) if label.commit else OWN,
+        options=label.options,
+    )

@@ -22,7 +22,7 @@ from attrs import define, evolve, frozen
 from perf.campaigns.campaign import Encoding, Format, Load
 from perf.campaigns.labels import Durability
 from perf.network.contract import Placement
-from perf.processes.node_directory import Kind, Transport
+from perf.processes.node_directory import Kind, NodeSettings, Transport
 from perf.processes.node_process import child_environment
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.sampling.statistics import median
@@ -129,7 +129,29 @@ class ProcessSystem(ABC):
 
     def start(self, root: Path, servers: int, encodings: Sequence[Encoding], placement: Placement) -> None:
         """Bring up a fresh grid of this kind of node, and clients for each encoding."""
-        self._grid = ProcessGrid(
+        self._grid = self._make_grid(root, servers, placement)
+        self._start_all(encodings)
+
+    def join(self, root: Path, introducer_furl: str, servers: int, encodings: Sequence[Encoding]) -> None:
+        """Bring up clients alone, of a grid that runs elsewhere and has that many servers."""
+        self._grid = self._make_grid(root, 0, Placement())
+        self._grid.join(introducer_furl, servers)
+        self._start_all(encodings)
+
+    @property
+    def node_settings(self) -> NodeSettings:
+        """What its storage nodes are, for one that starts them elsewhere: without introducer and address."""
+        return NodeSettings(
+            kind=self.kind,
+            role="storage",
+            force_foolscap=self._transport == "foolscap",
+            plaintext_reads=self._plaintext_reads,
+            durability=self._durability,
+            program=self._program,
+        )
+
+    def _make_grid(self, root: Path, servers: int, placement: Placement) -> ProcessGrid:
+        return ProcessGrid(
             root,
             introducer=self.kind,
             storage=[self.kind] * servers,
@@ -140,7 +162,10 @@ class ProcessSystem(ABC):
             program=self._program,
             placement=placement,
         )
-        self._grid.__enter__()
+
+    def _start_all(self, encodings: Sequence[Encoding]) -> None:
+        grid = self._need(self._grid)
+        grid.__enter__()
         for encoding in encodings:
             settings = ClientSettings(
                 kind=self.kind,
@@ -149,7 +174,7 @@ class ProcessSystem(ABC):
                 total=encoding.total,
                 segment_size=encoding.segment_size,
             )
-            warm, commands = self.start_clients(self._grid, settings)
+            warm, commands = self.start_clients(grid, settings)
             self._clients[encoding] = _Clients(
                 settings=settings, warm=_Warm(warm, resident(warm.pids)), commands=commands
             )

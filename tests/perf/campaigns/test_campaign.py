@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perf.campaigns.campaign import Campaign, plan_cells
 from perf.campaigns.files import load, names
-from perf.runs.runner import make_system
+from perf.systems.peers import make_system
 
 CAMPAIGNS = {name: found for name in names() if isinstance(found := load(name), Campaign)}
 BIG = CAMPAIGNS["put-get"]

@@ -72,6 +72,7 @@ def test_lists_in_a_file_multiply() -> None:
         ('"3-of-10"', '"11-of-10"', 4, "1 <= K <= N <= 256"),
         ('"3-of-10"', '"12-of-20 happy 11"', 4, "happy 11 needs as many servers, and there are 10"),
         ('"wan30"', '"existing"', 6, "belong together"),
+        ('topology = ["loopback", "wan30"]', 'topology = "existing"\nnode = "x"', 4, "has its own encoding"),
         ('"wan30"', '"mars"', 6, "allowed: loopback, atlas"),
         ('size = "1 MB"', 'size = "1 mb"', 22, 'bytes, as 1000, "64 KiB" or "1 MB"'),
         ('length = 1', 'length = "2 MB"', 23, "range needs a length from 1 to the size, 1000000"),

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from perf.network.line import Access
 from perf.network.spokes import Bridged, Spokes
-from perf.network.workers import Cluster, Interval, Machine, connected, merged_rate, own_pid
+from perf.network.workers import Interval, Machine, connected, merged_rate, own_pid
 from perf.processes.node_process import wait_until
+from tests.perf.network.cluster import cluster_on
 from tests.perf.network.conftest import expect, expect_distributed
 
 SLEEPER = ["sleep", "600"]
@@ -74,7 +71,11 @@ def test_worker_that_dies_takes_its_nodes_along_and_leaves_a_row_of_failure() ->
     expect_distributed()
     expect("root", "ip", "tc", "nsenter", "setpriv")
     spokes = Spokes(servers=2, client=Access(), server=Access())
-    with Bridged("cluster", spokes, rate_s=0) as network, _workers(network) as (cluster, workers):
+    with (
+        Bridged("cluster", spokes, rate_s=0) as network,
+        cluster_on(network) as (address, workers),
+        connected(address) as cluster,
+    ):
         first, second, client = cluster.machines()
         assert [first.role, second.role, client.role] == ["server", "server", "client"]
         assert {first.host, second.host} == {host.address for host in network.placement.servers}
@@ -92,26 +93,3 @@ def test_worker_that_dies_takes_its_nodes_along_and_leaves_a_row_of_failure() ->
         assert [one.address for one in cluster.stop()] == [first.address]
         assert not alive(pids[1])
         assert any(worker.poll() is not None for worker in workers)
-
-
-@contextmanager
-def _workers(network: Bridged) -> Iterator[tuple[Cluster, Sequence[subprocess.Popen[bytes]]]]:
-    """A scheduler on the client's host, a worker on it, and one on each server's."""
-    placement = network.placement
-    address = f"tcp://{placement.client.address}:8786"
-    run = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", placement.client.address, "--port", "8786"]
-    commands = [placement.client.command([*run, "--no-dashboard", "--no-show"])]
-    for host, role in [(placement.client, "client"), *((server, "server") for server in placement.servers)]:
-        run = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--host", host.address, "--no-nanny"]
-        options = ["--nthreads", "4", "--no-dashboard", "--resources", f"{role}=1"]
-        commands.append(host.command([*run, *options]))
-    with ExitStack() as stack:
-        processes = []
-        for command in commands:
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-            processes.append(process)
-        with connected(address) as cluster:
-            cluster.wait_for(3)
-            yield cluster, processes[1:]

@@ -12,7 +12,7 @@ from perf.campaigns.labels import PEERS, parse_label
 from perf.network.contract import Placement
 from perf.peers.catalogue import default_and_tuned, make_peer
 from perf.peers.programs import MissingPeerError, abilities, find_program
-from perf.runs.runner import make_system
+from perf.systems.peers import make_system
 
 
 @pytest.fixture

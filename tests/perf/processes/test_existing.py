@@ -19,16 +19,23 @@ def test_existing_grid_names_what_is_left_there_and_refuses_what_is_large(
     small.write_bytes(b"all in the cap")
     with ProcessGrid(tmp_path / "grid", introducer="grid", storage=["grid"], durability="none") as grid:
         directory = grid.add_client(ClientSettings(kind="grid", needed=1, happy=1, total=1)).directory
-        guest = ExistingGrid(directory)
-        cap = guest.put(source)
-        guest.client.get(cap, target)
-        guest.put(small)
-        (left,) = guest.left()
-        assert left["size"] == 1000
-        assert grid.shares(str(left["storage_index"]))
+        kept: list[tuple[str, int]] = []
+        guest = ExistingGrid(directory, keep=lambda index, size: kept.append((index, size)))
+        assert guest.settings.needed == 1
+        guest.expect([1000, 14])
+        caps = [guest.client.put(path) for path in (source, small)]
+        guest.note(caps, [1000, 14])
+        guest.client.get(caps[0], target)
+        assert list(guest.left()) == kept
+        ((index, size),) = kept
+        assert size == 1000
+        assert grid.shares(index)
         monkeypatch.setattr(existing, "MAX_TOTAL", 1500)
         with pytest.raises(ValueError, match="smaller files"):
-            guest.put(source)
+            guest.expect([1000])
+        monkeypatch.setattr(existing, "MAX_OBJECTS", 1)
+        with pytest.raises(ValueError, match="take fewer"):
+            guest.expect([1])
     assert target.read_bytes() == source.read_bytes()
 
 

@@ -14,9 +14,10 @@ from perf.campaigns.campaign import Campaign, Encoding, Load, whole_files
 from perf.campaigns.labels import ALIASES, BASES
 from perf.network.contract import Placement
 from perf.records.record import Header, Record, RecordWriter, read_record
-from perf.runs.runner import Options, make_system, run_campaign
+from perf.runs.runner import Options, run_campaign
 from perf.sampling.usage import Trace, Usage
 from perf.systems.contract import Capabilities, Fetch, Member, WarmClient
+from perf.systems.peers import make_system
 
 CAMPAIGN = Campaign(
     name="small",

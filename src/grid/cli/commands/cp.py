@@ -29,6 +29,16 @@ JOBS = 8
 """Files copied at once unless --jobs says otherwise."""
 
 
+class JobsType(click.ParamType[int | str]):
+    """A number of jobs, or `auto`."""
+
+    name = "jobs"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Fail with what is allowed."""
+        return "auto" if value == "auto" else click.IntRange(1, 256)(value, param, ctx)
+
+
 @click.command(
     epilog=examples(
         "grid cp notes.txt report.pdf work:docs/",
@@ -43,10 +53,10 @@ JOBS = 8
 @click.option(
     "--jobs",
     metavar="N",
-    type=click.IntRange(1, 256),
+    type=JobsType(),
     default=JOBS,
     show_default=True,
-    help="How many files to copy at once.",
+    help="How many files to copy at once; auto: as many as make the copy faster.",
 )
 @pack_option
 @selection_options("Copy")
@@ -68,7 +78,7 @@ def cp(
     recursive: bool,
     verbose: bool,
     caps_only: bool,
-    jobs: int,
+    jobs: int | str,
     selection: Selection,
     policy: ReplacePolicy,
     dry_run: bool,
@@ -88,6 +98,7 @@ def cp(
     """
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copying import Copier, CopyOptions
+    from grid.cli.transfer.jobs import choose_jobs
     from grid.cli.transfer.session import open_endpoints, transfer_session, wants_packs, with_random_keys
 
     unique, bwlimit = bool(others["unique"]), cast("Schedule | None", others["bwlimit"])
@@ -101,7 +112,7 @@ def cp(
         options = CopyOptions(
             recursive=recursive,
             caps_only=caps_only,
-            jobs=jobs,
+            jobs=choose_jobs(jobs, display.progress),
             spool=session.directory.temporary_path,
             packs=wants_packs(session, invocation(ctx).packs),
             schedule=bwlimit,
@@ -114,8 +125,7 @@ def cp(
         async def operation(connection: Connection) -> tuple[str, Copier]:
             say = display.say if verbose and not as_json else _say_nothing
             store = await connection.open_store()
-            store = with_random_keys(store) if unique else store
-            copier = Copier(store, session.database, display, options, say)
+            copier = Copier(with_random_keys(store) if unique else store, session.database, display, options, say)
             return await copier.run(sources, target), copier
 
         done, copier = session.run(operation)

@@ -285,6 +285,10 @@ class TransferDisplay(Display):
         line = one_line(line)
         self.say(json.dumps({"event": "warning", "message": line}) if self._as_json else f"WARNING: {line}")
 
+    def progress(self) -> tuple[int, float]:
+        """Files that were copied so far, and bytes that were moved."""
+        return self.tally.copied, self.tally.moved_bytes
+
     def update(self) -> None:
         """Show the tally, unless that was done a moment ago."""
         self._show(ended=self.tally.files >= self.tally.total_files)

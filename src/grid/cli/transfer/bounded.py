@@ -8,6 +8,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredSemaphore
 
+from grid.cli.transfer.jobs import Jobs, limit_of
 from grid.runtime import Tasks
 
 LARGE_FILE = 4 * 2**20
@@ -18,7 +19,7 @@ NextPiece = Callable[[], "Coroutine[Any, Any, None] | None"]
 """Gives the next piece, or None when all that is left waits for what runs."""
 
 
-async def run_pieces(next_piece: NextPiece, jobs: int) -> None:
+async def run_pieces(next_piece: NextPiece, jobs: Jobs) -> None:
     """Return when there is no further piece and none runs; the first error cancels the rest and is raised.
 
     Work that can fail by itself, without ending the whole, catches its own errors.
@@ -38,7 +39,7 @@ async def run_pieces(next_piece: NextPiece, jobs: int) -> None:
 
     try:
         while not errors:
-            piece = next_piece() if running < jobs else None
+            piece = next_piece() if running < limit_of(jobs) else None
             if piece is not None:
                 running += 1
                 tasks.start(piece, lambda _: ended(), ended)

@@ -34,6 +34,7 @@ from grid.cli.transfer.endpoints import (
     examine_local_target,
     find_remote,
 )
+from grid.cli.transfer.jobs import Jobs
 from grid.cli.transfer.local_tree import LeftOut, Scan, ScanRules, scan_directory
 from grid.cli.transfer.rehearsal import (
     Rehearsal,
@@ -69,7 +70,7 @@ class CopyOptions:
 
     recursive: bool
     caps_only: bool
-    jobs: int
+    jobs: Jobs
     spool: Path
     packs: bool = False
     schedule: Schedule | None = None

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
 from grid.cli.transfer.bounded import run_pieces
+from grid.cli.transfer.jobs import Jobs
 from grid.cli.transfer.tree import Branch, Leaf
 
 DoLeaf = Callable[[tuple[str, ...], Branch, Leaf], Awaitable[None]]
@@ -18,7 +19,7 @@ DoBranch = Callable[[tuple[str, ...], Branch, Branch | None], Awaitable[None]]
 """Called with a directory's path, the directory, and the one above it."""
 
 
-async def run_post_order(root: Branch, jobs: int, do_leaf: DoLeaf, do_branch: DoBranch) -> None:
+async def run_post_order(root: Branch, jobs: Jobs, do_leaf: DoLeaf, do_branch: DoBranch) -> None:
     """Return when both were called for everything in the tree; the first error of either cancels the rest.
 
     Work that can fail by itself, without ending the whole, catches its own errors.

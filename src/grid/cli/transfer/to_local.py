@@ -30,6 +30,7 @@ from grid.cli.transfer.file_note import (
     owner_in,
     set_time,
 )
+from grid.cli.transfer.jobs import Jobs
 from grid.cli.transfer.names import find_collisions, refuse_name
 from grid.cli.transfer.post_order import run_post_order
 from grid.cli.transfer.throttle import Throttle
@@ -57,7 +58,7 @@ class LocalWriter:
         database: LocalDatabase,
         display: TransferDisplay,
         *,
-        jobs: int,
+        jobs: Jobs,
         caps_only: bool = False,
         keep_metadata: bool = False,
         keep_owners: bool = True,

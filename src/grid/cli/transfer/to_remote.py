@@ -20,6 +20,7 @@ from grid.cli.terminal.failures import describe
 from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.bounded import run_pieces
 from grid.cli.transfer.copy_plan import CopyError
+from grid.cli.transfer.jobs import Jobs
 from grid.cli.transfer.names import normalize_names
 from grid.cli.transfer.post_order import run_post_order
 from grid.cli.transfer.throttle import SlowedSource, Throttle
@@ -59,7 +60,7 @@ class RemoteWriter:
         uploader: Uploader,
         display: TransferDisplay,
         *,
-        jobs: int,
+        jobs: Jobs,
         spool: Path,
         say: Callable[[str], None] = lambda line: None,
         replace: ReplacePolicy | None = None,

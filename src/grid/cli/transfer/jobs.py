@@ -1,0 +1,88 @@
+"""How many files to copy at once: a number, or as many as help, found while the copy runs (`--jobs auto`).
+
+The number doubles while that makes the copy faster, and settles on the least that reaches nearly the best rate. Campaigns look for the
+knee of `streams-knee` by the same rule.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+KNEE = 0.05
+"""A number of jobs is enough if its rate is within this part of the best."""
+
+FIRST_JOBS = 2
+MOST_JOBS = 32
+
+WINDOW_S = 1.0
+"""The rate of a number of jobs is measured for this long at least, and until as many files have ended as there are jobs."""
+
+PATIENCE_S = 10.0
+"""Large files end rarely: after this long their bytes tell enough."""
+
+FILE_BYTES = 256 * 1024
+"""A file costs as much as so many bytes, whatever its size: questions, hashes of its header, a place in a directory."""
+
+Progress = Callable[[], tuple[int, float]]
+"""Files that have ended, and bytes that have been moved."""
+
+
+class AutomaticJobs:
+    """Doubles the number of jobs until that gains nothing more. Asked for its limit whenever a job ends or could begin."""
+
+    def __init__(
+        self,
+        progress: Progress,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        settled: Callable[[int], None] = lambda limit: None,
+    ) -> None:
+        """settled: hears of the number once it is found."""
+        self._progress = progress
+        self._clock = clock
+        self._settled = settled
+        self._limit = self._best = FIRST_JOBS
+        self._best_rate = 0.0
+        self._is_settled = False
+        self._since: tuple[float, int, float] | None = None
+
+    @property
+    def limit(self) -> int:
+        """How many may run now."""
+        if not self._is_settled:
+            self._observe()
+        return self._limit
+
+    def _observe(self) -> None:
+        now, (files, moved) = self._clock(), self._progress()
+        if self._since is None:
+            self._since = (now, files, moved)
+            return
+        began, files_before, moved_before = self._since
+        elapsed_s = now - began
+        if elapsed_s < WINDOW_S or (files - files_before < self._limit and elapsed_s < PATIENCE_S):
+            return
+        rate = (moved - moved_before + FILE_BYTES * (files - files_before)) / elapsed_s
+        if rate > (1 + KNEE) * self._best_rate:
+            self._best, self._best_rate = self._limit, rate
+            if self._limit < MOST_JOBS:
+                self._limit *= 2
+                self._since = (now, files, moved)
+                return
+        self._limit, self._is_settled = self._best, True
+        self._settled(self._best)
+
+
+Jobs = int | AutomaticJobs
+"""A number that was given, or one to be found."""
+
+
+def limit_of(jobs: Jobs) -> int:
+    """How many may run now."""
+    return jobs if isinstance(jobs, int) else jobs.limit
+
+
+def choose_jobs(wanted: int | str, progress: Progress) -> Jobs:
+    """What the option --jobs says."""
+    return wanted if isinstance(wanted, int) else AutomaticJobs(progress)
