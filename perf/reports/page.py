@@ -144,5 +144,5 @@ def _list(lines: Iterable[str], classes: dict[str, str] | None = None) -> str:
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    # Wide tables scroll by themselves: whoever has no mouse reaches them by the keyboard.
+    # Wide tables scroll by themselves: the keyboard reaches them too.
     return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

@@ -22,7 +22,7 @@ PATIENCE_S = 10.0
 """Large files end rarely: after this long their bytes tell enough."""
 
 FILE_BYTES = 256 * 1024
-"""A file costs as much as so many bytes, whatever its size: questions, hashes of its header, a place in a directory."""
+"""The bytes that a file counts for besides its size: questions, hashes of its header, a place in a directory."""
 
 Progress = Callable[[], tuple[int, float]]
 """Files that have ended, and bytes that have been moved."""
