@@ -32,7 +32,7 @@ LONG = {
 TELLING = {"put": "20", "get": "work:tree/a retrieved"}
 """What 1.20 says on stderr when it is done."""
 
-ELSEWHERE = {"sync", "transfer"}
+ELSEWHERE = {"sync", "transfer", "watch"}
 """They need a client of their own, and are tried with real servers: tests/cli/commands/test_sync.py, tests/transfer."""
 
 SHORT_OR_TELLING = {

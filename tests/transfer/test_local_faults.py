@@ -84,7 +84,9 @@ def test_file_when_it_changes_while_it_is_read_is_sent_as_it_is_in_the_end(
     final = {"grow": path.read_bytes() + b"more", "shrink": b"short", "rewrite": os.urandom(SIZE)}[change]
 
     def alter() -> None:
-        path.write_bytes(final)
+        with path.open("r+b", buffering=0) as file:  # Never empty: other threads may read it meanwhile.
+            file.write(final)
+            file.truncate()
         os.utime(path, ns=(10**18, 10**18))
 
     with monkeypatch.context() as patch:
